@@ -29,6 +29,11 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     programs()?;
     let tools = tools()?;
     println!("setup: Bun is {}", bun(&tools)?.display());
+    if install("editors").is_err() {
+        println!(
+            "setup: no test is the editor of `outrigger acp`: npm could not install its library"
+        );
+    }
     if install("conformance").is_err() {
         println!("setup: the MCP conformance suite is not run: npm could not install it");
     }

@@ -78,12 +78,11 @@ impl Sheet {
 
     /// Whether the settings of a folder are to count.
     pub(crate) fn of_folder(asked: &FolderQuestion) -> Self {
-        let counts: Vec<String> = asked.sections.iter().map(count).collect();
         Self {
             head: format!("{}, as long as this stays as it is:\n", asked.head),
             bounded: folder_summary(asked),
             whole: folder_details(asked),
-            what: format!("trust this folder: {}", counts.join(", ")),
+            what: format!("trust this folder: {}", summary(asked)),
             short: "trust this folder",
             view: "[d]etails",
         }
@@ -126,6 +125,12 @@ impl Sheet {
             }
         }
     }
+}
+
+/// How much of each kind a folder asks for.
+pub(crate) fn summary(asked: &FolderQuestion) -> String {
+    let counts: Vec<String> = asked.sections.iter().map(count).collect();
+    counts.join(", ")
 }
 
 fn count(section: &FolderSection) -> String {

@@ -135,6 +135,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Run tools for a remote controller, over a WebSocket
     Bridge(BridgeArgs),
+    /// Be the agent of an editor, over standard input and output (Agent Client Protocol)
+    Acp,
     /// Connect to a running server
     Attach(AttachArgs),
     /// List, show, export and delete sessions

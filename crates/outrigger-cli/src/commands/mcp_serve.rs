@@ -4,12 +4,10 @@ mod backend;
 mod results;
 mod sessions;
 
-use std::io::Read as _;
 use std::sync::Arc;
 
 use outrigger_agent::{Agent, Answering, Folders};
 use outrigger_server::Guard;
-use tokio::io::{AsyncWriteExt as _, BufReader, DuplexStream};
 
 use self::backend::AgentBackend;
 use crate::args::{Global, McpServe};
@@ -17,10 +15,9 @@ use crate::commands::serve::{login, say_login};
 use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::terminal::progress::Line;
-use crate::terminal::{out, pass_out};
+use crate::terminal::{out, pass_out, standard_input};
 
 const LOOPBACK: &str = "127.0.0.1";
-const BUFFER: usize = 64 * 1024;
 
 /// Runs the command.
 pub(crate) async fn serve(
@@ -82,29 +79,6 @@ async fn over_http(
     };
     let served = listening.serve_router(router, stop).await;
     served.map_err(|error| failed(&error))
-}
-
-/// Standard input, read by a thread of its own: one that waits for a client that says nothing does not keep us from ending.
-fn standard_input() -> BufReader<DuplexStream> {
-    let (mut to, from) = tokio::io::duplex(BUFFER);
-    let runtime = tokio::runtime::Handle::current();
-    std::thread::spawn(move || {
-        let mut bytes = [0; BUFFER];
-        loop {
-            match std::io::stdin().read(&mut bytes) {
-                Ok(0) => return,
-                Ok(read) => {
-                    let read = bytes.get(..read).unwrap_or_default();
-                    if runtime.block_on(to.write_all(read)).is_err() {
-                        return;
-                    }
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return,
-            }
-        }
-    });
-    BufReader::new(from)
 }
 
 fn failed(error: &std::io::Error) -> Failure {

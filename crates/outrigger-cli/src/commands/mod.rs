@@ -1,5 +1,6 @@
 //! The commands: one module each, named as what is typed.
 
+mod acp;
 mod attach;
 mod audit;
 mod auth;
@@ -45,6 +46,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Demo(args) => guarded(|signals| demo::demo(&global, args, signals)).await,
         Command::Serve(args) => guarded(|signals| serve::serve(&global, args, signals)).await,
         Command::Bridge(args) => guarded(|signals| bridge::bridge(&global, args, signals)).await,
+        Command::Acp => guarded(|signals| acp::acp(&global, signals)).await,
         Command::Attach(args) => guarded(|signals| attach::attach(&global, args, signals)).await,
         Command::Session(command) => session::session(&global, command).await,
         Command::Auth(command) => auth::auth(&global, command).await,

@@ -1,6 +1,7 @@
 //! The terminal: what is printed there, and what is read from it.
 
 pub(crate) mod download;
+mod input;
 mod json;
 mod output;
 mod paint;
@@ -8,6 +9,7 @@ pub(crate) mod progress;
 pub(crate) mod prompt;
 pub(crate) mod transcript;
 
+pub(crate) use self::input::standard_input;
 pub(crate) use self::json::json_line;
 pub(crate) use self::output::*;
 pub(crate) use self::paint::Paint;

@@ -10,6 +10,7 @@
 
 mod aborts;
 mod access;
+mod acp;
 mod attach;
 mod attach_talk;
 mod audit;

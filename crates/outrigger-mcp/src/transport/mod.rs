@@ -2,7 +2,6 @@
 
 pub(crate) mod http;
 pub(crate) mod incoming;
-pub(crate) mod lines;
 pub(crate) mod pending;
 pub(crate) mod quota;
 pub(crate) mod remote;

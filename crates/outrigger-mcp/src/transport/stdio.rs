@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::error::McpError;
 use crate::secret::Secrets;
 use crate::transport::incoming::{self, RootList};
-use crate::transport::lines::Lines;
 use crate::transport::pending::{Outgoing, Pending};
 use crate::transport::quota::Quota;
 use crate::wire::{self, Incoming, MAX_BYTES};
+use outrigger_jsonrpc::Lines;
 
 /// Messages that wait for a server which does not read.
 const QUEUE: usize = 64;

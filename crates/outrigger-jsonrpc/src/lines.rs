@@ -8,15 +8,16 @@ const CHUNK: usize = 64 * 1024;
 
 /// A line, without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
-    pub(crate) bytes: Vec<u8>,
+pub struct Line {
+    /// What stands in it.
+    pub bytes: Vec<u8>,
     /// False for the beginning of one that is longer than is kept; what follows comes as further lines.
-    pub(crate) whole: bool,
+    pub whole: bool,
 }
 
 /// Reads lines of at most `most` bytes, so that no more than that is held.
 #[derive(Debug)]
-pub(crate) struct Lines<R> {
+pub struct Lines<R> {
     from: R,
     most: usize,
     held: Vec<u8>,
@@ -26,7 +27,8 @@ pub(crate) struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(crate) fn new(from: R, most: usize) -> Self {
+    /// Reads from here.
+    pub fn new(from: R, most: usize) -> Self {
         Self {
             from,
             most,
@@ -38,7 +40,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The next line; `None` at the end. May be dropped and called again.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(at) = self.held[self.searched..].iter().position(|b| *b == b'\n') {
                 let end = self.searched + at;

@@ -1,0 +1,58 @@
+//! What the editor said that it can do.
+
+use serde_json::{Value, json};
+
+/// The version of the protocol that is spoken here.
+pub(crate) const VERSION: u64 = 1;
+/// The way to log in that is offered.
+pub(crate) const LOGIN: &str = "outrigger-login";
+
+/// What an editor offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Client {
+    /// Lines for the person beside the conversation.
+    pub(crate) notices: bool,
+    /// Forms to fill in.
+    pub(crate) forms: bool,
+    /// Programs in a terminal, for a login.
+    pub(crate) terminal_login: bool,
+}
+
+impl Client {
+    /// From the parameters of `initialize`.
+    pub(crate) fn read(params: &Value) -> Self {
+        let has = |pointer: &str| {
+            let found = params.pointer(&format!("/clientCapabilities{pointer}"));
+            found.is_some_and(|it| !it.is_null() && *it != json!(false))
+        };
+        Self {
+            notices: has("/session/notices"),
+            forms: has("/elicitation/form"),
+            terminal_login: has("/auth/terminal"),
+        }
+    }
+}
+
+/// The answer to `initialize`. Whatever version is named: it is answered with ours, and an editor that cannot speak it ends.
+pub(crate) fn hello(client: Client) -> Value {
+    let mut login = json!({
+        "id": LOGIN,
+        "name": "Log in with outrigger",
+        "description": "Run `outrigger auth login` in a terminal",
+    });
+    if client.terminal_login {
+        login["type"] = json!("terminal");
+        login["args"] = json!(["auth", "login"]);
+    }
+    json!({
+        "protocolVersion": VERSION,
+        "agentCapabilities": {
+            "loadSession": true,
+            "mcpCapabilities": { "http": true, "sse": true },
+            "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
+            "sessionCapabilities": { "list": {}, "resume": {}, "close": {}, "delete": {} },
+        },
+        "authMethods": [login],
+        "agentInfo": { "name": "outrigger", "title": "Outrigger", "version": env!("CARGO_PKG_VERSION") },
+    })
+}

@@ -1,0 +1,139 @@
+//! Permission questions, put in the editor.
+
+use std::path::Path;
+
+use outrigger_client::{Asker, Display};
+use outrigger_jsonrpc::Peer;
+use outrigger_protocol::permission::{CALL, HOOK_REASON, PermissionRequest, Reply};
+use serde_json::{Value, json};
+
+use crate::updates::calls;
+use crate::updates::patches;
+
+/// Columns of what is shown of a question.
+const COLUMNS: usize = 100;
+/// Characters of the patterns in the name of an answer.
+const MAX_PATTERNS: usize = 80;
+
+/// The request that puts a question. `session` is the editor's: the question may be that of a subagent.
+pub(crate) fn question(session: &str, request: &PermissionRequest, folder: &Path) -> Value {
+    let called = request.metadata.get(CALL);
+    let tool = called.and_then(|call| call["tool"].as_str());
+    let input = input_of(request, called);
+    let id = request.tool.as_ref();
+    let id = id.map_or(request.id.as_str(), |it| it.call_id.as_str());
+    let kind = tool.unwrap_or(&request.permission);
+    let display = Display::of(request, false);
+    let mut content = diffs(request, tool, folder);
+    // Whole, and in a frame of ours: what others wrote does not speak for us. A change that nobody else had a hand in says it all.
+    let is_said = !content.is_empty()
+        && request.provenance.is_plain()
+        && request.metadata.get(HOOK_REASON).is_none();
+    content.extend((!is_said).then(|| frame(&display)));
+    let mut call = json!({
+        "toolCallId": id, "status": "pending", "kind": calls::kind(kind),
+        "title": title(request, tool, &input, &display, folder),
+        "content": content,
+    });
+    let locations = calls::locations(kind, &input, folder);
+    if !locations.is_empty() {
+        call["locations"] = json!(locations);
+    }
+    if let Some(input) = calls::input_of(&input).filter(|it| it.is_object()) {
+        call["rawInput"] = input;
+    }
+    json!({ "sessionId": session, "toolCall": call, "options": answers(request) })
+}
+
+/// The arguments of the call. That of a change names its file, and the diff says the rest.
+fn input_of(request: &PermissionRequest, called: Option<&Value>) -> Value {
+    let input = called.map_or(&Value::Null, |call| &call["input"]);
+    match (&input, request.metadata["filepath"].as_str()) {
+        (Value::Null, Some(path)) => json!({ "filePath": path }),
+        _ => input.clone(),
+    }
+}
+
+/// What is asked, as the terminal shows it.
+fn frame(display: &Display) -> Value {
+    calls::text_block(&calls::fenced(&display.frame().whole(COLUMNS)))
+}
+
+/// The call where one asks for itself, else what it asks for.
+fn title(
+    request: &PermissionRequest,
+    tool: Option<&str>,
+    input: &Value,
+    display: &Display,
+    folder: &Path,
+) -> String {
+    match tool.filter(|tool| *tool == request.permission || calls::kind(tool) == "edit") {
+        Some(tool) => calls::title(tool, input, None, folder),
+        None => {
+            let what = display.what();
+            let mut letters = what.chars();
+            let first = letters.next().map(|it| it.to_uppercase().to_string());
+            format!("{}{}?", first.unwrap_or_default(), letters.as_str())
+        }
+    }
+}
+
+/// What would change, as our own tools report it.
+fn diffs(request: &PermissionRequest, tool: Option<&str>, folder: &Path) -> Vec<Value> {
+    let is_ours = tool.is_some_and(|tool| calls::kind(tool) == "edit")
+        && request.provenance.replaced_tool_of().is_none();
+    let diff = request.metadata["diff"].as_str();
+    let changes = diff.filter(|_| is_ours).map(patches::changes);
+    let changes = changes.unwrap_or_default().into_iter();
+    changes
+        .map(|it| calls::diff_block(&folder.join(it.path), it.before.as_deref(), &it.after))
+        .collect()
+}
+
+/// The answers that can be given, under OpenCode's names.
+fn answers(request: &PermissionRequest) -> Vec<Value> {
+    let answer =
+        |id: &str, name: &str, kind: &str| json!({ "optionId": id, "name": name, "kind": kind });
+    let mut all = vec![answer("once", "Allow once", "allow_once")];
+    if !request.always.is_empty() {
+        let patterns = request.always.join(", ");
+        let name = match patterns.as_str() {
+            "*" => "Always allow".to_owned(),
+            patterns => {
+                let patterns = outrigger_terminal::brief(patterns, MAX_PATTERNS);
+                format!("Always allow {patterns}")
+            }
+        };
+        all.push(answer("always", &name, "allow_always"));
+    }
+    all.push(answer("reject", "Reject", "reject_once"));
+    all
+}
+
+/// What an answer means. What is not a yes that was offered is a no.
+pub(crate) fn reply(request: &PermissionRequest, answer: &Value) -> Reply {
+    match answer["outcome"]["optionId"].as_str() {
+        Some("once") => Reply::Once,
+        Some("always") if !request.always.is_empty() => Reply::Always,
+        _ => Reply::Reject,
+    }
+}
+
+/// Puts a question, and passes the answer on.
+pub(crate) async fn ask(
+    peer: Peer,
+    asker: Asker,
+    session: String,
+    folder: std::path::PathBuf,
+    request: PermissionRequest,
+) {
+    let question = question(&session, &request, &folder);
+    let reply = match peer.request("session/request_permission", &question).await {
+        Ok(answer) => reply(&request, &answer),
+        Err(error) => {
+            tracing::warn!("[acp] a permission question was not answered: {error}");
+            Reply::Reject
+        }
+    };
+    asker.answer(&request.id, reply).await;
+}

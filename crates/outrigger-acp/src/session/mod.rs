@@ -1,0 +1,131 @@
+//! A session that the editor has open.
+
+pub(crate) mod opening;
+pub(crate) mod options;
+pub(crate) mod servers;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outrigger_client::Connection;
+use outrigger_protocol::id::SessionId;
+use tokio::sync::watch;
+
+use crate::session::options::{Chosen, Offer};
+
+/// A session, for as long as the editor has it open.
+pub(crate) struct Open {
+    pub(crate) id: SessionId,
+    pub(crate) folder: PathBuf,
+    pub(crate) connection: Connection,
+    /// What can be chosen, as it was when the session was opened.
+    pub(crate) offer: Offer,
+    /// Names of slash commands.
+    pub(crate) commands: Vec<String>,
+    chosen: Mutex<Chosen>,
+    /// What the person has to know, until it is said.
+    notices: Mutex<Vec<String>>,
+    /// A turn waits for the one before it.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+    /// Counts cancellations: a prompt that came before one is cancelled.
+    cancels: watch::Sender<u64>,
+}
+
+impl Open {
+    pub(crate) fn new(
+        id: SessionId,
+        folder: PathBuf,
+        connection: Connection,
+        offer: Offer,
+        chosen: Chosen,
+    ) -> Self {
+        Self {
+            id,
+            folder,
+            connection,
+            offer,
+            commands: Vec::new(),
+            chosen: Mutex::new(chosen),
+            notices: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            cancels: watch::Sender::new(0),
+        }
+    }
+
+    pub(crate) fn chosen(&self) -> MutexGuard<'_, Chosen> {
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has to be said before the next answer.
+    pub(crate) fn notices(&self) -> MutexGuard<'_, Vec<String>> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cancels every prompt that has come.
+    pub(crate) fn cancel(&self) {
+        self.cancels.send_modify(|count| *count += 1);
+    }
+
+    /// What is ready once a prompt that comes now is cancelled.
+    pub(crate) fn cancelled(&self) -> Cancelled {
+        Cancelled {
+            count: *self.cancels.borrow(),
+            cancels: self.cancels.subscribe(),
+        }
+    }
+}
+
+/// Waits for the cancellation of a prompt.
+#[derive(Debug)]
+pub(crate) struct Cancelled {
+    count: u64,
+    cancels: watch::Receiver<u64>,
+}
+
+impl Cancelled {
+    pub(crate) fn is_now(&self) -> bool {
+        *self.cancels.borrow() != self.count
+    }
+
+    pub(crate) async fn wait(&mut self) {
+        let count = self.count;
+        if self.cancels.wait_for(|now| *now != count).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The sessions that are open.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<Vec<Arc<Open>>>);
+
+impl Sessions {
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Open>> {
+        self.list().iter().find(|it| it.id.as_str() == id).cloned()
+    }
+
+    pub(crate) fn put(&self, open: Arc<Open>) {
+        let mut list = self.list();
+        list.retain(|it| it.id != open.id);
+        list.push(open);
+    }
+
+    /// Forgets one, and cancels what runs in it.
+    pub(crate) fn remove(&self, id: &str) {
+        self.list().retain(|it| {
+            let stays = it.id.as_str() != id;
+            if !stays {
+                it.cancel();
+            }
+            stays
+        });
+    }
+
+    pub(crate) fn cancel_all(&self) {
+        self.list().iter().for_each(|it| it.cancel());
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<Open>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,331 @@
+//! A turn: the prompt goes to the agent, what happens goes to the editor, and its questions are put there.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_client::{Asker, ClientError, Events, StreamItem};
+use outrigger_jsonrpc::{Peer, RpcError};
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::{AssistantMessage, MessageInfo, MessageWithParts, NamedError};
+use outrigger_protocol::session::{PromptInput, Session, SessionStatus};
+use serde_json::{Value, json};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::client::Client;
+use crate::content::Said;
+use crate::errors;
+use crate::permissions;
+use crate::questions;
+use crate::session::options::id_of;
+use crate::session::{Cancelled, Open};
+use crate::updates::Updates;
+
+/// A turn that is only about to begin cannot be cancelled yet: it is tried again after this.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(25);
+
+/// What a turn needs of the editor.
+pub(crate) struct Turn {
+    open: Arc<Open>,
+    peer: Peer,
+    client: Client,
+    updates: Updates,
+    /// The session and those of its subagents.
+    sessions: HashSet<SessionId>,
+    asker: Asker,
+    /// Questions that are put, by their identifiers.
+    asked: HashMap<String, AbortHandle>,
+    asking: JoinSet<()>,
+    /// The newest message before the turn.
+    before: Option<String>,
+}
+
+/// Runs a prompt and answers why it stopped.
+///
+/// # Errors
+/// The turn failed.
+pub(crate) async fn run(
+    open: Arc<Open>,
+    peer: Peer,
+    client: Client,
+    said: Said,
+    mut cancelled: Cancelled,
+) -> Result<Value, RpcError> {
+    let _turn = open.turn.lock().await;
+    if cancelled.is_now() {
+        return Ok(stopped("cancelled"));
+    }
+    let refused = |error: ClientError| errors::refused(&error);
+    let connection = open.connection.clone();
+    let mut events = connection.listen().await.map_err(refused)?;
+    let path = format!("/session/{}", open.id);
+    let session: Session = connection.get(&path).await.map_err(refused)?;
+    let newest: Vec<MessageWithParts> = connection
+        .get(&format!("{path}/message?limit=1"))
+        .await
+        .map_err(refused)?;
+    let updates = Updates::new(open.id.clone(), open.folder.clone())
+        .with_contexts(open.offer.contexts())
+        .knows(&session);
+    let mut turn = Turn {
+        peer,
+        client,
+        updates,
+        sessions: HashSet::from([open.id.clone()]),
+        asker: Asker::new(connection.clone()),
+        asked: HashMap::new(),
+        asking: JoinSet::new(),
+        before: newest.last().map(|it| it.info.id().to_string()),
+        open: Arc::clone(&open),
+    };
+    turn.say_notices().await;
+    let (path, body) = request(&open, said);
+    let answered = async { connection.post::<MessageWithParts>(&path, &body).await };
+    let answered = turn.follow(&mut events, &mut cancelled, answered).await;
+    turn.asking.shutdown().await;
+    outcome(&answered.map_err(refused)?)
+}
+
+/// Where a prompt goes, and what of it.
+fn request(open: &Open, said: Said) -> (String, Value) {
+    let chosen = open.chosen().clone();
+    let path = format!("/session/{}", open.id);
+    match said {
+        Said::Prompt(parts) => {
+            let prompt = PromptInput {
+                agent: chosen.mode,
+                model: chosen.model,
+                variant: chosen.effort,
+                parts,
+                ..PromptInput::default()
+            };
+            (format!("{path}/message"), json!(prompt))
+        }
+        Said::Command {
+            name,
+            arguments,
+            files,
+        } => {
+            let body = json!({
+                "command": name, "arguments": arguments, "agent": chosen.mode,
+                "model": chosen.model.as_ref().map(id_of), "variant": chosen.effort, "parts": files,
+            });
+            (format!("{path}/command"), body)
+        }
+    }
+}
+
+/// Why a turn stopped, by its last answer.
+fn outcome(last: &MessageWithParts) -> Result<Value, RpcError> {
+    let MessageInfo::Assistant(answer) = &last.info else {
+        return Ok(stopped("end_turn"));
+    };
+    if let Some(error) = &answer.error {
+        return match error.name.as_str() {
+            "MessageAbortedError" => Ok(stopped("cancelled")),
+            "MessageOutputLengthError" => Ok(stopped("max_tokens")),
+            _ => Err(errors::failed(error)),
+        };
+    }
+    Ok(stopped(match answer.finish.as_deref() {
+        Some("length") => "max_tokens",
+        Some("content-filter") => "refusal",
+        _ => "end_turn",
+    }))
+}
+
+fn stopped(why: &str) -> Value {
+    json!({ "stopReason": why })
+}
+
+impl Turn {
+    async fn follow(
+        &mut self,
+        events: &mut Events,
+        cancelled: &mut Cancelled,
+        turn: impl Future<Output = Result<MessageWithParts, ClientError>>,
+    ) -> Result<MessageWithParts, ClientError> {
+        tokio::pin!(turn);
+        let (mut is_cancelled, mut is_over) = (false, false);
+        let answered = loop {
+            tokio::select! {
+                biased;
+                () = cancelled.wait(), if !is_cancelled => {
+                    is_cancelled = true;
+                    self.cancel().await;
+                }
+                // One that had not begun yet is cancelled once it has.
+                () = tokio::time::sleep(CANCEL_INTERVAL), if is_cancelled => self.cancel().await,
+                item = events.next(), if !is_over => match item {
+                    StreamItem::Event(event) => self.event(&event.event).await,
+                    StreamItem::Gap => self.catch_up().await,
+                    StreamItem::End => is_over = true,
+                },
+                answered = &mut turn => break answered,
+            }
+        };
+        while let Some(item) = events.rest(true).await {
+            match item {
+                StreamItem::Event(event) => self.event(&event.event).await,
+                StreamItem::Gap => self.catch_up().await,
+                StreamItem::End => break,
+            }
+        }
+        if is_cancelled {
+            return answered.or_else(|_| Ok(aborted()));
+        }
+        answered
+    }
+
+    async fn cancel(&self) {
+        let path = format!("/outrigger/session/{}/cancel", self.open.id);
+        let done: Result<bool, ClientError> = self.open.connection.post(&path, &json!({})).await;
+        if let Err(error) = done {
+            tracing::warn!("[acp] {} was not cancelled: {error}", self.open.id);
+        }
+    }
+
+    async fn event(&mut self, event: &Event) {
+        for update in self.updates.on(event) {
+            self.send(update).await;
+        }
+        match event {
+            Event::SessionCreated { session_id, info } => {
+                let parent = info.parent_id.as_ref();
+                if parent.is_some_and(|it| self.sessions.contains(it)) {
+                    self.sessions.insert(session_id.clone());
+                }
+            }
+            Event::PermissionAsked(request) if self.sessions.contains(&request.session_id) => {
+                let asking = permissions::ask(
+                    self.peer.clone(),
+                    Asker::new(self.open.connection.clone()),
+                    self.open.id.to_string(),
+                    self.open.folder.clone(),
+                    request.clone(),
+                );
+                self.put(request.id.as_str(), asking);
+            }
+            Event::QuestionAsked(request) if self.sessions.contains(&request.session_id) => {
+                let asking = questions::ask(
+                    self.peer.clone(),
+                    self.open.connection.clone(),
+                    self.client.forms,
+                    self.open.id.to_string(),
+                    request.clone(),
+                );
+                self.put(request.id.as_str(), asking);
+            }
+            Event::PermissionReplied { request_id, .. } => self.settled(request_id.as_str()),
+            Event::QuestionReplied { request_id, .. }
+            | Event::QuestionRejected { request_id, .. } => self.settled(request_id.as_str()),
+            Event::MessageUpdated { session_id, info } if *session_id == self.open.id => {
+                self.mode_of(info).await;
+            }
+            Event::SessionStatus { session_id, status } if *session_id == self.open.id => {
+                self.retry(status).await;
+            }
+            _ => {}
+        }
+    }
+
+    fn put(&mut self, id: &str, asking: impl Future<Output = ()> + Send + 'static) {
+        while self.asking.try_join_next().is_some() {}
+        let task = self.asking.spawn(asking);
+        self.asked.insert(id.to_owned(), task);
+    }
+
+    /// Somebody answered: the editor's question is taken back.
+    fn settled(&mut self, id: &str) {
+        if let Some(task) = self.asked.remove(id) {
+            task.abort();
+        }
+    }
+
+    /// Another agent goes on, as after a plan.
+    async fn mode_of(&self, info: &MessageInfo) {
+        let MessageInfo::User(user) = info else {
+            return;
+        };
+        let options = {
+            let mut chosen = self.open.chosen();
+            let now = self.open.offer.mode(&chosen);
+            if now == user.agent || !self.open.offer.has_mode(&user.agent) {
+                return;
+            }
+            chosen.mode = Some(user.agent.clone());
+            self.open.offer.options(&chosen)
+        };
+        self.send(json!({ "sessionUpdate": "current_mode_update", "currentModeId": user.agent }))
+            .await;
+        self.send(json!({ "sessionUpdate": "config_option_update", "configOptions": options }))
+            .await;
+    }
+
+    async fn retry(&self, status: &SessionStatus) {
+        if let (SessionStatus::Retry { message, .. }, true) = (status, self.client.notices) {
+            self.send(json!({
+                "sessionUpdate": "notice", "severity": "warning",
+                "title": "The request to the model is made again", "description": message,
+            }))
+            .await;
+        }
+    }
+
+    /// What was missed is in the store.
+    async fn catch_up(&mut self) {
+        let path = format!("/session/{}/message?limit=100", self.open.id);
+        let stored: Result<Vec<MessageWithParts>, ClientError> =
+            self.open.connection.get(&path).await;
+        let Ok(mut stored) = stored else { return };
+        // Identifiers ascend.
+        stored.retain(|it| Some(it.info.id().as_str()) > self.before.as_deref());
+        for update in self.updates.stored(&stored) {
+            self.send(update).await;
+        }
+        for request in self.asker.questions().await {
+            if !self.asked.contains_key(request.id.as_str()) {
+                self.event(&Event::PermissionAsked(request)).await;
+            }
+        }
+    }
+
+    /// Says what the person has to know, once: beside the conversation, where the editor can.
+    async fn say_notices(&self) {
+        let lines = std::mem::take(&mut *self.open.notices());
+        for line in lines {
+            self.send(notice(&line, self.client)).await;
+        }
+    }
+
+    async fn send(&self, update: Value) {
+        let params = json!({ "sessionId": self.open.id, "update": update });
+        self.peer.notify("session/update", &params).await;
+    }
+}
+
+/// A line for the person.
+fn notice(line: &str, client: Client) -> Value {
+    let line = outrigger_terminal::name(line);
+    match client.notices {
+        true => json!({ "sessionUpdate": "notice", "severity": "warning", "title": line }),
+        false => json!({
+            "sessionUpdate": "agent_message_chunk",
+            "content": { "type": "text", "text": format!("_Outrigger: {line}_\n\n") },
+        }),
+    }
+}
+
+/// What a turn comes to that was cancelled before it could begin.
+fn aborted() -> MessageWithParts {
+    let error = NamedError::new("MessageAbortedError", "cancelled");
+    let answer = AssistantMessage {
+        error: Some(error),
+        ..AssistantMessage::default()
+    };
+    MessageWithParts {
+        info: MessageInfo::Assistant(answer),
+        parts: Vec::new(),
+    }
+}

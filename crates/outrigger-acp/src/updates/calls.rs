@@ -1,0 +1,223 @@
+//! Calls of tools, as an editor shows them.
+
+use std::path::Path;
+
+use outrigger_kernel::merge::{Author, Converter, Form};
+use outrigger_protocol::merged::Details;
+use outrigger_protocol::message::{Part, ToolPart, ToolState};
+use serde_json::{Value, json};
+
+use crate::content::picture;
+
+/// Bytes of a text that are shown of a call. The conversation has all of it.
+const MAX_TEXT: usize = 32 * 1024;
+/// Bytes of arguments that are sent beside what is shown.
+const MAX_INPUT: usize = 64 * 1024;
+/// Characters of a title.
+const MAX_TITLE: usize = 300;
+
+/// What an editor draws an icon by.
+pub(crate) fn kind(tool: &str) -> &'static str {
+    match tool {
+        "read" | "skill" => "read",
+        "edit" | "write" | "apply_patch" => "edit",
+        "bash" | "python" => "execute",
+        "glob" | "grep" | "list" | "lsp" | "codesearch" | "table" => "search",
+        "webfetch" | "websearch" => "fetch",
+        "task" | "todowrite" => "think",
+        "plan_enter" | "plan_exit" => "switch_mode",
+        _ => "other",
+    }
+}
+
+/// One line that says what is done. `said` is what the tool says of itself.
+pub(crate) fn title(tool: &str, input: &Value, said: Option<&str>, folder: &Path) -> String {
+    let text = |key: &str| input[key].as_str().filter(|text| !text.is_empty());
+    let file = || text("filePath").or(text("path"));
+    let of = |verb: &str, what: Option<&str>| what.map(|what| format!("{verb} {what}"));
+    let line = match tool {
+        "bash" => text("command").map(str::to_owned),
+        "python" => of("python", text("code").and_then(|code| code.lines().next())),
+        "read" => of("Read", file().map(|it| shown(it, folder))),
+        "edit" => of("Edit", file().map(|it| shown(it, folder))),
+        "write" => of("Write", file().map(|it| shown(it, folder))),
+        "list" => of("List", file().map(|it| shown(it, folder))),
+        "glob" => of("Find", text("pattern")),
+        "grep" => of("Search for", text("pattern")),
+        "webfetch" => of("Fetch", text("url")),
+        "websearch" => of("Search the web for", text("query")),
+        "task" => text("description").map(str::to_owned),
+        "question" => input["questions"][0]["question"]
+            .as_str()
+            .map(str::to_owned),
+        "skill" => of("Read the skill", text("name")),
+        _ => None,
+    };
+    let said = said.filter(|text| !text.is_empty());
+    let own = said.map(|said| match said.starts_with(tool) {
+        true => said.to_owned(),
+        false => format!("{tool}: {said}"),
+    });
+    let line = line.or(own).unwrap_or_else(|| tool.to_owned());
+    let line = outrigger_terminal::name(line.trim());
+    match line.char_indices().nth(MAX_TITLE) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+/// A path as people read it in this folder.
+fn shown<'a>(path: &'a str, folder: &Path) -> &'a str {
+    let inside = Path::new(path).strip_prefix(folder).ok();
+    inside
+        .and_then(Path::to_str)
+        .filter(|it| !it.is_empty())
+        .unwrap_or(path)
+}
+
+/// Files that the call is about, for an editor that follows.
+pub(crate) fn locations(tool: &str, input: &Value, folder: &Path) -> Vec<Value> {
+    if !matches!(kind(tool), "read" | "edit" | "search") {
+        return Vec::new();
+    }
+    let path = input["filePath"].as_str().or(input["path"].as_str());
+    let place = |path: &str| {
+        let mut place = json!({ "path": folder.join(path) });
+        if let Some(line) = input["offset"].as_u64().filter(|it| *it > 0) {
+            place["line"] = json!(line);
+        }
+        place
+    };
+    path.map(place).into_iter().collect()
+}
+
+/// A text as it is, in a block of code. A fence that the text has itself is no end of it.
+pub(crate) fn fenced(text: &str) -> String {
+    let longest = text
+        .split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
+/// A block of what a call shows.
+pub(crate) fn text_block(text: &str) -> Value {
+    json!({ "type": "content", "content": { "type": "text", "text": text } })
+}
+
+/// A change of a file.
+pub(crate) fn diff_block(path: &Path, before: Option<&str>, after: &str) -> Value {
+    json!({ "type": "diff", "path": path, "oldText": before, "newText": after })
+}
+
+/// The beginning of a text, or of a running command's its end.
+fn cut(text: &str, keeps_end: bool) -> String {
+    if text.len() <= MAX_TEXT {
+        return text.to_owned();
+    }
+    let left = text.len() - MAX_TEXT;
+    let at = |from: usize| (from..text.len()).find(|at| text.is_char_boundary(*at));
+    match keeps_end {
+        true => {
+            let end = at(left).and_then(|at| text.get(at..)).unwrap_or_default();
+            format!("… {left} bytes before this\n{end}")
+        }
+        false => {
+            let begin = at(MAX_TEXT)
+                .and_then(|at| text.get(..at))
+                .unwrap_or_default();
+            format!("{begin}\n… {left} more bytes")
+        }
+    }
+}
+
+/// The arguments, unless they are long: what is shown of the call says the same.
+pub(crate) fn input_of(input: &Value) -> Option<Value> {
+    (input.to_string().len() <= MAX_INPUT).then(|| input.clone())
+}
+
+/// What is shown below the title.
+pub(crate) fn content(part: &Part, call: &ToolPart, folder: &Path) -> Vec<Value> {
+    match &call.state {
+        ToolState::Pending { .. } => Vec::new(),
+        ToolState::Running { metadata, .. } => {
+            let printed = metadata.as_ref().and_then(|it| it["output"].as_str());
+            let printed = printed.filter(|text| !text.is_empty());
+            let block = |text: &str| text_block(&fenced(&cut(text, true)));
+            printed.map(block).into_iter().collect()
+        }
+        ToolState::Error { error, .. } => vec![text_block(&fenced(&cut(error, false)))],
+        ToolState::Completed {
+            output,
+            attachments,
+            ..
+        } => {
+            let mut blocks = changes(part, folder);
+            if blocks.is_empty() && !output.is_empty() {
+                blocks.push(text_block(&result(call, output)));
+            }
+            let files = attachments.iter().flatten();
+            blocks.extend(files.filter_map(|file| {
+                let mime = file["mime"].as_str()?;
+                let image = picture(mime, file["url"].as_str()?)?;
+                let is_image = mime.starts_with("image/");
+                is_image.then(|| json!({ "type": "content", "content": image }))
+            }));
+            blocks
+        }
+    }
+}
+
+/// Answers of subagents and pages are Markdown; anything else is shown as it is.
+fn result(call: &ToolPart, output: &str) -> String {
+    let output = cut(output, false);
+    let is_replaced = call.provenance.replaced_tool_of().is_some();
+    match call.tool.as_str() {
+        "task" if !is_replaced => of_subagent(&output).to_owned(),
+        "websearch" if !is_replaced => output,
+        _ => fenced(&output),
+    }
+}
+
+/// What a subagent answered, without what is said of it to the model.
+fn of_subagent(output: &str) -> &str {
+    let inside = output.split_once("<task_result>\n");
+    let inside = inside.and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"));
+    inside.map_or(output, |(answer, _)| answer)
+}
+
+/// The files that the call changed.
+fn changes(part: &Part, folder: &Path) -> Vec<Value> {
+    // Time and author of the message do not matter here.
+    let author = Author {
+        role: "assistant",
+        created: 0,
+        attempt: part.message_id.clone(),
+    };
+    let placed = Converter::default().part(&author, part, Form::Merged);
+    let mut found = Vec::new();
+    for message in placed.iter().map(|it| &it.message) {
+        let one = message.metadata.get("details").cloned();
+        let more = message.metadata.get("changes").cloned();
+        let more = more.and_then(|it| serde_json::from_value::<Vec<Details>>(it).ok());
+        let one = one.and_then(|it| serde_json::from_value::<Details>(it).ok());
+        for details in more.unwrap_or_default().into_iter().chain(one) {
+            if let Details::Diff {
+                old_content,
+                new_content,
+                path: Some(path),
+            } = details
+            {
+                let before = (!old_content.is_empty()).then_some(old_content);
+                found.push(diff_block(
+                    &folder.join(path),
+                    before.as_deref(),
+                    &new_content,
+                ));
+            }
+        }
+    }
+    found
+}

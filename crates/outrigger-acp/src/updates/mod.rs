@@ -1,0 +1,343 @@
+//! From events and stored messages to updates of a session.
+
+pub(crate) mod calls;
+pub(crate) mod patches;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{MessageId, PartId, SessionId};
+use outrigger_protocol::message::{
+    MessageInfo, MessageWithParts, Part, PartKind, StepFinishPart, ToolPart, ToolState,
+};
+use outrigger_protocol::session::{Session, Todo};
+use serde_json::{Value, json};
+
+use crate::content;
+
+/// Between two reports of what a running call has printed, in milliseconds.
+const PROGRESS_INTERVAL: Millis = 250;
+
+/// A text that is being written.
+#[derive(Debug)]
+struct Written {
+    update: &'static str,
+    /// Bytes that were sent.
+    sent: usize,
+}
+
+/// A call that the editor knows.
+#[derive(Debug, Default)]
+struct Call {
+    is_running: bool,
+    is_final: bool,
+    reported: Millis,
+}
+
+/// Makes updates of what happens in a session. Nothing is sent twice, so an event may come again.
+#[derive(Debug)]
+pub(crate) struct Updates {
+    session: SessionId,
+    folder: PathBuf,
+    /// Prompts are sent, too: the editor does not have them.
+    with_prompts: bool,
+    /// Tokens that fit into each model.
+    contexts: BTreeMap<String, u64>,
+    prompts: HashSet<MessageId>,
+    models: HashMap<MessageId, String>,
+    texts: HashMap<PartId, Written>,
+    calls: HashMap<PartId, Call>,
+    cost: Option<f64>,
+    title: Option<String>,
+    todos: Vec<Todo>,
+}
+
+impl Updates {
+    /// Of a session in a folder.
+    pub(crate) fn new(session: SessionId, folder: PathBuf) -> Self {
+        Self {
+            session,
+            folder,
+            with_prompts: false,
+            contexts: BTreeMap::new(),
+            prompts: HashSet::new(),
+            models: HashMap::new(),
+            texts: HashMap::new(),
+            calls: HashMap::new(),
+            cost: None,
+            title: None,
+            todos: Vec::new(),
+        }
+    }
+
+    /// With the tokens that fit into each model.
+    pub(crate) fn with_contexts(mut self, contexts: BTreeMap<String, u64>) -> Self {
+        self.contexts = contexts;
+        self
+    }
+
+    /// Of what is stored.
+    pub(crate) fn replay(mut self, messages: &[MessageWithParts]) -> Vec<Value> {
+        self.with_prompts = true;
+        self.stored(messages)
+    }
+
+    /// What messages say that was not sent yet.
+    pub(crate) fn stored(&mut self, messages: &[MessageWithParts]) -> Vec<Value> {
+        let mut updates = Vec::new();
+        for message in messages {
+            self.message(&message.info);
+            for part in &message.parts {
+                updates.extend(self.part(part, 0));
+            }
+        }
+        updates
+    }
+
+    /// What an event changes.
+    pub(crate) fn on(&mut self, event: &Event) -> Vec<Value> {
+        if event.session_id() != Some(&self.session) {
+            return Vec::new();
+        }
+        match event {
+            Event::MessageUpdated { info, .. } => {
+                self.message(info);
+                Vec::new()
+            }
+            Event::PartUpdated { part, time, .. } => self.part(part, *time),
+            Event::PartDelta {
+                part_id,
+                field,
+                delta,
+                ..
+            } if field == "text" => self.delta(part_id, delta).into_iter().collect(),
+            Event::TodoUpdated { todos, .. } => self.todos(todos).into_iter().collect(),
+            Event::SessionUpdated { info, .. } => self.info(info).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn message(&mut self, info: &MessageInfo) {
+        match info {
+            MessageInfo::User(user) => {
+                self.prompts.insert(user.id.clone());
+            }
+            MessageInfo::Assistant(answer) => {
+                let model = format!("{}/{}", answer.provider_id, answer.model_id);
+                self.models.insert(answer.id.clone(), model);
+            }
+        }
+    }
+
+    fn part(&mut self, part: &Part, at: Millis) -> Vec<Value> {
+        if self.prompts.contains(&part.message_id) {
+            return match self.with_prompts {
+                true => self.prompt(part),
+                false => Vec::new(),
+            };
+        }
+        match &part.kind {
+            PartKind::Text(text) if text.synthetic == Some(true) => Vec::new(),
+            PartKind::Text(text) => self.text(part, "agent_message_chunk", &text.text),
+            PartKind::Reasoning(thought) => self.text(part, "agent_thought_chunk", &thought.text),
+            PartKind::Tool(call) => self.call(part, call, at),
+            PartKind::StepFinish(step) => self.usage(part, step).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn prompt(&mut self, part: &Part) -> Vec<Value> {
+        let block = match &part.kind {
+            PartKind::Text(text) if text.synthetic == Some(true) => None,
+            PartKind::Text(text) => {
+                return self.text(part, "user_message_chunk", &text.text);
+            }
+            PartKind::File(file) => content::block(file),
+            _ => None,
+        };
+        let update = |block: Value| json!({ "sessionUpdate": "user_message_chunk", "content": block, "messageId": part.message_id });
+        block.map(update).into_iter().collect()
+    }
+
+    /// A text as it is now: what was not sent of it.
+    fn text(&mut self, part: &Part, update: &'static str, text: &str) -> Vec<Value> {
+        let written = self
+            .texts
+            .entry(part.id.clone())
+            .or_insert(Written { update, sent: 0 });
+        let rest = text.get(written.sent..).unwrap_or_default();
+        if rest.is_empty() {
+            return Vec::new();
+        }
+        written.sent = text.len();
+        vec![chunk(update, &part.id, rest)]
+    }
+
+    fn delta(&mut self, id: &PartId, delta: &str) -> Option<Value> {
+        // One whose beginning was missed comes whole, when it is stored.
+        let written = self.texts.get_mut(id)?;
+        if delta.is_empty() || written.update == "user_message_chunk" {
+            return None;
+        }
+        written.sent += delta.len();
+        Some(chunk(written.update, id, delta))
+    }
+
+    fn call(&mut self, part: &Part, call: &ToolPart, at: Millis) -> Vec<Value> {
+        let is_error = matches!(call.state, ToolState::Error { .. });
+        // The plan shows what it did.
+        if call.tool == "todowrite" && !is_error {
+            let plan = todos_of(call).and_then(|todos| self.todos(&todos));
+            return plan.into_iter().collect();
+        }
+        let is_new = !self.calls.contains_key(&part.id);
+        let known = self.calls.entry(part.id.clone()).or_default();
+        let is_running = matches!(call.state, ToolState::Running { .. });
+        let is_final = call.state.is_final();
+        if known.is_final || known.is_running && !is_running && !is_final {
+            return Vec::new();
+        }
+        let is_progress = is_running && known.is_running;
+        if is_progress && at < known.reported + PROGRESS_INTERVAL {
+            return Vec::new();
+        }
+        known.reported = at;
+        (known.is_running, known.is_final) = (known.is_running || is_running, is_final);
+        vec![shown(part, call, &self.folder, is_new, is_progress)]
+    }
+
+    fn usage(&mut self, part: &Part, step: &StepFinishPart) -> Option<Value> {
+        let model = self.models.get(&part.message_id)?;
+        let size = *self.contexts.get(model)?;
+        let tokens = &step.tokens;
+        let used = tokens.input
+            + tokens.output
+            + tokens.reasoning
+            + tokens.cache.read
+            + tokens.cache.write;
+        let mut update = json!({ "sessionUpdate": "usage_update", "used": used, "size": size });
+        if let Some(cost) = self.cost.map(|cost| cost + step.cost) {
+            update["cost"] = json!({ "amount": cost, "currency": "USD" });
+            self.cost = Some(cost);
+        }
+        (!self.with_prompts).then_some(update)
+    }
+
+    fn todos(&mut self, todos: &[Todo]) -> Option<Value> {
+        if self.todos == todos {
+            return None;
+        }
+        self.todos = todos.to_vec();
+        Some(plan(todos))
+    }
+
+    /// The session has another title.
+    pub(crate) fn info(&mut self, session: &Session) -> Option<Value> {
+        self.cost = Some(session.cost);
+        if self.title.as_ref() == Some(&session.title) {
+            return None;
+        }
+        let is_first = self.title.replace(session.title.clone()).is_none();
+        // What it was called at the beginning of the turn the editor knows.
+        (!is_first).then(|| title(session))
+    }
+
+    /// What the session is now, which the editor knows.
+    pub(crate) fn knows(mut self, session: &Session) -> Self {
+        (self.title, self.cost) = (Some(session.title.clone()), Some(session.cost));
+        self
+    }
+}
+
+/// A new title.
+pub(crate) fn title(session: &Session) -> Value {
+    json!({
+        "sessionUpdate": "session_info_update",
+        "title": session.title, "updatedAt": time(session.time.updated),
+    })
+}
+
+/// A time as text.
+pub(crate) fn time(at: Millis) -> String {
+    let at = i64::try_from(at).unwrap_or_default();
+    let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
+    format!("{at:.3}")
+}
+
+/// The list of what is to be done.
+pub(crate) fn plan(todos: &[Todo]) -> Value {
+    let entries = todos.iter().filter(|it| it.status != "cancelled");
+    let entries = entries.map(|todo| {
+        let of = |value: &str, known: &[&'static str], other: &'static str| {
+            known
+                .iter()
+                .find(|it| **it == value)
+                .copied()
+                .unwrap_or(other)
+        };
+        json!({
+            "content": todo.content,
+            "priority": of(&todo.priority, &["high", "medium", "low"], "medium"),
+            "status": of(&todo.status, &["pending", "in_progress", "completed"], "pending"),
+        })
+    });
+    json!({ "sessionUpdate": "plan", "entries": entries.collect::<Vec<_>>() })
+}
+
+/// The list that a call of `todowrite` has written.
+fn todos_of(call: &ToolPart) -> Option<Vec<Todo>> {
+    let ToolState::Completed { input, .. } = &call.state else {
+        return None;
+    };
+    serde_json::from_value(input["todos"].clone()).ok()
+}
+
+fn chunk(update: &str, id: &PartId, text: &str) -> Value {
+    json!({
+        "sessionUpdate": update, "messageId": id,
+        "content": { "type": "text", "text": text },
+    })
+}
+
+fn shown(
+    part: &Part,
+    call: &ToolPart,
+    folder: &std::path::Path,
+    is_new: bool,
+    is_progress: bool,
+) -> Value {
+    let (status, said) = match &call.state {
+        ToolState::Pending { .. } => ("pending", None),
+        ToolState::Running { title, .. } => ("in_progress", title.as_deref()),
+        ToolState::Completed { title, .. } => ("completed", Some(title.as_str())),
+        ToolState::Error { .. } => ("failed", None),
+    };
+    let input = call.state.input();
+    let update = if is_new {
+        "tool_call"
+    } else {
+        "tool_call_update"
+    };
+    let mut shown =
+        json!({ "sessionUpdate": update, "toolCallId": call.call_id, "status": status });
+    let content = calls::content(part, call, folder);
+    if !content.is_empty() {
+        shown["content"] = json!(content);
+    }
+    // What printed more is otherwise as it was.
+    if is_progress {
+        return shown;
+    }
+    shown["title"] = json!(calls::title(&call.tool, input, said, folder));
+    shown["kind"] = json!(calls::kind(&call.tool));
+    let locations = calls::locations(&call.tool, input, folder);
+    if !locations.is_empty() {
+        shown["locations"] = json!(locations);
+    }
+    if let Some(input) = calls::input_of(input).filter(|it| *it != json!({})) {
+        shown["rawInput"] = input;
+    }
+    shown
+}

@@ -1,0 +1,142 @@
+//! The other side: what is asked of it, what it is notified of.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::message::{RpcError, notice, request};
+
+/// Messages that may wait to be written; who sends more waits.
+const MAX_WAITING: usize = 256;
+
+/// The other side. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    out: mpsc::Sender<String>,
+    next: AtomicU64,
+    asked: Mutex<Asked>,
+    /// The notice that takes a request back: it gets `{requestId}`.
+    cancel: Option<&'static str>,
+}
+
+type Reply = oneshot::Sender<Result<Value, RpcError>>;
+
+#[derive(Debug, Default)]
+struct Asked {
+    replies: HashMap<u64, Reply>,
+    is_closed: bool,
+}
+
+/// What is to be written, a line each, without its end.
+#[derive(Debug)]
+pub struct Outbox(mpsc::Receiver<String>);
+
+impl Outbox {
+    /// The next line; `None` when nobody can send any more.
+    pub async fn next(&mut self) -> Option<String> {
+        self.0.recv().await
+    }
+
+    /// Gives each line with its end to `print`, which may wait: this is for a thread of its own.
+    pub fn print(mut self, mut print: impl FnMut(&[u8])) {
+        while let Some(mut line) = self.0.blocking_recv() {
+            line.push('\n');
+            print(line.as_bytes());
+        }
+    }
+}
+
+impl Peer {
+    /// A side that does not listen yet. `cancel`: the notice by which its protocol takes a request back (`$/cancel_request`).
+    #[must_use]
+    pub fn new(cancel: Option<&'static str>) -> (Self, Outbox) {
+        let (out, lines) = mpsc::channel(MAX_WAITING);
+        let inner = Arc::new(Inner {
+            out,
+            next: AtomicU64::new(1),
+            asked: Mutex::default(),
+            cancel,
+        });
+        (Self { inner }, Outbox(lines))
+    }
+
+    /// Asks, and waits for the answer. Dropped, it takes the request back.
+    ///
+    /// # Errors
+    /// What the other side answers; that it is gone.
+    pub async fn request(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        let gone = || RpcError::new(RpcError::INTERNAL, "the other side is gone");
+        let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut asked = self.asked();
+            if asked.is_closed {
+                return Err(gone());
+            }
+            asked.replies.insert(id, reply);
+        }
+        let _waiting = Waiting { peer: self, id };
+        self.send(request(id, method, params)).await;
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Says something that is not answered.
+    pub async fn notify(&self, method: &str, params: &Value) {
+        self.send(notice(method, params)).await;
+    }
+
+    pub(crate) async fn send(&self, line: String) {
+        // Nobody who could read it is no error: the input ends, too.
+        let _ = self.inner.out.send(line).await;
+    }
+
+    /// An answer has come.
+    pub(crate) fn settle(&self, id: u64, result: Result<Value, RpcError>) {
+        let reply = self.asked().replies.remove(&id);
+        if let Some(reply) = reply {
+            let _ = reply.send(result);
+        }
+    }
+
+    /// Nothing comes any more: requests that wait fail.
+    pub(crate) fn close(&self) {
+        let mut asked = self.asked();
+        asked.is_closed = true;
+        asked.replies.clear();
+    }
+
+    pub(crate) fn cancel_method(&self) -> Option<&'static str> {
+        self.inner.cancel
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.inner
+            .asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request whose answer somebody waits for.
+struct Waiting<'a> {
+    peer: &'a Peer,
+    id: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let is_open = self.peer.asked().replies.remove(&self.id).is_some();
+        if let (true, Some(method)) = (is_open, self.peer.inner.cancel) {
+            let line = notice(method, &json!({ "requestId": self.id }));
+            let _ = self.peer.inner.out.try_send(line);
+        }
+    }
+}
