@@ -18,7 +18,7 @@ mod plugin_host;
 mod plugins;
 mod snapshot;
 
-pub use admission::runtime_selection::setup_runtime;
+pub use admission::runtime_selection::{answered, may_be_fetched, setup_runtime};
 pub use contributions::auth::{
     AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook,
 };

@@ -68,8 +68,8 @@ pub async fn waiting_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
 pub async fn settle_folder(boot: &Boot) -> Result<(), AgentError> {
     let place = Place::find(&boot.directory);
     let config = boot.load(&place)?;
-    folder_trust::settle(boot, boot.trust_folder.as_ref(), &place, config).await?;
-    Ok(())
+    let settled = folder_trust::settle(boot, boot.trust_folder.as_ref(), &place, config, None);
+    Ok(settled.await.map(drop)?)
 }
 
 /// A settings file was written by the user: it counts as it was written, if it counted before. Blocking.

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::question::Person;
+use crate::question::{Person, UNDER, path_without_bun};
 use crate::support::*;
 
 const ASKS: &str = "? trust this folder";
@@ -135,6 +135,31 @@ fn a_project_is_one_question_and_each_change_one_more() {
     assert!(screen.contains("new: ./two.js"), "{screen}");
     assert!(world.path("two.txt").exists(), "{screen}");
     assert_eq!(answered(&[]).1, MARKS);
+}
+
+/// What only Bun runs, of the project's and from npm, where there is no Bun: no second question.
+#[test]
+fn what_plugins_need_is_part_of_the_one_question() {
+    let world = users();
+    let Some(path) = path_without_bun(&world) else {
+        return;
+    };
+    world.file("typed.tsx", UNDER);
+    let settings = json!({ "plugin": ["./typed.tsx", "acme@1.0.0"] });
+    world.file("opencode.json", &settings.to_string());
+    for (answer, want) in [("n\n", "hi"), ("y\n", "hi under bun under bun")] {
+        let mut person = Person::prepared(&world, &["hi"], |command| {
+            command.env("PATH", &path).env_remove("OUTRIGGER_BUN");
+        });
+        person.sees(ASKS);
+        person.types(answer);
+        person.ends(0);
+        let screen = world.plain(&person.screen());
+        assert_eq!(questions(&person).len(), 1, "{screen}");
+        let line = "downloads │ bun@1.4.5 from npm (40 MB), if a plugin needs it\n";
+        assert!(screen.contains(line), "{screen}");
+        assert_eq!(world.mock.last().texts("user"), [want], "{screen}");
+    }
 }
 
 /// Nobody is there: one line says what is left out, and what lets it count.

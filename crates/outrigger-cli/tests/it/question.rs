@@ -176,35 +176,52 @@ fn asking(calls: impl IntoIterator<Item = Value>) -> World {
 }
 
 /// Bun is fetched when the person says so and not before (`js.install = "ask"`, the default).
-#[test]
-fn bun_is_fetched_with_consent_only() {
+/// A plugin that only Bun runs, and says under what it runs.
+pub(crate) const UNDER: &str = "const n: number = 1; export default async () => ({ 'chat.message': async (_: any, o: any) => { o.parts[0].text += ' under ' + (process.versions.bun ? 'bun' : 'node') } })";
+
+/// A `PATH` with Node, and with an npm that has Bun and a package `acme` ([`UNDER`]) and writes down when it fetches Bun; `None` where it
+/// cannot be made.
+pub(crate) fn path_without_bun(world: &World) -> Option<String> {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
-    let Some(bun) = bun_or_skip() else { return };
+    let bun = bun_or_skip()?;
     let path = std::env::var_os("PATH").unwrap();
     let found = |name| std::env::split_paths(&path).map(move |dir| dir.join(name));
     let Some(node) = found("node").find(|file| file.is_file()) else {
-        return skip("there is no Node on PATH");
+        skip("there is no Node on PATH");
+        return None;
     };
-    let world = World::new([done(), done()]);
-    let source = "const n: number = 1; export default async () => ({ 'chat.message': async (_: any, o: any) => { o.parts[0].text += ' under ' + (process.versions.bun ? 'bun' : 'node') } })";
-    world.plugin("none", "export const None = async () => ({})");
-    world.file("typed.tsx", source);
-    world.config(json!({ "plugin": ["./typed.tsx"] }));
+    if ["/usr/bin/bun", "/bin/bun"]
+        .iter()
+        .any(|it| std::path::Path::new(it).exists())
+    {
+        skip("there is a Bun in /usr/bin or /bin");
+        return None;
+    }
     let bin = world.root().join("bin");
     std::fs::create_dir(&bin).unwrap();
     symlink(node, bin.join("node")).unwrap();
     let npm = format!(
-        "#!/bin/sh\ntest \"$1\" = config && exit 1\necho fetched >> \"$TMPDIR/npm.log\"\nname=$(sed -n 's/.*\"@oven.\\(bun-[a-z0-9-]*\\)\".*/\\1/p' package.json)\n\
+        "#!/bin/sh\ntest \"$1\" = config && exit 1\nname=$(sed -n 's/.*\"@oven.\\(bun-[a-z0-9-]*\\)\".*/\\1/p' package.json 2>/dev/null)\n\
+         if test -z \"$name\"; then mkdir -p node_modules/acme; cd node_modules/acme\n\
+         echo '{{\"name\":\"acme\",\"version\":\"1.0.0\",\"type\":\"module\",\"main\":\"index.tsx\"}}' > package.json; cat > index.tsx <<'END'\n{UNDER}\nEND\n\
+         exit; fi\necho fetched >> \"$TMPDIR/npm.log\"\n\
          mkdir -p node_modules/@oven/$name/bin && ln -s {} node_modules/@oven/$name/bin/bun\n",
         bun.display()
     );
     std::fs::write(bin.join("npm"), npm).unwrap();
     std::fs::set_permissions(bin.join("npm"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:/usr/bin:/bin", bin.display());
-    let has_bun = std::env::split_paths("/usr/bin:/bin").any(|dir| dir.join("bun").exists());
-    if has_bun {
-        return skip("there is a Bun in /usr/bin or /bin");
-    }
+    Some(format!("{}:/usr/bin:/bin", bin.display()))
+}
+
+#[test]
+fn bun_is_fetched_with_consent_only() {
+    let world = World::new([done(), done()]);
+    let Some(path) = path_without_bun(&world) else {
+        return;
+    };
+    world.plugin("none", "export const None = async () => ({})");
+    world.file("typed.tsx", UNDER);
+    world.config(json!({ "plugin": ["./typed.tsx"] }));
     // In its sandbox npm writes nothing beside the installation.
     let log = world
         .home()

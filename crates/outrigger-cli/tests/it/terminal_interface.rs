@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::question::{UNDER, path_without_bun};
 use crate::support::*;
 
 /// A shell in tmux, with `$OUTRIGGER` and this world's environment.
@@ -139,6 +140,42 @@ fn a_turn_with_a_question_and_the_terminal_as_it_was() {
     assert!(world.path("a.txt").exists());
     tmux.tmux(&["resize-window", "-x", "40", "-y", "20"]);
     tmux.sees("▣ build");
+    tmux.presses("C-d");
+    tmux.is_restored();
+}
+
+/// The interface asks about a folder what `run` asks: once, what its plugins need included.
+#[test]
+fn a_folder_is_one_question_at_the_interface() {
+    let world = World::new([done()]);
+    world.trusts_nothing();
+    let Some(path) = path_without_bun(&world) else {
+        return;
+    };
+    world.file("typed.tsx", UNDER);
+    let settings = json!({ "plugin": ["./typed.tsx", "acme@1.0.0"] });
+    world.file("opencode.json", &settings.to_string());
+    let Some(tmux) = Tmux::open(&world, 100, 30) else {
+        return;
+    };
+    tmux.runs(&format!(
+        "unset OUTRIGGER_BUN; PATH={path} $OUTRIGGER --prompt hi"
+    ));
+    let screen = tmux.sees("trust this folder");
+    assert!(
+        screen.contains("downloads │ bun@1.4.5 from npm"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("plugins │ ./typed.tsx, acme@1.0.0"),
+        "{screen}"
+    );
+    // Keys that come at once are meant for the prompt.
+    std::thread::sleep(Duration::from_millis(700));
+    tmux.presses("y");
+    let screen = tmux.sees("▣ build");
+    assert!(!screen.contains("fetch it from npm"), "{screen}");
+    assert_eq!(world.mock.last().texts("user"), ["hi under bun under bun"]);
     tmux.presses("C-d");
     tmux.is_restored();
 }

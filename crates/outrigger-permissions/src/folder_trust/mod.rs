@@ -145,19 +145,32 @@ fn forbid(policies: &[PolicyFile]) -> bool {
 }
 
 /// Asks whether the folder's settings are to count where they do not and somebody is there, and holds the user's own rules
-/// over them. Settings that changed while something in a sandbox ran are part of the one question.
+/// over them. Settings that changed while something in a sandbox ran are part of the one question, and so is `download`, what plugins
+/// may need from npm: the second value is whether that was agreed to.
+///
+/// # Errors
+/// Those of the configuration and of the data folder.
 pub async fn settle(
     source: &dyn ConfigSource,
     ask: Option<&FolderTrustFn>,
     place: &Place,
     mut config: Loaded,
-) -> Result<Loaded, TrustError> {
+    download: Option<&str>,
+) -> Result<(Loaded, bool), TrustError> {
+    let mut agreed = false;
     if let Some(ask) = ask
         && !is_forbidden(&config)
     {
         let made = crate::workspace_trust::changed(source, place, &config).await?;
         let is_asked = config.left_out || !made.is_empty();
-        if is_asked && ask(question(source, place, &config, made)).await {
+        let mut question = question(source, place, &config, made);
+        let has_own = !config.plugins.is_empty() || !config.tool_files.is_empty();
+        let download = download.filter(|_| has_own || question.has_plugins());
+        if let Some(spec) = download {
+            question.add_download(spec);
+        }
+        if is_asked && ask(question).await {
+            agreed = download.is_some();
             if config.left_out {
                 keep(source.folders(), &place.directory, &config.asks)?;
             }
@@ -176,7 +189,7 @@ pub async fn settle(
             }
         }
     }
-    Ok(config)
+    Ok((config, agreed))
 }
 
 /// Which of the user's own agents answer is the user's choice: of an untrusted project nothing about that counts.

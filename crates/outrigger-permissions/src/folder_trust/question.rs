@@ -94,6 +94,33 @@ impl FolderQuestion {
     }
 }
 
+impl FolderQuestion {
+    /// Whether plugins are among what it is about.
+    pub(super) fn has_plugins(&self) -> bool {
+        self.sections.iter().any(|it| it.title == PLUGINS)
+    }
+
+    /// Adds what a plugin may need from npm, so that it takes no question of its own.
+    pub(super) fn add_download(&mut self, spec: &str) {
+        let name = format!("{spec} from npm (40 MB), if a plugin needs it");
+        let entry = FolderEntry {
+            mark: "",
+            place: spec.to_owned(),
+            value: name.clone(),
+            name,
+        };
+        let section = FolderSection {
+            title: DOWNLOADS,
+            entries: vec![entry],
+        };
+        self.sections.insert(0, section);
+    }
+}
+
+const PLUGINS: &str = "plugins";
+/// What is fetched for plugins.
+const DOWNLOADS: &str = "downloads";
+
 /// Settings that are lists, whose entries have no place of their own.
 const LISTS: [&str; 4] = ["/plugin", "/instructions", "plugin", "tool"];
 
@@ -101,7 +128,7 @@ const LISTS: [&str; 4] = ["/plugin", "/instructions", "plugin", "tool"];
 const SECTIONS: [(&str, &[&str]); 10] = [
     ("secrets", &["sends"]),
     ("servers", &["mcp", "mcpServers", "unconfined"]),
-    ("plugins", &["plugin", "tool"]),
+    (PLUGINS, &["plugin", "tool"]),
     ("hooks", &["hooks"]),
     ("programs", &["lsp", "formatter", "shell"]),
     ("commands", &["command"]),

@@ -6,7 +6,9 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use outrigger_config::Settings;
 use outrigger_config::settings::{Install, Js, JsRuntime as Wanted};
 use outrigger_js::{JsRuntime, Lookup, RuntimeKind};
 use outrigger_plugin_package::{BUN_SPEC, setup_bun};
@@ -95,6 +97,30 @@ impl Fetch {
 
     fn tell(&self, stage: Stage, cause: Option<Cause>) {
         (self.progress)(bun_progress(stage, cause));
+    }
+}
+
+/// What a start may ask to fetch from npm (`js.install = "ask"`), as npm names it: Bun, where a plugin may need it. Which runtime a plugin
+/// needs is known once it is installed and imported, so this says what may come, before anything is. Nothing where nobody can be asked.
+#[must_use]
+pub fn may_be_fetched(
+    settings: &Settings,
+    lookup: &Lookup,
+    consent: Option<&ConsentFn>,
+) -> Option<&'static str> {
+    consent?;
+    let settings = PluginSettings::from(settings);
+    let js = &settings.js;
+    let is_asked = js.install == Install::Ask && which_of_host("npm", &lookup.path).is_some();
+    (is_asked && has_a_use(js, lookup, &settings.runtime(lookup))).then_some(BUN_SPEC)
+}
+
+/// Who is asked before a fetch: nobody any more where it was agreed to with something else.
+#[must_use]
+pub fn answered(consent: Option<ConsentFn>, agreed: bool) -> Option<ConsentFn> {
+    match agreed {
+        true => Some(Arc::new(|_| Box::pin(std::future::ready(true)))),
+        false => consent,
     }
 }
 

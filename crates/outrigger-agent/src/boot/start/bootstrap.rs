@@ -9,7 +9,7 @@ use outrigger_mcp::McpServers;
 use outrigger_permissions::deny_policy::DenyPolicy;
 use outrigger_permissions::workspace_trust::WorkspaceTrust;
 use outrigger_permissions::{command_sandbox, folder_trust, home_files, reserved_paths};
-use outrigger_plugins::{Snapshot, keep_programs};
+use outrigger_plugins::{Snapshot, answered, keep_programs, may_be_fetched};
 use outrigger_protocol::session::Project;
 use outrigger_sandbox::{SandboxOverrides, Spawner};
 use outrigger_store::Store;
@@ -60,7 +60,7 @@ impl Bootstrap {
     /// A configuration or store that cannot be used, settings that a sandboxed process changed.
     pub(super) async fn prepare(mut boot: Boot) -> Result<Self, AgentError> {
         let place = Place::find(&boot.directory);
-        let mut config = load_config(&boot, &place).await?;
+        let mut config = load_config(&mut boot, &place).await?;
         let Shared { store, spawner } = match boot.shared.take() {
             Some(shared) => shared,
             None => Shared::open(&boot.folders)?,
@@ -135,9 +135,12 @@ impl Bootstrap {
 }
 
 /// The configuration with the settings of the project that the user trusts; what is wrong with it is logged.
-async fn load_config(boot: &Boot, place: &Place) -> Result<Loaded, AgentError> {
+async fn load_config(boot: &mut Boot, place: &Place) -> Result<Loaded, AgentError> {
     let config = boot.load(place)?;
-    let config = folder_trust::settle(boot, boot.trust_folder.as_ref(), place, config).await?;
+    let (ask, may_ask) = (boot.trust_folder.as_ref(), boot.consent.as_ref());
+    let download = may_be_fetched(&config.settings, &boot.runtimes(), may_ask);
+    let (config, agreed) = folder_trust::settle(boot, ask, place, config, download).await?;
+    boot.consent = answered(boot.consent.take(), agreed);
     if let Some(untrusted) = folder_trust::notice(&config) {
         tracing::warn!("[config] {untrusted}");
     }
