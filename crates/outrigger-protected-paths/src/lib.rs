@@ -11,6 +11,8 @@ mod nested_git;
 mod nested_startup;
 pub mod restored;
 mod running;
+#[cfg(test)]
+mod unprivileged;
 
 use std::collections::BTreeSet;
 use std::fs;

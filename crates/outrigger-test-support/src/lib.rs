@@ -7,6 +7,7 @@
 //! - [`process`]: whether processes live, and waiting for what happens in another one
 //! - [`free_port`]: a port that no other test has
 //! - [`skip`]: tests that cannot run on a machine
+//! - [`unprivileged`]: tests once more as a user without rights
 //!
 //! What needs an agent or the binary stays with its crate: `Harness` in the tests of `outrigger-server`, `Program` in those of
 //! `outrigger-cli`.
@@ -24,6 +25,7 @@ pub mod process;
 mod program;
 mod runtime;
 pub mod skip;
+pub mod unprivileged;
 mod world;
 
 pub use port::free_port;

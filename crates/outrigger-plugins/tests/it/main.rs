@@ -33,3 +33,4 @@ mod subplugins;
 mod support;
 mod tool_files;
 mod tools;
+mod unprivileged;

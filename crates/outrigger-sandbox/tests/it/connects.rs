@@ -556,29 +556,6 @@ async fn a_connection_that_is_led_keeps_no_other_waiting() {
     }
 }
 
-#[test]
-fn the_same_holds_for_a_user_without_rights() {
-    for test in [
-        "connects::the_port_of_another_address_is_refused",
-        "connects::children_and_daemons_are_held_to_it",
-        "connects::unix_sockets_are_those_of_the_own_view",
-        "connects::other_machines_reach_granted_ports_only",
-        "connects::what_knows_of_no_proxy_is_led_to_what_was_granted",
-    ] {
-        let Some(spec) = helper::as_plain_user(test) else {
-            return println!(
-                "skipped: this is a user without rights, or the tests' folder is root's alone"
-            );
-        };
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let output = runtime.block_on(output(spec)).unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.exit.success(), "{test}: {said}{errors}");
-        assert!(said.contains("1 passed"), "{test}: {said}");
-    }
-}
-
 /// A handle whose shell commands reach all there is.
 fn led_everywhere() -> Arc<ScopedNetwork> {
     Arc::new(ScopedNetwork {

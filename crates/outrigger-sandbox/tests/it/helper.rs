@@ -23,31 +23,6 @@ pub(crate) fn spec(task: &str) -> Spec {
         .var("PATH", "/usr/local/bin:/usr/bin:/bin")
 }
 
-/// The test of this name once more, as a user without any right; `None` when this is not root, and that user already.
-pub(crate) fn as_plain_user(test: &str) -> Option<Spec> {
-    if !rustix::process::geteuid().is_root() {
-        return None;
-    }
-    // In a folder of root's alone nobody else could start it.
-    let exe = std::env::current_exe().unwrap();
-    let shut = exe.ancestors().find(|path| {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o001 == 0)
-    });
-    if let Some(shut) = shut {
-        println!("skipped: only root may enter {}", shut.display());
-        return None;
-    }
-    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    let spec = Spec::new("setpriv")
-        .args(nobody)
-        .arg(exe)
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .var("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .var("TMPDIR", "/tmp");
-    Some(spec)
-}
-
 /// The test of this name once more, where there are no user namespaces and no right to mount; `None` where that cannot be made.
 pub(crate) async fn without_namespaces(test: &str) -> Option<Spec> {
     const ENTER: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all --inh-caps=-all --no-new-privs \"$@\"";

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use outrigger_sandbox::path_masks::{self, Cover, Covers, Kept};
 use outrigger_sandbox::{CoversFn, Policy};
 
+use outrigger_test_support::skip::skip;
+
 use super::{output, sh, spawner};
 
 const SECRET: &str = "not-for-you";
@@ -92,7 +94,7 @@ fn project() -> (tempfile::TempDir, PathBuf) {
 #[tokio::test]
 async fn a_folder_that_is_renamed_all_the_time_shows_nothing() {
     if !spawner().has_views() {
-        return;
+        return skip("processes have no views here");
     }
     let (_dir, root) = project();
     let (one, two) = (root.join("deep"), root.join("d2"));
@@ -106,7 +108,7 @@ async fn a_folder_that_is_renamed_all_the_time_shows_nothing() {
 #[tokio::test]
 async fn a_folder_that_goes_to_another_and_back_shows_nothing() {
     if !spawner().has_views() {
-        return;
+        return skip("processes have no views here");
     }
     let (_dir, root) = project();
     let (one, two) = (root.join("deep"), root.join("other/deep"));
@@ -120,7 +122,7 @@ async fn a_folder_that_goes_to_another_and_back_shows_nothing() {
 #[tokio::test]
 async fn a_link_that_takes_a_folders_place_shows_nothing() {
     if !spawner().has_views() {
-        return;
+        return skip("processes have no views here");
     }
     let (_dir, root) = project();
     let (one, two, empty) = (root.join("deep"), root.join("d2"), root.join("empty"));
@@ -138,7 +140,7 @@ async fn a_link_that_takes_a_folders_place_shows_nothing() {
 #[tokio::test]
 async fn nothing_is_refused_where_nothing_moves() {
     if !spawner().has_views() {
-        return;
+        return skip("processes have no views here");
     }
     let (_dir, root) = project();
     let busy = root.join("other/file");
@@ -153,7 +155,7 @@ async fn nothing_is_refused_where_nothing_moves() {
 #[tokio::test]
 async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
     if !spawner().has_views() {
-        return;
+        return skip("processes have no views here");
     }
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -200,7 +202,7 @@ async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
 #[tokio::test]
 async fn a_long_second_look_holds_up_nobody_else() {
     if !spawner().has_views() {
-        return;
+        return skip("processes have no views here");
     }
     let (_dir, root) = project();
     let found = Covers {
@@ -234,7 +236,7 @@ async fn a_long_second_look_holds_up_nobody_else() {
 #[tokio::test]
 async fn what_a_policy_holds_stays_where_it_is() {
     if !spawner().has_views() {
-        return;
+        return skip("processes have no views here");
     }
     let (_dir, root) = project();
     for (script, allowed) in [
@@ -321,7 +323,7 @@ async fn nothing_new_is_made_in_a_fixed_folder() {
 #[tokio::test]
 async fn what_comes_into_a_closed_folder_is_not_seen() {
     if !spawner().has_views() {
-        return;
+        return skip("processes have no views here");
     }
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -353,7 +355,7 @@ async fn what_comes_into_a_closed_folder_is_not_seen() {
 #[tokio::test]
 async fn terminals_are_its_own() {
     if !spawner().has_views() {
-        return;
+        return skip("processes have no views here");
     }
     let dir = tempfile::tempdir().unwrap();
     let policy = Policy {
