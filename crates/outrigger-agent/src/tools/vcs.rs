@@ -9,7 +9,7 @@ use outrigger_sandbox::Spawner;
 use outrigger_sandbox::path_masks::Kept;
 use outrigger_tools::PermissionAsk;
 use outrigger_workspace::Place;
-use outrigger_workspace::vcs::{Vcs, VcsHost};
+use outrigger_workspace::vcs::{Vcs, VcsHost, VisibleFn};
 
 use crate::state::Agent;
 
@@ -49,6 +49,11 @@ impl VcsHost for Agent {
         self.may(operation, file)
     }
 
+    fn visible(&self) -> VisibleFn {
+        let view = self.view();
+        Box::new(move |file| view.may_read(file))
+    }
+
     fn runs_later(&self, by: &Actor, file: &str) -> Option<(String, &'static str)> {
         let found = self.runs_later(by, [file]).pop()?;
         Some((found.pattern, found.runs))
@@ -61,10 +66,7 @@ impl VcsHost for Agent {
             patterns: files.iter().map(|it| it.display().to_string()).collect(),
             ..PermissionAsk::default()
         };
-        let causes = Provenance::prompted(by.clone());
-        let lacking = self
-            .inner
-            .asked_without_grant(&causes, "sent the patch", &ask)?;
-        Some(lacking.why)
+        let lacking = |by| (self.inner).asked_without_grant(&by, "sent the patch", &ask);
+        Some(lacking(Provenance::prompted(by.clone()))?.why)
     }
 }

@@ -192,10 +192,49 @@ fn what_goes_with_a_prompt_keeps_to_the_same_rules() {
     }
 }
 
-/// A subfolder whose agent runs is swapped for a link.
+/// Asks the server of its own folder once `go` is beside that one, under every name of the folder. It may write to where that is now.
+const ASKS: &str = r#"
+import fs from 'node:fs'
+import path from 'node:path'
+export const P = async ({ serverUrl: url, directory }) => {
+  if (path.basename(directory) !== 'work') return {}
+  const above = path.dirname(directory)
+  const asks = async () => {
+    while (!fs.existsSync(above + '/go')) await new Promise((end) => setTimeout(end, 50))
+    const answers = []
+    for (const route of ROUTES) {
+      for (const named of [undefined, directory, encodeURIComponent(directory), 'work/.']) {
+        const headers = named === undefined ? {} : { 'x-opencode-directory': named }
+        const answer = await fetch(new URL(route, url), { headers })
+        answers.push({ route, named, status: answer.status, text: await answer.text() })
+      }
+    }
+    fs.writeFileSync(above + '/moved/answers.json', JSON.stringify(answers))
+  }
+  asks().catch((error) => fs.writeFileSync(above + '/moved/answers.json', JSON.stringify(String(error))))
+  return {}
+}
+"#;
+
+/// A subfolder whose agent runs is swapped for a link: it is not what the link leads to, for a client and for a plugin of that agent's.
 #[test]
 fn a_folder_that_becomes_a_link_is_not_searched() {
     let world = world([done()], json!({}));
+    let routes = [
+        "/find?pattern=not-for",
+        "/find/file?query=id",
+        "/api/fs/find?query=id",
+        "/file?path=.",
+        "/file/content?path=id",
+        "/vcs/status",
+        "/vcs/diff?mode=git",
+    ];
+    // The user's own: a folder below the project is trusted by itself.
+    let plugins = world.home().join(".config/opencode/plugin");
+    std::fs::create_dir_all(&plugins).unwrap();
+    let asks = ASKS.replace("ROUTES", &json!(routes).to_string());
+    std::fs::write(plugins.join("asks.js"), asks).unwrap();
+    world.packages();
     world.file("work/a.txt", "mine");
     let server = world.serve(&["--no-auth"]);
     let folder = world.path("work");
@@ -211,16 +250,20 @@ fn a_folder_that_becomes_a_link_is_not_searched() {
     );
     std::fs::rename(&folder, world.path("moved")).unwrap();
     symlink(world.home().join("keys"), &folder).unwrap();
-    // Under its own name, which is another folder now, it is what the client asked for; the agent that was there is not.
-    for path in [
-        "/find?pattern=not-for",
-        "/find/file?query=id",
-        "/file?path=.",
-        "/file/content?path=id",
-    ] {
-        let answer = server.send("GET", path, &[("X-OpenCode-Directory", "work/.")], None);
-        assert!(answer.status != 500, "{path}: {}", answer.text());
+    for path in routes {
+        let named = server.send("GET", path, &[("X-OpenCode-Directory", "work/.")], None);
+        for answer in [server.get(&of(path)), named] {
+            assert_eq!(answer.status, 409, "{path}: {}", answer.text());
+            assert!(!answer.text().contains(SECRET), "{path}: {}", answer.text());
+        }
     }
+    world.file("go", "");
+    let answers = world.json("moved/answers.json");
+    for answer in answers.as_array().unwrap_or_else(|| panic!("{answers}")) {
+        assert_eq!(answer["status"], 409, "{answer}");
+        assert!(!answer.to_string().contains(SECRET), "{answer}");
+    }
+    assert_eq!(answers.as_array().unwrap().len(), 4 * routes.len());
     std::fs::remove_file(&folder).unwrap();
     std::fs::create_dir(&folder).unwrap();
     let answer = server.get(&of("/find?pattern=mine"));

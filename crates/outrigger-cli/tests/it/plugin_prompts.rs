@@ -686,3 +686,34 @@ fn a_file_of_a_plugins_prompt_passes_the_guards() {
     assert!(all.contains("the guard says no"), "{all}");
     assert!(!all.contains("the secret"), "{all}");
 }
+
+/// A command and an agent of the project's own files are causes, where what they did is written down.
+#[test]
+fn what_the_project_contributed_is_written_down_and_shown() {
+    let world = allowing([bash("echo plain"), done()]);
+    world.file(
+        ".opencode/command/mine.md",
+        "---\nagent: helper\n---\nrun it",
+    );
+    let agent = "---\nmode: primary\ndescription: x\n---\nHelp.";
+    world.file(".opencode/agent/helper.md", agent);
+    world.run(&["--command", "mine"]).ok();
+    let causes = json!([
+        { "by": "user", "did": "prompted" },
+        { "by": "project", "did": "contributed", "what": "agent helper" },
+        { "by": "project", "did": "contributed", "what": "command mine" },
+        { "by": "model", "did": "called" },
+    ]);
+    for kind in ["tool_intent", "tool_outcome"] {
+        let caused = ["--cause", "project", "--cause", "contributed"];
+        let list = ["audit", "list", "--json", "--kind", kind];
+        let found = world.cli(&[&list[..], &caused].concat()).ok().lines();
+        assert_eq!(found[0]["provenance"], causes, "{kind}");
+    }
+    let sessions = world.cli(&["session", "list", "--json"]).ok().json();
+    let id = sessions[0]["id"].as_str().unwrap();
+    let shown = world.cli(&["session", "show", id]).ok().stdout;
+    let line = "project contributed agent helper, project contributed command mine";
+    assert!(shown.contains(line), "{shown}");
+    world.verify();
+}

@@ -118,14 +118,20 @@ impl Hub {
         &self.inner.folders
     }
 
-    /// The folder that a request means: absolute, and without links where it exists.
+    /// The folder that a request means: absolute, and without links where it exists. One whose agent runs is that one, also where a
+    /// link has taken its place: its agent says then that it is not there any more, and nobody is shown what the link leads to.
     #[must_use]
     pub fn resolve(&self, named: Option<&str>) -> PathBuf {
         let path = match named.filter(|name| !name.is_empty()) {
             Some(name) => self.inner.directory.join(name),
             None => self.inner.directory.clone(),
         };
-        path.canonicalize().unwrap_or_else(|_| normal(&path))
+        let goes_up = path.components().any(|it| it == Component::ParentDir);
+        let named = normal(&path);
+        match !goes_up && self.knows(&named) {
+            true => named,
+            false => path.canonicalize().unwrap_or(named),
+        }
     }
 
     /// The folder that a request means: a plugin's as it was found to be its own, else as it is named.

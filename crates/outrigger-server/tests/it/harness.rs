@@ -1,6 +1,6 @@
 //! An agent in a fresh project, with the router before it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -26,6 +26,8 @@ pub(crate) struct Harness {
     router: Router,
     /// Every event since the start, as clients get it.
     events: Arc<Mutex<Vec<Value>>>,
+    /// `METHOD path` of requests that were answered with success.
+    answered: Mutex<BTreeSet<String>>,
 }
 
 fn root() -> TempDir {
@@ -116,6 +118,7 @@ impl Harness {
             root,
             mock,
             events,
+            answered: Mutex::default(),
         }
     }
 
@@ -144,7 +147,30 @@ impl Harness {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// `METHOD path` of requests that were answered with success so far.
+    pub(crate) fn answered(&self) -> BTreeSet<String> {
+        self.answered.lock().unwrap().clone()
+    }
+
+    /// What a stream sends until it is silent for a while.
+    pub(crate) async fn beginning(&self, path: &str) -> String {
+        let mut body = self.answer("GET", path, Value::Null).await.into_body();
+        let mut text = Vec::new();
+        let silence = Duration::from_millis(300);
+        while let Ok(Some(Ok(frame))) = tokio::time::timeout(silence, body.frame()).await {
+            text.extend(frame.into_data().unwrap_or_default());
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     async fn bytes(&self, method: &str, path: &str, body: Value) -> (u16, Vec<u8>) {
+        let response = self.answer(method, path, body).await;
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, bytes.to_vec())
+    }
+
+    async fn answer(&self, method: &str, path: &str, body: Value) -> http::Response<Body> {
         let body = if body.is_null() {
             Body::empty()
         } else {
@@ -157,9 +183,12 @@ impl Harness {
             .body(body)
             .unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
-        let status = response.status().as_u16();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (status, bytes.to_vec())
+        if response.status().is_success() {
+            let path = path.split('?').next().unwrap_or_default();
+            let mut answered = self.answered.lock().unwrap();
+            answered.insert(format!("{method} {path}"));
+        }
+        response
     }
 
     /// A request that has to succeed.

@@ -40,5 +40,6 @@ mod swapped_folders;
 mod tui;
 mod turns;
 mod unavailable_model;
+mod unprivileged;
 mod vcs;
 mod workspace;

@@ -170,7 +170,7 @@ async fn a_client_does_not_wait_behind_slow_strangers() {
         let took = began.elapsed();
         println!("a client was answered after {took:?}");
         // Those before it could hold it up for minutes.
-        assert!(took < Duration::from_secs(20), "{took:?}");
+        assert!(took < Duration::from_secs(3), "{took:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     for stranger in strangers {

@@ -71,9 +71,7 @@ impl Vcs {
                 }
                 None => None,
             };
-            // Of a file that may not be read, only the fact that it has changed is shown.
-            let shown = patch.filter(|_| self.may("read", &change.file));
-            change.patch = shown.filter(|patch| patch.len() <= room);
+            change.patch = patch.filter(|patch| patch.len() <= room);
             room -= change.patch.as_ref().map_or(0, String::len);
         }
         Ok(changes)
@@ -90,14 +88,15 @@ impl Vcs {
         let mut pieces = Vec::new();
         if self.has_head().await {
             let all = split(&self.patch("HEAD", 3).await?);
+            let visible = self.visible();
             let shown = all.into_values().filter(|patch| {
                 let named = patch_names::files(patch);
-                named.iter().all(|file| self.may("read", file))
+                named.iter().all(|file| visible(file))
             });
             pieces.push(shown.collect());
         }
         for (file, code) in self.codes().await? {
-            if code == "??" && self.may("read", &file) {
+            if code == "??" {
                 let patch = self.untracked(&file, 3).await;
                 pieces.push(patch.ok_or_else(|| VcsError::Failed {
                     what: "diff".into(),
@@ -109,7 +108,7 @@ impl Vcs {
         Ok(pieces.join("\n"))
     }
 
-    /// Names and two-letter codes of what is not as in the last commit.
+    /// Names and two-letter codes of what is not as in the last commit, where it may be seen.
     async fn codes(&self) -> Result<Vec<(String, String)>, VcsError> {
         let text = self
             .text(&[
@@ -122,14 +121,15 @@ impl Vcs {
                 ".",
             ])
             .await?;
+        let visible = self.visible();
         Ok(text
             .split('\0')
             .filter_map(|line| Some((line.get(3..)?.to_owned(), line.get(..2)?.to_owned())))
-            .filter(|(file, _)| !file.is_empty())
+            .filter(|(file, _)| !file.is_empty() && visible(file))
             .collect())
     }
 
-    /// Changed files since `base` (all files when there is no commit), by name.
+    /// Changed files since `base` (all files when there is no commit) that may be seen, by name.
     async fn changes(&self, base: Option<&str>) -> Result<Vec<FileChange>, VcsError> {
         let mut found: BTreeMap<String, Change> = BTreeMap::new();
         let mut counts = BTreeMap::new();
@@ -144,8 +144,11 @@ impl Vcs {
             args.extend([base, "--", "."]);
             let text = self.text(&args).await?;
             let mut words = text.split('\0');
+            let visible = self.visible();
             while let (Some(code), Some(file)) = (words.next(), words.next()) {
-                found.insert(file.to_owned(), change(code));
+                if visible(file) {
+                    found.insert(file.to_owned(), change(code));
+                }
             }
             if let Some(flag) = args.get_mut(3) {
                 *flag = "--numstat";

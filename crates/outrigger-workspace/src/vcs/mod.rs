@@ -68,6 +68,9 @@ pub enum Against {
     Branch,
 }
 
+/// Whether a client may see a file, by its absolute path. Reads the disk.
+pub type VisibleFn = Box<dyn Fn(&Path) -> bool + Send + Sync>;
+
 /// What version control needs of the agent: where it works, and what the rules leave.
 pub trait VcsHost: Send + Sync {
     /// The folder.
@@ -87,6 +90,9 @@ pub trait VcsHost: Send + Sync {
 
     /// Whether the rules leave this operation (`read`, `edit`) on a file.
     fn may(&self, operation: &str, file: &Path) -> bool;
+
+    /// Which files the rules let a client see, by their absolute paths, for one request.
+    fn visible(&self) -> VisibleFn;
 
     /// The file among those that `by` would change, relative to the root of the repository, that makes something run later and
     /// is not `by`'s to change, and what runs it.
@@ -269,6 +275,15 @@ impl Vcs {
             return Ok(());
         }
         self.text(&["init", "--quiet"]).await.map(drop)
+    }
+
+    /// Whether a client may see a file that git has named from the root of the repository.
+    ///
+    /// Every list and patch passes through here. git runs without what the rules deny to read, and so takes it for changed: of such a
+    /// file nothing is listed, neither its name nor that it changed.
+    fn visible(&self) -> impl Fn(&str) -> bool + Send + Sync + use<> {
+        let (visible, worktree) = (self.host.visible(), self.place().worktree.clone());
+        move |file| visible(&worktree.join(file))
     }
 
     /// Whether the rules leave a file, which git has named from the root of the repository.

@@ -1,11 +1,12 @@
-//! Who caused the messages and tool calls of a session, where that was not the user and the model alone.
+//! Who caused the messages and tool calls of a session, where that was not the user and the model alone: a plugin, or the project by
+//! an agent or a command of its own.
 
 use std::collections::BTreeMap;
 
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::merged::ConversationMessage;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts};
-use outrigger_protocol::provenance::Provenance;
+use outrigger_protocol::provenance::{Actor, Cause, Provenance};
 use outrigger_store::{Scope, Store, StoreError};
 
 use crate::terminal::Paint;
@@ -30,7 +31,8 @@ impl Causes {
         }
         let calls = store.tools(Scope::Session(session))?.into_iter();
         causes.extend(calls.map(|tool| (tool.call.call_id.0, tool.provenance)));
-        causes.retain(|_, causes| !causes.is_plain());
+        let is_projects = |it: &Cause| it.actor == Actor::Project;
+        causes.retain(|_, it| !it.is_plain() || it.causes().iter().any(is_projects));
         Ok(Self(causes))
     }
 

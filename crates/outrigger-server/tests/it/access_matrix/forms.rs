@@ -226,6 +226,11 @@ impl Victim {
         victim
     }
 
+    /// The file names that it has, the one in the folder of names by a hard link.
+    pub(super) fn file_names(&self) -> impl Iterator<Item = String> {
+        [self.file.clone(), format!("hard-{}.csv", self.number)].into_iter()
+    }
+
     /// What its line begins with, which a call may name.
     pub(super) fn head(&self) -> String {
         format!("head{}of", self.number)

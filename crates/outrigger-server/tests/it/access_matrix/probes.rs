@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Faults, Matrix, Place, Victim, processes};
+use super::{Faults, Matrix, Place, Victim, changes, processes};
 use crate::harness::Harness;
 use outrigger_test_support::model::call;
 
@@ -20,7 +20,9 @@ pub(super) enum Probe {
     Commands,
     /// Commands that name it to git.
     Git,
-    /// What a turn changed, and what git says of it.
+    /// Patches of clients.
+    Patches,
+    /// What a turn changed, what git says of it, and every route that answers then.
     Differences,
 }
 
@@ -66,6 +68,7 @@ impl Probe {
             Self::Prompts => prompts(matrix, faults).await,
             Self::Commands => processes::commands(matrix, faults).await,
             Self::Git => processes::of_git(matrix, faults).await,
+            Self::Patches => changes::by_clients(matrix, faults).await,
             Self::Differences => processes::differences(matrix, faults).await,
         }
     }
@@ -246,6 +249,13 @@ async fn names(matrix: &Matrix, faults: &mut Faults) {
             faults.hold_name(victim, by, matrix.keeps(victim), answer);
         }
     }
+    // A denied file is another one to git, which does not see it; it did not change.
+    for path in ["/vcs/status", "/vcs/diff?mode=git"] {
+        let answer = matrix.harness.text("GET", path).await;
+        for victim in &matrix.victims {
+            faults.hold_absent(victim, path, matrix.keeps(victim), true, &answer);
+        }
+    }
     let (mut parts, mut mentioned) = (Vec::new(), String::new());
     for victim in matrix
         .victims
@@ -263,6 +273,7 @@ async fn names(matrix: &Matrix, faults: &mut Faults) {
             format!("/file?path={}", encode(folder.to_str().unwrap(), false)),
             format!("/find/file?query={query}&limit=200"),
             format!("/find/file?query={query}&dirs=false&type=file"),
+            format!("/api/fs/find?query={query}&limit=200"),
         ] {
             let (_, answer) = matrix.harness.call("GET", &path, Value::Null).await;
             faults.hold_name(victim, &path, matrix.keeps(victim), &answer.to_string());
@@ -305,8 +316,52 @@ async fn said_with(harness: &Harness, parts: &[Value]) -> String {
     harness.mock.last().texts("user").join("\n")
 }
 
+/// The same by a prompt that nobody waits for, by a turn of our own client, and as the part that another one is rewritten to.
+async fn said_otherwise(harness: &Harness, parts: &[Value]) -> [String; 3] {
+    let mut all = vec![json!({ "type": "text", "text": "see once more" })];
+    all.extend(parts.iter().cloned());
+    let prompt = json!({ "parts": all });
+    let sent = || harness.mock.last().texts("user").join("\n");
+    let session = harness.session().await;
+    let idle = harness.published("session.idle").len();
+    let path = format!("/session/{session}/prompt_async");
+    harness.ok("POST", &path, prompt.clone()).await;
+    harness.sees("session.idle", idle + 1).await;
+    let by_nobody = sent();
+    let session = harness.session().await;
+    let path = format!("/outrigger/session/{session}/turn");
+    harness.ok("POST", &path, json!({ "prompt": prompt })).await;
+    let by_turn = sent();
+    // Every third of them, so that each way of naming a file is there.
+    let parts: Vec<&Value> = parts.iter().step_by(3).collect();
+    let session = harness.session().await;
+    let texts: Vec<Value> = parts
+        .iter()
+        .map(|_| json!({ "type": "text", "text": "to be rewritten" }))
+        .collect();
+    let path = format!("/session/{session}/message");
+    harness.ok("POST", &path, json!({ "parts": texts })).await;
+    let mut by_rewriting = String::new();
+    let stored = harness.messages(&session).await[0]["parts"].clone();
+    for (n, (part, stored)) in parts.iter().zip(stored.as_array().unwrap()).enumerate() {
+        let mut rewritten = stored.clone();
+        for key in ["type", "filename", "url"] {
+            rewritten[key] = part[key].clone();
+        }
+        rewritten["mime"] = json!(["text/plain", "image/png"][n % 2]);
+        let id = |key: &str| stored[key].as_str().unwrap();
+        let (message, id) = (id("messageID"), id("id"));
+        let path = format!("/session/{session}/message/{message}/part/{id}");
+        let answer = harness.ok("PATCH", &path, rewritten).await;
+        by_rewriting.push_str(&answer.to_string());
+    }
+    harness.prompt(&session, "what is it?").await;
+    by_rewriting.push_str(&sent());
+    [by_nobody, by_turn, by_rewriting]
+}
+
 /// For a query: what has to be encoded, or everything.
-fn encode(text: &str, everything: bool) -> String {
+pub(super) fn encode(text: &str, everything: bool) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     text.bytes()
         .map(|byte| match !everything && plain(byte) {
@@ -384,6 +439,7 @@ async fn prompts(matrix: &Matrix, faults: &mut Faults) {
         }
     }
     let answer = said_with(&matrix.harness, &parts).await;
+    let otherwise = said_otherwise(&matrix.harness, &parts).await;
     let session = matrix.harness.session().await;
     let command = json!({ "command": "look", "arguments": mentioned });
     matrix
@@ -397,6 +453,15 @@ async fn prompts(matrix: &Matrix, faults: &mut Faults) {
         let is_kept = matrix.keeps(victim);
         if is_kept || victim.place == Place::Project {
             faults.hold(victim, "a part of a prompt", is_kept, &answer);
+            faults.hold(victim, "a part of another prompt", is_kept, &otherwise[0]);
+            faults.hold(victim, "a part of a turn", is_kept, &otherwise[1]);
+            faults.hold_absent(
+                victim,
+                "a part that is rewritten",
+                is_kept,
+                false,
+                &otherwise[2],
+            );
             faults.hold(victim, "a mention", is_kept, &by_command);
         }
         // The user's own settings name what they ask about.

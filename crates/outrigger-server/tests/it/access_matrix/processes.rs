@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::probes::bash;
-use super::{Faults, Matrix, Place, Victim};
+use super::{Faults, Matrix, Place, Victim, routes};
 use outrigger_test_support::model::{call, turn};
 
 pub(super) async fn commands(matrix: &Matrix, faults: &mut Faults) {
@@ -105,7 +105,7 @@ pub(super) async fn of_git(matrix: &Matrix, faults: &mut Faults) {
 pub(super) async fn differences(matrix: &Matrix, faults: &mut Faults) {
     let harness = &matrix.harness;
     // What changes while a turn runs.
-    let waits = "touch of-model-begun; until [ -e of-model-go ]; do sleep 0.02; done; rm of-model-begun of-model-go";
+    let waits = "touch of-model-begun; until [ -e of-model-go ]; do sleep 0.02; done; rm of-model-begun of-model-go; grep -rh --exclude='of-*' canary .; seq 20000";
     harness.mock.when("wait a little", turn([bash(waits)]));
     let session = harness.session().await;
     let change = async {
@@ -141,4 +141,6 @@ pub(super) async fn differences(matrix: &Matrix, faults: &mut Faults) {
         }
         faults.hold(victim, "the messages of the turn", is_kept, &messages);
     }
+    routes::every_get(matrix, faults, &session).await;
+    routes::what_becomes_of_it(matrix, faults, &session).await;
 }
