@@ -128,7 +128,7 @@ pub(crate) fn check(program: &str, words: &[Word]) -> Result<bool, Doubt> {
         "wait" | "kill" => arguments.iter().all(is_process),
         "exit" | "return" | "break" | "continue" | "shift" => arguments.iter().all(is_integer),
         name if LITERAL.contains(&name) => arguments.iter().all(is_literal),
-        name if DECLARE.contains(&name) => arguments.iter().all(declares),
+        name if DECLARE.contains(&name) => arguments.iter().all(is_declared),
         name if NEVER.contains(&name) => false,
         _ => return Ok(false),
     };
@@ -136,6 +136,11 @@ pub(crate) fn check(program: &str, words: &[Word]) -> Result<bool, Doubt> {
         true => Ok(matches!(program, "[" | "test")),
         false => Err(doubt()),
     }
+}
+
+/// Whether a command of the shell sets variables.
+pub(crate) fn declares(program: &str) -> bool {
+    DECLARE.contains(&program)
 }
 
 /// A known text in which no shell finds an index or an expansion.
@@ -200,7 +205,7 @@ fn prints(arguments: &[Word]) -> bool {
     !text.starts_with('-') && (only_texts || rest.iter().all(is_integer))
 }
 
-fn declares(word: &Word) -> bool {
+fn is_declared(word: &Word) -> bool {
     let name = variables::assigned(&word.raw);
     let name = name.or_else(|| variables::is_name(&word.raw).then_some(word.raw.as_str()));
     name.is_some_and(|name| variables::effect(name) != Effect::Runs) && is_literal(word)

@@ -8,9 +8,11 @@
 
 mod builtins;
 mod doubt;
+mod find;
 mod folders;
 mod git;
 mod lenient;
+mod possible;
 mod spelling;
 mod strict;
 mod variables;
@@ -38,6 +40,8 @@ pub struct Command {
     pub text: String,
     /// Program and arguments.
     pub words: Vec<Word>,
+    /// Variables that it sets in front of its program, or by itself: `NAME=value` each.
+    pub assigned: Vec<Word>,
     /// Files of its redirections.
     pub files: Vec<File>,
     /// It only tests something or sets a variable of the shell's own: nothing that needs approval, unless it writes a file.

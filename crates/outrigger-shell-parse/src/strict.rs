@@ -2,7 +2,7 @@
 
 use crate::folders::Walk;
 use crate::variables::{self, Effect};
-use crate::{Command, Doubt, File, Word, builtins, word, wrappers};
+use crate::{Command, Doubt, File, UNKNOWN, Word, builtins, word, wrappers};
 
 /// Commands nest (`sh -c "sh -c …"`); a model has no honest reason to go deeper.
 pub(crate) const DEEPEST: usize = 8;
@@ -83,6 +83,8 @@ struct Draft {
     assigned: Vec<Effect>,
     /// Nothing may follow: `a &> b c` is `a & > b c` to dash.
     sealed: bool,
+    /// It is the end of a condition or a loop, with its redirections.
+    closes: bool,
     /// `! command`: what follows after `&&` runs where it failed.
     negated: bool,
 }
@@ -134,6 +136,8 @@ impl<'a> Reader<'a> {
                     return Err(Doubt::Keyword(";;".to_owned()));
                 }
                 '&' if self.starts("&>") => self.redirect()?,
+                // An operator of zsh.
+                '&' if self.starts("&!") => return Err(Doubt::Exclamation),
                 ';' | '|' | '&' => {
                     self.close()?;
                     if !self.starts("&&") {
@@ -199,12 +203,12 @@ impl<'a> Reader<'a> {
         let begins = *self.draft.start.get_or_insert(start);
         debug_assert!(begins <= start);
         // `2>file`: the number belongs to the redirection.
-        let number = word.raw.bytes().all(|b| b.is_ascii_digit());
-        if number && (self.starts("<") || self.starts(">")) {
-            // With more digits it is an argument to dash.
-            return match word.raw.len() {
-                1 => Ok(()),
-                _ => Err(Doubt::Redirection),
+        let operates = ["<", ">", "&>"].iter().any(|it| self.starts(it));
+        if is_number(&word.raw) && operates {
+            // With more digits it is an argument to dash, and in front of `&>` to all but zsh.
+            return match word.raw.len() == 1 && !self.starts("&") {
+                true => Ok(()),
+                false => Err(Doubt::Redirection),
             };
         }
         self.draft.end = self.at;
@@ -213,6 +217,13 @@ impl<'a> Reader<'a> {
             if KEYWORDS.contains(&word.raw.as_str()) {
                 return Err(Doubt::Keyword(word.raw));
             }
+            // zsh runs `a` for `{a}`.
+            if word.raw.starts_with('{') {
+                return Err(Doubt::Braces);
+            }
+            if variables::assigns_in_zsh(&word.raw) {
+                return Err(Doubt::Variable(word.raw));
+            }
             if let Some(name) = variables::assigned(&word.raw) {
                 let effect = variables::effect(name);
                 let plain = effect == Effect::Own || builtins::is_literal(&word);
@@ -220,9 +231,12 @@ impl<'a> Reader<'a> {
                     return Err(Doubt::Variable(name.to_owned()));
                 }
                 draft.assigned.push(effect);
+                draft.command.assigned.push(word);
                 return Ok(());
             }
         }
+        let declares = draft.command.program().is_some_and(builtins::declares);
+        let word = if declares { word } else { with_home(word) };
         draft.command.words.push(word);
         Ok(())
     }
@@ -247,6 +261,7 @@ impl<'a> Reader<'a> {
         self.loops |= matches!(*word, "while" | "until");
         // Only redirections and operators follow.
         self.draft.sealed = closer.is_some();
+        self.draft.closes = closer.is_some();
         true
     }
 
@@ -274,9 +289,7 @@ impl<'a> Reader<'a> {
         match operator {
             "<<" => return self.begin_body(&name),
             "<<-" | "<<<" => return Err(Doubt::HereDocument),
-            "<&" | ">&" if known == "-" || known.bytes().all(|b| b.is_ascii_digit()) => {
-                return Ok(());
-            }
+            "<&" | ">&" if known == "-" || is_number(known) => return Ok(()),
             // `2>&1-` moves a descriptor. `>&file` is expanded twice by bash: what is in quotes, too.
             "<&" | ">&" => return Err(Doubt::Redirection),
             _ => {}
@@ -337,7 +350,13 @@ impl<'a> Reader<'a> {
         let mut command = draft.command;
         let text = self.source.get(start..draft.end.max(start));
         command.text = text.unwrap_or_default().trim().to_owned();
-        let more = judged(command, &draft.assigned, self.depth, &mut self.walk)?;
+        // zsh runs a program of its own for redirections alone: `< file` prints the file.
+        let alone = draft.assigned.is_empty() && !draft.closes;
+        let prints = command.words.is_empty() && alone;
+        let mut more = judged(command, &draft.assigned, self.depth, &mut self.walk)?;
+        if let Some(first) = more.first_mut().filter(|_| prints) {
+            first.inert = false;
+        }
         self.walk
             .after(more.first().map_or(&[], |it| &it.words), true);
         if draft.negated {
@@ -346,6 +365,23 @@ impl<'a> Reader<'a> {
         self.found.extend(more);
         Ok(())
     }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// An argument, in which bash may put the home folder behind `NAME=` and `:`.
+fn with_home(mut word: Word) -> Word {
+    let at = variables::assigned(&word.raw).and_then(|_| {
+        let found = [word.value.find("=~"), word.value.find(":~")];
+        found.into_iter().flatten().min()
+    });
+    if let Some(at) = at {
+        word.value.truncate(at + 1);
+        word.value.push(UNKNOWN);
+    }
+    word
 }
 
 /// The command, and those that it starts.

@@ -18,6 +18,14 @@ pub(crate) fn assigned(text: &str) -> Option<&str> {
     is_name(name).then_some(name)
 }
 
+/// Whether a text is an assignment in zsh alone: of a positional parameter (`1=x`), or of a name with letters of any language.
+pub(crate) fn assigns_in_zsh(text: &str) -> bool {
+    let name = text.split_once('=').map_or("", |(name, _)| name);
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
+    !name.is_empty() && !is_name(name) && name.chars().all(is_part)
+}
+
 pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|c: char| c.is_ascii_digit())

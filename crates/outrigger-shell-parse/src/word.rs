@@ -82,6 +82,12 @@ impl<'a> Reader<'a> {
                     self.take(c);
                     self.value.push(UNKNOWN);
                 }
+                // Behind a variable that is empty zsh puts the path of a program in, or a home folder.
+                '=' | '~' if !self.value.is_empty() && self.value.chars().all(|c| c == UNKNOWN) => {
+                    return Err(Doubt::Word(
+                        self.text.get(..=self.at).unwrap_or_default().to_owned(),
+                    ));
+                }
                 '[' => {
                     self.take(c);
                     self.open.get_or_insert(self.value.len());
@@ -198,8 +204,18 @@ impl<'a> Reader<'a> {
             Some(_) if self.name() > 0 => {}
             _ => return Err(Doubt::Expansion),
         }
-        // zsh reads a subscript here.
-        if self.peek() == Some('[') {
+        // zsh reads a subscript here, a letter of any language as one of the name, all digits of a number, and behind `$#` the
+        // name of what it counts.
+        let taken = self.text.get(from..self.at).unwrap_or_default();
+        let counts = taken == "$#";
+        let numbered = taken.ends_with(|c: char| c.is_ascii_digit()) && taken.len() == 2;
+        let goes_on = |c: char| {
+            c == '['
+                || !c.is_ascii()
+                || counts && c != '"' && !ends(c)
+                || numbered && c.is_ascii_digit()
+        };
+        if self.peek().is_some_and(goes_on) {
             return Err(Doubt::Expansion);
         }
         // dash goes on with the name behind a line that is continued, bash does not.
@@ -244,8 +260,11 @@ impl<'a> Reader<'a> {
         if !inner.bytes().all(plain) {
             return Err(Doubt::Braces);
         }
-        // `{name}>file` opens a file and sets a variable.
-        if matches!(rest.as_bytes().get(end + 1), Some(b'<' | b'>')) {
+        // `{name}>file` opens a file and sets a variable, in zsh with blanks between them, too.
+        let behind = rest.get(end + 1..).unwrap_or_default();
+        let further = behind.trim_start_matches([' ', '\t', '\\', '\n']);
+        let is_whole = self.at == 0 && further.len() < behind.len() && !inner.is_empty();
+        if behind.starts_with(['<', '>']) || is_whole && further.starts_with(['<', '>']) {
             return Err(Doubt::Redirection);
         }
         self.value.push_str(rest.get(..=end).unwrap_or_default());

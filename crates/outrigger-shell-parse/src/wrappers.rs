@@ -1,9 +1,8 @@
 //! Programs that start another program which their arguments name. One table; a form that is not in it is a doubt.
 
-use crate::git;
 use crate::strict::is_keyword;
 use crate::variables::{self, Effect};
-use crate::{Doubt, UNKNOWN, Word};
+use crate::{Doubt, UNKNOWN, Word, find, git};
 
 /// What a wrapper starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,8 +97,13 @@ const TABLE: &[Wrapper] = &[
         positional: 1,
         ..PLAIN
     },
+    // `time -p x` runs the program `-p` in zsh.
     Wrapper {
-        names: &["time", "gtime"],
+        names: &["time"],
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["gtime"],
         flags: "pv",
         ..PLAIN
     },
@@ -274,14 +278,10 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
         return shell(arguments).ok_or_else(doubt);
     }
     if matches!(name, "find" | "gfind" | "bfs") {
-        return find(arguments).ok_or_else(doubt);
+        return find::read(arguments).ok_or_else(doubt);
     }
     if matches!(name, "fd" | "fdfind") {
-        let runs = |word: &Word| match word.value.as_str() {
-            text if text.starts_with("--") => text.starts_with("--exec"),
-            text => text.starts_with(UNKNOWN) || text.starts_with('-') && text.contains(['x', 'X']),
-        };
-        return match arguments.iter().any(runs) {
+        return match find::fd_runs(arguments) {
             true => Err(doubt()),
             false => Ok(Vec::new()),
         };
@@ -308,7 +308,7 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
     }
     // To bash `time` is a word of the grammar, behind which all begins anew.
     let first = inner.first().map_or("", |word| word.raw.as_str());
-    if name == "time" && (is_keyword(first) || variables::assigned(first).is_some()) {
+    if name == "time" && begins_anew(first) {
         return Err(doubt());
     }
     if matches!(name, "xargs" | "gxargs") {
@@ -320,6 +320,14 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
         return Ok(Vec::new());
     }
     Ok(vec![Inner::Words(inner)])
+}
+
+/// Whether a word is one of the grammar, or sets a variable, where a command begins.
+fn begins_anew(word: &str) -> bool {
+    is_keyword(word)
+        || word.starts_with('{')
+        || variables::assigns_in_zsh(word)
+        || variables::assigned(word).is_some()
 }
 
 /// The name of a program without its folder.
@@ -406,7 +414,7 @@ impl Wrapper {
 }
 
 /// What `xargs` adds to the words of a command: in place of a text, or at their end.
-fn fill(words: &mut Vec<Word>, replaced: Option<&str>) {
+pub(crate) fn fill(words: &mut Vec<Word>, replaced: Option<&str>) {
     match replaced {
         Some(text) if !text.is_empty() => {
             for word in words {
@@ -457,42 +465,4 @@ fn line_or_script(takes_line: bool, word: Option<&Word>) -> Option<Vec<Inner>> {
     }
     let is_input = text.starts_with("/dev/") || text.starts_with("/proc/") || text == "-";
     (!is_input).then(Vec::new)
-}
-
-/// `find … -exec PROGRAM … ;`
-fn find(arguments: &[Word]) -> Option<Vec<Inner>> {
-    let mut found = Vec::new();
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        // What begins with something unknown may be an option, and a variable may be several words.
-        let may_be_option = word.value.starts_with([UNKNOWN, '-']);
-        let may_be_many = word.raw.contains('$') && !word.is_one();
-        if word.known().is_none() && (may_be_option || may_be_many) {
-            return None;
-        }
-        let is_there = match word.value.as_str() {
-            "-exec" | "-ok" => false,
-            "-execdir" | "-okdir" => true,
-            _ => continue,
-        };
-        let mut inner: Vec<Word> = Vec::new();
-        loop {
-            let next = words.next()?;
-            let ends = match next.known()? {
-                ";" => true,
-                "+" => inner.last().is_some_and(|last| last.value == "{}"),
-                _ => false,
-            };
-            if ends {
-                break;
-            }
-            inner.push(next.clone());
-        }
-        fill(&mut inner, Some("{}"));
-        found.push(match is_there {
-            true => Inner::Anywhere(inner),
-            false => Inner::Words(inner),
-        });
-    }
-    Some(found)
 }

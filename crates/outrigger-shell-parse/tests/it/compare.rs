@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use outrigger_shell_parse::{Command, UNKNOWN, Word, read};
 use tempfile::TempDir;
 
-use crate::trace::{self, Seen};
+use crate::trace::{self, Opened, Seen};
 
 /// Programs of the lines that do nothing.
 const STUBS: &[&str] = &[
-    "a", "b", "x", "touch", "git", "ls", "cat", "rm", "grep", "id", "npm", "ünï", "sudo", "doas",
-    "pwn", "tee", "é",
+    "a", "b", "x", "touch", "git", "ls", "rm", "grep", "id", "npm", "ünï", "sudo", "doas", "pwn",
+    "tee", "é", "more", "pager",
 ];
-/// Programs that start others.
-const WRAPPERS: &[&str] = &[
-    "env", "nice", "nohup", "timeout", "setsid", "stdbuf", "xargs", "find", "ionice", "chrt",
-    "taskset", "bash", "sh", "dash", "true", "echo", "strace", "setpriv",
+/// Programs that start others, and one that reads the files which its arguments name.
+const REAL: &[&str] = &[
+    "cat", "env", "nice", "nohup", "timeout", "setsid", "stdbuf", "xargs", "find", "ionice",
+    "chrt", "taskset", "bash", "sh", "dash", "true", "echo", "strace", "setpriv",
 ];
 
 pub(crate) struct Shell {
@@ -50,9 +50,9 @@ impl Shell {
             let open = std::fs::Permissions::from_mode(if folder == "bin" { 0o755 } else { 0o777 });
             std::fs::set_permissions(room.path().join(folder), open).ok()?;
         }
-        for wrapper in WRAPPERS {
-            if let Some(path) = find(wrapper) {
-                symlink(path, bin.join(wrapper)).ok()?;
+        for program in REAL {
+            if let Some(path) = find(program) {
+                symlink(path, bin.join(program)).ok()?;
             }
         }
         let variables = vec![
@@ -72,14 +72,29 @@ impl Shell {
             room,
             variables,
         };
-        let seen = shell.trace("a 1; b > c")?;
-        (seen.executed.len() == 2 && seen.written == ["c"]).then_some(shell)
+        let seen = shell.trace("a 1; b > c < c; cat d")?;
+        let opened = |name: &str, by_shell: bool| {
+            let mut opened = seen.opened.iter();
+            opened.any(|it| it.file == name && it.by_shell == by_shell)
+        };
+        let is_complete =
+            seen.executed.len() == 3 && seen.written.iter().filter(|it| !is_own(it)).eq(["c"]);
+        assert!(
+            is_complete && opened("c", true) && opened("d", false),
+            "{name} is traced, and not all of it: {seen:?}"
+        );
+        Some(shell)
     }
 
     fn trace(&self, line: &str) -> Option<Seen> {
         let folder = self.room.path().join("deep/er/work");
         std::fs::create_dir_all(&folder).ok()?;
         trace::run(&self.program, line, &folder, &self.variables)
+    }
+
+    /// Where lines run, as it begins.
+    fn folder(&self) -> String {
+        self.room.path().display().to_string()
     }
 
     /// What the shell did that was not read. `None` also for lines that nobody claims to understand.
@@ -96,27 +111,95 @@ impl Shell {
             .1
             .clone();
         for words in &seen.executed {
-            if !commands.iter().any(|command| is(command, words, &home)) {
+            let is_read = commands.iter().any(|command| is(command, words, &home));
+            if !is_read && !is_of_none(words, &commands) && !is_of_git(words) {
                 return Some(format!("executed {words:?}; read {commands:?}"));
             }
         }
-        let mut files = commands
-            .iter()
-            .flat_map(|it| &it.files)
-            .filter(|it| it.written);
-        let named: Vec<String> = files.by_ref().map(|it| value(&it.name, &home)).collect();
+        let files = || commands.iter().flat_map(|it| &it.files);
+        let written: Vec<String> = files()
+            .filter(|it| it.written)
+            .map(|it| value(&it.name, &home))
+            .collect();
         for file in &seen.written {
-            // A long here-document is a file of the shell's own.
-            let own = file == "/dev/null"
-                || file == "/dev/tty"
-                || file.starts_with("/tmp/sh-thd")
-                || file.starts_with("/tmp/zsh");
-            if !own && !named.contains(file) {
+            if !is_own(file) && !written.contains(file) {
                 return Some(format!("wrote {file:?}; read {commands:?}"));
+            }
+        }
+        let redirected: Vec<String> = files().map(|it| value(&it.name, &home)).collect();
+        for Opened { file, by_shell } in &seen.opened {
+            let of_system = file.starts_with('/') && !file.starts_with(&self.folder());
+            // `find` opens the folder that it begins in.
+            let is_folder = matches!(file.as_str(), "." | "..");
+            // A file of no format that the system runs is opened by the shell.
+            let runs = |it: &Command| {
+                it.program()
+                    .is_some_and(|it| *by_shell && file.ends_with(at_home(it, &home).as_str()))
+            };
+            // A shell that is started with the name of a script opens that.
+            let reads = |it: &Command| {
+                let name = it.program().unwrap_or_default().rsplit('/').next();
+                !by_shell || name.is_some_and(|it| trace::SHELLS.contains(&it))
+            };
+            let named =
+                |it: &Command| reads(it) && it.words.iter().any(|it| names(it, file, &home));
+            let is_named =
+                redirected.contains(file) || commands.iter().any(|it| runs(it) || named(it));
+            if !of_system && !is_folder && !is_own(file) && !is_named {
+                return Some(format!("opened {file:?}; read {commands:?}"));
             }
         }
         None
     }
+}
+
+/// Whether a file is one of the shell's own: a long here-document is written to one.
+fn is_own(file: &str) -> bool {
+    matches!(file, "/dev/null" | "/dev/tty")
+        || file.starts_with("/tmp/sh-thd")
+        || file.starts_with("/tmp/zsh")
+        || file.ends_with("/home/.zshenv")
+}
+
+/// Whether a program is one that zsh runs where a command has nothing but redirections (`NULLCMD`, `READNULLCMD`): it prints or
+/// writes the files that these name, and the command needs approval.
+fn is_of_none(words: &[String], commands: &[Command]) -> bool {
+    let is_printer = match words {
+        [program] => {
+            let name = program.rsplit('/').next().unwrap_or_default();
+            matches!(name, "cat" | "more" | "pager")
+        }
+        _ => false,
+    };
+    let mut commands = commands.iter();
+    is_printer && commands.any(|it| it.words.is_empty() && !it.inert)
+}
+
+/// Whether a program is one that git looks for as the subcommand that it was given.
+fn is_of_git(words: &[String]) -> bool {
+    let mut names = words.first().into_iter().flat_map(|it| it.rsplit('/'));
+    names.any(|it| it.starts_with("git-"))
+}
+
+/// Whether a word of a program names a file: alone, or behind an option.
+fn names(word: &Word, file: &str, home: &str) -> bool {
+    let text = value(word, home);
+    // It may be several words.
+    let inner = word
+        .raw
+        .strip_prefix('"')
+        .and_then(|it| it.strip_suffix('"'));
+    let is_quoted = inner.is_some_and(|inner| !inner.contains('"'));
+    if text.contains(UNKNOWN) && !is_quoted {
+        return true;
+    }
+    let behind = match text.split_once('=') {
+        Some((_, rest)) if text.starts_with("--") => Some(rest),
+        _ if text.starts_with('-') => text.get(2..),
+        _ => None,
+    };
+    let mut texts = [Some(text.as_str()), behind].into_iter().flatten();
+    texts.any(|text| fits(text.as_bytes(), file.as_bytes()))
 }
 
 /// Whether a line is understood, and does no harm here: it ends no processes, and names no file outside of the folder that it runs

@@ -12,12 +12,22 @@ pub(crate) struct Seen {
     pub(crate) executed: Vec<Vec<String>>,
     /// Files that a shell opened to write to them.
     pub(crate) written: Vec<String>,
+    /// Files that were opened to be read, those of the system included.
+    pub(crate) opened: Vec<Opened>,
+}
+
+/// A file that was opened to be read.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: String,
+    /// By a shell, not by a program that it started.
+    pub(crate) by_shell: bool,
 }
 
 const CALLS: &str = "trace=execve,execveat,open,openat,openat2,creat,clone,clone3,fork,vfork";
 /// Owns nothing.
 const NOBODY: &str = "65534";
-const SHELLS: [&str; 4] = ["bash", "sh", "dash", "zsh"];
+pub(crate) const SHELLS: [&str; 4] = ["bash", "sh", "dash", "zsh"];
 
 pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
@@ -72,6 +82,8 @@ pub(crate) fn run(
 fn read(text: &str) -> Seen {
     let mut seen = Seen::default();
     let mut is_shell: HashMap<&str, bool> = HashMap::new();
+    // Whether a program that is still being started is a shell.
+    let mut starting: HashMap<&str, bool> = HashMap::new();
     let mut first = true;
     for line in text.lines() {
         let Some((process, rest)) = line.split_once(' ') else {
@@ -79,8 +91,11 @@ fn read(text: &str) -> Seen {
         };
         let rest = rest.trim_start();
         let Some((call, arguments)) = rest.split_once('(') else {
-            // `<... clone resumed>…) = 123`
-            if let Some((_, child)) = rest.rsplit_once("= ") {
+            if rest.contains("exec") {
+                let started = starting.remove(process).filter(|_| !rest.contains("= -1"));
+                is_shell.extend(started.map(|is| (process, is)));
+            } else if let Some((_, child)) = rest.rsplit_once("= ") {
+                // `<... clone resumed>…) = 123`
                 let parent = is_shell.get(process).copied().unwrap_or(true);
                 is_shell.entry(child.trim()).or_insert(parent);
             }
@@ -99,8 +114,11 @@ fn read(text: &str) -> Seen {
                     }
                     seen.executed.push(words);
                 }
-                if !line.contains("= -1") {
-                    is_shell.insert(process, SHELLS.contains(&name.as_str()));
+                let is = SHELLS.contains(&name.as_str());
+                if line.contains("<unfinished") {
+                    starting.insert(process, is);
+                } else if !line.contains("= -1") {
+                    is_shell.insert(process, is);
                 }
             }
             "open" | "openat" | "openat2" | "creat" => {
@@ -108,8 +126,16 @@ fn read(text: &str) -> Seen {
                     || ["O_WRONLY", "O_RDWR", "O_CREAT"]
                         .iter()
                         .any(|it| arguments.contains(it));
-                if writes && is_shell.get(process).copied().unwrap_or(true) {
-                    seen.written.extend(strings(arguments).into_iter().next());
+                let by_shell = is_shell.get(process).copied().unwrap_or(true);
+                let file = strings(arguments).into_iter().next();
+                // What is opened beside a folder that is open is a library's, or found by a program that looks into folders.
+                let is_named = call == "open" || arguments.starts_with("AT_FDCWD");
+                let is_folder = arguments.contains("O_DIRECTORY");
+                if !writes && is_named && !is_folder {
+                    seen.opened
+                        .extend(file.map(|file| Opened { file, by_shell }));
+                } else if writes && by_shell {
+                    seen.written.extend(file);
                 }
             }
             _ => {

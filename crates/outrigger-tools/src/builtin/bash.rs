@@ -1,6 +1,7 @@
 //! `bash`: runs a shell command.
 
 mod outside;
+mod paths;
 mod rules;
 
 use std::ffi::OsString;

@@ -168,7 +168,7 @@ pub(crate) fn known(word: &Word) -> Option<String> {
 }
 
 /// A path with `~` at its beginning put in. A quoted tilde is a name; asking once too often does no harm.
-fn expanded(path: &str) -> String {
+pub(crate) fn expanded(path: &str) -> String {
     let home = || std::env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
     match path.strip_prefix('~') {
         Some("") => home(),

@@ -253,6 +253,51 @@ async fn what_is_asked_for_commands() {
                 r#"bash ["cat /etc/hostname"] ["cat *"]"#,
             ],
         ),
+        // A variable or a wildcard names it.
+        (
+            json!({"command": "cat /etc/host*"}),
+            vec![
+                r#"external_directory ["/etc/*"] ["/etc/*"]"#,
+                r#"bash ["cat /etc/host*"] ["cat *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "v=/etc; v=$v/hostname; w=$v; tail \"$w\""}),
+            vec![
+                r#"external_directory ["/etc/*"] ["/etc/*"]"#,
+                r#"bash ["tail \"$w\""] ["tail *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "v=/et; v+=c; cat a $v/hostname $nothing/etc/passwd"}),
+            vec![
+                r#"external_directory ["/etc/*"] ["/etc/*"]"#,
+                r#"bash ["cat a $v/hostname $nothing/etc/passwd"] ["cat *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "for d in a b; do rm -r \"$d\"/*; done"}),
+            vec![r#"bash ["for d in a b; do rm -r \"$d\"/*; done"] []"#],
+        ),
+        // Of too many there may be any.
+        (
+            json!({"command": format!("v=a; {} cat $v", "v+=$v; ".repeat(300))}),
+            vec![
+                r#"external_directory ["/*"] ["/*"]"#,
+                r#"bash ["cat $v"] ["cat *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "sh -c 'cat $1' a /etc/hostname"}),
+            vec![
+                r#"external_directory ["/etc/*"] ["/etc/*"]"#,
+                r#"bash ["sh -c 'cat $1' a /etc/hostname","cat $1"] ["sh -c 'cat $1' a /etc/hostname","cat *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "v=sub; cat $v/* $PWD/x $TMPDIR/x $nothing/x *.txt \"$v\"/../x"}),
+            vec![r#"bash ["cat $v/* $PWD/x $TMPDIR/x $nothing/x *.txt \"$v\"/../x"] ["cat *"]"#],
+        ),
         (
             json!({"command": "pwd", "workdir": "/tmp"}),
             vec![

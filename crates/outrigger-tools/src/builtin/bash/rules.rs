@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 use outrigger_sandbox::{is_of_system, which};
 
+use super::paths::Paths;
 use super::{locate, text};
 use crate::error::ToolError;
 use crate::files::{Located, always_in};
 use crate::host::{PermissionAsk, ToolContext};
+use crate::shell::command_line;
 use crate::shell::command_line::place::Place;
 use crate::shell::command_line::redirections::ask_for_redirections;
-use crate::shell::command_line::{self, known};
 
 // Commands whose arguments are paths. OpenCode's list, and a few more that write.
 const FILES: &[&str] = &[
@@ -44,9 +45,10 @@ pub(super) fn asks(
         folders.push(cwd.real.clone());
     }
     let line = outrigger_shell_parse::read(command);
+    let paths = Paths::new(&line, &cwd.shown);
     for simple in &line.commands {
         allowed(simple, ctx)?;
-        outside(simple, &cwd.shown, ctx, &mut folders)?;
+        outside(simple, &paths, ctx, &mut folders)?;
     }
     let mut asks = Vec::new();
     if !folders.is_empty() {
@@ -129,10 +131,10 @@ fn allowed(simple: &Command, ctx: &ToolContext) -> Result<(), ToolError> {
     }
 }
 
-// Folders outside of the project that a command's arguments or redirections name.
+// Folders outside of the project that a command's arguments or redirections name, or may name.
 fn outside(
     simple: &Command,
-    cwd: &Path,
+    paths: &Paths<'_>,
     ctx: &ToolContext,
     folders: &mut Vec<PathBuf>,
 ) -> Result<(), ToolError> {
@@ -143,11 +145,12 @@ fn outside(
     };
     let files = simple.files.iter().map(|file| &file.name);
     let is_mode = |path: &str| name == Some("chmod") && path.starts_with('+');
-    for path in arguments.iter().chain(files).filter_map(known) {
+    let named = arguments.iter().chain(files);
+    for path in named.flat_map(|word| paths.of(word)) {
         if path.starts_with('-') || is_mode(&path) {
             continue;
         }
-        let at = match locate(ctx, &cwd.join(&path).to_string_lossy()) {
+        let at = match locate(ctx, &paths.absolute(&path).to_string_lossy()) {
             Ok(at) => at,
             Err(error @ ToolError::Forbidden { .. }) => return Err(error),
             Err(_) => continue,

@@ -1,0 +1,153 @@
+//! Paths that words of a command may name: `cat $v` and `cat /etc/p*` read what `cat /etc/passwd` does.
+
+use std::cell::Cell;
+use std::path::{Component, Path, PathBuf};
+
+use outrigger_shell_parse::{Command, Line, Word};
+
+use crate::shell::command_line::{expanded, known};
+
+/// How often a variable is looked up for a line, and how many values it may have.
+const MAX_LOOKUPS: usize = 200;
+const MAX_VALUES: usize = 60;
+/// Where there are more: it may be anywhere.
+const ANYWHERE: &str = "/";
+const WILD: [char; 3] = ['*', '?', '['];
+/// Variables that the shell and the sandbox of commands set themselves.
+const OF_COMMANDS: [&str; 5] = ["TMPDIR", "OLDPWD", "RANDOM", "SECONDS", "HOSTNAME"];
+
+/// What the words of a line may name.
+pub(super) struct Paths<'a> {
+    commands: &'a [Command],
+    begins: &'a Path,
+    /// All of the line is understood: nothing else in it sets a variable.
+    is_certain: bool,
+    lookups: Cell<usize>,
+}
+
+impl<'a> Paths<'a> {
+    pub(super) fn new(line: &'a Line, begins: &'a Path) -> Self {
+        Self {
+            commands: &line.commands,
+            begins,
+            is_certain: line.doubt.is_none(),
+            lookups: Cell::new(0),
+        }
+    }
+
+    /// What a word may name, by what the line and the environment say of its variables. Where it has a wildcard, the folder in
+    /// which names are looked for. None for what only a program knows.
+    pub(super) fn of(&self, word: &Word) -> Vec<String> {
+        if let Some(path) = known(word) {
+            return vec![path];
+        }
+        let texts = possible(word, &|name| self.values(name, &[]));
+        let paths = texts.iter().map(|text| without_wildcard(&expanded(text)));
+        paths.filter(|path| self.may_be_meant(path)).collect()
+    }
+
+    /// A path as it is where the line begins.
+    pub(super) fn absolute(&self, path: &str) -> PathBuf {
+        self.begins.join(path)
+    }
+
+    /// A variable that is not set makes a path of the root folder of what follows it: one that is not there is none.
+    fn may_be_meant(&self, path: &str) -> bool {
+        let path = self.absolute(path);
+        let parent = path.parent().filter(|it| it.parent().is_some());
+        path.symlink_metadata().is_ok() || parent.is_some_and(Path::is_dir)
+    }
+
+    /// What a variable may hold: what it does when the line begins, and all that the line makes of it. `within`: variables whose
+    /// values are being looked for.
+    fn values(&self, name: &str, within: &[&str]) -> Vec<String> {
+        if OF_COMMANDS.contains(&name) {
+            return Vec::new();
+        }
+        match name {
+            "PWD" => return vec![self.begins.display().to_string()],
+            "?" | "$" | "#" => return vec!["0".to_owned()],
+            "@" | "*" => return self.arguments(),
+            _ if name.starts_with(|c: char| c.is_ascii_digit()) => return self.arguments(),
+            _ => {}
+        }
+        let lookups = self.lookups.replace(self.lookups.get() + 1);
+        if lookups > MAX_LOOKUPS {
+            return vec![ANYWHERE.to_owned()];
+        }
+        let mut values: Vec<String> = std::env::var(name).into_iter().collect();
+        if within.contains(&name) {
+            return values;
+        }
+        let within = [within, &[name]].concat();
+        let mut is_set = !values.is_empty();
+        for command in self.commands {
+            for word in command.assigned.iter().chain(&command.words) {
+                let Some((left, raw)) = word.raw.split_once('=') else {
+                    continue;
+                };
+                let adds = left.strip_suffix('+') == Some(name);
+                if left != name && !adds {
+                    continue;
+                }
+                is_set = true;
+                let right = Word {
+                    raw: raw.to_owned(),
+                    ..Word::default()
+                };
+                let more = possible(&right, &|other| match other == name {
+                    true => values.clone(),
+                    false => self.values(other, &within),
+                });
+                let joined = values.iter().filter(|_| adds);
+                let joined =
+                    joined.flat_map(|it| more.iter().map(move |more| format!("{it}{more}")));
+                let joined: Vec<String> = joined.collect();
+                values.extend(joined.into_iter().chain(more));
+                values.sort();
+                values.dedup();
+                if values.len() > MAX_VALUES {
+                    return vec![ANYWHERE.to_owned()];
+                }
+            }
+        }
+        if !is_set && self.is_certain {
+            values.push(String::new());
+        }
+        values
+    }
+
+    /// What parameters of a shell may hold that the line starts (`sh -c 'cat $1' a /etc/passwd`); nothing in the line itself.
+    fn arguments(&self) -> Vec<String> {
+        let is_shell = |command: &&Command| {
+            let program = command.program().unwrap_or_default();
+            let name = program.rsplit('/').next().unwrap_or_default();
+            super::SHELLS.contains(&name)
+        };
+        let words = self.commands.iter().filter(is_shell);
+        let mut values: Vec<String> = words
+            .flat_map(|it| it.words.iter().filter_map(known))
+            .collect();
+        values.push(String::new());
+        values
+    }
+}
+
+fn possible(word: &Word, variable: &dyn Fn(&str) -> Vec<String>) -> Vec<String> {
+    let texts = word.possible(variable);
+    texts.unwrap_or_else(|| vec![ANYWHERE.to_owned()])
+}
+
+/// The folder in which a path with a wildcard is looked for. One that leads up behind the wildcard stays as it is.
+fn without_wildcard(path: &str) -> String {
+    let mut parts = Path::new(path).components();
+    let is_wild = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(WILD);
+    let folder: PathBuf = parts.by_ref().take_while(|part| !is_wild(part)).collect();
+    if !path.contains(WILD) || parts.any(|part| part == Component::ParentDir) {
+        return path.to_owned();
+    }
+    match folder.as_os_str().is_empty() {
+        true => ".".to_owned(),
+        false => folder.display().to_string(),
+    }
+}
