@@ -171,8 +171,12 @@ fn is_of_none(words: &[String], commands: &[Command]) -> bool {
         }
         _ => false,
     };
-    let mut commands = commands.iter();
-    is_printer && commands.any(|it| it.words.is_empty() && !it.inert)
+    let is_none = |it: &Command| match it.words.as_slice() {
+        [] => !it.inert,
+        [word] => word.raw == "time",
+        _ => false,
+    };
+    is_printer && commands.iter().any(is_none)
 }
 
 /// Whether a program is one that git looks for as the subcommand that it was given.
