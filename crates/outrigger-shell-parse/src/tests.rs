@@ -181,6 +181,8 @@ fn what_is_not_understood() {
         "echo $#x",
         "echo $12",
         "echo $x=ls $x$y~",
+        "echo ''~",
+        "echo \"\"=ls",
         "echo \"$xé\"",
         "é=x touch y",
         "for i in a; do ls; done",

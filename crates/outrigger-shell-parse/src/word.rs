@@ -82,8 +82,8 @@ impl<'a> Reader<'a> {
                     self.take(c);
                     self.value.push(UNKNOWN);
                 }
-                // Behind a variable that is empty zsh puts the path of a program in, or a home folder.
-                '=' | '~' if !self.value.is_empty() && self.value.chars().all(|c| c == UNKNOWN) => {
+                // Behind a variable or a text that is empty zsh puts the path of a program in, or a home folder.
+                '=' | '~' if self.at > 0 && self.value.chars().all(|c| c == UNKNOWN) => {
                     return Err(Doubt::Word(
                         self.text.get(..=self.at).unwrap_or_default().to_owned(),
                     ));
