@@ -39,6 +39,8 @@ const heard = (update) => {
     waiting?.(kind)
     return
   }
+  // That a call runs again once its question is answered is said when that took its time.
+  if (kind === 'tool_call_update' && rest.status === 'in_progress' && Object.keys(rest).length === 2) return
   flush()
   if (kind === 'available_commands_update') rest.availableCommands = rest.availableCommands.map((it) => `/${it.name}`)
   if (kind === 'config_option_update') rest.configOptions = options(rest.configOptions)
