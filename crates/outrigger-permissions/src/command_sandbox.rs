@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use outrigger_config::Loaded;
-use outrigger_config::settings::Profile;
+use outrigger_config::settings::{Profile, Sandbox};
 pub use outrigger_protected_paths::Process;
 use outrigger_protected_paths::restored::restore;
 use outrigger_protected_paths::{self as protected_paths, git_files};
 use outrigger_protocol::startup::{OF_AGENTS, STARTUP};
-use outrigger_sandbox::{Calls, Loopback, Policy, SandboxError, private_tmp, which};
+use outrigger_sandbox::{Calls, Loopback, Policy, RealPaths, SandboxError, private_tmp, which};
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 use outrigger_workspace::git_policy;
@@ -91,6 +91,14 @@ pub fn loopback(config: &Loaded) -> Loopback {
     });
     let ports = config.settings.tools.ports.iter().copied();
     Loopback::new(ports.chain(proxies).collect())
+}
+
+/// A turn begins, which may run commands: what has to be known of the project for them is looked up while the model answers.
+pub fn prepare(config: &Loaded, place: &Place) {
+    let is_kept = config.settings.tools.sandbox == Profile::WorkspaceWrite;
+    if is_kept && config.settings.sandbox != Sandbox::Off {
+        protected_paths::prepare(&place.worktree);
+    }
 }
 
 /// Folder beside our own cache with the caches of commands.
@@ -192,7 +200,8 @@ impl Around<'_> {
             all.extend(git_files::of_repository(&store));
         }
         let below = folder.ancestors().take_while(|it| it.starts_with(worktree));
-        for folder in below.chain([worktree.as_path()]) {
+        let outside = Some(worktree.as_path()).filter(|it| !folder.starts_with(it));
+        for folder in below.chain(outside) {
             // Whole where they are there; where they are not, what of them runs something is not made.
             let agents = OF_AGENTS.iter().map(|name| folder.join(name));
             all.extend(agents.filter(|it| it.exists()));
@@ -202,29 +211,28 @@ impl Around<'_> {
             all.extend(startup.filter(is_kept));
         }
         all.extend(programs(self.config));
-        let open: Vec<PathBuf> = policy
-            .write
-            .iter()
-            .flat_map(|it| it.canonicalize())
-            .collect();
+        let mut real = RealPaths::default();
+        let open = policy.write.iter().flat_map(|it| real.of(it));
+        let open: Vec<PathBuf> = open.collect();
         let is_open = |path: &Path| {
             open.iter()
                 .any(|root| path.starts_with(root) && path != root)
         };
         let mut there = Vec::new();
         for path in all {
-            match path.canonicalize() {
-                Ok(real) if is_open(&real) => {
-                    // The name of a link is not to be another's, either.
-                    if is_open(&path) && path.is_symlink() {
-                        policy.held.extend(path.parent().map(Path::to_path_buf));
+            match real.of(&path) {
+                Ok(leads) if is_open(&leads) => {
+                    // The names of links on the way are not to be another's, either.
+                    if leads != path {
+                        let way = path.ancestors().filter(|it| is_open(it));
+                        policy.held.extend(way.map(Path::to_path_buf));
                     }
-                    there.push(real);
+                    there.push(leads);
                 }
                 Ok(_) => {}
                 Err(_) => policy
                     .absent
-                    .extend(Some(placed(&path)).filter(|it| is_open(it))),
+                    .extend(Some(placed(&path, &mut real)).filter(|it| is_open(it))),
             }
         }
         protected_paths::hold(policy, there);
@@ -245,9 +253,14 @@ pub fn programs_of_project(config: &Loaded, place: &Place) -> Vec<PathBuf> {
     let roots = [&place.directory, &place.worktree];
     let roots: Vec<PathBuf> = roots.iter().filter_map(|it| real(it)).collect();
     let all = programs(config).into_iter();
-    all.filter_map(|it| real(&it))
-        .filter(|it| roots.iter().any(|root| it.starts_with(root)))
-        .collect()
+    // A link is kept with what it leads to.
+    let mut all: Vec<PathBuf> = all
+        .flat_map(|it| real(&it).into_iter().chain([it]))
+        .collect();
+    all.retain(|it| roots.iter().any(|root| it.starts_with(root)));
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// This program with what npm starts it by, and the runtimes of plugins, wherever they lie.
@@ -260,26 +273,40 @@ pub fn programs(config: &Loaded) -> Vec<PathBuf> {
         None => which(Path::new(name), &path),
     });
     let own = std::env::current_exe().ok();
-    let launcher = own.as_deref().and_then(launcher);
-    named.chain(own).chain(launcher).collect()
+    let started = std::env::var_os(LAUNCHER).unwrap_or_default();
+    let started: Vec<PathBuf> = std::env::split_paths(&started).collect();
+    let launchers = launchers(own.as_deref(), &started);
+    named.chain(own).chain(launchers).collect()
 }
 
-/// The script that starts this program where it was installed by npm: that of the package `outrigger`, which lies beside or around the
-/// package of the platform (`node_modules/outrigger-linux-x64/bin/outrigger`).
-fn launcher(program: &Path) -> Option<PathBuf> {
-    let modules = program.ancestors().nth(3)?;
-    let around = modules.parent()?;
-    let found =
-        [modules.join("outrigger"), around.to_owned()].map(|it| it.join("bin/outrigger.js"));
-    let mut found = found.into_iter().filter(|it| it.is_file());
-    found.next().filter(|_| modules.ends_with("node_modules"))
+/// Where npm's script says what it is, and by which name it was started.
+const LAUNCHER: &str = "OUTRIGGER_LAUNCHER";
+
+/// What starts this program where it was installed by npm: the script of the package `outrigger`, which lies beside or around the
+/// package of the platform (`node_modules/outrigger-linux-x64/bin/outrigger`), and the link to it, or the script for it, in `.bin`; by all
+/// names that they have there. `started`: what the script said.
+fn launchers(program: Option<&Path>, started: &[PathBuf]) -> Vec<PathBuf> {
+    let is_modules = |it: &&Path| it.ends_with("node_modules");
+    let of_program = program.and_then(|it| it.ancestors().nth(3));
+    let beside = of_program.filter(is_modules);
+    let around = beside.and_then(|it| it.ancestors().nth(2));
+    // `.bin/outrigger` or `outrigger/bin/outrigger.js`.
+    let above = started.iter().flat_map(|it| it.ancestors().skip(2).take(2));
+    let modules = beside.into_iter().chain(around).chain(above);
+    let names = ["outrigger/bin/outrigger.js", ".bin/outrigger"];
+    let named = modules
+        .filter(is_modules)
+        .flat_map(|modules| names.map(|name| modules.join(name)));
+    let mut all: Vec<PathBuf> = started.iter().cloned().chain(named).collect();
+    all.retain(|it| it.is_absolute() && it.is_file());
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// Where a name that is not there would be.
-fn placed(path: &Path) -> PathBuf {
-    let mut above = path.ancestors().skip(1);
-    let there = above.find_map(|it| Some((it, it.canonicalize().ok()?)));
-    match there {
+fn placed(path: &Path, real: &mut RealPaths) -> PathBuf {
+    match real.nearest(path) {
         Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(path)),
         None => path.to_path_buf(),
     }
@@ -288,6 +315,33 @@ fn placed(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_npm_starts_this_program_by_is_known_by_all_its_names() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let (plain, inner) = ("node_modules", "pnpm/node_modules");
+        for modules in [plain, inner] {
+            let script = at(&format!("{modules}/outrigger/bin/outrigger.js"));
+            fs::create_dir_all(script.parent().unwrap()).unwrap();
+            fs::write(script, "").unwrap();
+        }
+        fs::create_dir(at("node_modules/.bin")).unwrap();
+        let link = at("node_modules/.bin/outrigger");
+        std::os::unix::fs::symlink("../outrigger/bin/outrigger.js", &link).unwrap();
+        let script = at("node_modules/outrigger/bin/outrigger.js");
+        let both = vec![link.clone(), script.clone()];
+        for program in [
+            "node_modules/outrigger-linux-x64/bin/outrigger",
+            "node_modules/outrigger/node_modules/outrigger-linux-x64/bin/outrigger",
+        ] {
+            assert_eq!(launchers(Some(&at(program)), &[]), both, "{program}");
+        }
+        let elsewhere = at("pnpm/node_modules/outrigger/bin/outrigger.js");
+        let started = [elsewhere.clone(), link.clone()];
+        assert_eq!(launchers(None, &started), [link, script, elsewhere]);
+        assert!(launchers(Some(&at("bin/outrigger")), &[]).is_empty());
+    }
 
     #[test]
     fn a_temporary_folder_is_made_once_and_goes_with_its_agent() {

@@ -2,13 +2,15 @@
 //! so that a path which `read` is denied cannot be had with `cat` either (issue 5, item 5).
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use outrigger_config::Loaded;
-use outrigger_config::settings::Sandbox;
+use outrigger_config::settings::{Profile, Sandbox, Settings};
 use outrigger_sandbox::folders::{movable_above, movable_above_all};
 use outrigger_sandbox::path_masks::Covers;
-use outrigger_sandbox::{CoversFn, Forbids as _, SandboxError, Spawner, private_tmp};
+use outrigger_sandbox::{
+    CoversFn, Forbids as _, Level, Policy, SandboxError, Spawner, private_tmp,
+};
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 
@@ -61,6 +63,35 @@ impl ConfineError {
                 .to_owned(),
         }
     }
+}
+
+static WARNED: Once = Once::new();
+
+/// Whether the system enforces enough of a command's sandbox under this profile.
+///
+/// # Errors
+/// [`ConfineError::Strict`], [`ConfineError::Nothing`].
+pub fn is_enforced(
+    policy: &Policy,
+    settings: &Settings,
+    profile: Profile,
+    has_views: bool,
+) -> Result<(), ConfineError> {
+    match policy.level() {
+        Level::Full => {}
+        _ if settings.sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
+        Level::None if profile != Profile::Full && !has_views => return Err(ConfineError::Nothing),
+        // Once: it is so for every command.
+        level => WARNED.call_once(|| match has_views {
+            true => tracing::warn!(?level, "the system enforces only a part of the rules"),
+            false => tracing::warn!(
+                ?level,
+                "without user namespaces the sandbox of commands makes nothing new beside files that rules deny, and sees other processes; \
+                 see `outrigger doctor`"
+            ),
+        }),
+    }
+    Ok(())
 }
 
 /// Where output of tools is kept that is too long for a model, by session.

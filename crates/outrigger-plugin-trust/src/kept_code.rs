@@ -61,6 +61,10 @@ pub fn kept_code(project: &Path) -> KeptCode {
     for path in kept.get(project).into_iter().flatten() {
         if path.exists() {
             found.read_only.push(path.clone());
+            // The name of a link is not to be another's.
+            found
+                .held
+                .extend(Some(path.clone()).filter(|it| it.is_symlink()));
             let above = path.ancestors().skip(1);
             let below = above.take_while(|it| it.starts_with(project) && *it != project);
             found.held.extend(below.map(Path::to_path_buf));

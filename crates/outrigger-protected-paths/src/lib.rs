@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use outrigger_protocol::settings::SETTINGS;
 use outrigger_protocol::startup::{STARTUP, waits_for_approval};
@@ -58,6 +59,20 @@ pub fn settings_below(root: &Path) -> Vec<PathBuf> {
 /// The same of settings and hooks of repositories below.
 const MAX_SETTINGS: usize = 300;
 
+/// Reads the names in a project on a thread of its own, so that the first command does not wait for that.
+pub fn prepare(root: &Path) {
+    if root.parent().is_none() {
+        return;
+    }
+    let root = root.to_owned();
+    let begun = thread::Builder::new()
+        .name("names".into())
+        .spawn(move || nested_git::prepare(&root));
+    if let Err(error) = begun {
+        tracing::debug!("[sandbox] names are not read ahead: {error}");
+    }
+}
+
 /// What the sandbox is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
@@ -81,10 +96,11 @@ pub fn keep(
 ) -> Result<(), SandboxError> {
     let mut found = Vec::new();
     let below = folder.ancestors().take_while(|it| it.starts_with(root));
-    for folder in below
-        .chain([folder, root])
-        .filter(|it| it.parent().is_some())
-    {
+    let mut folders: Vec<&Path> = below.chain([folder, root]).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    // The inner ones first.
+    for folder in folders.into_iter().rev().filter(|it| it.parent().is_some()) {
         let git = folder.join(".git");
         // Of a linked worktree or a submodule: the file says where the repository is.
         if git.is_file() {

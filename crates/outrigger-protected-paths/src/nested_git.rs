@@ -19,14 +19,13 @@ use outrigger_files::sync::lock;
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
 use self::repository::{Repository, SETTINGS, Stamp, Stamps, active_hooks, repository_in};
-use self::walk::{Extent, MAX_NAMES, Walked, walk};
+use self::walk::{Extent, MAX_NAMES, Walked, startup_in, walk};
 use crate::content::{Before, Content};
 use crate::git_config::{self, Setting};
 use crate::nested_startup::NestedStartup;
 use crate::running::{First, Running};
 
 pub(crate) use repository::store;
-pub(crate) use walk::startup_below;
 
 /// Repositories in each other.
 const MAX_NESTING: usize = 8;
@@ -362,6 +361,27 @@ impl NestedGit {
         let before = self.others.get(&repository.folder);
         before.and_then(|it| it.first()) == repository.stamps().first()
     }
+}
+
+/// Reads what lies below a root, for the first process that asks. Blocking.
+pub(crate) fn prepare(worktree: &Path) {
+    if let Ok(worktree) = worktree.canonicalize() {
+        tree::look(&worktree);
+    }
+}
+
+/// Files and folders below a root that make something run later, by path from it, with those of packages. Blocking.
+pub(crate) fn startup_below(root: &Path) -> Vec<PathBuf> {
+    let root = root.canonicalize().unwrap_or_else(|_| root.into());
+    let Some(known) = tree::look(&root) else {
+        return walk(&root, Extent::All).startup;
+    };
+    let mut found = known.startup;
+    let mut seen: BTreeSet<PathBuf> = found.iter().cloned().collect();
+    let mut of_packages = startup_in(&root, known.large);
+    of_packages.retain(|it| seen.insert(it.clone()));
+    found.extend(of_packages);
+    found
 }
 
 /// What lies below a root, without what packages hold.

@@ -23,6 +23,7 @@ pub use error::SandboxError;
 pub use fs::anchor::Anchor;
 pub use fs::path_masks::CoversFn;
 pub use fs::programs::{is_of_system, named as programs_named};
+pub use fs::real_paths::RealPaths;
 pub use fs::which::which;
 pub use fs::{absent, folders, host_path, path_masks, paths, private_tmp, stale_masks};
 pub use namespaces::view::is_possible as has_views;

@@ -25,7 +25,10 @@ try {
 }
 // Signals of the terminal reach the program itself; this process waits for it.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
-const result = spawnSync(program, process.argv.slice(2), { stdio: "inherit" });
+// What is started next time: no command may put another script in its place.
+const launcher = [__filename, process.argv[1]].join(":");
+const env = { ...process.env, OUTRIGGER_LAUNCHER: launcher };
+const result = spawnSync(program, process.argv.slice(2), { stdio: "inherit", env });
 if (result.error) {
   console.error(`outrigger: ${program} cannot be started: ${result.error.message}`);
   process.exit(1);

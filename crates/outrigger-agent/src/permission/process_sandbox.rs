@@ -1,16 +1,16 @@
 //! The sandbox of each process that is started for the model: which rules and which profile it gets.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use outrigger_config::settings::{Profile, Sandbox};
 use outrigger_permissions::command_sandbox::{Around, Process};
 use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
-use outrigger_permissions::sandbox_policy::{ConfineError, kept, ours};
+use outrigger_permissions::sandbox_policy::{ConfineError, is_enforced, kept, ours};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::path_masks::{self, Cover, Kept};
-use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError};
+use outrigger_sandbox::{Calls, CoversFn, Policy, SandboxError};
 use outrigger_workspace::{Place, git_policy};
 
 use crate::state::Inner;
@@ -29,8 +29,6 @@ fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
     })?;
     Ok(found.read_only)
 }
-
-static WARNED: Once = Once::new();
 
 /// What a sandbox is for.
 struct Command<'a> {
@@ -202,8 +200,7 @@ impl Inner {
             more,
             reads,
         } = command;
-        let sandbox = self.config.settings.sandbox;
-        if sandbox == Sandbox::Off {
+        if self.config.settings.sandbox == Sandbox::Off {
             return Ok(None);
         }
         if let Some(workspace_trust) = &self.workspace_trust {
@@ -214,12 +211,15 @@ impl Inner {
         }
         let denied =
             self.access.rules(&[&rules]).denies() || self.config.settings.forbid.is_about_files();
-        let found = self.kept_under(rules, true, more, session).await?;
-        let mut policy = match profile {
-            Profile::Full if found.covers().is_empty() => return Ok(None),
-            Profile::Full => Policy::open(),
-            narrower => self.narrow(narrower, reads).await?,
+        let kept = self.kept_under(rules, true, more, session);
+        let (found, mut policy) = match profile {
+            Profile::Full => (kept.await?, Policy::open()),
+            // A command waits for both.
+            narrower => tokio::try_join!(kept, self.narrow(narrower, reads))?,
         };
+        if profile == Profile::Full && found.covers().is_empty() {
+            return Ok(None);
+        }
         policy.kept = found;
         policy.ends_uncovered = true;
         if denied && policy.calls.is_none() {
@@ -232,22 +232,12 @@ impl Inner {
         if let Some(calls) = &mut policy.calls {
             calls.unix_sockets |= self.config.settings.tools.unix_sockets;
         }
-        match policy.level() {
-            Level::Full => {}
-            _ if sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
-            Level::None if profile != Profile::Full && !self.spawner.has_views() => {
-                return Err(ConfineError::Nothing);
-            }
-            // Once: it is so for every command.
-            level => WARNED.call_once(|| match self.spawner.has_views() {
-                true => tracing::warn!(?level, "the system enforces only a part of the rules"),
-                false => tracing::warn!(
-                    ?level,
-                    "without user namespaces the sandbox of commands makes nothing new beside files that rules deny, and sees other processes; \
-                     see `outrigger doctor`"
-                ),
-            }),
-        }
+        is_enforced(
+            &policy,
+            &self.config.settings,
+            profile,
+            self.spawner.has_views(),
+        )?;
         Ok(Some(policy))
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_permissions::command_sandbox;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use tokio::sync::{Mutex, MutexGuard, watch};
@@ -76,6 +77,7 @@ impl Agent {
 
     async fn carry_out(&self, mut request: TurnRequest) -> Result<TurnOutcome, AgentError> {
         request.check_format()?;
+        command_sandbox::prepare(&self.inner.config, &self.inner.place);
         Box::pin(self.read_files(&mut request)).await;
         let TurnRequest {
             session: id,

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -161,6 +162,7 @@ fn this_program_is_replaced_by_nobody_where_it_lies_in_the_project() {
     let files = [
         "outrigger-linux-x64/bin/outrigger",
         "outrigger/bin/outrigger.js",
+        ".bin/outrigger",
     ];
     let line = files.map(|it| {
         format!(
@@ -180,6 +182,9 @@ fn this_program_is_replaced_by_nobody_where_it_lies_in_the_project() {
     fs::copy(env!("CARGO_BIN_EXE_outrigger"), &program).unwrap();
     let length = program.metadata().unwrap().len();
     let launcher = world.file(&format!("node_modules/{}", files[1]), "// ours\n");
+    let link = world.path(&format!("node_modules/{}", files[2]));
+    fs::create_dir(link.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("../outrigger/bin/outrigger.js", &link).unwrap();
     world.plugin(
         "evil",
         &format!(
@@ -205,8 +210,10 @@ export const Evil = async ({{ directory }}) => {{
     let command = world.prepare(std::process::Command::new(&program), &["run", "do it"]);
     world.start(command).end().ok();
     let tried = world.read("tried.txt");
-    assert_eq!(tried.split(' ').count(), 8, "{tried}");
+    assert_eq!(tried.split(' ').count(), 12, "{tried}");
     assert!(!tried.contains("DONE"), "{tried}");
     assert_eq!(program.metadata().unwrap().len(), length);
     assert_eq!(fs::read_to_string(launcher).unwrap(), "// ours\n");
+    let leads = fs::read_link(&link).unwrap();
+    assert_eq!(leads, Path::new("../outrigger/bin/outrigger.js"));
 }

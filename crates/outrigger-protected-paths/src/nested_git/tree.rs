@@ -4,11 +4,12 @@
 //! What is kept is names alone. What start-up files and settings of repositories hold is read anew each time, as after a walk.
 //!
 //! A command may do anything to folders and names. Two ways tell which folders it changed, and it can deceive neither: the kernel reports
-//! each change of a folder as it is made ([`Watches`]); where there are too few watches, the time of each folder's last change is compared,
-//! which no process can set. Where neither is certain (reports that were lost, a mount, a file system of another machine, too many
+//! each change of a folder as it is made ([`Watches`]); where there are few folders, or too few watches, the time of each folder's last change
+//! is compared, which no process can set. Where neither is certain (reports that were lost, a mount, a file system of another machine, too many
 //! folders), everything is read again.
 
 mod listing;
+mod mounts;
 mod watches;
 
 use std::cmp::Reverse;
@@ -25,13 +26,16 @@ use outrigger_files::sync::lock;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, openat2, statat};
 
 use self::listing::{Listing, is_local};
-use self::watches::{Mounts, Watches};
+use self::mounts::Mounts;
+use self::watches::Watches;
 use super::BEHIND;
 use super::repository::repository_in;
 use super::walk::{MAX_NAMES, Walked, is_large};
 
 /// Folders of a project that are kept; one with more is walked each time.
 const MAX_FOLDERS: usize = 50_000;
+/// Folders whose times are compared sooner than the kernel gives up watches, for which a process that ends waits ten milliseconds.
+const FEW: usize = 256;
 /// Folders that nobody could read, and that are tried each time.
 const MAX_UNREAD: usize = 500;
 /// Projects that are kept.
@@ -143,6 +147,8 @@ struct Tree {
     next: Id,
     /// Those with something in them that a walk finds.
     notable: BTreeSet<Id>,
+    /// Those that are not worked in.
+    large: BTreeSet<Id>,
     unread: BTreeSet<Id>,
     names: usize,
     /// Without them, times are compared.
@@ -150,6 +156,8 @@ struct Tree {
     mounts: Mounts,
     /// Devices whose file systems are of this machine.
     devices: Vec<u64>,
+    /// Folders that it may have without watches.
+    few: usize,
     /// Folders that it may have.
     max: usize,
     /// Folders that were read since the beginning.
@@ -161,17 +169,18 @@ type Waiting = BinaryHeap<Reverse<(usize, Id)>>;
 
 impl Tree {
     fn read(worktree: &Path) -> Result<Self, Unfit> {
-        let watched = Watches::new().ok();
-        let is_watched = watched.is_some();
-        match Self::read_by(worktree, watched, MAX_FOLDERS) {
-            // There may be too few watches.
-            Err(Unfit) if is_watched => Self::read_by(worktree, None, MAX_FOLDERS),
-            read => read,
-        }
+        let watched = Self::read_by(worktree, None, [FEW, MAX_FOLDERS]);
+        // There may be too few watches.
+        watched.or_else(|Unfit| Self::read_by(worktree, None, [MAX_FOLDERS; 2]))
     }
 
-    fn read_by(worktree: &Path, watches: Option<Watches>, max: usize) -> Result<Self, Unfit> {
-        let mounts = Mounts::new().map_err(|_| Unfit)?;
+    /// Of more than the first of these many folders by reports, of more than the second not at all.
+    fn read_by(
+        worktree: &Path,
+        watches: Option<Watches>,
+        [few, max]: [usize; 2],
+    ) -> Result<Self, Unfit> {
+        let mounts = Mounts::below(worktree).map_err(|_| Unfit)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(worktree, flags, Mode::empty()).map_err(|_| Unfit)?;
         let mut tree = Self {
@@ -180,11 +189,13 @@ impl Tree {
             folders: HashMap::new(),
             next: ROOT,
             notable: BTreeSet::new(),
+            large: BTreeSet::new(),
             unread: BTreeSet::new(),
             names: 0,
             watches,
             mounts,
             devices: Vec::new(),
+            few,
             max,
             reads: 0,
         };
@@ -229,6 +240,12 @@ impl Tree {
             // It may have gone with the one that it lay in.
             if self.folders.contains_key(&id) {
                 self.read_one(id, &mut waiting)?;
+            }
+            if self.watches.is_none() && self.folders.len() > self.few {
+                self.watches = Some(Watches::new().map_err(|_| Unfit)?);
+                // Each is read once more, behind its watch.
+                let all = self.folders.iter();
+                waiting = all.map(|(id, it)| Reverse((it.depth, *id))).collect();
             }
         }
         Ok(())
@@ -352,6 +369,9 @@ impl Tree {
             is_settled: false,
         };
         self.folders.insert(id, folder);
+        if reach == Reach::Large {
+            self.large.insert(id);
+        }
         self.next += 1;
         waiting.push(Reverse((depth, id)));
         Ok(())
@@ -364,6 +384,7 @@ impl Tree {
                 continue;
             };
             self.notable.remove(&id);
+            self.large.remove(&id);
             self.unread.remove(&id);
             self.names -= folder.listing.names;
             gone.extend(folder.folders.into_values());
@@ -440,6 +461,7 @@ impl Tree {
         Walked {
             repositories: repositories.collect(),
             startup,
+            large: self.large.iter().map(|id| self.path(*id)).collect(),
             is_whole: true,
         }
     }

@@ -26,27 +26,30 @@ pub(super) struct Walked {
     pub(super) repositories: Vec<Repository>,
     /// Files and folders of names that make something run later, by path from the root.
     pub(super) startup: Vec<PathBuf>,
+    /// Folders that are not worked in, where these are known.
+    pub(super) large: Vec<PathBuf>,
     /// Nothing was left out for there being too much.
     pub(super) is_whole: bool,
 }
 
-/// Files and folders below a root that make something run later, by path from it. Of more than [`MAX_NAMES`], the nearest.
-pub(crate) fn startup_below(root: &Path) -> Vec<PathBuf> {
-    walk(root, Extent::All).startup
-}
-
 /// What lies in folders below the root.
 pub(super) fn walk(worktree: &Path, extent: Extent) -> Walked {
-    walk_at_most(worktree, extent, MAX_NAMES)
+    walk_at_most(worktree, vec![PathBuf::new()], extent, MAX_NAMES)
 }
 
-fn walk_at_most(worktree: &Path, extent: Extent, mut left: usize) -> Walked {
+/// Start-up files in these folders, by path from the root, with all that packages hold.
+pub(super) fn startup_in(worktree: &Path, folders: Vec<PathBuf>) -> Vec<PathBuf> {
+    walk_at_most(worktree, folders, Extent::All, MAX_NAMES).startup
+}
+
+fn walk_at_most(worktree: &Path, folders: Vec<PathBuf>, extent: Extent, mut left: usize) -> Walked {
     let mut found = Walked {
         repositories: Vec::new(),
         startup: Vec::new(),
+        large: Vec::new(),
         is_whole: true,
     };
-    let mut waiting = VecDeque::from([PathBuf::new()]);
+    let mut waiting = VecDeque::from(folders);
     let mut last = VecDeque::new();
     loop {
         let is_last = waiting.is_empty();
@@ -114,7 +117,8 @@ mod tests {
             fs::write(folder.join(".envrc"), "").unwrap();
         }
         for (most, whole, found) in [(5, true, 2), (4, false, 1), (2, false, 0)] {
-            let walked = walk_at_most(root.path(), Extent::Worked, most);
+            let root_alone = vec![PathBuf::new()];
+            let walked = walk_at_most(root.path(), root_alone, Extent::Worked, most);
             assert_eq!(walked.is_whole, whole, "{most}");
             // The order within a folder is the file system's.
             assert!(walked.startup.len() <= found + 1, "{most}");

@@ -5,6 +5,8 @@
 mod place;
 mod record;
 
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use outrigger_files::sync::lock;
 pub use place::Place;
 use record::Record;
+
+use crate::fs::real_paths::RealPaths;
 pub(crate) use record::{end, sweep};
 
 /// The suffix of a name that was moved aside.
@@ -80,20 +84,25 @@ struct Free {
 
 impl Free {
     /// `None` where something is there.
-    fn of(path: &Path) -> Option<Self> {
+    fn of(path: &Path, paths: &mut RealPaths) -> Option<Self> {
         if is_there(path) {
             return None;
         }
-        let (above, base) = path
-            .ancestors()
-            .skip(1)
-            .find_map(|it| Some((it, it.canonicalize().ok()?)))?;
+        let (above, base) = paths.nearest(path)?;
         let path = base.join(path.strip_prefix(above).ok()?);
         Some(Self { base, path })
     }
 
     fn place(&self) -> Option<Place> {
         Place::of(&self.base, &self.path)
+    }
+
+    /// The first name on the way that was not there: many have it in common, and it hardly ever is.
+    fn first(&self) -> PathBuf {
+        let below = self.path.strip_prefix(&self.base).ok();
+        let first = below.and_then(|below| below.components().next());
+        self.base
+            .join(first.map_or(OsStr::new(""), |it| it.as_os_str()))
     }
 }
 
@@ -111,7 +120,9 @@ struct Names {
 impl Absent {
     /// Those of these where nothing is now.
     pub(crate) fn of(paths: &[PathBuf], clear: Clear) -> Self {
-        let free = paths.iter().filter_map(|it| Free::of(it)).collect();
+        let mut real = RealPaths::default();
+        let free = paths.iter().filter_map(|it| Free::of(it, &mut real));
+        let free = free.collect();
         Self(Arc::new(Names {
             free,
             clear,
@@ -164,7 +175,12 @@ impl Absent {
     /// Puts aside what has come, and answers all that was so far, by the names it came under.
     pub(crate) fn move_aside(&self) -> Vec<PathBuf> {
         let mut aside = lock(&self.0.aside);
+        let mut seen: HashMap<PathBuf, bool> = HashMap::new();
         for free in &self.0.free {
+            let first = free.first();
+            if !*seen.entry(first).or_insert_with_key(|it| is_there(it)) {
+                continue;
+            }
             let Some(place) = free.place() else { continue };
             let path = &free.path;
             place.take_away("");

@@ -9,5 +9,6 @@ pub mod path_masks;
 pub mod paths;
 pub mod private_tmp;
 pub(crate) mod programs;
+pub(crate) mod real_paths;
 pub mod stale_masks;
 pub(crate) mod which;

@@ -22,8 +22,11 @@ use std::sync::OnceLock;
 
 use closed::Closed;
 use roots::Roots;
-use target::{Cover, EMPTY_FILE, EMPTY_FOLDER, Gone, STAGE, Target, c_string, collect, look};
+use target::{
+    Cover, EMPTY_FILE, EMPTY_FOLDER, Gone, STAGE, Target, c_string, collect, links, look,
+};
 
+use crate::fs::real_paths::RealPaths;
 use crate::namespaces::syscall::check;
 use crate::namespaces::unshare::{self, Namespaces};
 use crate::policy::Policy;
@@ -60,19 +63,24 @@ impl View {
             false => Cover::File,
         };
         let kept = policy.kept.covers();
-        let mut hide = collect(&policy.hide, hidden, Gone::Skipped)?;
-        hide.extend(collect(&kept.hide, hidden, Gone::Moved)?);
-        let mut covers = collect(&policy.read_only, |_| Cover::ReadOnly, Gone::Skipped)?;
-        covers.extend(collect(&kept.read_only, |_| Cover::ReadOnly, Gone::Moved)?);
-        let mut held = collect(&policy.held, |_| Cover::Held, Gone::Skipped)?;
-        held.extend(collect(&kept.held, |_| Cover::Held, Gone::Skipped)?);
-        let closed = collect(&kept.closed, |_| Cover::Held, Gone::Skipped)?;
+        let real = &mut RealPaths::default();
+        let read_only = |_: &fs::Metadata| Cover::ReadOnly;
+        let stays = |_: &fs::Metadata| Cover::Held;
+        let mut hide = collect(&policy.hide, hidden, Gone::Skipped, real)?;
+        hide.extend(collect(&kept.hide, hidden, Gone::Moved, real)?);
+        let mut covers = collect(&policy.read_only, read_only, Gone::Skipped, real)?;
+        covers.extend(collect(&kept.read_only, read_only, Gone::Moved, real)?);
+        let mut held = collect(&policy.held, stays, Gone::Skipped, real)?;
+        held.extend(collect(&kept.held, stays, Gone::Skipped, real)?);
+        held.extend(links(&policy.held, real)?);
+        held.extend(links(&kept.held, real)?);
+        let closed = collect(&kept.closed, stays, Gone::Skipped, real)?;
         // What is bound to itself first: that would uncover what is hidden below. Outer before inner.
         for list in [&mut held, &mut covers, &mut hide] {
             list.sort_by(|(a, _), (b, _)| a.cmp(b));
             list.dedup_by(|(a, _), (b, _)| a == b);
         }
-        let closed = closed::all(closed, &policy.shown())?;
+        let closed = closed::all(closed, &policy.shown(), real)?;
         // What lies in a hidden folder cannot be reached any more, nor what a closed one does not show.
         let folders: Vec<PathBuf> = hide
             .iter()
@@ -95,7 +103,7 @@ impl View {
         let mut covers = held;
         covers.retain(|(path, _)| is_reached(path));
         Ok(Self {
-            roots: Roots::of(policy)?,
+            roots: Roots::of(policy, real)?,
             closed: closed.into_iter().map(|(_, closed)| closed).collect(),
             covers: covers.into_iter().map(|(_, target)| target).collect(),
             late: kernel(policy)?,
@@ -232,6 +240,7 @@ fn kernel(policy: &Policy) -> io::Result<Vec<Target>> {
         .filter(|_| all)
         .into_iter()
         .collect();
-    let found = look(&paths, |_| Cover::ReadOnly, Gone::Skipped)?;
+    let real = &mut RealPaths::default();
+    let found = look(&paths, |_| Cover::ReadOnly, Gone::Skipped, real)?;
     Ok(found.into_iter().map(|(_, target)| target).collect())
 }

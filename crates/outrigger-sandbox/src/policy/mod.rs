@@ -80,7 +80,7 @@ pub struct Policy {
     pub read_only: Vec<PathBuf>,
     /// Of [`Policy::read_only`], what [`Policy::clear`] brings back where the system has no views: it may be changed there meanwhile.
     pub restored: Vec<PathBuf>,
-    /// Files and folders that stay where they are, or others could be put in their place; what they hold may be changed.
+    /// Files, folders and links that stay where they are, or others could be put in their place; what they hold may be changed.
     pub held: Vec<PathBuf>,
     /// What a walk has found that is to be covered as well. What of it is not there any more when the process starts is
     /// looked for anew.

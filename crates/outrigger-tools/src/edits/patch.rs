@@ -4,7 +4,7 @@
 
 mod apply;
 
-pub(crate) use apply::apply;
+pub(crate) use apply::{Cost, apply};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";

@@ -47,12 +47,12 @@ const FILES: [&str; 9] = [
 /// By reports, and by times.
 fn both(root: &Path) -> [Tree; 2] {
     [Some(Watches::new().unwrap()), None]
-        .map(|watches| Tree::read_by(root, watches, MAX_FOLDERS).unwrap())
+        .map(|watches| Tree::read_by(root, watches, [MAX_FOLDERS; 2]).ok().unwrap())
 }
 
 fn refreshed(tree: &mut Tree, root: &Path) {
     if tree.refresh().is_err() {
-        *tree = Tree::read(root).unwrap();
+        *tree = Tree::read(root).ok().unwrap();
     }
 }
 
@@ -151,14 +151,16 @@ fn every_change_is_found() {
 #[test]
 fn reports_that_are_lost_are_made_up_for() {
     let (_dir, root) = project(&FILES);
-    look(&root).unwrap();
+    let [mut tree, _] = both(&root);
     for number in 0..20_000 {
         let path = root.join(format!("a/{number}"));
         fs::write(&path, "").unwrap();
         fs::remove_file(path).unwrap();
     }
     write(&root, &["other/new/.envrc"]);
-    let found = shown(look(&root).unwrap());
+    assert_eq!(tree.refresh(), Err(Unfit));
+    refreshed(&mut tree, &root);
+    let found = shown(tree.found());
     assert_eq!(found, shown(walk(&root, Extent::Worked)));
     assert!(found.1.contains(&PathBuf::from("other/new/.envrc")));
 }
@@ -176,11 +178,37 @@ fn the_project_itself_may_be_another_folder() {
 #[test]
 fn a_project_of_very_many_folders_is_walked() {
     let (_dir, root) = project(&FILES);
-    let read = |max| Tree::read_by(&root, Some(Watches::new().unwrap()), max);
+    let read = |max| Tree::read_by(&root, Some(Watches::new().unwrap()), [max; 2]);
     let folders = read(MAX_FOLDERS).ok().unwrap().folders.len();
     assert!(read(folders).is_ok());
     assert!(read(folders - 1).is_err());
     let mut full = read(folders).ok().unwrap();
     fs::create_dir(root.join("one-more")).unwrap();
     assert_eq!(full.refresh(), Err(Unfit));
+}
+
+/// Notes of settings know those of packages, too.
+#[test]
+fn what_packages_have_is_walked() {
+    let (_dir, root) = project(&FILES);
+    let mut want = walk(&root, Extent::All).startup;
+    let mut found = super::super::startup_below(&root);
+    want.sort();
+    found.sort();
+    assert!(want.contains(&PathBuf::from("node_modules/x/y/.envrc")));
+    assert_eq!(found, want);
+}
+
+/// Folders that were read before there were watches are read behind them.
+#[test]
+fn many_folders_are_watched() {
+    let (_dir, root) = project(&FILES);
+    let mut tree = Tree::read_by(&root, None, [5, MAX_FOLDERS]).ok().unwrap();
+    assert!(tree.watches.is_some());
+    assert!(tree.folders.values().all(|it| it.watch.is_some()));
+    let reads = tree.reads;
+    assert_eq!((tree.refresh(), tree.reads), (Ok(()), reads));
+    write(&root, &["a/b/c/.envrc", "new/.envrc"]);
+    assert_eq!((tree.refresh(), tree.reads), (Ok(()), reads + 3));
+    assert_eq!(shown(tree.found()), shown(walk(&root, Extent::Worked)));
 }

@@ -5,11 +5,9 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{
     CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch,
 };
-use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use super::Id;
@@ -110,28 +108,5 @@ impl Watches {
     pub(super) fn changed(&mut self) -> Option<BTreeSet<Id>> {
         self.take();
         (!self.is_lost).then(|| std::mem::take(&mut self.changed))
-    }
-}
-
-/// The mounts of this machine: one on a folder of the project shows another folder in its place, which nobody reports.
-pub(super) struct Mounts(OwnedFd);
-
-impl Mounts {
-    /// # Errors
-    /// The system's.
-    pub(super) fn new() -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let list = openat(CWD, "/proc/self/mountinfo", flags, Mode::empty())?;
-        Ok(Self(list))
-    }
-
-    /// Whether there are others than when this was last asked.
-    pub(super) fn have_changed(&self) -> bool {
-        let mut list = [PollFd::new(&self.0, PollFlags::PRI | PollFlags::ERR)];
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        poll(&mut list, Some(&now)).is_ok_and(|changed| changed > 0)
     }
 }

@@ -145,6 +145,7 @@ fn is_later(path: &Path, seen: SystemTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::real_paths::RealPaths;
 
     #[test]
     fn what_a_killed_host_left_is_moved_aside_and_nothing_else() {
@@ -154,7 +155,9 @@ mod tests {
         let records = at("records");
         fs::create_dir(&records).unwrap();
         let names = [at("made"), at("li\nnk"), at("never")];
-        let names: Vec<Free> = names.iter().filter_map(|it| Free::of(it)).collect();
+        let real = &mut RealPaths::default();
+        let names = names.iter().filter_map(|it| Free::of(it, real));
+        let names: Vec<Free> = names.collect();
         let record = Record::write(&records, &names).unwrap();
         fs::write(at("made"), "").unwrap();
         std::os::unix::fs::symlink("/nowhere", at("li\nnk")).unwrap();
@@ -178,7 +181,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (records, name) = (dir.path().join("records"), dir.path().join("late"));
         fs::create_dir(&records).unwrap();
-        let free = Free::of(&name).unwrap();
+        let free = Free::of(&name, &mut RealPaths::default()).unwrap();
         let record = Record::write(&records, &[free]).unwrap();
         record
             .file

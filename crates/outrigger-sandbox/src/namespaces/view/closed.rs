@@ -11,6 +11,7 @@ use super::mount::{
     MOVE_MOUNT_EMPTY_PATHS, MOVE_MOUNT_FROM_EMPTY_PATH, OPEN_TREE_CLONE, read_only,
 };
 use super::target::{Cover, Gone, Target, collect};
+use crate::fs::real_paths::RealPaths;
 use crate::namespaces::syscall::{called, check};
 
 /// A folder, and what is seen in it.
@@ -33,6 +34,7 @@ struct Inside {
 pub(super) fn all(
     folders: Vec<(PathBuf, Target)>,
     shown: &[PathBuf],
+    real: &mut RealPaths,
 ) -> io::Result<Vec<(PathBuf, Closed)>> {
     let stage = |name: &[u8]| {
         let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
@@ -49,7 +51,8 @@ pub(super) fn all(
         for held in shown.iter().filter(is_inside) {
             let name = held.file_name().unwrap_or_default();
             let place = [place.as_bytes(), b"/", name.as_bytes()].concat();
-            let found = collect(std::slice::from_ref(held), |_| Cover::Held, Gone::Skipped)?;
+            let one = std::slice::from_ref(held);
+            let found = collect(one, |_| Cover::Held, Gone::Skipped, real)?;
             for (_, target) in found {
                 let (name, stage) = (name.to_owned(), stage(&place)?);
                 inside.push(Inside {

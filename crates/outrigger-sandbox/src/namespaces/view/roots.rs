@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::mount::{MOVE_MOUNT_EMPTY_PATHS, OPEN_TREE_CLONE, read_only};
 use super::target::{Cover, Gone, Target, look};
+use crate::fs::real_paths::RealPaths;
 use crate::namespaces::syscall::{called, check};
 use crate::policy::Policy;
 
@@ -18,12 +19,19 @@ pub(super) struct Roots(Vec<Target>);
 
 impl Roots {
     /// `None` where everything may be written.
-    pub(super) fn of(policy: &Policy) -> io::Result<Option<Self>> {
+    pub(super) fn of(policy: &Policy, real: &mut RealPaths) -> io::Result<Option<Self>> {
         if policy.is_open() {
             return Ok(None);
         }
         // What cannot be looked at is not written, either.
-        let looked = |path| look(std::slice::from_ref(path), |_| Cover::Held, Gone::Skipped);
+        let mut looked = |path| {
+            look(
+                std::slice::from_ref(path),
+                |_| Cover::Held,
+                Gone::Skipped,
+                real,
+            )
+        };
         let mut found: Vec<(PathBuf, Target)> = policy
             .write
             .iter()
@@ -105,7 +113,8 @@ mod tests {
             ..Policy::default()
         };
         let name = |root: &Target| root.path.to_string_lossy().into_owned();
-        Ok(Roots::of(&policy)?.map(|roots| roots.0.iter().map(name).collect()))
+        let real = &mut RealPaths::default();
+        Ok(Roots::of(&policy, real)?.map(|roots| roots.0.iter().map(name).collect()))
     }
 
     #[test]

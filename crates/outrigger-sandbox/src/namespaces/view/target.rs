@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use super::mount::{MOVE_MOUNT_EMPTY_PATHS, OPEN_TREE_CLONE, read_only};
+use crate::fs::real_paths::RealPaths;
 use crate::namespaces::syscall::{called, check};
 
 /// Where the empty file and folder stand while the mounts are made. Nothing below is looked up meanwhile, and it exists
@@ -32,6 +33,8 @@ pub(super) enum Cover {
     Folder,
     ReadOnly,
     Held,
+    /// A link, which keeps its name. What it leads to is another matter.
+    Link,
 }
 
 /// What is covered, by the path at which it was found and as what it was found there.
@@ -74,7 +77,12 @@ impl Target {
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(super) unsafe fn apply(&self) -> io::Result<()> {
         // SAFETY: what is opened is closed by what covers it.
-        unsafe { self.apply_to(self.open()?) }
+        let covered = unsafe { self.open().and_then(|it| self.apply_to(it)) };
+        match self.cover {
+            // Not every kernel mounts one, and another command may have replaced it.
+            Cover::Link => Ok(()),
+            _ => covered,
+        }
     }
 
     /// Covers an open file or folder, and closes it.
@@ -88,6 +96,7 @@ impl Target {
                 Cover::ReadOnly | Cover::Held => {
                     (target, c"", libc::AT_EMPTY_PATH | libc::AT_RECURSIVE)
                 }
+                Cover::Link => (target, c"", libc::AT_EMPTY_PATH),
             };
             let tree = libc::syscall(
                 libc::SYS_open_tree,
@@ -96,7 +105,7 @@ impl Target {
                 OPEN_TREE_CLONE | libc::O_CLOEXEC | below,
             );
             let tree = called(tree)?;
-            if self.cover != Cover::Held {
+            if !matches!(self.cover, Cover::Held | Cover::Link) {
                 read_only(tree, libc::AT_RECURSIVE)?;
             }
             called(libc::syscall(
@@ -118,9 +127,35 @@ pub(super) fn collect(
     paths: &[PathBuf],
     cover: impl Fn(&fs::Metadata) -> Cover,
     gone: Gone,
+    real: &mut RealPaths,
 ) -> io::Result<Vec<(PathBuf, Target)>> {
-    let mut found = look(paths, cover, gone)?;
+    let mut found = look(paths, cover, gone, real)?;
     found.retain(|(path, _)| !path.starts_with(OsStr::from_bytes(STAGE.to_bytes())));
+    Ok(found)
+}
+
+/// Links among these, by the names that they have.
+pub(super) fn links(paths: &[PathBuf], real: &mut RealPaths) -> io::Result<Vec<(PathBuf, Target)>> {
+    let mut found = Vec::new();
+    for path in paths {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            continue;
+        };
+        let Ok(path) = real.of(above).map(|above| above.join(name)) else {
+            continue;
+        };
+        let meta = fs::symlink_metadata(&path);
+        let Some(meta) = meta.ok().filter(fs::Metadata::is_symlink) else {
+            continue;
+        };
+        let target = Target {
+            path: c_string(path.as_os_str())?,
+            device: meta.dev(),
+            inode: meta.ino(),
+            cover: Cover::Link,
+        };
+        found.push((path, target));
+    }
     Ok(found)
 }
 
@@ -128,11 +163,12 @@ pub(super) fn look(
     paths: &[PathBuf],
     cover: impl Fn(&fs::Metadata) -> Cover,
     gone: Gone,
+    real: &mut RealPaths,
 ) -> io::Result<Vec<(PathBuf, Target)>> {
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
         // A mount lies on what a path leads to; a link's own name stays and leads to the cover.
-        let looked = fs::canonicalize(path).and_then(|real| {
+        let looked = real.of(path).and_then(|real| {
             let meta = fs::metadata(&real)?;
             Ok((real, meta))
         });

@@ -2,14 +2,25 @@
 
 use super::{Line, PatchError, Place};
 
-/// Comparisons of two lines that one section may cost: a patch of many places in a large file must not hold up everything.
-const MAX_COMPARED: usize = 20_000_000;
+/// What all sections of a patch may cost: a patch of many places in large files must not hold up everything.
+const MAX_COST: usize = 20_000_000;
+/// Bytes of lines that cost as much as one comparison.
+const BYTES: usize = 64;
+
+/// What looking for the lines of one patch has cost, in comparisons of short lines.
+#[derive(Debug, Default)]
+pub(crate) struct Cost(usize);
 
 /// The text after the changes. It ends with a line end, as in OpenCode; line ends are those of the text.
 ///
 /// # Errors
 /// A place is not in it; `path` names the file in the message.
-pub(crate) fn apply(path: &str, text: &str, places: &[Place]) -> Result<String, PatchError> {
+pub(crate) fn apply(
+    path: &str,
+    text: &str,
+    places: &[Place],
+    cost: &mut Cost,
+) -> Result<String, PatchError> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     if lines.last() == Some(&"") {
         lines.pop();
@@ -18,7 +29,7 @@ pub(crate) fn apply(path: &str, text: &str, places: &[Place]) -> Result<String, 
     let mut search = Search {
         path,
         lines: &lines,
-        compared: 0,
+        cost,
     };
     let mut changes = Vec::new();
     let mut from = 0;
@@ -76,7 +87,7 @@ enum New<'a> {
 struct Search<'a> {
     path: &'a str,
     lines: &'a [&'a str],
-    compared: usize,
+    cost: &'a mut Cost,
 }
 
 impl Search<'_> {
@@ -127,7 +138,11 @@ impl Search<'_> {
             |a, b| a == b,
             |a, b| a.trim_end() == b.trim_end(),
             |a, b| a.trim() == b.trim(),
-            |a, b| plain(a.trim()) == plain(b.trim()),
+            // Without such signs it says what the rule before does.
+            |a, b| {
+                let is_plain = a.is_ascii() && b.is_ascii();
+                a.trim() == b.trim() || !is_plain && plain(a.trim()) == plain(b.trim())
+            },
         ];
         let Some(last) = self.lines.len().checked_sub(wanted.len()) else {
             return Ok(None);
@@ -150,8 +165,10 @@ impl Search<'_> {
         same: fn(&str, &str) -> bool,
     ) -> Result<bool, PatchError> {
         for (line, want) in self.lines.iter().skip(at).zip(wanted) {
-            self.compared += 1;
-            if self.compared > MAX_COMPARED {
+            // Those that are nearly alike are compared whole, and copied by the last rule.
+            let long = line.len().min(want.len()) / BYTES;
+            self.cost.0 = self.cost.0.saturating_add(1 + long);
+            if self.cost.0 > MAX_COST {
                 return Err(PatchError::TooMuch {
                     path: self.path.to_owned(),
                 });
@@ -257,7 +274,7 @@ mod tests {
         let Some(Section::Update { places, .. }) = parse(&patch).unwrap().pop() else {
             panic!("{body:?} is no update");
         };
-        match apply("/p/f", text, &places) {
+        match apply("/p/f", text, &places, &mut Cost::default()) {
             Ok(text) => text,
             Err(error) => format!("! {error}"),
         }
@@ -326,6 +343,21 @@ mod tests {
         let text = "a\n".repeat(100_000);
         let body = "@@\n".to_owned() + &" a\n".repeat(50_000) + "-b\n+c";
         assert!(patched(&text, &body).starts_with("! Looking for the lines of the patch in /p/f"));
+        // Long lines cost more, and all sections of a patch are one.
+        let long = "a".repeat(6_400);
+        let text = format!("{long}b\n").repeat(10);
+        let patch = format!("*** Begin Patch\n*** Update File: f\n@@\n-{long}c\n+d\n*** End Patch");
+        let Some(Section::Update { places, .. }) = parse(&patch).unwrap().pop() else {
+            panic!("no update");
+        };
+        let mut cost = Cost::default();
+        let mut costs = || {
+            apply("/p/f", &text, &places, &mut cost).unwrap_err();
+            cost.0
+        };
+        assert_eq!([costs(), costs()], [4 * 10 * 101, 8 * 10 * 101]);
+        let refused = apply("/p/f", &text, &places, &mut Cost(MAX_COST - 100));
+        assert!(matches!(refused, Err(PatchError::TooMuch { .. })));
     }
 
     proptest::proptest! {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::refused;
 use crate::edits::diff::{Diff, diff};
-use crate::edits::patch::{Section, apply};
+use crate::edits::patch::{Cost, Section, apply};
 use crate::error::ToolError;
 use crate::files::{Located, Text, locate, read_text, write_text};
 use crate::host::ToolContext;
@@ -64,8 +64,10 @@ pub(super) fn links(named: &[Located], ctx: &ToolContext) -> Result<Vec<Located>
 /// # Errors
 /// The first section that does not fit.
 pub(super) fn plan(sections: &[Section], ctx: &ToolContext) -> Result<Plan, ToolError> {
-    let mut files = Files::default();
-    let changes = sections.iter().map(|section| files.change(section, ctx));
+    let (mut files, mut cost) = (Files::default(), Cost::default());
+    let changes = sections
+        .iter()
+        .map(|section| files.change(section, ctx, &mut cost));
     Ok(Plan {
         changes: changes.collect::<Result<_, _>>()?,
     })
@@ -83,7 +85,12 @@ impl Files {
         }
     }
 
-    fn change(&mut self, section: &Section, ctx: &ToolContext) -> Result<Change, ToolError> {
+    fn change(
+        &mut self,
+        section: &Section,
+        ctx: &ToolContext,
+        cost: &mut Cost,
+    ) -> Result<Change, ToolError> {
         match section {
             Section::Add { path, content } => {
                 let at = locate(ctx, path)?;
@@ -105,7 +112,7 @@ impl Files {
                     )));
                 };
                 let shown = at.shown.display().to_string();
-                let text = apply(&shown, &old.text, places)
+                let text = apply(&shown, &old.text, places, cost)
                     .map_err(|error| refused(format!("Error: {error}")))?;
                 let new = Text { text, bom: old.bom };
                 let to = to

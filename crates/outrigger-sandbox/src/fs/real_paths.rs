@@ -1,0 +1,107 @@
+//! Paths without links, of many files that lie in a few folders: each folder above them is looked up once. Making a sandbox asks for a
+//! thousand, and `canonicalize` looks at every step of each.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// What was looked up, for as long as somebody may rely on it: the making of one sandbox.
+#[derive(Debug, Default)]
+pub struct RealPaths {
+    folders: HashMap<PathBuf, Result<PathBuf, Option<i32>>>,
+}
+
+impl RealPaths {
+    /// As [`Path::canonicalize`].
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn of(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return path.canonicalize();
+        };
+        if !path.is_absolute() || !path.components().all(is_plain) {
+            return path.canonicalize();
+        }
+        let real = self.folder(above)?.join(name);
+        match fs::symlink_metadata(&real)?.is_symlink() {
+            true => path.canonicalize(),
+            false => Ok(real),
+        }
+    }
+
+    /// The nearest folder above a path that is there, as it is named and without links.
+    pub fn nearest<'p>(&mut self, path: &'p Path) -> Option<(&'p Path, PathBuf)> {
+        let mut above = path.ancestors().skip(1);
+        above.find_map(|it| Some((it, self.folder(it).ok()?)))
+    }
+
+    fn folder(&mut self, path: &Path) -> io::Result<PathBuf> {
+        if let Some(known) = self.folders.get(path) {
+            return known.clone().map_err(|code| match code {
+                Some(code) => io::Error::from_raw_os_error(code),
+                None => io::ErrorKind::Other.into(),
+            });
+        }
+        let found = self.of(path);
+        let known = match &found {
+            Ok(real) => Ok(real.clone()),
+            Err(error) => Err(error.raw_os_error()),
+        };
+        self.folders.insert(path.to_owned(), known);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn they_are_those_of_the_system() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join("a/b/file"), "").unwrap();
+        symlink("a", root.join("link")).unwrap();
+        symlink("../a/b/file", root.join("a/inner")).unwrap();
+        symlink("nowhere", root.join("broken")).unwrap();
+        symlink("round", root.join("round")).unwrap();
+        let names = [
+            "",
+            "a",
+            "a/b/file",
+            "link",
+            "link/b",
+            "link/b/file",
+            "link/inner",
+            "a/inner",
+            "broken",
+            "broken/x",
+            "round/x",
+            "none",
+            "none/x/y",
+            "a/b/file/x",
+            "a/../a/b",
+            "a/./b",
+            "link/../link/b",
+            "a/b/",
+            "a//b",
+        ];
+        let mut paths = RealPaths::default();
+        for name in names {
+            let path = root.join(name);
+            let kind = |found: io::Result<PathBuf>| found.map_err(|it| it.raw_os_error());
+            assert_eq!(kind(paths.of(&path)), kind(path.canonicalize()), "{name}");
+        }
+        assert_eq!(paths.of(Path::new("/")).unwrap(), Path::new("/"));
+        let (above, real) = paths
+            .nearest(&root.join("link/x/y"))
+            .map(|(it, real)| (it.to_owned(), real))
+            .unwrap();
+        assert_eq!((above, real), (root.join("link"), root.join("a")));
+    }
+}
