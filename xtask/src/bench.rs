@@ -24,7 +24,11 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             ]));
         }
         Some("runtime") => {
-            for (package, bench) in [("outrigger-tools", "runtime"), ("outrigger-store", "audit")] {
+            for (package, bench) in [
+                ("outrigger-tools", "runtime"),
+                ("outrigger-agent", "commands"),
+                ("outrigger-store", "audit"),
+            ] {
                 check(&mut sh::cargo(&[
                     "bench",
                     "--package",

@@ -197,6 +197,7 @@ async fn the_first_process_is_closed_before_the_command_begins() {
 }
 
 /// What a command's start costs. Not a test of a limit: machines differ.
+/// Two cores beside other builds, not optimised, 2026-11-26: without a policy 1.0 ms, open 2.0 to 2.4 ms, confined 2.6 ms.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn starts() {
