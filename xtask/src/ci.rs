@@ -7,13 +7,13 @@ use std::process::{Child, Stdio};
 use std::time::Instant;
 
 use crate::sh::{cargo, check, command};
-use crate::{Result, clients, dist, failed, parity, setup, sh, tidy, usage};
+use crate::{Result, clients, dist, failed, parity, setup, sh, tidy, usage, web};
 
 /// A stage's name, and what it does.
 type Stage = (&'static str, fn() -> Result);
 
 /// In this order: what is quick and fails often comes first.
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 12] = [
     ("setup", || setup::run(&[])),
     ("fmt", || check(&mut cargo(&["fmt", "--all", "--check"]))),
     ("tidy", || tidy::run(&[])),
@@ -30,9 +30,11 @@ const STAGES: [Stage; 10] = [
         ]))
     }),
     ("tests", tests),
+    ("web", web::stage),
     ("release", || parity::release_binary().map(drop)),
     ("parity", || parity::run(&[])),
     ("clients", || clients::run(&[])),
+    ("browser", web::browser_stage),
     ("dist", || {
         let binary = parity::release_binary()?.display().to_string();
         dist::run(&["--bin".to_owned(), binary, "--check".to_owned()])
@@ -155,7 +157,7 @@ fn skipped(text: &str) -> String {
 }
 
 /// Whether npm reaches its registry: then no test of a published plugin may be skipped.
-fn registry_answers() -> bool {
+pub(crate) fn registry_answers() -> bool {
     let view = [
         "view",
         "npm",

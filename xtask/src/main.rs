@@ -20,6 +20,7 @@ mod setup;
 mod sh;
 mod soak;
 mod tidy;
+mod web;
 
 use std::process::ExitCode;
 
@@ -80,6 +81,10 @@ cargo xtask NAME [options]
                              one turn with each plugin of the second table of docs/plugins-tried.md, as npm has it: whether it
                              loads, whether the calls run, which grants are named (needs npm; not part of `test`)
   picture [--bin PATH]       makes docs/demo.svg, the picture of the README, from `outrigger demo` in tmux
+  web [--check] [--browser BIN [--screens]]
+                             the page: npm ci, types, lint, unit tests, build into web/dist, which the next cargo build puts into the
+                             program; --check: without the build; --browser: tries the page of this program in Chromium
+                             (--screens: and keeps pictures in docs/screens)
   sandboxes [--bin PATH] [--only NAMES] [--write] [-v]
                              the same shell commands in the sandboxes of Outrigger, Codex and Claude Code, judged by their
                              effect; --write: into docs/sandboxes.md (needs npm, bubblewrap, socat; not part of `test`)
@@ -141,6 +146,7 @@ fn run(arguments: &[String]) -> Result {
         "fuzz-shell" => fuzz::shell(rest),
         "clients" => clients::run(rest),
         "sandboxes" => sandboxes::run(rest),
+        "web" => web::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

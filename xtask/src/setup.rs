@@ -74,7 +74,7 @@ fn programs() -> Result {
     ))
 }
 
-fn install_packages(names: &[&str]) -> Result {
+pub(crate) fn install_packages(names: &[&str]) -> Result {
     check(command("apt-get").args(["update", "-q"]))?;
     let mut install = command("apt-get");
     install

@@ -27,6 +27,7 @@ pub use hosting::sdk_service::serve_plugins;
 pub use listen::password::{keep_password, kept_password, password_file};
 pub use listen::port_registry::{Announced, announce, is_announced};
 pub use listen::{Listening, USUAL_PORT, listen};
+pub use routes::page::PAGE;
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {

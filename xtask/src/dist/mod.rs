@@ -119,6 +119,7 @@ fn options(arguments: &[String]) -> Result<Options> {
 
 /// The program as it is handed out: linked as one (docs/decisions/0006-size-of-the-program.md).
 fn dist_binary() -> Result<PathBuf> {
+    crate::web::stage()?;
     check(&mut sh::cargo(&[
         "build",
         "--profile",

@@ -28,7 +28,7 @@ pub(crate) use self::plugin::{
     BisectArgs, GrantArgs, LifeArgs, PluginCommand, ReviewArgs, SnapshotArgs,
 };
 pub(crate) use self::run::{DemoArgs, Format, RunArgs};
-pub(crate) use self::server::{AttachArgs, BridgeArgs, ServeArgs, ServerArgs};
+pub(crate) use self::server::{AttachArgs, BridgeArgs, ServeArgs, ServerArgs, WebArgs};
 pub(crate) use self::session::{SessionCommand, StatsArgs};
 pub(crate) use self::tool::ToolCommand;
 
@@ -133,6 +133,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Start the HTTP server
     Serve(ServeArgs),
+    /// Start the HTTP server and open its page in a browser
+    Web(WebArgs),
     /// Run tools for a remote controller, over a WebSocket
     Bridge(BridgeArgs),
     /// Be the agent of an editor, over standard input and output (Agent Client Protocol)

@@ -26,6 +26,16 @@ pub(crate) struct ServeArgs {
     pub(crate) allow_host: Vec<String>,
 }
 
+/// `outrigger web`.
+#[derive(Args, Debug)]
+pub(crate) struct WebArgs {
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+    /// Print the address of the page instead of opening a browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+}
+
 /// How to log in to a server.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ServerArgs {

@@ -45,6 +45,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Run(args) => guarded(|signals| run::run(&global, args, signals)).await,
         Command::Demo(args) => guarded(|signals| demo::demo(&global, args, signals)).await,
         Command::Serve(args) => guarded(|signals| serve::serve(&global, args, signals)).await,
+        Command::Web(args) => guarded(|signals| serve::web::web(&global, args, signals)).await,
         Command::Bridge(args) => guarded(|signals| bridge::bridge(&global, args, signals)).await,
         Command::Acp => guarded(|signals| acp::acp(&global, signals)).await,
         Command::Attach(args) => guarded(|signals| attach::attach(&global, args, signals)).await,

@@ -26,6 +26,7 @@ pub fn serve_router(hub: Hub) -> Router {
     let conversations = Source::Hub(hub.clone());
     Router::new()
         .merge(crate::routes::conversation::routes().with_state(conversations))
+        .merge(crate::routes::page::routes())
         .route("/global/health", get(crate::routes::general::health))
         .route("/doc", get(crate::doc::document))
         .route("/global/event", get(stream::of_all))

@@ -6,6 +6,7 @@ pub(crate) mod experimental;
 pub(crate) mod general;
 pub(crate) mod lsp;
 pub(crate) mod mcp;
+pub(crate) mod page;
 pub(crate) mod plugin;
 pub(crate) mod project;
 pub(crate) mod provider;

@@ -4,6 +4,7 @@ mod changed_settings;
 mod memory;
 mod network;
 mod telegram;
+pub(crate) mod web;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use outrigger_server::{Guard, Hub, Login, MakeBoot};
 use tokio::task::JoinHandle;
 
 use self::network::Network;
+use self::web::Page;
 use crate::args::{Global, ServeArgs};
 use crate::failure::Failure;
 use crate::signals::{Signals, Turn};
@@ -26,6 +28,16 @@ pub(crate) async fn serve(
     global: &Global,
     args: ServeArgs,
     signals: Signals,
+) -> Result<u8, Failure> {
+    serve_with(global, args, signals, None).await
+}
+
+/// Listens and serves; with a page, that is shown once the server listens.
+pub(crate) async fn serve_with(
+    global: &Global,
+    args: ServeArgs,
+    signals: Signals,
+    page: Option<Page>,
 ) -> Result<u8, Failure> {
     let directory = crate::boot::directory(global)?;
     let env = crate::boot::trusting(global, crate::boot::environment());
@@ -49,7 +61,7 @@ pub(crate) async fn serve(
         .is_some()
         .then(|| announce(&folders, listening.address.port()));
     let hub = Hub::new(
-        folders,
+        folders.clone(),
         directory.clone(),
         make_boot(global, env.clone(), directory.clone()),
     );
@@ -58,19 +70,18 @@ pub(crate) async fn serve(
         started(&hub).await?;
     }
     let telegram = telegram::start(&hub, &boot, &env);
-    let guard = Guard {
-        login: login.clone(),
-        hostname: network.hostname.clone(),
-        hosts: args.allow_host.clone(),
-        cors: network.cors.clone(),
-        has_pages: true,
-    };
-    let router = guard.around(outrigger_server::serve_router(hub.clone()));
+    let router =
+        guard(login.clone(), network, args).around(outrigger_server::serve_router(hub.clone()));
     let url = format!("http://{}", listening.address);
     out(&format!("{} server listening on {url}\n", name()));
-    if let Some(login) = login.filter(|_| made) {
-        say_login(&url, &login);
+    if let Some(login) = login.as_ref().filter(|_| made) {
+        say_login(&url, login);
     }
+    // The port is open: what the browser asks for waits until it is answered.
+    let opened = match page {
+        Some(page) => page.show(listening.address, login.as_ref(), &folders).await,
+        None => None,
+    };
     // A turn is not in the way of a signal here: ending is what cancels it.
     let stop = stopped(&signals, signals.turn(), telegram);
     let giving_back = tokio::spawn(memory::give_back());
@@ -79,8 +90,19 @@ pub(crate) async fn serve(
         .await
         .map_err(|error| Failure::new("serve.port", error.to_string(), None))?;
     giving_back.abort();
-    drop(announced);
+    drop((announced, opened));
     Ok(0)
+}
+
+/// Who may ask.
+fn guard(login: Option<Login>, network: Network, args: ServeArgs) -> Guard {
+    Guard {
+        login,
+        hostname: network.hostname,
+        hosts: args.allow_host,
+        cors: network.cors,
+        has_pages: true,
+    }
 }
 
 /// Comes back when the server is to end.

@@ -25,6 +25,7 @@ use outrigger_protocol::message::NamedError;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::ApiError;
+use crate::routes::page;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
@@ -191,6 +192,9 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
     } else if guard.knows_user(&request) {
         let_in();
         next.run(request).await
+    } else if page::is_page(request.method(), request.uri()) {
+        // It asks for the password itself.
+        next.run(request).await
     } else if brings_ticket(request.uri()) {
         // A page's web socket can send no header; the ticket was given to someone who could.
         request.extensions_mut().insert(ByTicket);
@@ -249,10 +253,18 @@ fn is_of_another_site(request: &Request) -> bool {
     sites.any(|site| !["same-origin", "none"].iter().any(|it| site == *it))
 }
 
+/// Whether a person followed a link to our page, which nobody can show in a frame: from a file, a message, another site.
+fn opens_page(request: &Request) -> bool {
+    let says = |name: &str, value: &str| request.headers().get(name).is_some_and(|it| it == value);
+    page::is_page(request.method(), request.uri())
+        && says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document")
+}
+
 /// The page that asks, if one does.
 fn origin(guard: &Guard, request: &Request, host: &str) -> Result<Option<HeaderValue>, ApiError> {
     if !request.headers().contains_key(header::ORIGIN) {
-        return match is_of_another_site(request) {
+        return match is_of_another_site(request) && !opens_page(request) {
             true => Err(ApiError::forbidden(
                 "pages of other sites may not ask this server",
             )),

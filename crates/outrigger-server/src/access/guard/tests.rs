@@ -303,3 +303,44 @@ async fn pages_by_table() {
         assert_eq!(allowed, status == 204);
     }
 }
+
+/// The files of the page need no password, from wherever a link led to it; nothing else of the kind is let in, and names and origins are checked.
+#[tokio::test]
+async fn the_page_by_table() {
+    let link = [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+    ];
+    let frame = [link[0], link[1], ("sec-fetch-dest", "iframe")];
+    let image = [link[0], ("sec-fetch-mode", "no-cors")];
+    let (page, name) = ("/outrigger/web/", ("host", "localhost"));
+    for (method, uri, headers, status) in [
+        ("GET", page, vec![name], 200),
+        ("HEAD", "/outrigger/web/a-b.js", vec![name], 200),
+        ("GET", page, [vec![name], link.to_vec()].concat(), 200),
+        ("GET", page, [vec![name], frame.to_vec()].concat(), 403),
+        ("GET", page, [vec![name], image.to_vec()].concat(), 403),
+        ("GET", page, vec![("host", "evil.example")], 403),
+        (
+            "GET",
+            page,
+            vec![name, ("origin", "http://evil.example")],
+            403,
+        ),
+        ("POST", page, vec![name], 401),
+        ("GET", "/outrigger/web/../v1/audit", vec![name], 401),
+        ("GET", "/outrigger/web/a/b", vec![name], 401),
+        ("GET", "/outrigger/webx", vec![name], 401),
+        ("GET", "/outrigger/v1/audit", vec![name], 401),
+        (
+            "GET",
+            "/outrigger/v1/audit",
+            [vec![name], link.to_vec()].concat(),
+            403,
+        ),
+    ] {
+        let answer = asked(guard("127.0.0.1"), method, uri, &headers).await;
+        assert_eq!(answer.status(), status, "{method} {uri} {headers:?}");
+    }
+}

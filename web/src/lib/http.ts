@@ -1,0 +1,85 @@
+import { authorization } from './auth'
+
+/** What the server says is wrong, or that it cannot be reached. */
+export class RequestError extends Error {
+  constructor(
+    message: string,
+    /** 0: no answer. */
+    readonly status: number,
+  ) {
+    super(message)
+  }
+  get isOffline(): boolean {
+    return this.status === 0
+  }
+}
+
+type Refused = () => void
+let refused: Refused = () => {}
+
+/** Called when the server wants a password. */
+export function onRefused(listener: Refused): void {
+  refused = listener
+}
+
+interface Options {
+  method?: string
+  body?: unknown
+  /** Folder of the agent that is asked. */
+  directory?: string | undefined
+  signal?: AbortSignal | undefined
+  headers?: Record<string, string>
+}
+
+/** A request with the password in a header; the answer, if it is a good one. */
+export async function request(path: string, options: Options = {}): Promise<Response> {
+  const headers: Record<string, string> = { ...authorization(), ...options.headers }
+  if (options.body !== undefined) headers['content-type'] = 'application/json'
+  if (options.directory) headers['x-opencode-directory'] = encodeURIComponent(options.directory)
+  let response: Response
+  try {
+    response = await fetch(path, {
+      method: options.method ?? (options.body === undefined ? 'GET' : 'POST'),
+      headers,
+      body: options.body === undefined ? null : JSON.stringify(options.body),
+      signal: options.signal ?? null,
+      // The header is the password: no cookie, and no question of the browser's own.
+      credentials: 'omit',
+      cache: 'no-store',
+      redirect: 'error',
+    })
+  } catch (error) {
+    if (options.signal?.aborted) throw error
+    throw new RequestError('The server cannot be reached.', 0)
+  }
+  if (response.status === 401) refused()
+  if (!response.ok) throw new RequestError(await reason(response), response.status)
+  return response
+}
+
+async function reason(response: Response): Promise<string> {
+  const text = await response.text().catch(() => '')
+  try {
+    const body = JSON.parse(text) as { data?: { message?: string }; message?: string }
+    return body.data?.message ?? body.message ?? `The server answers ${response.status}.`
+  } catch {
+    return text.slice(0, 300) || `The server answers ${response.status}.`
+  }
+}
+
+export async function get<T>(path: string, options: Options = {}): Promise<T> {
+  return (await request(path, options)).json() as Promise<T>
+}
+
+export async function post<T>(path: string, body: unknown = {}, options: Options = {}): Promise<T> {
+  const response = await request(path, { ...options, method: 'POST', body })
+  const text = await response.text()
+  return (text ? JSON.parse(text) : null) as T
+}
+
+export function query(fields: Record<string, string | number | boolean | null | undefined>): string {
+  const all = new URLSearchParams()
+  for (const [name, value] of Object.entries(fields)) if (value !== null && value !== undefined && value !== '') all.set(name, String(value))
+  const text = all.toString()
+  return text && `?${text}`
+}
