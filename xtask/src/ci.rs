@@ -18,6 +18,7 @@ const STAGES: [Stage; 12] = [
     ("fmt", || check(&mut cargo(&["fmt", "--all", "--check"]))),
     ("tidy", || tidy::run(&[])),
     ("deny", deny),
+    ("web", web::stage),
     ("clippy", || {
         check(&mut cargo(&[
             "clippy",
@@ -30,7 +31,6 @@ const STAGES: [Stage; 12] = [
         ]))
     }),
     ("tests", tests),
-    ("web", web::stage),
     ("release", || parity::release_binary().map(drop)),
     ("parity", || parity::run(&[])),
     ("clients", || clients::run(&[])),
