@@ -35,7 +35,7 @@ pub use load::links::Links;
 pub use load::loaded::Loaded;
 pub use load::options::LoadOptions;
 pub use load::plugin_folders::{PluginFolders, plugin_folders};
-pub use load::{load, load_global, load_global_redacted};
+pub use load::{load, load_global, load_global_redacted, load_settings};
 pub use opencode::check::keys::CONFIG as OPENCODE_JSON;
 pub use opencode::edit::{
     check_changes, edited, global_file, project_file, with_item, without, without_items,

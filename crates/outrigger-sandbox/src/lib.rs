@@ -37,6 +37,7 @@ pub use seccomp::connects::Loopback;
 pub use spawn::child::{Child, Killer, Undone};
 pub use spawn::env;
 pub use spawn::exit::Exit;
+pub use spawn::foreground::foreground;
 pub use spawn::reaper::wait_for_dropped;
 pub use spawn::run::{Captured, Output, run, run_with_input};
 pub use spawn::sandbox_overrides::{SandboxOverride, SandboxOverrides};

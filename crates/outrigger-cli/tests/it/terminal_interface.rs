@@ -196,3 +196,54 @@ fn a_signal_in_the_middle_restores_the_terminal() {
     tmux.is_restored();
     assert!(!world.path("b.txt").exists());
 }
+
+/// The user's editor has the terminal meanwhile; after a SIGKILL the next start leaves it as shells want it; wrong keys are named.
+#[test]
+fn an_editor_a_kill_and_wrong_keys() {
+    let world = World::new([]);
+    let Some(tmux) = Tmux::open(&world, 160, 24) else {
+        return;
+    };
+    tmux.runs("sh -c \"echo \\$\\$ > pid; exec env VISUAL='stty -a > modes; printf edited >' $OUTRIGGER\"");
+    tmux.sees("❯");
+    tmux.presses("C-x");
+    tmux.presses("e");
+    tmux.sees("❯ edited");
+    let modes = std::fs::read_to_string(world.path("modes")).unwrap();
+    assert!(modes.contains(" icanon"), "{modes}");
+    tmux.types(" more");
+    tmux.sees("❯ edited more");
+    let pid = std::fs::read_to_string(world.path("pid")).unwrap();
+    // While nothing happens the loop does not wake up: its thread waits, and nothing else.
+    let waits = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", pid.trim())).unwrap();
+        let line = status
+            .lines()
+            .find(|it| it.starts_with("voluntary_ctxt_switches"));
+        line.unwrap()
+            .split_whitespace()
+            .last()
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    std::thread::sleep(Duration::from_millis(300));
+    let before = waits();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(waits() - before <= 1, "{} wake-ups", waits() - before);
+    let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    tmux.sees("Killed");
+    // The shell reads no carriage return as the end of a line now.
+    tmux.types("$OUTRIGGER");
+    tmux.presses("C-j");
+    tmux.sees("❯ what is to be done?");
+    tmux.presses("C-d");
+    tmux.is_restored();
+    tmux.runs("OUTRIGGER_TUI_KEYS='nonsense=f5;session_new=hyper+y' $OUTRIGGER");
+    let screen = tmux.sees("`hyper+y` is no key (at `session_new`)");
+    assert!(
+        screen.contains("`nonsense` is the name of no key"),
+        "{screen}"
+    );
+}

@@ -21,7 +21,9 @@ use options::LoadOptions;
 
 use crate::origin::{child, nearest};
 use crate::project::chosen_providers::ChosenProviders;
-use crate::{ConfigError, ConfigProblem, OpenCodeConfig, ProjectConfig, narrow_providers, unknown};
+use crate::{
+    ConfigError, ConfigProblem, OpenCodeConfig, ProjectConfig, Settings, narrow_providers, unknown,
+};
 
 /// Reads the whole configuration. Nothing is written and no folder is made.
 ///
@@ -138,6 +140,14 @@ fn chosen_providers(options: &LoadOptions) -> ChosenProviders {
     // Files that cannot be read end the start, a moment later.
     let users = load_as(options, Extent::Nothing).map(|it| it.value);
     ChosenProviders::new(options, &users.unwrap_or_default())
+}
+
+/// Reads `outrigger.toml` and the environment alone.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_settings(options: &LoadOptions) -> Result<Settings, ConfigError> {
+    crate::settings::load(options).map(|it| it.settings)
 }
 
 /// What the user's own files say, merged, in OpenCode's form.

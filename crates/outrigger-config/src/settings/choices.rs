@@ -128,3 +128,60 @@ pub enum ChatMessage {
     /// The assistant's message, when all of it is final.
     Assistant,
 }
+
+/// `tui.theme`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TuiTheme {
+    /// The sixteen colours of the user's terminal.
+    System,
+    /// For a dark ground.
+    #[default]
+    Dark,
+    /// For a light ground.
+    Light,
+}
+
+impl TuiTheme {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Dark => "dark",
+            Self::Light => "light",
+        }
+    }
+}
+
+/// `tui.colors`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TuiColors {
+    /// As many as the environment says.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// None.
+    #[serde(rename = "none")]
+    None,
+    /// Those of the user's terminal.
+    #[serde(rename = "16")]
+    Sixteen,
+    /// The palette of 256.
+    #[serde(rename = "256")]
+    Palette,
+    /// 24 bits.
+    #[serde(rename = "true")]
+    True,
+}
+
+/// `tui.editing`: the keys of the prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Editing {
+    /// Emacs' keys.
+    #[default]
+    Emacs,
+    /// vi's modes.
+    Vi,
+}

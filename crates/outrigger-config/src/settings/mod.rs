@@ -20,13 +20,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use choices::{
-    ChatMessage, Environment, Install, Isolation, JsRuntime, PluginProfile, Profile, Sandbox,
-    TrustChanges, TrustProjects,
+    ChatMessage, Editing, Environment, Install, Isolation, JsRuntime, PluginProfile, Profile,
+    Sandbox, TrustChanges, TrustProjects, TuiColors, TuiTheme,
 };
 pub(crate) use read::load;
 pub use sections::{
     Agent, Audit, Budget, Claude, Deadlines, Discovery, Flags, Js, Limits, Log, Models, Network,
-    Plugin, Telegram, Tools, Trust,
+    Plugin, Telegram, Tools, Trust, Tui,
 };
 
 /// All settings, with their defaults where nothing is set.
@@ -68,6 +68,8 @@ pub struct Settings {
     pub audit: Audit,
     /// What plugins connect to.
     pub network: Network,
+    /// The terminal interface.
+    pub tui: Tui,
     /// What the policy of the machine forbids everybody. No setting: only a policy says it.
     #[serde(skip)]
     pub forbid: Forbid,
@@ -100,7 +102,7 @@ impl Settings {
 
 fn flatten(value: &Value, name: &str, out: &mut Vec<(String, Value)>) {
     match value {
-        Value::Object(map) => {
+        Value::Object(map) if keys::find(name).is_none() => {
             for (key, member) in map {
                 flatten(
                     member,

@@ -5,6 +5,7 @@
 //! A row is the setting's comment, its name, its type, its default, what it may be, in the notation of
 //! [`outrigger_schema::schema!`], and what a project's own file may do about it ([`ProjectFile`]).
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use outrigger_schema::{Format, PORT, POSITIVE, Schema, schema};
@@ -12,8 +13,8 @@ use serde::Serialize;
 
 use super::keys::{Key, ProjectFile, Section, key, settings};
 use super::{
-    ChatMessage, Environment, Install, Isolation, JsRuntime, PluginProfile, Profile, Settings,
-    TrustChanges, TrustProjects,
+    ChatMessage, Editing, Environment, Install, Isolation, JsRuntime, PluginProfile, Profile,
+    Settings, TrustChanges, TrustProjects, TuiColors, TuiTheme,
 };
 
 const TEXT: Schema = Schema::Text(Format::NotEmpty);
@@ -23,6 +24,11 @@ const VARIABLE: Schema = Schema::Text(Format::Variable);
 const PROGRAM: Schema = Schema::Text(Format::Program);
 /// A relative one starts at the declaring file's folder.
 const FOLDER: Schema = Schema::Text(Format::Folder);
+/// Names of actions with their keys.
+const KEYS: Schema = Schema::Said(
+    "a table of names with keys as text, such as `session_new = \"ctrl+n\"`",
+    &schema!({ string }),
+);
 /// At least one, and at most a day: a deadline that never comes is a hang.
 const MILLIS: Schema = schema!(1..=86_400_000);
 
@@ -255,6 +261,21 @@ settings! {
         /// Plugin processes keep the messages of sessions, and `experimental.chat.messages.transform` carries what
         /// changed since the last call. Without it every call carries the whole history.
         plugin_message_mirror: bool = true, boolean, UserOnly;
+    }
+
+    /// `[tui]`: the [terminal interface](../terminal.md).
+    tui: Tui {
+        /// Its colours, before another theme is chosen.
+        theme: TuiTheme = TuiTheme::Dark, ("system" | "dark" | "light"), UserOnly;
+        /// How many colours: `"auto"`: what `NO_COLOR`, `COLORTERM` and `TERM` say.
+        colors: TuiColors = TuiColors::Auto, ("auto" | "none" | "16" | "256" | "true"), UserOnly;
+        /// The keys of the prompt: emacs' or vi's.
+        editing: Editing = Editing::Emacs, ("emacs" | "vi"), UserOnly;
+        /// Take the mouse: the wheel scrolls, a click unfolds. The terminal then selects text with shift held.
+        mouse: bool = false, boolean, UserOnly;
+        /// Other keys, by the names that [terminal.md](../terminal.md#other-keys) lists: `[tui.keys]`, and in it
+        /// `session_new = "ctrl+n,<leader>n"`; `"none"` for no key.
+        keys: BTreeMap<String, String> = BTreeMap::new(), KEYS, UserOnly;
     }
 }
 

@@ -241,6 +241,8 @@ mod tests {
             "[plugins.foo]\nports = [0]",
             "[plugins.guard]\nfail_closed = [\"chat.params\", 1]",
             "[flags]\nplugin_seq_hooks = \"yes\"",
+            "[tui]\nkeys = { session_new = 3 }",
+            "[tui.keys]\nsession_new = [\"ctrl+n\"]",
             "nonsense_of_a_key = 1",
             "sandbox = on",
             "[js\n",
@@ -284,8 +286,12 @@ mod tests {
           set `plugins.guard.fail_closed` to a list of names, or remove it
         outrigger.toml:2:20: setting `flags.plugin_seq_hooks`: expected true or false, found "yes"
           set `flags.plugin_seq_hooks` to true or false, or remove it
+        outrigger.toml:2:8: setting `tui.keys`: expected a table of names with keys as text, such as `session_new = "ctrl+n"`, found a table
+          set `tui.keys` to a table of names with keys as text, such as `session_new = "ctrl+n"`, or remove it
+        outrigger.toml:1:1: setting `tui.keys`: expected a table of names with keys as text, such as `session_new = "ctrl+n"`, found a table
+          set `tui.keys` to a table of names with keys as text, such as `session_new = "ctrl+n"`, or remove it
         outrigger.toml:1:1: unknown setting `nonsense_of_a_key`
-          known here: sandbox, strict_plugins, trust, discovery, telegram, js, deadlines, models, tools, agent, budget, log, limits, claude, network, audit, flags, plugins, connectors, routes, capabilities, tool_limits, mcp
+          known here: sandbox, strict_plugins, trust, discovery, telegram, js, deadlines, models, tools, agent, budget, log, limits, claude, network, audit, flags, tui, plugins, connectors, routes, capabilities, tool_limits, mcp
         outrigger.toml:1:11: not valid TOML: string values must be quoted, expected literal string
           correct the text at this place; text values stand in double quotes
         outrigger.toml:1:4: not valid TOML: unclosed table, expected `]`

@@ -27,12 +27,22 @@ pub(super) fn of_toml(schema: &Schema, value: &DeValue<'_>) -> Option<Value> {
             let items = items.iter().map(|it| item(it.get_ref()));
             items.collect::<Option<_>>()?
         }
+        DeValue::Table(members) => {
+            let member = |value: &DeValue<'_>| match value {
+                DeValue::String(text) => Some(Value::from(text.as_ref())),
+                _ => None,
+            };
+            let members = members
+                .iter()
+                .map(|(name, value)| Some((name.get_ref().to_string(), member(value.get_ref())?)));
+            Value::Object(members.collect::<Option<_>>()?)
+        }
         _ => return None,
     };
     fits(schema, value)
 }
 
-/// A value of a variable, if it fits. Items of a list stand between commas.
+/// A value of a variable, if it fits. Items of a list stand between commas, members of a table (`name=value`) between semicolons.
 pub(super) fn of_variable(schema: &Schema, text: &str) -> Option<Value> {
     let value = match schema.plain() {
         Schema::Boolean => match text {
@@ -45,6 +55,14 @@ pub(super) fn of_variable(schema: &Schema, text: &str) -> Option<Value> {
             let items = text.split(',').map(str::trim);
             let items = items.filter(|item| !item.is_empty());
             items.map(|item| item_of(schema, item)).collect()
+        }
+        Schema::Map(_) => {
+            let members = text.split(';').filter(|it| !it.trim().is_empty());
+            let members = members.map(|it| {
+                let (name, value) = it.split_once('=')?;
+                Some((name.trim().to_owned(), Value::from(value.trim())))
+            });
+            Value::Object(members.collect::<Option<_>>()?)
         }
         _ => text.into(),
     };

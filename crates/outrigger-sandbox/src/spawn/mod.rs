@@ -4,6 +4,7 @@ pub(crate) mod async_fd;
 pub(crate) mod child;
 pub mod env;
 pub(crate) mod exit;
+pub(crate) mod foreground;
 pub(crate) mod process;
 pub(crate) mod reaper;
 pub(crate) mod run;

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 
+use super::history::get;
 use super::{AGAIN, App};
 use crate::render::theme::{Role, Theme};
+use crate::state::actions::Action;
+use crate::state::editor::To;
 use crate::state::effect::{Effect, Then};
-use crate::state::keys::Action;
 use crate::state::picker::{Item, ListKind, Picker};
 
 impl App {
@@ -39,11 +41,10 @@ impl App {
                 self.scroll_by(rows)
             }
             Action::First => self.scroll_by(isize::MIN / 2),
-            Action::Last => {
-                self.scroll.to_end();
-                Vec::new()
-            }
+            Action::Last => self.go_to_end(),
             Action::Suspend => vec![Effect::Suspend],
+            Action::Edit => self.edit_outside(),
+            Action::Queue => self.queue(),
             Action::Thinking => {
                 self.thinking = !self.thinking;
                 Vec::new()
@@ -70,9 +71,13 @@ impl App {
     fn edit(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
             Action::Newline => self.editor.insert("\n"),
+            // Of an empty prompt the same keys may be about the conversation.
+            Action::Move(To::LineStart | To::LineEnd) if self.editor.is_empty() => return None,
             Action::Move(to) => self.editor.go(to),
             Action::Delete(to) => {
-                self.editor.delete(to);
+                if to != To::Left || !self.delete_mark() {
+                    self.editor.delete(to);
+                }
                 return Some(self.complete());
             }
             Action::Yank => self.editor.yank(),
@@ -103,6 +108,9 @@ impl App {
             Action::Commands => self.open_list(ListKind::Commands),
             Action::Themes => self.open_list(ListKind::Themes),
             Action::Timeline => self.open_list(ListKind::Timeline),
+            Action::Search => self.open_list(ListKind::Search),
+            Action::Child => self.open_list(ListKind::Children),
+            Action::Parent => self.go_to_parent(),
             Action::HistorySearch => self.open_list(ListKind::History),
             Action::Status => self.open_list(ListKind::Plugins),
             Action::Help => self.open_list(ListKind::Help),
@@ -112,7 +120,7 @@ impl App {
 
     fn clear_or_leave(&mut self, now: u64) -> Vec<Effect> {
         if !self.editor.is_empty() {
-            let text = self.editor.take();
+            let text = self.attachments.unfold(&self.editor.take());
             self.recalled = None;
             // What was written is not lost by one key.
             if self.history.last() != Some(&text) {
@@ -143,10 +151,7 @@ impl App {
                     then: Then::Nothing,
                 }]
             }
-            _ => {
-                self.scroll.to_end();
-                Vec::new()
-            }
+            _ => self.go_to_end(),
         }
     }
 
@@ -197,6 +202,16 @@ impl App {
             *then = Then::Enter;
         }
         effects
+    }
+
+    /// Goes back to the session whose subagent this one is of.
+    fn go_to_parent(&mut self) -> Vec<Effect> {
+        let parent = self.session.as_ref().and_then(|it| it.parent_id.clone());
+        let Some(parent) = parent else {
+            self.say("this is no conversation of a subagent", Role::Dim);
+            return Vec::new();
+        };
+        vec![get(format!("/session/{parent}"), Then::Enter)]
     }
 
     fn cycle_agent(&mut self, by: isize) -> Vec<Effect> {

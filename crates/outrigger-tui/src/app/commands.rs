@@ -1,8 +1,8 @@
 //! Commands that begin with `/`: ours, and those of the project.
 
 use super::App;
+use crate::state::actions::Action;
 use crate::state::effect::Effect;
-use crate::state::keys::Action;
 use crate::state::picker::Item;
 
 /// Name, further names, what it does.
@@ -21,6 +21,30 @@ const OWN: &[(&str, &[&str], &str, Action)] = &[
         &[],
         "go to one of your prompts; fork or revert there",
         Action::Timeline,
+    ),
+    (
+        "search",
+        &["find"],
+        "search the conversation",
+        Action::Search,
+    ),
+    (
+        "subagents",
+        &["children"],
+        "open the conversation of a subagent",
+        Action::Child,
+    ),
+    (
+        "parent",
+        &["back"],
+        "back from a subagent's conversation",
+        Action::Parent,
+    ),
+    (
+        "editor",
+        &[],
+        "write the prompt in $VISUAL or $EDITOR",
+        Action::Edit,
     ),
     ("fork", &[], "work in a copy of the session", Action::Fork),
     (

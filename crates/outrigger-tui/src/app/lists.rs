@@ -6,27 +6,22 @@ use outrigger_protocol::session::Session;
 use serde_json::{Value, json};
 
 use super::App;
+use super::history::get;
 use crate::render::text::inline;
 use crate::render::theme::{Depth, Theme};
+use crate::state::actions::TABLE;
 use crate::state::editor::To;
 use crate::state::effect::{Effect, Then};
-use crate::state::keys::TABLE;
 use crate::state::picker::{Item, ListKind, Picker};
 
+/// Lines that are searched.
+const MAX_LINES: usize = 50_000;
 /// Lines that a page key moves.
 const PAGE: isize = 10;
 
 impl App {
     /// Opens a list; what it needs is asked for.
     pub(crate) fn open_list(&mut self, kind: ListKind) -> Vec<Effect> {
-        let get = |path: &str, then| {
-            vec![Effect::Call {
-                method: "GET",
-                path: path.to_owned(),
-                body: None,
-                then,
-            }]
-        };
         let fetched = match kind {
             ListKind::Sessions => Some(("Sessions", "/session?roots=true", Then::Sessions)),
             ListKind::Models => Some(("Models", "/config/providers", Then::Models)),
@@ -34,17 +29,21 @@ impl App {
             ListKind::Plugins => Some(("Plugins", "/outrigger/plugin", Then::Plugins)),
             _ => None,
         };
+        if kind == ListKind::Children {
+            return self.open_children();
+        }
         if let Some((title, path, then)) = fetched {
             if !self.is_ready {
                 return self.refuse("the agent is still starting");
             }
             self.picker = Some(Picker::loading(kind, title));
-            return get(path, then);
+            return vec![get(path.to_owned(), then)];
         }
         self.picker = Some(match kind {
             ListKind::Themes => self.themes(),
             ListKind::Commands => Picker::new(kind, "Commands", self.all_commands()),
             ListKind::Timeline => self.timeline(),
+            ListKind::Search => self.search(),
             ListKind::History => {
                 let items = self
                     .history
@@ -58,10 +57,31 @@ impl App {
         });
         match kind {
             ListKind::Commands if self.commands.is_empty() && self.is_ready => {
-                get("/command", Then::Commands)
+                vec![get("/command".to_owned(), Then::Commands)]
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Conversations of the subagents of this session.
+    fn open_children(&mut self) -> Vec<Effect> {
+        let Some(session) = &self.session else {
+            return self.refuse("there is no session yet");
+        };
+        let path = format!("/session/{}/children", session.id);
+        self.picker = Some(Picker::loading(ListKind::Children, "Subagents"));
+        vec![get(path, Then::Children)]
+    }
+
+    /// Lines of what is in memory, the newest first.
+    fn search(&self) -> Picker {
+        let lines = self.conversation.lines();
+        let mut items: Vec<Item> = lines
+            .map(|(block, line)| Item::new(block, inline(&line), ""))
+            .collect();
+        items.reverse();
+        items.truncate(MAX_LINES);
+        Picker::new(ListKind::Search, "Search", items)
     }
 
     fn timeline(&self) -> Picker {
@@ -124,13 +144,14 @@ impl App {
             return Vec::new();
         };
         match picker.kind {
-            ListKind::Sessions => {
-                return vec![Effect::Call {
-                    method: "GET",
-                    path: format!("/session/{}", outrigger_client::encoded(&chosen)),
-                    body: None,
-                    then: Then::Enter,
-                }];
+            ListKind::Sessions | ListKind::Children => {
+                let path = format!("/session/{}", outrigger_client::encoded(&chosen));
+                return vec![get(path, Then::Enter)];
+            }
+            ListKind::Search => {
+                let (shape, wanted) = (self.shape(), picker.filter.text());
+                let conversation = &mut self.conversation;
+                self.scroll.to_text(&chosen, wanted, conversation, shape);
             }
             ListKind::Models => self.model = ModelRef::parse(&chosen),
             ListKind::Agents => self.agent = Some(chosen),
@@ -201,9 +222,14 @@ impl App {
     }
 }
 
-/// Sessions, the last one first.
+/// Sessions of people, the last one first.
 pub(crate) fn sessions(mut all: Vec<Session>) -> Vec<Item> {
     all.retain(|it| it.parent_id.is_none());
+    newest_first(all)
+}
+
+/// Sessions, the last one first.
+pub(crate) fn newest_first(mut all: Vec<Session>) -> Vec<Item> {
     all.sort_by_key(|it| std::cmp::Reverse(it.time.updated));
     all.iter()
         .map(|it| Item::new(it.id.as_str(), inline(&it.title), inline(&it.path)))

@@ -3,15 +3,21 @@
 //! Nothing here asks, waits, reads or writes.
 
 mod act;
+mod attach;
 mod commands;
+mod history;
+#[cfg(test)]
+mod history_tests;
 mod lists;
 mod prompt;
+#[cfg(test)]
+mod prompt_tests;
 mod questions;
 mod replies;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use outrigger_protocol::event::{BusEvent, Event};
@@ -22,12 +28,14 @@ use outrigger_protocol::turn::TurnBody;
 
 use crate::render::theme::{Role, Theme};
 use crate::state::asking::Asking;
+use crate::state::attachments::Attachments;
 use crate::state::conversation::Conversation;
 use crate::state::editor::Editor;
 use crate::state::effect::{Effect, Input, Start, Then};
 use crate::state::keys::Keymap;
 use crate::state::layout::{Scroll, Shape};
 use crate::state::picker::{Completion, Item, Picker};
+use crate::state::vi::{Mode, Vi};
 
 /// Messages that are loaded at first.
 const PAGE: usize = 60;
@@ -43,6 +51,8 @@ pub struct Options {
     pub theme: Theme,
     /// Changed keys, by name.
     pub keys: BTreeMap<String, String>,
+    /// The prompt has vi's keys.
+    pub vi: bool,
     /// The folder, as it is shown.
     pub folder: String,
     /// The agent is in this process: its questions are all the person's, who can grant.
@@ -77,6 +87,11 @@ pub struct App {
     pub(crate) recalled: Option<(usize, String)>,
     /// Files that were chosen with `@`.
     pub(crate) attached: Vec<String>,
+    /// Pasted texts and images whose marks are in the editor.
+    pub(crate) attachments: Attachments,
+    /// Prompts that wait until the turn is over.
+    pub(crate) queued: VecDeque<String>,
+    pub(crate) vi: Option<Vi>,
     pub(crate) leader: bool,
     pub(crate) conversation: Conversation,
     pub(crate) scroll: Scroll,
@@ -104,8 +119,9 @@ pub struct App {
     pub(crate) context: Option<(u64, String)>,
     /// Turns that were asked for and are not over.
     pub(crate) turns: usize,
-    pub(crate) limit: usize,
     pub(crate) has_older: bool,
+    /// The newest messages are not in memory.
+    pub(crate) has_newer: bool,
     /// Until when a second Ctrl-C leaves.
     pub(crate) leaves_until: u64,
     /// The prompt that a timeline's choice is about.
@@ -131,6 +147,9 @@ impl App {
             history: options.history,
             recalled: None,
             attached: Vec::new(),
+            attachments: Attachments::default(),
+            queued: VecDeque::new(),
+            vi: options.vi.then(Vi::default),
             leader: false,
             conversation: Conversation::default(),
             scroll: Scroll::default(),
@@ -153,8 +172,8 @@ impl App {
             commands: Vec::new(),
             context: None,
             turns: 0,
-            limit: PAGE,
             has_older: false,
+            has_newer: false,
             leaves_until: 0,
             chosen_prompt: None,
             start: Start::default(),
@@ -167,6 +186,18 @@ impl App {
             Input::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
             Input::Key(key) => self.key(key, now),
             Input::Paste(text) => self.paste(&text, now),
+            Input::Image(pasted, image) => {
+                self.image(&pasted, image);
+                Vec::new()
+            }
+            Input::Edited(text) => {
+                self.edited(text);
+                Vec::new()
+            }
+            Input::Click(_, row) => {
+                self.toggle_at(row);
+                Vec::new()
+            }
             Input::Wheel(rows) => self.scroll_by(rows),
             Input::Resize(columns, rows) => {
                 self.size = (columns, rows);
@@ -251,13 +282,19 @@ impl App {
             return effects;
         }
         let leader = std::mem::take(&mut self.leader);
+        if let Some(vi) = self.vi.as_mut().filter(|_| !leader)
+            && vi.key(&key, &mut self.editor)
+        {
+            return Vec::new();
+        }
         let actions: Vec<_> = self.keymap.actions(leader, &key).collect();
         for action in &actions {
             if let Some(effects) = self.act(*action, now) {
                 return effects;
             }
         }
-        if leader {
+        let is_command = self.vi.as_ref().is_some_and(|it| it.mode == Mode::Normal);
+        if leader || is_command {
             return Vec::new();
         }
         match key.code {
@@ -272,25 +309,6 @@ impl App {
             }
             _ => Vec::new(),
         }
-    }
-
-    fn paste(&mut self, text: &str, now: u64) -> Vec<Effect> {
-        if self.asking.takes_key(now) {
-            if let Some(words) = &mut self.asking.words {
-                words.insert(text);
-            }
-            return Vec::new();
-        }
-        match &mut self.picker {
-            Some(picker) => {
-                picker
-                    .filter
-                    .insert(text.lines().next().unwrap_or_default());
-                picker.narrow();
-            }
-            None => self.editor.insert(text),
-        }
-        Vec::new()
     }
 
     fn ready(&mut self, start: Start) -> Vec<Effect> {
@@ -360,12 +378,40 @@ impl App {
             Event::MessageUpdated { info, .. } => self.meter(info),
             _ => {}
         }
-        self.conversation.on(&event.event);
+        // What comes after what is not in memory is fetched with it.
+        let is_of_message = matches!(
+            event.event,
+            Event::MessageUpdated { .. } | Event::PartUpdated { .. } | Event::PartDelta { .. }
+        );
+        if !(self.has_newer && is_of_message) {
+            self.conversation.on(&event.event);
+        }
+        if !self.is_busy() && !self.queued.is_empty() {
+            effects.extend(self.send_queued());
+        }
         if self.scroll.follows() && self.conversation.blocks().len() > MAX_BLOCKS {
             self.conversation.keep_newest(MAX_BLOCKS / 2);
             self.has_older = true;
         }
         effects
+    }
+
+    /// Opens or folds what was clicked.
+    fn toggle_at(&mut self, row: u16) {
+        let (shape, height) = (self.shape(), crate::view::conversation_height(self));
+        let is_covered = self.picker.is_some() || usize::from(row) >= height;
+        let conversation = &mut self.conversation;
+        let found = self
+            .scroll
+            .block_at(usize::from(row), conversation, shape, height);
+        let Some(id) = found.filter(|_| !is_covered) else {
+            return;
+        };
+        // The place stays, whether it followed the end or not.
+        if let Some(block) = conversation.blocks_mut().iter_mut().find(|it| it.id == id) {
+            block.is_toggled = !block.is_toggled;
+            block.cache.outdate();
+        }
     }
 
     /// Notes how full the model's context is.
@@ -395,35 +441,8 @@ impl App {
         self.scroll = Scroll::default();
         self.context = None;
         self.turns = 0;
-        self.limit = PAGE;
         self.has_older = false;
+        self.has_newer = false;
         self.asking.clear();
-    }
-
-    /// Fetches the messages of the session again.
-    pub(crate) fn reload(&mut self) -> Vec<Effect> {
-        let Some(session) = &self.session else {
-            return Vec::new();
-        };
-        let id = session.id.to_string();
-        let mut effects = vec![Effect::Call {
-            method: "GET",
-            path: format!("/session/{id}/message?limit={}", self.limit),
-            body: None,
-            then: Then::Messages(id),
-        }];
-        effects.extend(Self::open_questions());
-        effects
-    }
-
-    pub(crate) fn scroll_by(&mut self, rows: isize) -> Vec<Effect> {
-        let (shape, height) = (self.shape(), crate::view::conversation_height(self));
-        let at_start = self.scroll.by(rows, &mut self.conversation, shape, height);
-        if at_start && rows < 0 && self.has_older {
-            self.has_older = false;
-            self.limit *= 4;
-            return self.reload();
-        }
-        Vec::new()
     }
 }

@@ -28,9 +28,48 @@ impl App {
             self.editor.replace_from(end, "\n");
             return Vec::new();
         }
-        let text = self.editor.take();
+        let (text, mut effects) = self.written();
+        effects.extend(self.go_to_end());
+        effects.extend(self.send(&text));
+        effects
+    }
+
+    /// Keeps the prompt until the turn is over.
+    pub(crate) fn queue(&mut self) -> Vec<Effect> {
+        if !self.is_busy() || self.editor.text().trim().is_empty() {
+            return self.submit();
+        }
+        let (text, effects) = self.written();
+        self.queued.push_back(text);
+        effects
+    }
+
+    /// The turn is over: the next prompt that waited for that goes.
+    pub(crate) fn send_queued(&mut self) -> Vec<Effect> {
+        match self.queued.pop_front() {
+            Some(text) => self.send(&text),
+            None => Vec::new(),
+        }
+    }
+
+    /// The turn did not end as it should: what waited for that is the user's again.
+    pub(crate) fn give_back_queued(&mut self) {
+        let draft = self.editor.text().to_owned();
+        let mut all: Vec<String> = self.queued.drain(..).collect();
+        if !all.is_empty() {
+            all.extend((!draft.is_empty()).then_some(draft));
+            self.editor.set(all.join("\n\n"));
+        }
+    }
+
+    /// Takes out what is written, and keeps it for later runs.
+    fn written(&mut self) -> (String, Vec<Effect>) {
+        let text = self.attachments.unfold(&self.editor.take());
         self.recalled = None;
         self.completion = None;
+        if let Some(vi) = &mut self.vi {
+            vi.insert();
+        }
         let mut effects = Vec::new();
         if self.history.last() != Some(&text) {
             self.history.push(text.clone());
@@ -38,9 +77,7 @@ impl App {
         }
         let surplus = self.history.len().saturating_sub(MAX_HISTORY);
         self.history.drain(..surplus);
-        self.scroll.to_end();
-        effects.extend(self.send(&text));
-        effects
+        (text, effects)
     }
 
     /// Does what a prompt says: a line of the shell, a command, or words for the model.
@@ -63,6 +100,7 @@ impl App {
                 ..TextPart::default()
             }),
         });
+        prompt.parts.extend(self.images_of(text));
         let attached = std::mem::take(&mut self.attached);
         let folder = self
             .session

@@ -9,7 +9,8 @@ use outrigger_protocol::turn::TurnOutcome;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{App, lists};
+use super::history::get;
+use super::{App, PAGE, lists};
 use crate::render::theme::Role;
 use crate::state::conversation::Conversation;
 use crate::state::effect::{Effect, Then};
@@ -32,13 +33,20 @@ impl App {
             Then::Enter => return self.entered(value),
             Then::Made => return self.made(value),
             Then::Messages(id) => self.messages(&id, value),
+            Then::Older(id) => self.older(&id, of(value)),
             Then::Over(id) => {
-                self.over(&id, value);
+                let mut effects = self.over(&id, value);
                 // A turn that was cancelled leaves no question behind.
-                return match self.asking.shown() {
-                    Some(_) => Self::open_questions(),
-                    None => Vec::new(),
-                };
+                if self.asking.shown().is_some() {
+                    effects.extend(Self::open_questions());
+                }
+                return effects;
+            }
+            Then::Status => {
+                let own = self.session.as_ref().map(|it| it.id.to_string());
+                let status = own.and_then(|id| value.get(&id).cloned());
+                let status = status.and_then(|it| serde_json::from_value(it).ok());
+                self.conversation.status = status.or(self.conversation.status.take());
             }
             Then::Permissions => {
                 let open: Vec<PermissionRequest> = of(value);
@@ -74,6 +82,14 @@ impl App {
                 let own = self.session.as_ref().map(|it| it.id.to_string());
                 self.fill(ListKind::Sessions, items, own.as_deref());
             }
+            Then::Children => {
+                let items = lists::newest_first(of(value.clone()));
+                if items.is_empty() {
+                    self.picker = None;
+                    self.say("no subagent was started in this session", Role::Dim);
+                }
+                self.fill(ListKind::Children, items, None);
+            }
             Then::Agents => {
                 self.agents = lists::agents(value);
                 let now = self.agent.clone();
@@ -106,15 +122,9 @@ impl App {
 
     /// Asks what waits for an answer.
     pub(crate) fn open_questions() -> Vec<Effect> {
-        let get = |path: &str, then| Effect::Call {
-            method: "GET",
-            path: path.to_owned(),
-            body: None,
-            then,
-        };
         vec![
-            get("/permission", Then::Permissions),
-            get("/question", Then::Questions),
+            get("/permission".to_owned(), Then::Permissions),
+            get("/question".to_owned(), Then::Questions),
         ]
     }
 
@@ -138,7 +148,7 @@ impl App {
                 self.say(error.message(), Role::Warn);
                 return Vec::new();
             }
-            Then::Files(_) => return Vec::new(),
+            Then::Files(_) | Then::Status => return Vec::new(),
             // It is asked again: nothing was answered.
             Then::Granted => {
                 self.say(error.message(), Role::Bad);
@@ -167,6 +177,7 @@ impl App {
         let id = session.id.to_string();
         self.session = Some(session);
         let mut effects = self.reload();
+        effects.push(get("/session/status".to_owned(), Then::Status));
         effects.extend(self.release(&id));
         effects.extend(self.first_prompt());
         effects
@@ -197,7 +208,7 @@ impl App {
             return;
         }
         let mut messages: Vec<MessageWithParts> = of(value);
-        self.has_older = messages.len() >= self.limit;
+        self.has_older = messages.len() >= self.conversation.messages().max(PAGE);
         let reverted = self.session.as_ref().and_then(|it| it.revert.as_ref());
         let hidden = reverted.map_or(0, |from| {
             let before = messages.len();
@@ -217,10 +228,10 @@ impl App {
         }
     }
 
-    fn over(&mut self, id: &str, value: Value) {
+    fn over(&mut self, id: &str, value: Value) -> Vec<Effect> {
         self.turns = self.turns.saturating_sub(1);
         if self.session.as_ref().is_none_or(|it| it.id.as_str() != id) {
-            return;
+            return Vec::new();
         }
         if self.turns == 0 {
             self.conversation.status = Some(SessionStatus::Idle);
@@ -231,11 +242,17 @@ impl App {
                     .on(&outrigger_protocol::event::Event::SessionError {
                         session_id: None,
                         error,
-                    })
+                    });
+                self.give_back_queued();
             }
-            Ok(TurnOutcome::Cancelled) => self.notice = None,
+            Ok(TurnOutcome::Cancelled) => {
+                self.notice = None;
+                self.give_back_queued();
+            }
+            _ if self.turns == 0 => return self.send_queued(),
             _ => {}
         }
+        Vec::new()
     }
 }
 

@@ -12,10 +12,11 @@ use super::*;
 use crate::render::theme::Depth;
 use crate::state::asking::GRACE;
 
-fn app(columns: u16, rows: u16) -> App {
+pub(super) fn app(columns: u16, rows: u16) -> App {
     let options = Options {
         theme: Theme::new("dark", Depth::None),
         keys: BTreeMap::new(),
+        vi: false,
         folder: "/home/me/project".to_owned(),
         is_local: true,
         agent: None,
@@ -26,7 +27,7 @@ fn app(columns: u16, rows: u16) -> App {
 }
 
 /// One in a session.
-fn talking(columns: u16, rows: u16) -> App {
+pub(super) fn talking(columns: u16, rows: u16) -> App {
     let mut app = app(columns, rows);
     app.update(Input::Ready(Start::default()), 0);
     let session = json!({ "id": "ses_1", "slug": "a-b-c", "projectID": "p", "directory": "/home/me/project", "path": "",
@@ -36,12 +37,12 @@ fn talking(columns: u16, rows: u16) -> App {
     app
 }
 
-fn event(kind: &str, properties: Value) -> Input {
+pub(super) fn event(kind: &str, properties: Value) -> Input {
     let event = json!({ "id": "evt_1", "type": kind, "properties": properties });
     Input::Bus(Arc::new(serde_json::from_value(event).unwrap()))
 }
 
-fn user(app: &mut App, n: usize, text: &str) {
+pub(super) fn user(app: &mut App, n: usize, text: &str) {
     let info = json!({ "role": "user", "id": format!("msg_{n:05}"), "sessionID": "ses_1", "time": { "created": 1 },
         "agent": "build", "model": { "providerID": "p", "modelID": "m" } });
     app.update(
@@ -54,7 +55,7 @@ fn user(app: &mut App, n: usize, text: &str) {
     part(app, n, json!({ "type": "text", "text": text }));
 }
 
-fn assistant(app: &mut App, n: usize, done: bool) {
+pub(super) fn assistant(app: &mut App, n: usize, done: bool) {
     let mut info = json!({ "role": "assistant", "id": format!("msg_{n:05}"), "parentID": "msg_0", "sessionID": "ses_1", "mode": "build",
         "agent": "build", "path": { "cwd": "/", "root": "/" }, "cost": 0, "modelID": "m", "providerID": "p",
         "tokens": { "input": 900, "output": 100, "reasoning": 0, "cache": { "read": 0, "write": 0 } }, "time": { "created": 1000 } });
@@ -71,7 +72,7 @@ fn assistant(app: &mut App, n: usize, done: bool) {
     );
 }
 
-fn part(app: &mut App, n: usize, mut part: Value) {
+pub(super) fn part(app: &mut App, n: usize, mut part: Value) {
     let id = part
         .get("id")
         .cloned()
@@ -88,7 +89,7 @@ fn part(app: &mut App, n: usize, mut part: Value) {
     );
 }
 
-fn tool(app: &mut App, n: usize, id: &str, tool: &str, state: Value) {
+pub(super) fn tool(app: &mut App, n: usize, id: &str, tool: &str, state: Value) {
     part(
         app,
         n,
@@ -96,17 +97,17 @@ fn tool(app: &mut App, n: usize, id: &str, tool: &str, state: Value) {
     );
 }
 
-fn edit(path: &str, before: &str, after: &str) -> Value {
+pub(super) fn edit(path: &str, before: &str, after: &str) -> Value {
     json!({ "status": "completed", "input": { "filePath": path, "oldString": before, "newString": after }, "output": "", "title": path,
         "metadata": { "filediff": { "before": before, "after": after } }, "time": { "start": 1, "end": 2 } })
 }
 
-fn bash(command: &str, stdout: &str, exit: i64) -> Value {
+pub(super) fn bash(command: &str, stdout: &str, exit: i64) -> Value {
     json!({ "status": "completed", "input": { "command": command }, "output": stdout, "title": command,
         "metadata": { "output": stdout, "exit": exit }, "time": { "start": 1, "end": 2301 } })
 }
 
-fn permission(command: &str) -> Input {
+pub(super) fn permission(command: &str) -> Input {
     let call = json!({ "tool": "bash", "input": { "command": command } });
     event(
         "permission.asked",
@@ -115,13 +116,13 @@ fn permission(command: &str) -> Input {
     )
 }
 
-fn buffer(app: &mut App) -> Buffer {
+pub(super) fn buffer(app: &mut App) -> Buffer {
     let mut buffer = Buffer::empty(Rect::new(0, 0, app.size.0, app.size.1));
     crate::view::draw(app, &mut buffer);
     buffer
 }
 
-fn screen(app: &mut App) -> String {
+pub(super) fn screen(app: &mut App) -> String {
     let buffer = buffer(app);
     let rows = buffer.content.chunks(usize::from(app.size.0).max(1));
     rows.map(|row| {
@@ -131,24 +132,24 @@ fn screen(app: &mut App) -> String {
     .collect()
 }
 
-fn key(app: &mut App, code: KeyCode, now: u64) -> Vec<Effect> {
+pub(super) fn key(app: &mut App, code: KeyCode, now: u64) -> Vec<Effect> {
     app.update(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)), now)
 }
 
-fn control(app: &mut App, c: char, now: u64) -> Vec<Effect> {
+pub(super) fn control(app: &mut App, c: char, now: u64) -> Vec<Effect> {
     app.update(
         Input::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)),
         now,
     )
 }
 
-fn type_in(app: &mut App, text: &str, now: u64) {
+pub(super) fn type_in(app: &mut App, text: &str, now: u64) {
     for c in text.chars() {
         key(app, KeyCode::Char(c), now);
     }
 }
 
-fn a_turn(app: &mut App) {
+pub(super) fn a_turn(app: &mut App) {
     user(app, 1, "fix it");
     assistant(app, 2, false);
     part(
@@ -351,7 +352,7 @@ fn a_prompt_before_the_agent_is_there_is_sent_when_it_is() {
     );
 }
 
-fn app_session() -> Value {
+pub(super) fn app_session() -> Value {
     json!({ "id": "ses_9", "slug": "a", "projectID": "p", "directory": "/", "path": "", "title": "T", "version": "1", "cost": 0.0,
         "time": { "created": 1, "updated": 1 }, "tokens": { "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } } })
 }
@@ -372,7 +373,7 @@ fn keys_of_a_prompt_and_of_leaving() {
     assert_eq!(key(&mut app, KeyCode::Char('q'), 0), [Effect::Quit]);
 }
 
-fn many(app: &mut App, count: usize) {
+pub(super) fn many(app: &mut App, count: usize) {
     for n in 1..=count {
         user(app, 2 * n, &format!("prompt {n}"));
         assistant(app, 2 * n + 1, false);

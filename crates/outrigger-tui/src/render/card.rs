@@ -207,10 +207,8 @@ fn lines(output: &str, look: Look<'_>, role: Role) -> Vec<Row> {
     let mut rows = Vec::new();
     for line in lines {
         let mut pieces = text::coloured(line, base);
-        if look.theme.style(Role::Bad).fg.is_none() {
-            pieces
-                .iter_mut()
-                .for_each(|(_, style)| *style = Style { fg: None, ..*style });
+        for (_, style) in &mut pieces {
+            style.fg = style.fg.filter(|color| look.theme.depth().has(*color));
         }
         rows.extend(wrap(&pieces, look.width.saturating_sub(2), &[], &[]));
     }

@@ -31,26 +31,84 @@ pub fn lines(text: &str) -> String {
     outrigger_terminal::safe(text, false).replace('\t', TAB)
 }
 
-/// What a command printed, with the plain colours that it has.
+/// What a command printed, with its colours. Sequences that colour are read here and none is sent on; what else a terminal would obey
+/// is shown. Grounds and concealed text are not followed, nor colours that are near to black or white: all of it can be read.
 #[must_use]
 pub fn coloured(line: &str, base: Style) -> Vec<Piece> {
-    let text = outrigger_terminal::safe(line, true).replace('\t', TAB);
-    let (mut pieces, mut style) = (Vec::new(), base);
-    for (n, part) in text.split('\u{1b}').enumerate() {
-        let text = match part.strip_prefix('[').and_then(|it| it.split_once('m')) {
-            Some((parameters, text)) if n > 0 => {
-                style = parameters
-                    .split(';')
-                    .fold(style, |style, it| sgr(style, it, base));
-                text
-            }
-            _ => part,
-        };
+    let (mut pieces, mut style, mut rest): (Vec<Piece>, _, _) = (Vec::new(), base, line);
+    let mut push = |text: &str, style| {
+        let text = lines(text);
         if !text.is_empty() {
-            pieces.push((text.to_owned(), style));
+            pieces.push((text, style));
+        }
+    };
+    let mut from = 0;
+    while let Some(at) = rest
+        .get(from..)
+        .and_then(|it| it.find("\u{1b}["))
+        .map(|it| it + from)
+    {
+        let (before, sequence) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        let parameters = sequence.get(2..).unwrap_or_default();
+        let length = parameters.find(|c: char| !c.is_ascii_digit() && c != ';' && c != ':');
+        match length.and_then(|it| parameters.split_at_checked(it)) {
+            Some((parameters, after)) if after.starts_with('m') => {
+                push(before, style);
+                style = sgrs(style, parameters, base);
+                rest = after.get(1..).unwrap_or_default();
+                from = 0;
+            }
+            _ => from = at + 2,
         }
     }
+    push(rest, style);
     pieces
+}
+
+/// A style after a sequence with these parameters.
+fn sgrs(mut style: Style, parameters: &str, base: Style) -> Style {
+    let mut all = parameters.split([';', ':']);
+    while let Some(parameter) = all.next() {
+        match parameter {
+            "38" | "48" | "58" => {
+                let color = match all.next() {
+                    Some("5") => all.next().and_then(|it| it.parse().ok()).and_then(palette),
+                    Some("2") => {
+                        let mut next = || all.next().and_then(|it| it.parse().ok());
+                        match (next(), next(), next()) {
+                            (Some(r), Some(g), Some(b)) => readable(r, g, b),
+                            _ => None,
+                        }
+                    }
+                    _ => None,
+                };
+                if parameter == "38" {
+                    style.fg = color.or(base.fg);
+                }
+            }
+            parameter => style = sgr(style, parameter, base),
+        }
+    }
+    style
+}
+
+/// A colour of the palette that can be read on any ground.
+fn palette(n: u8) -> Option<Color> {
+    match n {
+        1..=6 | 9..=14 => Some(Color::Indexed(n)),
+        0 | 7 | 8 | 15 => None,
+        232..=255 => Some(Color::Indexed(n)).filter(|_| (238..=248).contains(&n)),
+        n => {
+            let n = n - 16;
+            let step = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
+            readable(step(n / 36), step(n / 6 % 6), step(n % 6)).map(|_| Color::Indexed(n + 16))
+        }
+    }
+}
+
+fn readable(r: u8, g: u8, b: u8) -> Option<Color> {
+    let sum = u16::from(r) + u16::from(g) + u16::from(b);
+    (150..=660).contains(&sum).then_some(Color::Rgb(r, g, b))
 }
 
 fn sgr(style: Style, parameter: &str, base: Style) -> Style {
@@ -189,6 +247,20 @@ mod tests {
         assert_eq!(texts, ["a", "red", "␛[2J"]);
         assert_eq!(pieces[1].1.fg, Some(Color::Indexed(1)));
         assert_eq!(pieces[2].1, Style::new());
+        for (sequence, color) in [
+            ("38;5;208", Some(Color::Indexed(208))),
+            ("1;38;2;200;100;0", Some(Color::Rgb(200, 100, 0))),
+            ("38;5;16;48;5;16", None),
+            ("48;2;0;0;0", None),
+            ("8", None),
+            ("30;40", None),
+            ("38;5", None),
+        ] {
+            let pieces = coloured(&format!("\u{1b}[{sequence}mx\u{1b}["), Style::new());
+            assert_eq!(pieces[0].1.fg, color, "{sequence}");
+            assert_eq!(pieces[0].1.bg, None);
+            assert_eq!(pieces[0].0, "x␛[");
+        }
     }
 
     #[test]

@@ -30,6 +30,18 @@ impl Depth {
     }
 }
 
+impl Depth {
+    /// Whether a terminal with so many colours has this one.
+    #[must_use]
+    pub fn has(self, color: Color) -> bool {
+        match color {
+            Color::Rgb(..) => self == Self::True,
+            Color::Indexed(16..) => matches!(self, Self::Palette | Self::True),
+            _ => self != Self::None,
+        }
+    }
+}
+
 /// What a text is, which decides how it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -142,10 +154,22 @@ impl Theme {
             Depth::None => None,
             Depth::Sixteen => Some(sixteen),
             _ if self.name == "system" => Some(sixteen),
+            Depth::Palette if light => Some(Color::Indexed(in_cube([r, g, b].map(darker)))),
             Depth::Palette => Some(Color::Indexed(palette)),
             Depth::True => Some(Color::Rgb(darker(r), darker(g), darker(b))),
         }
     }
+}
+
+/// The nearest colour of the cube of the palette.
+fn in_cube(rgb: [u8; 3]) -> u8 {
+    let step = |value: u8| match value {
+        0..=47 => 0,
+        48..=114 => 1,
+        value => (value - 35) / 40,
+    };
+    let [r, g, b] = rgb.map(step);
+    16 + 36 * r + 6 * g + b
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! It waits for keys, events and answers, and for nothing else: where nothing happens it does not wake up.
 
-mod paint;
+pub(crate) mod paint;
 mod perform;
 mod screen;
 
@@ -11,7 +11,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event as Terminal, EventStream, MouseEventKind};
+use crossterm::event::{Event as Terminal, EventStream, MouseButton, MouseEventKind};
 use futures_util::StreamExt as _;
 use outrigger_client::{ClientError, Connection, Events, StreamItem};
 use outrigger_terminal::Frame;
@@ -28,8 +28,20 @@ const FRAME: Duration = Duration::from_millis(16);
 /// Rows of a turn of the wheel.
 const WHEEL: isize = 3;
 
-/// Keeps a prompt for later runs.
-pub type Remember = Box<dyn Fn(&str) + Send + Sync>;
+/// Has the user's editor change a text.
+type Edit = dyn Fn(&str) -> Result<String, String> + Send + Sync;
+/// Reads a file.
+type Read = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
+
+/// What the program around the interface does for it: files and processes are none of its business.
+pub struct Services {
+    /// Keeps a prompt for later runs.
+    pub remember: Box<dyn Fn(&str) + Send + Sync>,
+    /// Has the user's editor change a text at this terminal, and waits for it; the text afterwards, or why there is none.
+    pub edit: Box<Edit>,
+    /// The bytes of a file that the user named, or nothing.
+    pub read: Box<Read>,
+}
 
 /// What the start of an agent says to the person at the interface. Cheap to clone.
 #[derive(Clone)]
@@ -84,7 +96,7 @@ pub async fn run<F>(
     options: Options,
     start: Start,
     mouse: bool,
-    remember: Remember,
+    services: Services,
     connect: impl FnOnce(Host) -> F,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()>
@@ -106,7 +118,7 @@ where
         inputs,
         sender,
         host,
-        remember,
+        services: Arc::new(services),
         connection: None,
         events: None,
         start,
@@ -129,7 +141,7 @@ struct Interface {
     inputs: mpsc::UnboundedReceiver<Input>,
     sender: mpsc::UnboundedSender<Input>,
     host: Host,
-    remember: Remember,
+    services: Arc<Services>,
     connection: Option<Connection>,
     events: Option<Events>,
     start: Start,
@@ -176,6 +188,12 @@ impl Interface {
                 match effect {
                     Effect::Quit => return Ok(()),
                     Effect::Suspend => self.suspend()?,
+                    Effect::Edit(text) => {
+                        // Whoever reads the terminal takes keys from the editor.
+                        drop(keys);
+                        self.edit(&text)?;
+                        keys = EventStream::new();
+                    }
                     effect => self.perform(effect)?,
                 }
             }
@@ -236,6 +254,7 @@ fn of_terminal(event: Terminal) -> Option<Input> {
         Terminal::Mouse(mouse) => match mouse.kind {
             MouseEventKind::ScrollUp => Some(Input::Wheel(-WHEEL)),
             MouseEventKind::ScrollDown => Some(Input::Wheel(WHEEL)),
+            MouseEventKind::Down(MouseButton::Left) => Some(Input::Click(mouse.column, mouse.row)),
             _ => None,
         },
         _ => None,

@@ -6,6 +6,7 @@ use http::Method;
 
 use super::Interface;
 use super::screen::Screen;
+use crate::state::attachments::Image;
 use crate::state::effect::{Effect, Input, Then};
 
 impl Interface {
@@ -19,8 +20,9 @@ impl Interface {
             } => self.call(method, path, body, then),
             Effect::Answer(id, yes) => self.host.answer(id, yes),
             Effect::Copy(text) => Screen::copy(&text)?,
-            Effect::Remember(text) => (self.remember)(&text),
-            Effect::Suspend | Effect::Quit => {}
+            Effect::Remember(text) => (self.services.remember)(&text),
+            Effect::Image(path, pasted) => self.image(path, pasted),
+            Effect::Edit(_) | Effect::Suspend | Effect::Quit => {}
         }
         Ok(())
     }
@@ -42,6 +44,24 @@ impl Interface {
             let reply = connection.request(method, &path, body.as_ref()).await;
             let _ = sender.send(Input::Reply(then, reply));
         });
+    }
+
+    /// Reads a file that may be an image, beside the loop: it may be on a slow disk.
+    fn image(&self, path: String, pasted: String) {
+        let (services, sender) = (self.services.clone(), self.sender.clone());
+        tokio::task::spawn_blocking(move || {
+            let bytes = (services.read)(&path);
+            let image = bytes.and_then(|bytes| Image::of(&path, bytes));
+            let _ = sender.send(Input::Image(pasted, image));
+        });
+    }
+
+    /// Gives the terminal to the user's editor until that has ended.
+    pub(super) fn edit(&mut self, text: &str) -> io::Result<()> {
+        self.screen.lend();
+        let edited = (self.services.edit)(text);
+        let _ = self.sender.send(Input::Edited(edited));
+        self.again()
     }
 
     /// Stops until the shell says to go on.

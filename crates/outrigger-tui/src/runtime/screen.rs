@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Termios};
 
 use super::paint::Painter;
 use crate::app::App;
@@ -23,6 +24,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Screen {
     painter: Painter,
     mouse: bool,
+    /// How lines were read before, which is how they are read afterwards.
+    before: Option<Termios>,
 }
 
 impl Screen {
@@ -42,6 +45,9 @@ impl Screen {
         let mut screen = Self {
             painter: Painter::default(),
             mouse,
+            before: rustix::termios::tcgetattr(rustix::stdio::stdin())
+                .ok()
+                .map(sane),
         };
         screen.take()?;
         Ok(screen)
@@ -52,6 +58,11 @@ impl Screen {
     /// # Errors
     /// As [`Self::open`].
     pub(crate) fn take(&mut self) -> io::Result<()> {
+        // Not as an editor left it that crashed, or the last of us that was killed.
+        if let Some(before) = &self.before {
+            let _ =
+                rustix::termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before);
+        }
         crossterm::terminal::enable_raw_mode()?;
         TAKEN.store(true, SeqCst);
         self.painter.forget();
@@ -99,6 +110,17 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// How a shell reads lines: a program that was killed may have left the terminal in another way.
+fn sane(mut termios: Termios) -> Termios {
+    if !termios.local_modes.contains(LocalModes::ICANON) {
+        termios.local_modes |=
+            LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
+        termios.input_modes |= InputModes::ICRNL | InputModes::IXON;
+        termios.output_modes |= OutputModes::OPOST | OutputModes::ONLCR;
+    }
+    termios
 }
 
 /// Gives the terminal back as it was, if the interface has it.

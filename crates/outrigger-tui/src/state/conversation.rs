@@ -23,6 +23,8 @@ pub struct Block {
     pub kind: Kind,
     /// Its rows, while they are kept.
     pub cache: Cache,
+    /// It is shown whole where others are folded, or the other way round.
+    pub is_toggled: bool,
 }
 
 /// What a block is.
@@ -53,6 +55,7 @@ impl Block {
             message: message.clone(),
             kind,
             cache: Cache::default(),
+            is_toggled: false,
         }
     }
 }
@@ -95,6 +98,12 @@ impl Conversation {
 
     /// Takes what an event says of this session.
     pub fn on(&mut self, event: &Event) {
+        // What comes shows that the next try went through.
+        if matches!(event, Event::PartDelta { .. })
+            && matches!(self.status, Some(SessionStatus::Retry { .. }))
+        {
+            self.status = Some(SessionStatus::Busy);
+        }
         match event {
             Event::MessageUpdated { info, .. } => {
                 let end = self.message(info);
@@ -157,10 +166,65 @@ impl Conversation {
         if let Some(message) = self.blocks.get(from).map(|it| it.message.clone()) {
             let start = self.blocks.iter().position(|it| it.message == message);
             self.blocks.drain(..start.unwrap_or(from));
-            let kept: std::collections::HashSet<_> =
-                self.blocks.iter().map(|it| &it.message).collect();
-            self.users.retain(|id, _| kept.contains(id));
+            self.forget_messages();
         }
+    }
+
+    /// Forgets messages without blocks.
+    fn forget_messages(&mut self) {
+        let kept: std::collections::HashSet<_> = self.blocks.iter().map(|it| &it.message).collect();
+        self.users.retain(|id, _| kept.contains(id));
+    }
+
+    /// Puts messages before those that are there.
+    pub fn prepend(&mut self, messages: Vec<MessageWithParts>) {
+        let mut older = Self::of(messages);
+        older
+            .blocks
+            .retain(|it| !self.users.contains_key(&it.message));
+        older.blocks.append(&mut self.blocks);
+        self.blocks = older.blocks;
+        self.users.extend(older.users);
+    }
+
+    /// Keeps the oldest messages only; whether that left anything out.
+    pub fn keep_oldest(&mut self, blocks: usize) -> bool {
+        let Some(message) = self.blocks.get(blocks).map(|it| it.message.clone()) else {
+            return false;
+        };
+        let end = self.blocks.iter().position(|it| it.message == message);
+        self.blocks
+            .truncate(end.filter(|it| *it > 0).unwrap_or(blocks));
+        self.forget_messages();
+        true
+    }
+
+    /// How many messages are there.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.users.len()
+    }
+
+    /// Lines of what was written and answered, with their blocks.
+    pub fn lines(&self) -> impl Iterator<Item = (&str, String)> {
+        self.blocks.iter().flat_map(|block| {
+            let text = match &block.kind {
+                Kind::User(text)
+                | Kind::Text(text)
+                | Kind::Reasoning(text, _)
+                | Kind::Failed(text) => text.clone(),
+                Kind::Tool(part) => match &part.kind {
+                    PartKind::Tool(call) => {
+                        format!("{} {}", call.tool, text_of(call.state.input()))
+                    }
+                    _ => String::new(),
+                },
+                Kind::File(_) | Kind::Note(_) | Kind::Footer(_) => String::new(),
+            };
+            let lines = text.lines().filter(|it| !it.trim().is_empty());
+            let lines: Vec<String> = lines.map(|it| it.trim().to_owned()).collect();
+            lines.into_iter().map(|it| (block.id.as_str(), it))
+        })
     }
 
     /// Puts a word of ours at the end.
@@ -256,6 +320,7 @@ impl Conversation {
             message,
             kind,
             cache: Cache::default(),
+            is_toggled: false,
         });
     }
 
@@ -306,4 +371,14 @@ fn footer(answer: &AssistantMessage) -> String {
         text.push_str(&format!(" · {}.{} s", took / 1000, took % 1000 / 100));
     }
     text
+}
+
+/// The texts of an input of a tool, to search them.
+fn text_of(input: &Value) -> String {
+    let members = input.as_object().into_iter().flat_map(|it| it.values());
+    let texts = members.filter_map(Value::as_str);
+    texts
+        .filter_map(|it| it.lines().next())
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -29,6 +29,8 @@ pub enum To {
     WordLeft,
     /// The end of this word or the next.
     WordRight,
+    /// The beginning of the next word.
+    NextWord,
     /// The beginning of the line.
     LineStart,
     /// The end of the line.
@@ -113,6 +115,47 @@ impl Editor {
         self.cursor = from;
     }
 
+    /// The same, and the end of a line stays where it is.
+    pub fn delete_if_any(&mut self, to: To) {
+        if self.place(to) != self.cursor {
+            self.delete(to);
+        }
+    }
+
+    /// Deletes the line with its end.
+    pub fn delete_line(&mut self) {
+        self.copy_line();
+        let (from, until) = self.line();
+        let until = (until + 1).min(self.text.len());
+        // Of the last line the end before it goes.
+        let from = match until == self.text.len() && !self.text.ends_with('\n') {
+            true => from.saturating_sub(1),
+            false => from,
+        };
+        if from < until {
+            self.remember();
+            self.text.drain(from..until);
+            self.cursor = from.min(self.text.len());
+        }
+    }
+
+    /// Keeps the line for [`Self::yank`].
+    pub fn copy_line(&mut self) {
+        let (from, until) = self.line();
+        self.cut = self.text.get(from..until).unwrap_or_default().to_owned();
+    }
+
+    /// Where the line of the cursor begins and ends.
+    fn line(&self) -> (usize, usize) {
+        (self.place(To::LineStart), self.place(To::LineEnd))
+    }
+
+    /// Whether the cursor is at the beginning of a line.
+    #[must_use]
+    pub fn at_line_start(&self) -> bool {
+        self.place(To::LineStart) == self.cursor
+    }
+
     /// Puts what was cut last at the cursor.
     pub fn yank(&mut self) {
         let cut = std::mem::take(&mut self.cut);
@@ -169,22 +212,29 @@ impl Editor {
         true
     }
 
-    /// Bytes from and to of each row at this width. The last one has room for the cursor.
+    /// Bytes from and to of each row at this width, broken after words. A blank may stand in the column after the last.
     #[must_use]
     pub fn rows(&self, width: usize) -> Vec<(usize, usize)> {
         let width = width.max(2);
         let (mut rows, mut from) = (Vec::new(), 0);
         for line in self.text.split('\n') {
-            let (mut start, mut used) = (from, 0);
+            let (mut start, mut used, mut word) = (0, 0, 0);
             for (at, cluster) in line.grapheme_indices(true) {
                 let columns = cluster.width();
-                if used + columns > width {
-                    rows.push((start, from + at));
-                    (start, used) = (from + at, 0);
+                let hangs = cluster == " " && used == width;
+                if used + columns > width && !hangs {
+                    // A word that is longer than a row is broken.
+                    let end = if word > start { word } else { at };
+                    rows.push((from + start, from + end));
+                    used = line.get(end..at).unwrap_or_default().width();
+                    start = end;
                 }
                 used += columns;
+                if cluster == " " {
+                    word = at + 1;
+                }
             }
-            rows.push((start, from + line.len()));
+            rows.push((from + start, from + line.len()));
             from += line.len() + 1;
         }
         rows
@@ -228,6 +278,13 @@ impl Editor {
                 let mut words = after.split_word_bound_indices();
                 let word = words.find(|(_, word)| is_word(word));
                 word.map_or(self.text.len(), |(at, word)| self.cursor + at + word.len())
+            }
+            To::NextWord => {
+                let words = after.split_word_bound_indices().skip(1);
+                let mut words = words.filter(|(_, word)| is_word(word));
+                words
+                    .next()
+                    .map_or(self.text.len(), |(at, _)| self.cursor + at)
             }
             To::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
             To::LineEnd => after

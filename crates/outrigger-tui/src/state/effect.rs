@@ -8,6 +8,7 @@ use outrigger_protocol::event::BusEvent;
 use serde_json::Value;
 
 use super::asking::Ask;
+use super::attachments::Image;
 
 /// Something to do in the world.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +30,10 @@ pub enum Effect {
     Copy(String),
     /// Keep a prompt for later runs.
     Remember(String),
+    /// Have the user's editor change the prompt.
+    Edit(String),
+    /// Read this file, which may be an image; else the text was pasted.
+    Image(String, String),
     /// Stop until the shell says to go on.
     Suspend,
     /// Leave.
@@ -54,6 +59,12 @@ pub enum Then {
     Questions,
     /// A grant was given or not.
     Granted,
+    /// Messages of this session that come before those that are there.
+    Older(String),
+    /// What sessions do.
+    Status,
+    /// Sessions of subagents.
+    Children,
     /// Sessions, for the list.
     Sessions,
     /// Agents.
@@ -77,6 +88,12 @@ pub enum Input {
     Key(KeyEvent),
     /// A text was pasted.
     Paste(String),
+    /// The prompt as the user's editor left it, or why that could not be had.
+    Edited(Result<String, String>),
+    /// A file that was pasted as this text; nothing where it is no image.
+    Image(String, Option<Image>),
+    /// A click, at this column and row.
+    Click(u16, u16),
     /// The wheel, in rows; up is negative.
     Wheel(isize),
     /// The terminal has another size.

@@ -121,6 +121,55 @@ impl Scroll {
         is_start
     }
 
+    /// Goes to the first row of a block that holds this text, or to its first.
+    pub fn to_text(
+        &mut self,
+        block: &str,
+        text: &str,
+        conversation: &mut Conversation,
+        shape: Shape,
+    ) {
+        let blocks = conversation.blocks_mut();
+        let Some(at) = blocks.iter().rposition(|it| it.id == block) else {
+            return;
+        };
+        laid_out(blocks, at, shape);
+        let wanted = text.trim().to_lowercase();
+        let rows = blocks
+            .get(at)
+            .and_then(|it| it.cache.rows.as_deref())
+            .unwrap_or_default();
+        let found = rows
+            .iter()
+            .position(|it| it.to_string().to_lowercase().contains(&wanted));
+        self.top = Some((block.to_owned(), found.unwrap_or(0)));
+    }
+
+    /// The block that is in a row of a screen of that height.
+    #[must_use]
+    pub fn block_at(
+        &self,
+        row: usize,
+        conversation: &mut Conversation,
+        shape: Shape,
+        height: usize,
+    ) -> Option<String> {
+        let blocks = conversation.blocks_mut();
+        let (first, skipped) = self.place(blocks, shape, height)?;
+        let (mut ends, mut shown) = (Vec::new(), 0);
+        for at in first..blocks.len() {
+            shown += laid_out(blocks, at, shape) - if at == first { skipped } else { 0 };
+            ends.push((shown, at));
+            if shown >= height {
+                break;
+            }
+        }
+        // What is short stands at the bottom.
+        let row = row.checked_sub(height.saturating_sub(shown))?;
+        let (_, at) = ends.into_iter().find(|(end, _)| row < *end)?;
+        blocks.get(at).map(|it| it.id.clone())
+    }
+
     /// The rows on a screen of that height.
     pub fn visible(
         &self,
@@ -200,7 +249,14 @@ fn laid_out(blocks: &mut [Block], at: usize, shape: Shape) -> usize {
         block.cache.look = Some(shape);
     }
     if block.cache.rows.is_none() {
-        let mut rows = rows(&block.kind, &mut block.cache.stream, shape);
+        let own = Shape {
+            details: shape.details != block.is_toggled,
+            thinking: shape.thinking != block.is_toggled,
+            ..shape
+        };
+        let mut rows = rows(&block.kind, &mut block.cache.stream, own);
+        #[cfg(test)]
+        tests::LAID_OUT.with(|it| it.set(it.get() + rows.len()));
         if gap && !rows.is_empty() {
             rows.insert(0, Row::default());
         }
@@ -316,4 +372,12 @@ fn reasoning(text: &str, done: bool, shape: Shape) -> Vec<Row> {
     pieces
         .flat_map(|it| wrap(&it, shape.width, &bar, &bar))
         .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    std::thread_local! {
+        /// Rows that were laid out in this thread.
+        pub(crate) static LAID_OUT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
 }

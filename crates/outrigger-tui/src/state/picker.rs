@@ -22,6 +22,10 @@ pub enum ListKind {
     Timeline,
     /// What can be done with one of them.
     Prompt,
+    /// Lines of the conversation.
+    Search,
+    /// Sessions of subagents.
+    Children,
     /// Earlier prompts.
     History,
     /// Plugins, with what they cost.
@@ -132,23 +136,27 @@ impl Picker {
             .items
             .iter()
             .map(|it| format!("{} {}", it.label, it.detail));
-        self.shown = fuzzy(self.filter.text(), labels);
+        // Who searches a text knows what stands there.
+        let kind = match self.kind {
+            ListKind::Search | ListKind::History => AtomKind::Substring,
+            _ => AtomKind::Fuzzy,
+        };
+        self.shown = matching(self.filter.text(), labels, kind);
         self.at = 0;
     }
 }
 
 /// Indices of the texts that fit, best first.
 pub fn fuzzy(wanted: &str, texts: impl Iterator<Item = String>) -> Vec<usize> {
+    matching(wanted, texts, AtomKind::Fuzzy)
+}
+
+fn matching(wanted: &str, texts: impl Iterator<Item = String>, kind: AtomKind) -> Vec<usize> {
     if wanted.trim().is_empty() {
         return texts.enumerate().map(|(at, _)| at).collect();
     }
     let mut matcher = Matcher::new(Config::DEFAULT);
-    let pattern = Pattern::new(
-        wanted,
-        CaseMatching::Smart,
-        Normalization::Smart,
-        AtomKind::Fuzzy,
-    );
+    let pattern = Pattern::new(wanted, CaseMatching::Smart, Normalization::Smart, kind);
     let mut buffer = Vec::new();
     let mut found: Vec<(u32, usize)> = texts
         .enumerate()

@@ -45,6 +45,8 @@ pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) 
     if picker.shown().len() == 0 {
         let text = if picker.is_loading {
             "  …"
+        } else if picker.filter.is_empty() {
+            "  there is none"
         } else {
             "  nothing fits"
         };

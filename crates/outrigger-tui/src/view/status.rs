@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use crate::app::App;
 use crate::render::text::{Piece, Row, columns, cut, inline, row};
 use crate::render::theme::Role;
+use crate::state::vi::Mode;
 
 /// What happens now.
 pub(super) fn state(app: &App) -> Row {
@@ -18,14 +19,14 @@ pub(super) fn state(app: &App) -> Row {
             Role::Warn,
         ),
         _ if !app.progress.is_empty() => (inline(&app.progress), Role::Dim),
+        _ if app.asking.shown().is_some() => ("▸ waits for your answer".to_owned(), Role::Warn),
         (
             _,
             Some(SessionStatus::Retry {
                 attempt, message, ..
             }),
         ) if app.is_busy() => (format!("▸ try {attempt}: {}", inline(message)), Role::Warn),
-        _ if app.asking.shown().is_some() => ("▸ waits for your answer".to_owned(), Role::Warn),
-        _ if app.is_busy() => ("▸ working; esc interrupts".to_owned(), Role::Accent),
+        _ if app.is_busy() => (working(app), Role::Accent),
         _ if !app.scroll.follows() => (
             "earlier messages; end goes to the last".to_owned(),
             Role::Dim,
@@ -43,12 +44,39 @@ pub(super) fn state(app: &App) -> Row {
     row(pieces)
 }
 
+fn working(app: &App) -> String {
+    match app.queued.front() {
+        Some(first) => format!(
+            "▸ working; esc interrupts · {} queued: {}",
+            app.queued.len(),
+            inline(first.lines().next().unwrap_or_default())
+        ),
+        None => "▸ working; esc interrupts".to_owned(),
+    }
+}
+
 /// Agent and model, how full the context is, what it has cost, and where.
 pub(super) fn line(app: &App) -> Row {
     let style = |role| app.theme.style(role);
     let width = usize::from(app.size.0);
     let agent = app.agent.as_deref().unwrap_or("build");
     let mut left: Vec<Piece> = vec![(format!(" {}", inline(agent)), style(Role::Accent))];
+    if let Some(vi) = &app.vi {
+        let mode = match vi.mode {
+            Mode::Insert => " -- INSERT --",
+            Mode::Normal => " -- NORMAL --",
+        };
+        left.insert(0, (mode.to_owned(), style(Role::Text)));
+    }
+    if let Some(session) = app.session.as_ref().filter(|it| it.parent_id.is_some()) {
+        let keys = app.keymap.keys("session_parent").split(',').next();
+        let title = cut(&inline(&session.title), 30);
+        let text = format!(
+            " · subagent: {title} ({} goes back)",
+            keys.unwrap_or_default()
+        );
+        left.push((text, style(Role::Warn)));
+    }
     if let Some(model) = model(app) {
         left.push((format!(" · {}", inline(&model)), style(Role::Dim)));
     }

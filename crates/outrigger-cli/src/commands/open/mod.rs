@@ -2,13 +2,16 @@
 
 mod asks;
 mod history;
+mod outside;
 
 use std::sync::Arc;
 
-use outrigger_agent::{Agent, Answering, Boot};
+use outrigger_agent::{Agent, AgentError, Answering, Boot, Folders, Place};
 use outrigger_client::{ClientError, Connection};
+use outrigger_config::LoadOptions;
+use outrigger_config::settings::{Editing, Tui, TuiColors};
 use outrigger_plugins::Stage;
-use outrigger_tui::{Depth, Host, Options, Start, Theme};
+use outrigger_tui::{Depth, Host, Options, Services, Start, Theme};
 use tokio::sync::Mutex;
 
 use crate::args::checks::named_model;
@@ -25,7 +28,8 @@ type Slot = Arc<Mutex<Option<Agent>>>;
 pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> Result<u8, Failure> {
     let wanted = args.continued.wanted()?;
     let history = history::History::of(global);
-    let options = options(global, &args, history.read())?;
+    let settings = settings(global, args.attach.is_some())?;
+    let options = options(global, &args, &settings, history.read())?;
     let start = Start {
         session: wanted.id.map(str::to_owned),
         resume: wanted.latest,
@@ -45,12 +49,17 @@ pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> R
         signals.cancelled().await;
         stopped.store(true, std::sync::atomic::Ordering::Relaxed);
     };
-    let remember = Box::new(move |prompt: &str| history.add(prompt));
+    let editor = outside::Editor::of(global);
+    let services = Services {
+        remember: Box::new(move |prompt| history.add(prompt)),
+        edit: Box::new(move |text| editor.edit(text)),
+        read: Box::new(outside::image),
+    };
     let result = outrigger_tui::run(
         options,
         start,
-        false,
-        remember,
+        settings.mouse,
+        services,
         |host| connecting.connect(host),
         stop,
     );
@@ -73,16 +82,51 @@ pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> R
     })
 }
 
-fn options(global: &Global, args: &OpenArgs, history: Vec<String>) -> Result<Options, Failure> {
+/// `[tui]`, whose keys are keys.
+fn settings(global: &Global, is_elsewhere: bool) -> Result<Tui, Failure> {
+    // The folder of an agent elsewhere need not be here, and what is read is the user's own.
+    let folder = match is_elsewhere {
+        true => std::env::current_dir().unwrap_or_else(|_| "/".into()),
+        false => crate::boot::directory(global)?,
+    };
+    let env = crate::boot::trusting(global, crate::boot::environment());
+    let (folders, place) = (Folders::from_env(&env), Place::find(&folder));
+    let mut options = LoadOptions::new(place.directory, place.worktree, folders.home, env);
+    options.xdg_config = folders.config;
+    let settings = outrigger_config::load_settings(&options).map_err(AgentError::from)?;
+    let settings = settings.tui;
+    match outrigger_tui::key_problems(&settings.keys).as_slice() {
+        [] => Ok(settings),
+        problems => Err(Failure::of_agent(
+            "config.setting",
+            format!("`[tui.keys]` of outrigger.toml: {}", problems.join("; ")),
+            Some("docs/terminal.md lists the names; keys are such as `ctrl+n`, `<leader>n`, `f5`, `alt+return` or `none`".into()),
+        )),
+    }
+}
+
+fn options(
+    global: &Global,
+    args: &OpenArgs,
+    settings: &Tui,
+    history: Vec<String>,
+) -> Result<Options, Failure> {
     let model = named_model(args.model.as_deref())?;
-    let depth = Depth::of(|name| std::env::var(name).ok());
+    let depth = match settings.colors {
+        TuiColors::Auto => Depth::of(|name| std::env::var(name).ok()),
+        TuiColors::None => Depth::None,
+        TuiColors::Sixteen => Depth::Sixteen,
+        TuiColors::Palette => Depth::Palette,
+        TuiColors::True => Depth::True,
+    };
     let folder = match &args.attach {
         Some(url) => url.clone(),
         None => shortened(&crate::boot::directory(global)?.display().to_string()),
     };
     Ok(Options {
-        theme: Theme::new("dark", depth),
-        keys: std::collections::BTreeMap::new(),
+        theme: Theme::new(settings.theme.name(), depth),
+        keys: settings.keys.clone(),
+        vi: settings.editing == Editing::Vi,
         folder,
         is_local: args.attach.is_none(),
         agent: args.agent.clone(),

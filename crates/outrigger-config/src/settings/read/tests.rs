@@ -121,6 +121,11 @@ fn defaults_alone() {
         audit.keep_records = 200000
         audit.keep_days = 90
         network.allow = []
+        tui.theme = "dark"
+        tui.colors = "auto"
+        tui.editing = "emacs"
+        tui.mouse = false
+        tui.keys = {}
         "#);
 }
 
@@ -241,7 +246,7 @@ fn what_a_plugin_is_granted_is_the_users_to_say() {
 fn a_project_sets_nothing_that_is_about_plugins_and_hooks_of_the_user() {
     let counted: Vec<&str> = keys::all()
         .filter(|key| {
-            let value = key.schema.example();
+            let value = key.schema.example().to_string().replace("\":", "\" = ");
             let (table, name) = key.name.split_once('.').unwrap_or(("", key.name));
             let header = match table {
                 "" => String::new(),
@@ -342,6 +347,7 @@ fn every_key_changes_its_setting() {
             Schema::Integer { min, .. } => (min + 77).to_string(),
             Schema::Word(words) => words[words.len() - 1].into(),
             Schema::List(item) => item.example().to_string().replace('"', ""),
+            Schema::Map(_) => "session_new=ctrl+n;app_exit=none".into(),
             other => other.example().as_str().unwrap().to_owned(),
         };
         let loaded = Place::new(&[], &[(&of_key(key.name), &text)])

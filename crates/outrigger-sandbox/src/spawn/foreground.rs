@@ -1,0 +1,83 @@
+//! A program of the user's own that takes the terminal for a while, such as an editor.
+
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use rustix::process::{Pid, Signal, WaitOptions, getpgrp, kill_process_group, waitpid};
+use rustix::stdio::stdin;
+
+/// Runs `line` by the shell with one more argument, at the terminal of this process, and waits until it has ended.
+///
+/// It has a process group of its own, so that Ctrl-C is the program's and not ours. One that suspends itself goes on: no shell is
+/// there to bring it back. It runs with the user's rights and outside of every sandbox, so `line` is the user's own word.
+///
+/// # Errors
+/// There is no shell, or no terminal.
+#[expect(clippy::disallowed_methods, reason = "this is where processes start")]
+pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
+    let mut command = Command::new("/bin/sh");
+    command
+        .arg("-c")
+        .arg(format!("{line} \"$1\""))
+        .arg("sh")
+        .arg(argument)
+        .process_group(0);
+    let own = getpgrp();
+    let child = command.spawn()?;
+    let ignored = IgnoredStops::new();
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let Some(group) = group else {
+        return Err(io::Error::other("a process without a number"));
+    };
+    let status = rustix::termios::tcsetpgrp(stdin(), group)
+        .map_err(io::Error::from)
+        .and_then(|()| {
+            // It may have read before the terminal was its own, and have been stopped for that.
+            let _ = kill_process_group(group, Signal::CONT);
+            wait(group)
+        });
+    let _ = rustix::termios::tcsetpgrp(stdin(), own);
+    drop(ignored);
+    status
+}
+
+fn wait(group: Pid) -> io::Result<ExitStatus> {
+    loop {
+        match waitpid(Some(group), WaitOptions::UNTRACED) {
+            Ok(Some((pid, status))) if status.stopped() => {
+                let _ = kill_process_group(pid, Signal::CONT);
+            }
+            Ok(Some((_, status))) => return Ok(ExitStatus::from_raw(status.as_raw())),
+            Ok(None) => {}
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// SIGTTOU is ignored meanwhile: taking the terminal back from another group would stop this process.
+struct IgnoredStops(libc::sighandler_t);
+
+impl IgnoredStops {
+    #[expect(
+        unsafe_code,
+        reason = "signal: the disposition of one signal, no handler"
+    )]
+    fn new() -> Self {
+        // SAFETY: no handler is set, so no code of ours runs in one.
+        Self(unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) })
+    }
+}
+
+impl Drop for IgnoredStops {
+    #[expect(
+        unsafe_code,
+        reason = "signal: the disposition of one signal, no handler"
+    )]
+    fn drop(&mut self) {
+        // SAFETY: what was there before.
+        unsafe { libc::signal(libc::SIGTTOU, self.0) };
+    }
+}

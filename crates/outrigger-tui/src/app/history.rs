@@ -1,0 +1,97 @@
+//! Which part of a long conversation is in memory: pages are fetched as they come into view, and what is far away is dropped.
+
+use base64::Engine as _;
+use outrigger_protocol::message::MessageWithParts;
+use serde_json::json;
+
+use super::{App, MAX_BLOCKS, PAGE};
+use crate::state::effect::{Effect, Then};
+
+impl App {
+    /// Fetches the messages of the session again, as many as are there.
+    pub(crate) fn reload(&mut self) -> Vec<Effect> {
+        let Some(session) = &self.session else {
+            return Vec::new();
+        };
+        let id = session.id.to_string();
+        let count = self.conversation.messages().max(PAGE);
+        // What is read far above stays; the end is fetched when it comes into view.
+        let mut effects = match self.has_newer {
+            true => Vec::new(),
+            false => vec![get(
+                format!("/session/{id}/message?limit={count}"),
+                Then::Messages(id),
+            )],
+        };
+        effects.extend(Self::open_questions());
+        effects
+    }
+
+    /// Scrolls, and fetches what comes into view.
+    pub(crate) fn scroll_by(&mut self, rows: isize) -> Vec<Effect> {
+        let (shape, height) = (self.shape(), crate::view::conversation_height(self));
+        let at_start = self.scroll.by(rows, &mut self.conversation, shape, height);
+        if at_start && rows < 0 && self.has_older {
+            return self.fetch_older();
+        }
+        if self.scroll.follows() && self.has_newer {
+            return self.go_to_end();
+        }
+        Vec::new()
+    }
+
+    /// Goes to the last message.
+    pub(crate) fn go_to_end(&mut self) -> Vec<Effect> {
+        self.scroll.to_end();
+        if !std::mem::take(&mut self.has_newer) {
+            return Vec::new();
+        }
+        self.conversation.keep_newest(1);
+        self.reload()
+    }
+
+    fn fetch_older(&mut self) -> Vec<Effect> {
+        let first = self
+            .conversation
+            .blocks()
+            .first()
+            .map(|it| it.message.to_string());
+        let (Some(session), Some(first)) = (&self.session, first) else {
+            return Vec::new();
+        };
+        // It is answered before the next one is asked.
+        self.has_older = false;
+        let id = session.id.to_string();
+        let cursor = json!({ "id": first, "time": 0 }).to_string();
+        let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(cursor);
+        let path = format!("/session/{id}/message?limit={PAGE}&before={cursor}");
+        vec![get(path, Then::Older(id))]
+    }
+
+    /// An older page has come.
+    pub(crate) fn older(&mut self, id: &str, messages: Vec<MessageWithParts>) {
+        if self.session.as_ref().is_none_or(|it| it.id.as_str() != id) {
+            return;
+        }
+        self.has_older = messages.len() >= PAGE;
+        // What is read stays where it is.
+        if self.scroll.follows()
+            && let Some(first) = self.conversation.blocks().first().map(|it| it.id.clone())
+        {
+            self.scroll.to(&first);
+        }
+        self.conversation.prepend(messages);
+        if self.conversation.blocks().len() > MAX_BLOCKS {
+            self.has_newer |= self.conversation.keep_oldest(MAX_BLOCKS / 2);
+        }
+    }
+}
+
+pub(crate) fn get(path: String, then: Then) -> Effect {
+    Effect::Call {
+        method: "GET",
+        path,
+        body: None,
+        then,
+    }
+}

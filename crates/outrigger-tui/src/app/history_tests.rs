@@ -1,0 +1,237 @@
+//! Long conversations: what is in memory, what a key costs, and what is found.
+
+use crossterm::event::KeyCode;
+use ratatui::layout::Position;
+use serde_json::{Value, json};
+
+use super::tests::*;
+use super::*;
+use crate::runtime::paint::Painter;
+use crate::state::layout::tests::LAID_OUT;
+
+fn stored(n: usize) -> Value {
+    let info = json!({ "role": "user", "id": format!("msg_{n:05}"), "sessionID": "ses_1", "time": { "created": 1 }, "agent": "build",
+        "model": { "providerID": "p", "modelID": "m" } });
+    let part = json!({ "id": format!("prt_{n:05}"), "sessionID": "ses_1", "messageID": format!("msg_{n:05}"), "type": "text",
+        "text": format!("stored {n}") });
+    json!({ "info": info, "parts": [part] })
+}
+
+/// The pages of a store with this many messages.
+fn answer(app: &mut App, effects: Vec<Effect>, count: usize) {
+    for effect in effects {
+        let Effect::Call { path, then, .. } = effect else {
+            continue;
+        };
+        if !matches!(then, Then::Messages(_) | Then::Older(_)) {
+            continue;
+        }
+        let (_, query) = path.split_once('?').unwrap();
+        let field = |name: &str| query.split('&').find_map(|it| it.strip_prefix(name));
+        let limit: usize = field("limit=").unwrap().parse().unwrap();
+        let before = field("before=").map_or(count + 1, |cursor| {
+            use base64::Engine as _;
+            let text = base64::engine::general_purpose::URL_SAFE_NO_PAD
+                .decode(cursor)
+                .unwrap();
+            let cursor: Value = serde_json::from_slice(&text).unwrap();
+            cursor["id"].as_str().unwrap()[4..].parse().unwrap()
+        });
+        let page: Vec<Value> = (before.saturating_sub(limit).max(1)..before)
+            .map(stored)
+            .collect();
+        app.update(Input::Reply(then, Ok(json!(page))), 0);
+    }
+}
+
+/// Rows that were laid out for something.
+fn rows_for(app: &mut App, what: impl FnOnce(&mut App)) -> usize {
+    let before = LAID_OUT.get();
+    what(app);
+    screen(app);
+    LAID_OUT.get() - before
+}
+
+/// 10,000 messages: a key lays out nothing, a page key a page, and what is in memory has a bound, however far one reads.
+#[test]
+fn ten_thousand_messages_cost_what_is_seen_of_them() {
+    let mut app = talking(80, 24);
+    let effects = app.reload();
+    answer(&mut app, effects, 10_000);
+    assert!(screen(&mut app).contains("stored 10000"));
+    assert_eq!(app.conversation.messages(), PAGE);
+    assert_eq!(rows_for(&mut app, |app| type_in(app, "x", 0)), 0);
+    let mut most = 0;
+    for _ in 0..1200 {
+        let rows = rows_for(&mut app, |app| {
+            let effects = key(app, KeyCode::PageUp, 0);
+            answer(app, effects, 10_000);
+        });
+        assert!(rows < 200, "{rows} rows for a page");
+        most = most.max(app.conversation.blocks().len());
+    }
+    assert!(
+        screen(&mut app).contains("stored 1\n"),
+        "{}",
+        screen(&mut app)
+    );
+    assert!(most <= MAX_BLOCKS + PAGE, "{most} blocks in memory");
+    assert!(app.has_newer);
+    // What comes meanwhile is at the end, which is fetched when it comes into view.
+    user(&mut app, 10_001, "a new one");
+    assert!(screen(&mut app).contains("stored 1\n"));
+    control(&mut app, 'c', 0);
+    let effects = key(&mut app, KeyCode::End, 0);
+    answer(&mut app, effects, 10_001);
+    assert!(screen(&mut app).contains("stored 10001"));
+    assert!(!app.has_newer && app.conversation.messages() <= PAGE + 1);
+}
+
+/// A page that comes moves nothing that is read.
+#[test]
+fn an_older_page_does_not_move_the_screen() {
+    let mut app = talking(80, 24);
+    let effects = app.reload();
+    answer(&mut app, effects, 500);
+    let mut asked = Vec::new();
+    while asked.is_empty() {
+        asked = key(&mut app, KeyCode::PageUp, 0);
+    }
+    let before = screen(&mut app);
+    answer(&mut app, asked, 500);
+    assert_eq!(screen(&mut app), before);
+    assert_eq!(app.conversation.messages(), 2 * PAGE);
+}
+
+/// A streamed word costs its cells, and a full screen once a row at most.
+#[test]
+fn bytes_of_a_streamed_word() {
+    let mut app = talking(100, 30);
+    a_turn(&mut app);
+    assistant(&mut app, 3, false);
+    part(
+        &mut app,
+        3,
+        json!({ "id": "prt_x", "type": "text", "text": "", "time": { "start": 1 } }),
+    );
+    let mut painter = Painter::default();
+    painter.frame(buffer(&mut app), Some(Position::new(2, 28)));
+    let (mut sizes, mut frames) = (Vec::new(), String::new());
+    for n in 0..1000 {
+        let delta = json!({ "sessionID": "ses_1", "messageID": "msg_00003", "partID": "prt_x", "field": "text", "delta": format!("word{n} ") });
+        app.update(event("message.part.delta", delta), 0);
+        let frame = painter.frame(buffer(&mut app), Some(Position::new(2, 28)));
+        sizes.push(frame.len());
+        frames.push_str(&frame);
+    }
+    sizes.sort_unstable();
+    let (median, all) = (sizes[500], sizes.iter().sum::<usize>());
+    assert!(median < 60, "{median} bytes for a word");
+    assert!(all < 1000 * 400, "{all} bytes for 1000 words");
+    assert!(!frames.contains("\u{1b}[2J"), "the screen is never cleared");
+    assert_eq!(
+        frames.matches("\u{1b}[?2026h").count(),
+        frames.matches("\u{1b}[?2026l").count()
+    );
+}
+
+#[test]
+fn a_search_goes_to_the_row() {
+    let mut app = talking(60, 14);
+    user(&mut app, 1, "where is it?");
+    assistant(&mut app, 2, true);
+    let text: String = (0..60).map(|n| format!("row {n}\n\n")).collect();
+    part(
+        &mut app,
+        2,
+        json!({ "type": "text", "text": text, "time": { "start": 1, "end": 2 } }),
+    );
+    control(&mut app, 'x', 0);
+    key(&mut app, KeyCode::Char('/'), 0);
+    type_in(&mut app, "row 17", 0);
+    insta::assert_snapshot!(screen(&mut app), @r"
+     row 55
+
+     row 56
+
+     row 57
+
+     row 58
+
+    ─ Search ─────────────────────── enter chooses · esc closes
+    ❯ row 17
+    ▸ row 17
+    ────────────────────────────────────────────────────────────
+    ❯ what is to be done?
+     build               1.0k tokens · $0.01 · /home/me/project
+    ");
+    key(&mut app, KeyCode::Enter, 0);
+    assert!(
+        screen(&mut app).starts_with(" row 17\n"),
+        "{}",
+        screen(&mut app)
+    );
+}
+
+#[test]
+fn a_subagents_conversation_and_back() {
+    let mut app = talking(80, 14);
+    control(&mut app, 'x', 0);
+    let effects = key(&mut app, KeyCode::Down, 0);
+    assert!(
+        matches!(effects.as_slice(), [Effect::Call { path, then: Then::Children, .. }] if path == "/session/ses_1/children")
+    );
+    let mut child = app_session();
+    child["parentID"] = json!("ses_1");
+    child["title"] = json!("look for callers");
+    app.update(Input::Reply(Then::Children, Ok(json!([child]))), 0);
+    let effects = key(&mut app, KeyCode::Enter, 0);
+    assert!(
+        matches!(effects.as_slice(), [Effect::Call { path, then: Then::Enter, .. }] if path == "/session/ses_9")
+    );
+    let effects = app.update(Input::Reply(Then::Enter, Ok(child)), 0);
+    answer(&mut app, effects.clone(), 0);
+    app.update(
+        Input::Reply(Then::Status, Ok(json!({ "ses_9": { "type": "busy" } }))),
+        0,
+    );
+    assert!(app.is_busy());
+    assert!(
+        screen(&mut app).contains("subagent: look for callers (<leader>up goes back)"),
+        "{}",
+        screen(&mut app)
+    );
+    control(&mut app, 'x', 0);
+    let effects = key(&mut app, KeyCode::Up, 0);
+    assert!(
+        matches!(effects.as_slice(), [Effect::Call { path, then: Then::Enter, .. }] if path == "/session/ses_1")
+    );
+}
+
+/// A click opens the card that it hits, and nothing else.
+#[test]
+fn a_click_unfolds_a_card() {
+    let mut app = talking(60, 40);
+    user(&mut app, 1, "list");
+    assistant(&mut app, 2, false);
+    let long: String = (0..30).map(|n| format!("out {n}\n")).collect();
+    tool(&mut app, 2, "call_1", "bash", bash("ls", &long, 0));
+    tool(&mut app, 2, "call_2", "bash", bash("ls again", &long, 0));
+    let folded = screen(&mut app);
+    assert_eq!(folded.matches("more lines").count(), 2);
+    let row = folded
+        .lines()
+        .position(|it| it.contains("ls again"))
+        .unwrap();
+    app.update(Input::Click(5, u16::try_from(row).unwrap()), 0);
+    assert_eq!(screen(&mut app).matches("more lines").count(), 1);
+    assert!(screen(&mut app).contains("out 15"));
+    assert_eq!(
+        app.conversation
+            .blocks()
+            .iter()
+            .filter(|it| it.is_toggled)
+            .count(),
+        1
+    );
+}
