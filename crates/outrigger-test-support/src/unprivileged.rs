@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Mutex;
 
+use tempfile::TempDir;
+
 use crate::skip::skip;
 
 const ATTEMPTS: &str = include_str!("../../../docs/bypass/attempts.toml");
@@ -124,11 +126,13 @@ impl Again {
 
     /// What went wrong with these, as nobody.
     fn faults(&self, tests: &[&str]) -> Vec<String> {
-        let home = tempfile::tempdir().unwrap();
-        chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        let folders = self.folders();
+        for folder in &folders {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
         let (id, group) = (format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"));
         let nobody = ["setpriv", &id, &group, "--clear-groups"];
-        let (output, said) = self.run_as(&nobody, tests, home.path());
+        let (output, said) = self.run_as(&nobody, tests, &folders);
         let wanted = format!("test result: ok. {} passed", tests.len());
         if !said.contains(&wanted) {
             return vec![format!("{}: {said}", output.status)];
@@ -138,9 +142,9 @@ impl Again {
             return Vec::new();
         }
         // Root skips it as well where a program is not here.
-        let home = tempfile::tempdir().unwrap();
+        let folders = self.folders();
         let by_root = |test: &str| {
-            let (_, said) = self.run_as(&["env"], &[test], home.path());
+            let (_, said) = self.run_as(&["env"], &[test], &folders);
             !self::skipped(&said).is_empty()
         };
         let mut faults = Vec::new();
@@ -158,11 +162,23 @@ impl Again {
         faults
     }
 
+    /// For temporary files, and a home that is none of these: tests need a place which commands do not share.
+    fn folders(&self) -> [TempDir; 2] {
+        let beside = self.programs[0].parent().unwrap();
+        let home = tempfile::tempdir_in(beside);
+        [tempfile::tempdir().unwrap(), home.unwrap()]
+    }
+
     #[expect(
         clippy::disallowed_methods,
         reason = "these very tests, as another user"
     )]
-    fn run_as(&self, user: &[&str], tests: &[&str], home: &Path) -> (Output, String) {
+    fn run_as(
+        &self,
+        user: &[&str],
+        tests: &[&str],
+        [tmp, home]: &[TempDir; 2],
+    ) -> (Output, String) {
         let (program, options) = user.split_first().unwrap();
         let output = Command::new(program)
             .args(options)
@@ -170,8 +186,8 @@ impl Again {
             .args(["--exact", "--nocapture"])
             .arg(format!("--test-threads={AT_ONCE}"))
             .args(tests)
-            .env("HOME", home)
-            .env("TMPDIR", home)
+            .env("HOME", home.path())
+            .env("TMPDIR", tmp.path())
             .env("INSTA_UPDATE", "no")
             // Which it would ask cargo for, whose folder may be root's.
             .env(
