@@ -45,12 +45,7 @@ export function Audit({ session }: { session: string | null }) {
       <div className="toolbar">
         <label>
           <span>Decision</span>
-          <select value={decision} onChange={(event) => setDecision(event.target.value)}>
-            <option value="">any</option>
-            {['allow', 'deny', 'ask', 'block', 'error'].map((it) => (
-              <option key={it}>{it}</option>
-            ))}
-          </select>
+          <input type="search" value={decision} placeholder="deny" onChange={(event) => setDecision(event.target.value.trim())} />
         </label>
         <label>
           <span>Subject</span>
@@ -99,7 +94,7 @@ function Row({ entry, isOpen, toggle }: { entry: AuditEntry; isOpen: boolean; to
   return (
     <>
       <tr className={isOpen ? 'chosen' : undefined}>
-        <td>{moment(entry.at)}</td>
+        <td className="when">{moment(entry.at)}</td>
         <td>
           {entry.kind}
           {entry.hookName && <span className="quiet"> {entry.hookName}</span>}
