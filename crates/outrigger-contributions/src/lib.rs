@@ -1,8 +1,9 @@
 //! What plugins contribute beside their hooks: entries of the configuration that this program starts or asks, model
-//! providers, tools and what these declare; and what a plugin's client is answered before there is an agent.
+//! providers, tools and what these declare, changes of messages; and what a plugin's client is answered before there is an agent.
 
 mod entries;
 pub mod grants;
+pub mod message_changes;
 mod provider_files;
 pub mod providers;
 pub mod startup_api;

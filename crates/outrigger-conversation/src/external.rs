@@ -1,11 +1,14 @@
 //! What another agent says in a session of ours, as the events that our own model's answer would be (E1).
 
 use outrigger_kernel::merge::{AgentPart, AgentParts};
-use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{IdMaker, PartId};
 use outrigger_protocol::merged::AgentOutput;
-use outrigger_protocol::message::{AssistantMessage, MessageInfo, NamedError, Part};
+use outrigger_protocol::message::{
+    AssistantMessage, MessageInfo, NamedError, Part, PartKind, ToolState,
+};
+use outrigger_protocol::{Millis, Object};
+use serde_json::Value;
 
 /// The answer of another agent, as far as it has come. Its events are stored and published in their order.
 pub struct ExternalAnswer {
@@ -43,8 +46,24 @@ impl ExternalAnswer {
     /// What the agent says.
     #[must_use]
     pub fn say(&mut self, output: AgentOutput, at: Millis) -> Vec<Event> {
-        let parts = self.parts.on(output);
+        self.say_with(output, &Object::new(), at)
+    }
+
+    /// The same, with what is known of a call besides: it goes into the metadata of its result.
+    #[must_use]
+    pub fn say_with(&mut self, output: AgentOutput, facts: &Object, at: Millis) -> Vec<Event> {
+        let mut parts = self.parts.on(output);
+        for part in &mut parts {
+            add_facts(&mut part.kind, facts);
+        }
         self.events(parts, at)
+    }
+
+    /// Keeps a fact about the answer with its message.
+    #[must_use]
+    pub fn keep(&mut self, key: &str, value: Value) -> Event {
+        self.message.extra.insert(key.to_owned(), value);
+        self.info()
     }
 
     /// The agent is done, or has failed: calls that are still open have no result.
@@ -88,5 +107,26 @@ impl ExternalAnswer {
             session_id: self.message.session_id.clone(),
             info: Box::new(MessageInfo::Assistant(self.message.clone())),
         }
+    }
+}
+
+/// Adds to the metadata of a call that has ended.
+fn add_facts(kind: &mut PartKind, facts: &Object) {
+    let PartKind::Tool(call) = kind else {
+        return;
+    };
+    if facts.is_empty() {
+        return;
+    }
+    let metadata = match &mut call.state {
+        ToolState::Completed { metadata, .. } => metadata,
+        ToolState::Error { metadata, .. } => metadata.get_or_insert_default(),
+        ToolState::Pending { .. } | ToolState::Running { .. } => return,
+    };
+    if !metadata.is_object() {
+        *metadata = Value::Object(Object::new());
+    }
+    if let Value::Object(metadata) = metadata {
+        metadata.extend(facts.clone());
     }
 }

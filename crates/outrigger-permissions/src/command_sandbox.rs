@@ -1,6 +1,8 @@
 //! The sandbox of a shell command that may not do all that the user may (`tools.sandbox`, issue 18, item 5): what it may change, and
 //! what in there, or in the home folder, is kept from it.
 
+pub mod network;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io;

@@ -4,7 +4,7 @@
 //! [`sandbox_policy`], [`command_sandbox`] and [`helper_sandbox`] turn the same rules into the sandbox of a process,
 //! [`deny_policy`] is what the policy of the machine forbids whatever else is configured, [`pinned_rules`] keeps the
 //! user's rules over those of plugins and projects, [`folder_trust`] and [`workspace_trust`] say whether the settings
-//! of a project count. The crate asks no questions: the agent does.
+//! of a project count, [`questions`] holds what waits for an answer. The crate asks no questions: the agent does.
 
 pub mod access;
 pub mod agents;
@@ -21,6 +21,7 @@ pub mod helper_sandbox;
 pub mod home_files;
 pub mod pinned_rules;
 pub mod project_programs;
+pub mod questions;
 pub mod reserved_paths;
 pub mod sandbox_policy;
 pub mod workspace_trust;

@@ -2,6 +2,7 @@
 //! so hooks, permission questions, limits and the record cannot be missed.
 
 mod attempt;
+mod authorize;
 mod failure;
 mod registry;
 mod result;

@@ -7,5 +7,4 @@ pub(crate) mod outputs;
 pub(crate) mod remote_call;
 pub(crate) mod terminals;
 pub(crate) mod tool_catalog;
-pub(crate) mod tool_hosts;
 pub(crate) mod vcs;

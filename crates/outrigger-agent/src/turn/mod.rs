@@ -4,6 +4,7 @@ pub(crate) mod budget;
 pub(crate) mod draft;
 pub(crate) mod drive;
 pub(crate) mod effects;
+mod external;
 pub(crate) mod message;
 pub(crate) mod observe;
 pub(crate) mod queue;

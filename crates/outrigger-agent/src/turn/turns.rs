@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use outrigger_permissions::command_sandbox;
 use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::session::Session;
 use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::error::AgentError;
 use crate::session::owner::{Owner, own};
+use crate::state::histories::Conversation;
 use crate::state::waiting::InQueue;
 use crate::state::{Agent, Inner};
 use crate::turn::drive::Driver;
@@ -84,6 +86,11 @@ impl Agent {
             input,
             origin,
         } = request;
+        if let (TurnInput::Prompt(prompt), Origin::Plugin) = (&input, origin)
+            && prompt.executor.is_some()
+        {
+            return Err(AgentError::Tools("a plugin names no executor".to_owned()));
+        }
         let start = match input {
             TurnInput::Prompt(input) => Start::Prompt(Box::new(Prompt {
                 input: *input,
@@ -265,12 +272,12 @@ impl Agent {
         joined.ok().flatten()?.await.ok()
     }
 
-    async fn drive(
+    /// A session and its conversation, with what was left open before closed.
+    async fn settled(
         &self,
         id: &SessionId,
-        start: Start,
-        cancelled: watch::Receiver<bool>,
-    ) -> Result<TurnOutcome, AgentError> {
+        start: &Start,
+    ) -> Result<(Session, Conversation), AgentError> {
         let mut session = self.session(id)?;
         if !matches!(start, Start::Resume(_)) && session.revert.is_some() {
             Box::pin(self.clean_up_revert(&session)).await?;
@@ -281,6 +288,21 @@ impl Agent {
             && Box::pin(self.close_shells(id, &conversation)).await?
         {
             conversation = self.inner.conversation(id)?;
+        }
+        Ok((session, conversation))
+    }
+
+    async fn drive(
+        &self,
+        id: &SessionId,
+        start: Start,
+        cancelled: watch::Receiver<bool>,
+    ) -> Result<TurnOutcome, AgentError> {
+        let (mut session, conversation) = self.settled(id, &start).await?;
+        if let Start::Prompt(prompt) | Start::Announced(prompt) = &start
+            && let Some(executor) = self.executor(&prompt.input)?
+        {
+            return Box::pin(self.external(executor, id, start, cancelled)).await;
         }
         let changes = conversation.facts.changes.changes();
         let driver = |turn: &TurnId| {

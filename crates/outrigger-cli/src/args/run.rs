@@ -23,6 +23,9 @@ pub(crate) struct RunArgs {
     /// Agent to use
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// Let another agent do it: claude, codex, gemini, or acp:COMMAND
+    #[arg(long, value_name = "EXECUTOR", conflicts_with_all = ["model", "variant", "command"])]
+    pub(crate) executor: Option<String>,
     /// Named set of model options to use
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,

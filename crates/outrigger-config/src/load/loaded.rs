@@ -60,6 +60,15 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// The executor that the user's own settings name for an agent; those of a project name none.
+    #[must_use]
+    pub fn executor_of(&self, agent: &str) -> Option<&str> {
+        let all = &self.config.agent;
+        let users = self.users.as_ref().map_or(all, |it| &it.agent);
+        let entry = users.iter().find(|it| it.name == agent)?;
+        entry.options.get("executor")?.as_str()
+    }
+
     /// Secrets that `{env:NAME}` and `{file:PATH}` put into texts.
     #[must_use]
     pub fn secrets(&self) -> &[String] {

@@ -5,12 +5,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use outrigger_protocol::Object;
-use outrigger_protocol::merged::{ConversationMessage, Details};
+use outrigger_protocol::merged::{ConversationMessage, Details, EXECUTOR};
 use serde_json::{Value, json};
 
 use super::PLUGIN;
 use super::changed::changed_by;
-use super::processors::{ToolProcessor, declared, failed};
+use super::processors::{ToolProcessor, declared, failed, reported};
 
 /// How an execution is shown.
 struct Description {
@@ -62,6 +62,7 @@ pub(super) fn pair(
         more,
     } = describe(processors, &start, &result);
     let (is_error, changed) = (failed(&result), changed_by(&result));
+    let made_by = made_by(&result);
     let took = result.timestamp.saturating_sub(start.timestamp);
 
     // Long texts are moved: what is merged is read again with each page.
@@ -89,6 +90,7 @@ pub(super) fn pair(
         metadata.insert(PLUGIN.to_string(), plugin);
     }
     metadata.extend(changed);
+    metadata.extend(made_by);
     if let Some(details) = details {
         metadata.insert("details".to_string(), json!(details));
     }
@@ -106,4 +108,10 @@ pub(super) fn pair(
 fn output(mut result: ConversationMessage) -> Value {
     let output = result.metadata.swap_remove("output");
     output.unwrap_or(Value::String(result.content))
+}
+
+/// Whose call it is, where another vendor's agent made it.
+fn made_by(result: &ConversationMessage) -> Option<(String, Value)> {
+    let executor = reported(result, "/executor")?;
+    Some((EXECUTOR.to_string(), executor.clone()))
 }

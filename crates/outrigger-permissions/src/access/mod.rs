@@ -117,6 +117,21 @@ impl Access {
         self.evaluate_from(&self.place.worktree, permission, pattern, layers)
     }
 
+    /// No rule keeps anything of a kind from being done, or has it asked about.
+    #[must_use]
+    pub fn allows_all(&self, permission: &str, rules: &[Rule]) -> bool {
+        let kinds = [permission, "*"];
+        let mut about = rules
+            .iter()
+            .filter(|it| kinds.contains(&it.permission.as_str()));
+        let ask = PermissionAsk {
+            permission: permission.to_owned(),
+            ..PermissionAsk::default()
+        };
+        about.all(|rule| rule.action == Action::Allow)
+            && self.action(&ask, &[rules]) == Action::Allow
+    }
+
     /// The strictest answer to all patterns of a question, and to each spelling of what it runs.
     pub fn action(&self, ask: &PermissionAsk, layers: &[&[Rule]]) -> Action {
         let everything = ["*".to_owned()];

@@ -243,6 +243,9 @@ pub struct PromptInput {
     /// Named set of model options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
+    /// Another vendor's agent that answers in place of the model: `claude`, `codex`, `gemini`, `acp:COMMAND`. Not a key of OpenCode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<String>,
     /// Store the message and do not call the model.
     #[serde(default, rename = "noReply", skip_serializing_if = "Option::is_none")]
     pub no_reply: Option<bool>,

@@ -8,6 +8,10 @@ use crate::{Millis, Object};
 /// The key, in what is kept of a result, that names the plugins which changed what a person is shown of it.
 pub const CHANGED_BY: &str = "outriggerChangedBy";
 
+/// The key, in what is kept of a call or an answer of another vendor's agent, that says whose it is: `{name, tool?, unasked?, session?}`.
+/// `unasked`: no question could have stopped the call.
+pub const EXECUTOR: &str = "executor";
+
 /// What an agent of any make says, after its converter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

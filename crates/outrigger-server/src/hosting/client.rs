@@ -10,7 +10,7 @@ use outrigger_protocol::event::StoredEvents;
 use outrigger_protocol::id::{PermissionId, SessionId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::ModelRef;
-use outrigger_protocol::session::Session;
+use outrigger_protocol::session::{PromptInput, Session};
 use outrigger_protocol::turn::{TurnBody, TurnOutcome};
 use outrigger_store::{RecordQuery, Scope, SessionFilter};
 use serde::Deserialize;
@@ -41,6 +41,8 @@ struct Check {
     command: Option<String>,
     #[serde(default)]
     model: Option<ModelRef>,
+    #[serde(default)]
+    executor: Option<String>,
     /// The session is there already: its own model comes before the configured one.
     #[serde(default)]
     continues: bool,
@@ -72,6 +74,15 @@ async fn check(
         ),
         None => None,
     };
+    let prompt = PromptInput {
+        agent: info.map(|it| it.name.clone()),
+        executor: check.executor,
+        ..PromptInput::default()
+    };
+    // It has a model of its own.
+    if agent.executor(&prompt)?.is_some() {
+        return Ok(StatusCode::NO_CONTENT);
+    }
     let model = of_command(|it| it.model.clone())
         .as_deref()
         .and_then(ModelRef::parse);

@@ -128,7 +128,7 @@ async fn before_call(
 }
 
 /// What the user has to allow. Where a hook wants the user asked and the tool asks nothing itself, it is the call as such.
-fn questions(
+pub(super) fn questions(
     entry: &Entry,
     input: &Value,
     bound: &Bound,
@@ -184,7 +184,12 @@ async fn ask(
     ))
 }
 
-fn check(entry: &Entry, input: &Value, name: &str, rewritten: bool) -> Result<(), ToolError> {
+pub(super) fn check(
+    entry: &Entry,
+    input: &Value,
+    name: &str,
+    rewritten: bool,
+) -> Result<(), ToolError> {
     let tool = name.to_owned();
     entry.schema.check(input).map_err(|reason| {
         if rewritten {
@@ -195,7 +200,7 @@ fn check(entry: &Entry, input: &Value, name: &str, rewritten: bool) -> Result<()
     })
 }
 
-fn granted(entry: &Entry, ctx: &ToolContext) -> Result<(), ToolError> {
+pub(super) fn granted(entry: &Entry, ctx: &ToolContext) -> Result<(), ToolError> {
     let needs = &entry.descriptor.declared.capabilities;
     for grant in ctx.granted.iter().chain(entry.tool.grant()) {
         let missing = needs.iter().filter(|it| !grant.capabilities.contains(it));
@@ -272,7 +277,7 @@ pub(super) fn blocked(block: Block, mut metadata: Option<Value>) -> Stop {
 }
 
 // Takes over what the hooks left as arguments; says whether they differ. An output without `args` leaves them as they were.
-fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, Block> {
+pub(super) fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, Block> {
     if let Some(block) = verdict.block {
         return Err(block);
     }

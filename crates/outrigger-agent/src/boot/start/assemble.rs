@@ -29,13 +29,13 @@ use crate::state::Inner;
 use crate::state::deferred_events::DeferredEvents;
 use crate::state::histories::Histories;
 use crate::state::logins::WaitingLogins;
-use crate::state::message_changes::MessageChanges;
 use crate::state::notifications::Notifications;
-use crate::state::questions::{Questions, UserQuestions};
 use crate::state::session_locks::SessionLocks;
 use crate::state::turns::Turns;
 use crate::state::waiting::WaitingPrompts;
 use crate::tools::{lsp, mcp};
+use outrigger_contributions::message_changes::MessageChanges;
+use outrigger_permissions::questions::{Questions, UserQuestions};
 
 /// What the steps of the start have made.
 pub(super) struct Parts {

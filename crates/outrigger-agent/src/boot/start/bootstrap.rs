@@ -24,7 +24,6 @@ use crate::plugin_api::command_hooks::{self, FoundHooks};
 use crate::plugin_api::host_bridge::Bridge;
 use crate::plugin_api::plugin_admission;
 use crate::session::projects;
-use crate::tools::tool_hosts;
 
 /// The folder, its configuration, the store, how processes are started, and which plugins may run.
 pub(super) struct Bootstrap {
@@ -94,7 +93,7 @@ impl Bootstrap {
         };
         Ok(Self {
             helpers: Helpers::new(&owner, &spawner, &sandboxes),
-            commands_spawner: tool_hosts::spawner(&spawner, &config, &store),
+            commands_spawner: command_sandbox::network::spawner(&spawner, &config, &store),
             bridge: Arc::new(Bridge::default()),
             boot,
             place,

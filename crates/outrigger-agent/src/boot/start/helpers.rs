@@ -6,7 +6,7 @@ use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
 use outrigger_lsp::{Lsp, Programs};
 use outrigger_mcp_tools::{ServerLauncher, Spawners};
-use outrigger_permissions::command_sandbox::{self, Process, Temporary};
+use outrigger_permissions::command_sandbox::{self, Process, Temporary, network};
 use outrigger_permissions::helper_sandbox::HelperSandbox;
 use outrigger_permissions::project_programs::ProjectPrograms;
 use outrigger_permissions::sandbox_policy;
@@ -16,7 +16,7 @@ use outrigger_store::Store;
 use outrigger_workspace::formatters::Formatters;
 use outrigger_workspace::{Folders, Place};
 
-use crate::tools::{lsp, tool_hosts};
+use crate::tools::lsp;
 
 /// How they are started.
 pub(crate) struct Helpers {
@@ -60,7 +60,7 @@ impl Helpers {
         let programs = ProjectPrograms::new(config, place, folders);
         let under = |profile| {
             let confined = sandbox.confine(&spawner, profile, Process::Plugin);
-            tool_hosts::spawner(&confined, config, store)
+            network::spawner(&confined, config, store)
         };
         let spawners = Spawners {
             workspace_write: under(Profile::WorkspaceWrite),
@@ -105,7 +105,7 @@ impl Helpers {
     fn confined(&self, owner: &Owner<'_>, process: Process) -> Spawner {
         let profile = self.sandbox.profile();
         let confined = self.sandbox.confine(&self.spawner, profile, process);
-        tool_hosts::spawner(&confined, owner.config, owner.store)
+        network::spawner(&confined, owner.config, owner.store)
     }
 
     /// Which programs of the entries below a key of the settings may be started.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outrigger_config::settings::{Install, Sandbox};
+use outrigger_permissions::command_sandbox;
 use outrigger_permissions::{folder_trust, sandbox_policy};
 use outrigger_plugins::{LoadOptions, Notice, NoticeFn, PluginSettings, Plugins};
 use outrigger_workspace::Place;
@@ -14,7 +15,6 @@ use super::bootstrap::Bootstrap;
 use crate::boot::notices;
 use crate::ids::now;
 use crate::plugin_api::plugin_admission;
-use crate::tools::tool_hosts;
 
 impl Bootstrap {
     /// Loads the plugins. What becomes of them while they run comes over the channel.
@@ -38,7 +38,7 @@ impl Bootstrap {
         let covers = sandbox_policy::plugin_covers(config, &self.place, &boot.folders);
         let strict = config.settings.sandbox == Sandbox::Strict;
         let installer_covers = sandbox_policy::installer_covers(Arc::clone(&covers), &boot.folders);
-        let installers = tool_hosts::installers(&self.spawner, config, &self.store);
+        let installers = command_sandbox::network::installers(&self.spawner, config, &self.store);
         LoadOptions {
             plugins,
             skipped,

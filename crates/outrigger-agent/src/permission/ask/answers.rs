@@ -8,7 +8,7 @@ use outrigger_workspace::sync::lock;
 
 use crate::error::AgentError;
 use crate::state::Agent;
-use crate::state::questions::{Firmness, OpenQuestion};
+use outrigger_permissions::questions::{Firmness, OpenQuestion};
 
 impl Agent {
     /// Questions that wait for an answer.

@@ -13,7 +13,7 @@ use crate::ids;
 use crate::permission::answering::Answering;
 use crate::permission::audit::Decided;
 use crate::state::Inner;
-use crate::state::questions::Firmness;
+use outrigger_permissions::questions::Firmness;
 
 /// How often the question about one command comes where its files keep being changed.
 const MAX_QUESTIONS: usize = 3;

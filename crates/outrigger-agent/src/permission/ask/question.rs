@@ -10,7 +10,7 @@ use super::call::TOOL_CHANGED;
 use super::{Asker, startup};
 use crate::ids;
 use crate::permission::answering::Answering;
-use crate::state::questions::Firmness;
+use outrigger_permissions::questions::Firmness;
 
 pub(super) struct Question<'a> {
     pub(super) asker: &'a Asker<'a>,

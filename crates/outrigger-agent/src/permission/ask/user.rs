@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::{ALWAYS, Allowed, Refusal};
 use crate::permission::answering::Answering;
 use crate::state::Inner;
-use crate::state::questions::OpenQuestion;
+use outrigger_permissions::questions::OpenQuestion;
 
 impl Inner {
     pub(super) async fn ask_user(

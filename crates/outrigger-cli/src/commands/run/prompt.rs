@@ -69,7 +69,7 @@ impl Prompt<'_> {
     /// Command, agent and model are there: a mistyped name leaves no session behind.
     async fn check(&self, agent: Option<&str>) -> Result<(), Failure> {
         let named = json!({
-            "agent": agent, "command": self.args.command, "model": self.model,
+            "agent": agent, "command": self.args.command, "model": self.model, "executor": self.args.executor,
             "continues": self.args.continued.has_session(),
         });
         self.follower
@@ -157,6 +157,7 @@ impl Prompt<'_> {
             agent,
             model: self.model.take(),
             variant: self.args.variant.clone(),
+            executor: self.args.executor.clone(),
             parts: std::mem::take(&mut self.files),
             ..PromptInput::default()
         };

@@ -12,22 +12,23 @@ use outrigger_network_proxy::{Connection, Upstream};
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_sandbox::{ScopedNetwork, Spawner};
 use outrigger_store::Store;
+use outrigger_workspace::sync::now;
 use tokio::sync::OnceCell;
-
-use crate::ids::now;
 
 /// How a host is granted to commands.
 const HINT: &str = "in your own outrigger.toml, [tools] hosts = [..., \"HOST\"] grants it";
 
 /// The spawner of commands: of the shell and Python tools, of `!` in prompts, of the user's own shell and terminals.
-pub(crate) fn spawner(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
+#[must_use]
+pub fn spawner(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
     let hosts = config.settings.tools.hosts.as_ref();
     let hosts = hosts.map(|hosts| parsed("tools.hosts", hosts));
     within(spawner, config, store, ("shell commands", hosts))
 }
 
 /// The spawner of what installs plugins: it reaches what the policy of the machine does not forbid.
-pub(crate) fn installers(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
+#[must_use]
+pub fn installers(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
     within(spawner, config, store, ("installing plugins", None))
 }
 

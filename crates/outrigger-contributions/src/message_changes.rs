@@ -10,11 +10,12 @@ use outrigger_workspace::sync::lock;
 
 /// What plugins changed of messages while a turn runs in their session. The turn was begun without these causes, and
 /// publishes its own copy of the message.
-#[derive(Default)]
-pub(crate) struct MessageChanges(Mutex<HashMap<SessionId, Vec<(MessageId, Cause)>>>);
+#[derive(Debug, Default)]
+pub struct MessageChanges(Mutex<HashMap<SessionId, Vec<(MessageId, Cause)>>>);
 
 impl MessageChanges {
-    pub(crate) fn add(&self, session: &SessionId, message: &MessageId, cause: Cause) {
+    /// A plugin changed a message.
+    pub fn add(&self, session: &SessionId, message: &MessageId, cause: Cause) {
         let mut changes = lock(&self.0);
         let causes = changes.entry(session.clone()).or_default();
         let new = (message.clone(), cause);
@@ -24,7 +25,8 @@ impl MessageChanges {
     }
 
     /// Who changed messages that the running turn of a session reads.
-    pub(crate) fn causes(&self, session: &SessionId) -> Provenance {
+    #[must_use]
+    pub fn causes(&self, session: &SessionId) -> Provenance {
         let mut causes = Provenance::default();
         for (_, cause) in lock(&self.0).get(session).into_iter().flatten() {
             causes.push(cause.clone());
@@ -33,7 +35,7 @@ impl MessageChanges {
     }
 
     /// A message that a turn publishes, with who changed it meanwhile.
-    pub(crate) fn complete(&self, info: &mut MessageInfo) {
+    pub fn complete(&self, info: &mut MessageInfo) {
         let (session, id, provenance) = match info {
             MessageInfo::User(it) => (&it.session_id, &it.id, &mut it.provenance),
             MessageInfo::Assistant(it) => (&it.session_id, &it.id, &mut it.provenance),
@@ -46,7 +48,7 @@ impl MessageChanges {
     }
 
     /// The turn is over: later ones read the causes from the messages.
-    pub(crate) fn end(&self, session: &SessionId) {
+    pub fn end(&self, session: &SessionId) {
         lock(&self.0).remove(session);
     }
 }

@@ -15,43 +15,47 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 /// An answer, with what the user wants done instead, and who gave it.
-type Answered = (Reply, Option<String>, Actor);
+pub type Answered = (Reply, Option<String>, Actor);
 
 /// A question that waits for its answer.
 #[derive(Debug)]
-pub(crate) struct OpenQuestion {
-    pub(crate) request: PermissionRequest,
+pub struct OpenQuestion {
+    /// As clients see it.
+    pub request: PermissionRequest,
     /// What the rules are held against.
-    pub(crate) ask: PermissionAsk,
+    pub ask: PermissionAsk,
     /// "Always" for another question does not answer it.
-    pub(crate) alone: bool,
-    pub(crate) answer: oneshot::Sender<Answered>,
+    pub alone: bool,
+    /// Takes the answer.
+    pub answer: oneshot::Sender<Answered>,
 }
 
+/// The questions of an agent, and what was answered until this program ends.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
+pub struct Questions {
     /// Plugins that gave agents rules without the grant for wider ones.
-    pub(crate) rule_givers: Vec<PluginId>,
+    pub rule_givers: Vec<PluginId>,
     /// Rules that plugins gave to sessions since the start.
-    pub(crate) given_rules: Mutex<BTreeMap<SessionId, Vec<Rule>>>,
-    pub(crate) open: Mutex<HashMap<PermissionId, OpenQuestion>>,
+    pub given_rules: Mutex<BTreeMap<SessionId, Vec<Rule>>>,
+    /// Those that wait.
+    pub open: Mutex<HashMap<PermissionId, OpenQuestion>>,
     /// Arguments of calls that run, as they are asked about; the log has them a moment later.
     calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
     /// Those that only the user answers: a rule of the user's asks, or a command hook requires it.
-    pub(crate) firm: Mutex<HashMap<PermissionId, Firmness>>,
+    pub firm: Mutex<HashMap<PermissionId, Firmness>>,
     /// What the user let plugins do until this program ends, by answering "always".
-    pub(crate) granted: Mutex<BTreeSet<(PluginId, Grant)>>,
+    pub granted: Mutex<BTreeSet<(PluginId, Grant)>>,
     /// Rules that the user made by answering "always", until this program ends.
-    pub(crate) approvals: Mutex<Vec<Rule>>,
+    pub approvals: Mutex<Vec<Rule>>,
     /// What each tool of an MCP server was when the user answered "always" about it, as a hash.
-    pub(crate) allowed_as: Mutex<BTreeMap<String, String>>,
+    pub allowed_as: Mutex<BTreeMap<String, String>>,
     /// Files that make something run later and that the user let tools change until this program ends.
-    pub(crate) startup: Mutex<BTreeSet<String>>,
+    pub startup: Mutex<BTreeSet<String>>,
 }
 
 /// Who may answer a question that is not everybody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Firmness {
+pub enum Firmness {
     /// No command hook.
     Asked,
     /// No plugin either, whatever it is granted: the question is about what a plugin did.
@@ -62,7 +66,7 @@ pub(crate) enum Firmness {
 
 impl Questions {
     /// Before the first one. `givers` gave agents rules without the grant for wider ones; each with the name of its table.
-    pub(crate) fn new(givers: Vec<(PluginId, String)>) -> Self {
+    pub fn new(givers: Vec<(PluginId, String)>) -> Self {
         Self {
             rule_givers: givers.into_iter().map(|(plugin, _)| plugin).collect(),
             ..Self::default()
@@ -70,25 +74,25 @@ impl Questions {
     }
 
     /// A call is about to be asked about.
-    pub(crate) fn begins(&self, call: &ToolCall, input: &Value) {
+    pub fn begins(&self, call: &ToolCall, input: &Value) {
         let key = (call.session_id.clone(), call.call_id.clone());
         lock(&self.calls).insert(key, (call.tool.clone(), input.clone()));
     }
 
     /// It is over.
-    pub(crate) fn over(&self, call: &ToolCall) {
+    pub fn over(&self, call: &ToolCall) {
         lock(&self.calls).remove(&(call.session_id.clone(), call.call_id.clone()));
     }
 
     /// Tool and arguments of a call that runs.
-    pub(crate) fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
+    pub fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
         let key = (SessionId(session.to_owned()), CallId(call.to_owned()));
         lock(&self.calls).get(&key).cloned()
     }
 
     /// Takes back what the user allowed of a tool by "always" where the tool is not what it was then (`now` is its hash, and none
     /// where it is gone). Whether there was something.
-    pub(crate) fn take_back_changed(&self, tool: &str, now: Option<&str>) -> bool {
+    pub fn take_back_changed(&self, tool: &str, now: Option<&str>) -> bool {
         let mut allowed_as = lock(&self.allowed_as);
         let is_changed = allowed_as
             .get(tool)
@@ -101,12 +105,12 @@ impl Questions {
     }
 
     /// Whether the user lets the plugin do this until the program ends.
-    pub(crate) fn is_granted(&self, plugin: &PluginId, grant: Grant) -> bool {
+    pub fn is_granted(&self, plugin: &PluginId, grant: Grant) -> bool {
         lock(&self.granted).contains(&(plugin.clone(), grant))
     }
 
     /// No command hook answers this question in the user's place until the guard is dropped.
-    pub(crate) fn hold_firm(&self, id: &PermissionId, firmness: Firmness) -> Firm<'_> {
+    pub fn hold_firm(&self, id: &PermissionId, firmness: Firmness) -> Firm<'_> {
         lock(&self.firm).insert(id.clone(), firmness);
         Firm {
             questions: self,
@@ -115,13 +119,13 @@ impl Questions {
     }
 
     /// Whether no command hook may answer it in the user's place.
-    pub(crate) fn is_firm(&self, id: &str) -> bool {
+    pub fn is_firm(&self, id: &str) -> bool {
         lock(&self.firm).contains_key(&PermissionId(id.to_owned()))
     }
 }
 
 /// A question that no command hook answers in the user's place, while plugins are asked about it.
-pub(crate) struct Firm<'a> {
+pub struct Firm<'a> {
     questions: &'a Questions,
     id: PermissionId,
 }
@@ -133,10 +137,11 @@ impl Drop for Firm<'_> {
 }
 
 /// What the user makes of a question: the answers in order, or nothing when it is put away.
-pub(crate) type UserAnswer = Option<Vec<Answer>>;
+pub type UserAnswer = Option<Vec<Answer>>;
 
 /// Questions that wait, in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct UserQuestions {
-    pub(crate) open: Mutex<BTreeMap<QuestionId, (QuestionRequest, oneshot::Sender<UserAnswer>)>>,
+pub struct UserQuestions {
+    /// With who takes the answer.
+    pub open: Mutex<BTreeMap<QuestionId, (QuestionRequest, oneshot::Sender<UserAnswer>)>>,
 }

@@ -1,0 +1,202 @@
+//! Turns that another vendor's agent does, where the user named one: for the prompt, or for its agent in their own settings.
+
+use std::sync::Arc;
+
+use outrigger_executors::{Asked, Boxed, Executor, ExecutorError, Keeper, Place, Unasked, Work};
+use outrigger_permissions::agents::AgentInfo;
+use outrigger_protocol::audit::AuditRecord;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{MessageId, SessionId, TurnId};
+use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::session::PromptInput;
+use outrigger_protocol::tool::ToolCall;
+use outrigger_protocol::turn::{EffectId, Input, TurnOutcome};
+use outrigger_tools::CancelFlag;
+use tokio::sync::watch;
+
+use crate::error::AgentError;
+use crate::ids;
+use crate::session::sessions::is_placeholder;
+use crate::state::{Agent, Inner};
+use crate::tools::host::{CallHost, CallTurn, MadeBy};
+use crate::turn::drive::Driver;
+use crate::turn::effects::spawn::is_raised;
+use crate::turn::message::Outbox;
+use crate::turn::start::{Prompt, Start};
+
+impl Agent {
+    /// Who answers a prompt in place of a model. A project names nobody, nor does a plugin.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn executor(&self, prompt: &PromptInput) -> Result<Option<Executor>, AgentError> {
+        let agent = || prompt.agent.clone().or_else(|| self.default_agent());
+        let named = prompt.executor.clone();
+        let named = named.or_else(|| self.inner.executor_of_agent(&agent()?));
+        let named = named.map(|name| name.parse());
+        named
+            .transpose()
+            .map_err(|error: ExecutorError| AgentError::Tools(error.to_string()))
+    }
+
+    pub(super) async fn external(
+        &self,
+        executor: Executor,
+        id: &SessionId,
+        start: Start,
+        cancelled: watch::Receiver<bool>,
+    ) -> Result<TurnOutcome, AgentError> {
+        let (is_stored, mut prompt) = match start {
+            Start::Prompt(prompt) => (false, *prompt),
+            Start::Announced(prompt) => (true, *prompt),
+            _ => return Ok(TurnOutcome::Done { message_id: None }),
+        };
+        let session = self.session(id)?;
+        let agent = self.choose_agent(prompt.input.agent.as_deref())?;
+        let model = self.choose_model(&session, &agent, prompt.input.model.clone());
+        let model = model.unwrap_or_else(|_| ModelRef {
+            provider_id: executor.to_string(),
+            model_id: "default".to_owned(),
+            variant: None,
+        });
+        prompt.input.model = Some(model.clone());
+        let message = prompt
+            .input
+            .message_id
+            .get_or_insert_with(ids::message)
+            .clone();
+        if is_placeholder(&session.title) && session.parent_id.is_none() {
+            let title = outrigger_executors::title(&prompt.input.parts);
+            self.update_session(id, |it| it.title = title).await?;
+        }
+        if !is_stored {
+            self.keep_prompt(id, prompt, cancelled.clone()).await?;
+        }
+        let keeper = Keeping {
+            inner: Arc::clone(&self.inner),
+            turn: ids::turn(),
+            model,
+            agent,
+            cancel: CancelFlag::new(),
+        };
+        let work = self.work(executor, id, &message, &keeper).await?;
+        let raise = keeper.cancel.0.clone();
+        let mut cancelled = cancelled;
+        let stop = async move {
+            if !is_raised(&mut cancelled).await {
+                std::future::pending::<()>().await;
+            }
+            raise.send_replace(true);
+        };
+        let outcome = work.run(Arc::new(keeper), stop).await;
+        outcome.map_err(AgentError::Tools)
+    }
+
+    /// Stores the prompt as one that no model answers.
+    async fn keep_prompt(
+        &self,
+        id: &SessionId,
+        mut prompt: Prompt,
+        cancelled: watch::Receiver<bool>,
+    ) -> Result<(), AgentError> {
+        prompt.input.no_reply = Some(true);
+        let conversation = self.inner.conversation(id)?;
+        let changes = conversation.facts.changes.changes();
+        let mut begin = self.begin(&self.session(id)?, &conversation, prompt)?;
+        begin.wants_title = false;
+        let (inner, turn) = (Arc::clone(&self.inner), begin.turn.clone());
+        let driver = Driver::new(inner, turn, id.clone(), changes, cancelled);
+        driver.run(Input::Begin(Box::new(begin))).await.map(drop)
+    }
+
+    async fn work(
+        &self,
+        executor: Executor,
+        id: &SessionId,
+        prompt: &MessageId,
+        keeper: &Keeping,
+    ) -> Result<Work, AgentError> {
+        let (inner, agent) = (&self.inner, &keeper.agent);
+        let history = inner.history(id)?;
+        let messages: Vec<_> = history.iter().filter_map(|it| it.stored()).collect();
+        let own = self.session(id)?.permission.unwrap_or_default();
+        let rules = [agent.permission.clone(), own].concat();
+        let unasked = Unasked {
+            edits: inner.access.allows_all("edit", &rules),
+            commands: inner.access.allows_all("bash", &rules),
+        };
+        let policy = inner.confine(Some(id), rules).await;
+        let place = Place {
+            spawner: inner.commands_spawner.clone(),
+            policy: policy.map_err(|error| AgentError::Tools(error.to_string()))?,
+            env: outrigger_tools::builtin::shell_environment(&inner.shell.shell_env, None),
+            home: inner.folders.home.clone(),
+            is_trusted: inner.config.is_trusted,
+        };
+        let asked = Asked {
+            session: id,
+            prompt,
+            agent: &agent.name,
+            instructions: agent.prompt.as_deref(),
+            path: inner.message_path(),
+            messages: &messages,
+        };
+        Ok(Work::new(executor, asked, unasked, place, ids::seed()))
+    }
+}
+
+impl Inner {
+    /// What the user's own settings say of an agent that no plugin wrote.
+    fn executor_of_agent(&self, name: &str) -> Option<String> {
+        let named = self.config.executor_of(name)?.to_owned();
+        let by_plugin = self.plugins.configured_by("agent", name).is_some();
+        (!by_plugin).then_some(named)
+    }
+}
+
+/// The agent's side of a turn.
+struct Keeping {
+    inner: Arc<Inner>,
+    turn: TurnId,
+    model: ModelRef,
+    agent: AgentInfo,
+    cancel: (watch::Sender<bool>, CancelFlag),
+}
+
+impl Keeper for Keeping {
+    fn commit(&self, events: Vec<Event>) -> Boxed<'static, Result<(), String>> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move {
+            let stored = inner.commit(Vec::new(), events).await;
+            stored.map_err(|error| error.to_string())
+        })
+    }
+
+    fn authorize(&self, call: ToolCall) -> Boxed<'static, Result<(), String>> {
+        let inner = Arc::clone(&self.inner);
+        let (_silent, speaking) = watch::channel(false);
+        let turn = CallTurn {
+            inner: Arc::clone(&inner),
+            turn: self.turn.clone(),
+            effect: EffectId::default(),
+            sender: Outbox::new().0,
+            cancel: self.cancel.1.clone(),
+            speaking,
+        };
+        let (agent, model) = (self.agent.clone(), self.model.clone());
+        let host = Arc::new(CallHost::new(turn, &call, agent, model, MadeBy::Model));
+        let ctx = host.context(&call);
+        Box::pin(async move {
+            let allowed = inner.runtime.authorize(call, ctx).await;
+            allowed.map_err(|error| error.to_string())
+        })
+    }
+
+    fn audit(&self, record: AuditRecord) {
+        let record = AuditRecord {
+            trace_id: self.turn.0.clone(),
+            ..record
+        };
+        self.inner.store.audit_lazily(ids::now(), vec![record]);
+    }
+}

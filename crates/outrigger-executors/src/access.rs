@@ -1,0 +1,30 @@
+//! What an executor needs beside the project, and what it may do unasked.
+
+use std::path::{Path, PathBuf};
+
+/// What the process needs beside the project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Files and folders that it writes to: its own settings, logins and sessions.
+    pub write: Vec<PathBuf>,
+    /// Files that it reads and does not change, though commands do not see them.
+    pub read: Vec<PathBuf>,
+    /// What in there makes something run later, and so is not to be changed.
+    pub keep: Vec<PathBuf>,
+    /// Variables of the user's environment that it reads: names, or beginnings with `*`.
+    pub variables: &'static [&'static str],
+}
+
+/// Which calls nobody has to be asked about, for an agent that cannot ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unasked {
+    /// Every change of a file in the project is allowed.
+    pub edits: bool,
+    /// Every command is allowed.
+    pub commands: bool,
+}
+
+/// Paths below a folder.
+pub(crate) fn below(folder: &Path, names: &[&str]) -> Vec<PathBuf> {
+    names.iter().map(|name| folder.join(name)).collect()
+}

@@ -1,0 +1,477 @@
+//! The Agent Client Protocol, version 1, from the client's side: JSON-RPC over lines.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use outrigger_protocol::{Millis, Object};
+use serde_json::{Value, json};
+
+use crate::access::Access;
+use crate::calls::{Call, Calls, Ended, MAX_CONTENT, as_it_came, said, text, thought};
+use crate::step::{End, Protocol, Question, Step, Task, Verdict};
+
+/// JSON-RPC: there is no such method.
+const NO_METHOD: i64 = -32601;
+const VERSION: u64 = 1;
+
+const INITIALIZE: u64 = 1;
+const SESSION: u64 = 2;
+const PROMPT: u64 = 3;
+
+/// Updates with nothing for a conversation.
+const SILENT: &[&str] = &[
+    "available_commands_update",
+    "config_option_update",
+    "current_mode_update",
+    "session_info_update",
+    "usage_update",
+    "user_message_chunk",
+];
+
+/// Its folders go by the name of the program, as is the custom.
+pub(crate) fn access(home: &Path, program: &str) -> Access {
+    let name = Path::new(program).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    let state = [".local/share", ".local/state", ".cache"];
+    Access {
+        write: state.iter().map(|it| home.join(it).join(&*name)).collect(),
+        keep: Vec::new(),
+        read: Vec::new(),
+        variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
+    }
+}
+
+/// What is being written, until something else comes.
+#[derive(Default)]
+enum Writing {
+    #[default]
+    Nothing,
+    Text(String),
+    Thought(String),
+}
+
+/// A question of the agent's.
+struct Waiting {
+    request: Value,
+    options: Value,
+    call: String,
+}
+
+pub(crate) struct Acp {
+    task: Task,
+    calls: Calls,
+    /// What was said of calls that are open, all together.
+    known: BTreeMap<String, Value>,
+    writing: Writing,
+    session: String,
+    /// What an earlier session says again is not said twice.
+    is_loading: bool,
+    waiting: BTreeMap<u64, Waiting>,
+    /// Why calls were refused that have not ended yet.
+    refused: BTreeMap<String, String>,
+    next: u64,
+    plans: u64,
+    is_cancelled: bool,
+}
+
+impl Acp {
+    pub(crate) fn new(task: Task) -> Self {
+        Self {
+            task,
+            calls: Calls::new("acp"),
+            known: BTreeMap::new(),
+            writing: Writing::default(),
+            session: String::new(),
+            is_loading: false,
+            waiting: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            next: 0,
+            plans: 0,
+            is_cancelled: false,
+        }
+    }
+
+    fn response(&mut self, id: u64, value: &Value, at: Millis) -> Vec<Step> {
+        if let Some(error) = text(value, "/error/message") {
+            let detail = text(value, "/error/data/details").or(text(value, "/error/data"));
+            let words = detail.map_or_else(|| error.to_owned(), |it| format!("{error}: {it}"));
+            return vec![Step::End(End::Failed(words))];
+        }
+        match id {
+            INITIALIZE => self.open(value),
+            SESSION => {
+                self.is_loading = false;
+                let id = text(value, "/result/sessionId").or(self.task.resume.as_deref());
+                self.session = id.unwrap_or_default().to_owned();
+                let prompt = json!([{ "type": "text", "text": self.task.prompt }]);
+                let prompt = json!({ "sessionId": self.session, "prompt": prompt });
+                vec![
+                    Step::Session(self.session.clone()),
+                    request(PROMPT, "session/prompt", &prompt),
+                ]
+            }
+            PROMPT => {
+                let mut steps = self.finish(at);
+                steps.push(Step::End(self.ended(value)));
+                steps
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A new session, or the earlier one where it can be had.
+    fn open(&mut self, value: &Value) -> Vec<Step> {
+        let version = value
+            .pointer("/result/protocolVersion")
+            .and_then(Value::as_u64);
+        if version != Some(VERSION) {
+            let theirs = version.map_or_else(|| "none".to_owned(), |it| it.to_string());
+            let words = format!(
+                "it speaks version {theirs} of the Agent Client Protocol, and Outrigger version {VERSION}"
+            );
+            return vec![Step::End(End::Failed(words))];
+        }
+        let can = |pointer: &str| value.pointer(pointer).is_some_and(|it| *it != json!(false));
+        let mut params = json!({ "cwd": self.task.folder, "mcpServers": [] });
+        let method = match &self.task.resume {
+            Some(_) if can("/result/agentCapabilities/sessionCapabilities/resume") => {
+                "session/resume"
+            }
+            Some(_) if can("/result/agentCapabilities/loadSession") => "session/load",
+            _ => "session/new",
+        };
+        match (&self.task.resume, &mut params) {
+            (Some(id), Value::Object(fields)) if method != "session/new" => {
+                fields.insert("sessionId".to_owned(), json!(id));
+                self.is_loading = true;
+            }
+            _ => self.task.resume = None,
+        }
+        vec![request(SESSION, method, &params)]
+    }
+
+    fn ended(&self, value: &Value) -> End {
+        match text(value, "/result/stopReason") {
+            _ if self.is_cancelled => End::Cancelled,
+            Some("end_turn") => End::Done,
+            Some("cancelled") => End::Cancelled,
+            Some("refusal") => End::Failed("it refused to go on".to_owned()),
+            other => End::Failed(format!("it stopped: {}", other.unwrap_or("no reason"))),
+        }
+    }
+
+    fn update(&mut self, line: &str, update: &Value, at: Millis) -> Vec<Step> {
+        let kind = text(update, "/sessionUpdate").unwrap_or_default();
+        let more = text(update, "/content/text").unwrap_or_default();
+        match (kind, &mut self.writing) {
+            (kind, _) if SILENT.contains(&kind) => return Vec::new(),
+            ("agent_message_chunk", Writing::Text(text)) => {
+                text.push_str(more);
+                return Vec::new();
+            }
+            ("agent_thought_chunk", Writing::Thought(text)) => {
+                text.push_str(more);
+                return Vec::new();
+            }
+            _ => {}
+        }
+        let mut steps = self.written(at);
+        match kind {
+            "agent_message_chunk" => self.writing = Writing::Text(more.to_owned()),
+            "agent_thought_chunk" => self.writing = Writing::Thought(more.to_owned()),
+            "tool_call" | "tool_call_update" => steps.extend(self.call(update, at)),
+            "plan" => steps.extend(self.plan(update, at)),
+            _ => steps.push(as_it_came(line, at)),
+        }
+        steps
+    }
+
+    fn written(&mut self, at: Millis) -> Vec<Step> {
+        let step = match std::mem::take(&mut self.writing) {
+            Writing::Nothing => None,
+            Writing::Text(text) => said(&text, at),
+            Writing::Thought(text) => thought(&text, at),
+        };
+        step.into_iter().collect()
+    }
+
+    /// A call begins when its arguments are known: when it runs, is asked about, or has ended.
+    fn call(&mut self, update: &Value, at: Millis) -> Vec<Step> {
+        let Some(id) = text(update, "/toolCallId").map(str::to_owned) else {
+            return vec![as_it_came(&update.to_string(), at)];
+        };
+        let known = self.learn(&id, update);
+        let status = text(&known, "/status").unwrap_or("pending").to_owned();
+        let mut steps = Vec::new();
+        if status != "pending" {
+            steps.extend(self.begun(&id, &known, at));
+        }
+        if status == "completed" || status == "failed" {
+            self.known.remove(&id);
+            self.refused.remove(&id);
+            let ended = result_of(&known, status == "failed");
+            steps.push(self.calls.ends(&id, ended, at));
+        }
+        steps
+    }
+
+    fn begun(&mut self, id: &str, known: &Value, at: Millis) -> Option<Step> {
+        let kind = text(known, "/kind").unwrap_or("other").to_owned();
+        let is_open = self.calls.is_open(id);
+        (!is_open).then(|| self.calls.starts(id, ours(known), &kind, at))
+    }
+
+    /// What is known of a call with this.
+    fn learn(&mut self, id: &str, update: &Value) -> Value {
+        let known = self.known.entry(id.to_owned()).or_insert_with(|| json!({}));
+        let has_ended = matches!(text(update, "/status"), Some("completed" | "failed"));
+        if let (Value::Object(known), Value::Object(update)) = (&mut *known, update) {
+            for (key, value) in update {
+                let is_empty = value.as_array().is_some_and(Vec::is_empty)
+                    || value.as_object().is_some_and(serde_json::Map::is_empty);
+                // What came before a result is none.
+                let is_kept = known.contains_key(key) && !(has_ended && key == "content");
+                let says_less = value.is_null() || (is_empty && is_kept);
+                if !says_less {
+                    known.insert(key.clone(), value.clone());
+                }
+            }
+        }
+        known.clone()
+    }
+
+    fn plan(&mut self, update: &Value, at: Millis) -> Vec<Step> {
+        self.plans += 1;
+        let id = format!("plan-{}", self.plans);
+        let todos = update.get("entries").cloned().unwrap_or_default();
+        let call = Call::new("todowrite", json!({ "todos": todos }));
+        let starts = self.calls.starts(&id, call, "plan", at);
+        self.calls.asked(&id);
+        let ended = Ended {
+            facts: Object::from_iter([("todos".to_owned(), todos)]),
+            ..Ended::default()
+        };
+        vec![starts, self.calls.ends(&id, ended, at)]
+    }
+
+    fn asked(&mut self, method: &str, id: &Value, params: &Value, at: Millis) -> Vec<Step> {
+        let call = params
+            .get("toolCall")
+            .filter(|_| method == "session/request_permission");
+        let named = call.and_then(|call| Some((call, text(call, "/toolCallId")?.to_owned())));
+        let Some((call, name)) = named else {
+            let error = json!({ "code": NO_METHOD, "message": format!("{method} is not offered") });
+            return vec![send(&json!({ "id": id, "error": error }))];
+        };
+        let mut steps = self.written(at);
+        let has_more = self.known.contains_key(&name);
+        let known = match self.calls.get(&name) {
+            // What is asked about may be said in other words than the call was.
+            Some(_) if has_more => self.known.get(&name).cloned().unwrap_or_default(),
+            _ => self.learn(&name, call),
+        };
+        steps.extend(self.begun(&name, &known, at));
+        self.calls.asked(&name);
+        let Call { tool, input } = match self.calls.get(&name) {
+            Some(call) => call.clone(),
+            None => ours(&known),
+        };
+        self.next += 1;
+        let waiting = Waiting {
+            request: id.clone(),
+            options: params.get("options").cloned().unwrap_or_default(),
+            call: name.clone(),
+        };
+        self.waiting.insert(self.next, waiting);
+        steps.push(Step::Ask(Question {
+            id: self.next,
+            call: name,
+            tool,
+            input,
+        }));
+        steps
+    }
+}
+
+impl Protocol for Acp {
+    fn begin(&mut self) -> Vec<Step> {
+        let fs = json!({ "readTextFile": false, "writeTextFile": false });
+        let client = json!({ "name": "outrigger", "title": "Outrigger", "version": env!("CARGO_PKG_VERSION") });
+        let params = json!({
+            "protocolVersion": VERSION, "clientCapabilities": { "fs": fs, "terminal": false }, "clientInfo": client,
+        });
+        vec![request(INITIALIZE, "initialize", &params)]
+    }
+
+    fn line(&mut self, line: &str, at: Millis) -> Vec<Step> {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
+            return vec![as_it_came(line, at)];
+        };
+        let params = value.get("params").unwrap_or(&Value::Null);
+        match (text(&value, "/method"), value.get("id")) {
+            (Some(method), Some(id)) => self.asked(method, id, params, at),
+            (Some("session/update"), None) if self.is_loading => Vec::new(),
+            (Some("session/update"), None) => {
+                let update = params.get("update").unwrap_or(&Value::Null);
+                self.update(line, update, at)
+            }
+            (None, Some(id)) => self.response(id.as_u64().unwrap_or_default(), &value, at),
+            _ => vec![as_it_came(line, at)],
+        }
+    }
+
+    fn answer(&mut self, question: u64, verdict: &Verdict) -> Vec<Step> {
+        let Some(waiting) = self.waiting.remove(&question) else {
+            return Vec::new();
+        };
+        // Never for longer than this once: what is allowed always is kept by us.
+        let wanted = match verdict {
+            Verdict::Allow => ["allow_once"],
+            Verdict::Deny(why) => {
+                self.refused.insert(waiting.call, why.clone());
+                ["reject_once"]
+            }
+        };
+        let options = waiting.options.as_array();
+        let mut options = options.into_iter().flatten();
+        let option = options.find(|it| text(it, "/kind").is_some_and(|it| wanted.contains(&it)));
+        let outcome = match option.and_then(|it| it.get("optionId")) {
+            Some(id) if !self.is_cancelled => json!({ "outcome": "selected", "optionId": id }),
+            _ => json!({ "outcome": "cancelled" }),
+        };
+        vec![send(
+            &json!({ "id": waiting.request, "result": { "outcome": outcome } }),
+        )]
+    }
+
+    fn cancel(&mut self) -> Vec<Step> {
+        self.is_cancelled = true;
+        let params = json!({ "sessionId": self.session });
+        let mut steps = vec![send(
+            &json!({ "method": "session/cancel", "params": params }),
+        )];
+        let open: Vec<u64> = self.waiting.keys().copied().collect();
+        let verdict = Verdict::Deny("cancelled".to_owned());
+        steps.extend(open.into_iter().flat_map(|id| self.answer(id, &verdict)));
+        steps
+    }
+
+    fn finish(&mut self, at: Millis) -> Vec<Step> {
+        let mut steps = self.written(at);
+        // Some say nothing more of a call that was refused.
+        for (id, text) in std::mem::take(&mut self.refused) {
+            if self.calls.is_open(&id) {
+                let ended = Ended {
+                    text,
+                    is_error: true,
+                    ..Ended::default()
+                };
+                steps.push(self.calls.ends(&id, ended, at));
+            }
+        }
+        steps
+    }
+}
+
+fn send(value: &Value) -> Step {
+    let mut value = value.clone();
+    if let Value::Object(fields) = &mut value {
+        fields.insert("jsonrpc".to_owned(), json!("2.0"));
+    }
+    Step::Send(value.to_string())
+}
+
+fn request(id: u64, method: &str, params: &Value) -> Step {
+    send(&json!({ "id": id, "method": method, "params": params }))
+}
+
+/// A change of a file: path, before, after.
+fn diff(known: &Value) -> Option<(&str, Option<&str>, &str)> {
+    let mut content = known.get("content")?.as_array()?.iter();
+    let diff = content.find(|it| text(it, "/type") == Some("diff"))?;
+    Some((
+        text(diff, "/path")?,
+        text(diff, "/oldText"),
+        text(diff, "/newText")?,
+    ))
+}
+
+/// A call of a kind of the protocol as one of our tools.
+fn ours(known: &Value) -> Call {
+    let title = text(known, "/title").unwrap_or_default();
+    let raw = known.get("rawInput").cloned().unwrap_or_else(|| json!({}));
+    let of = |keys: [&str; 4]| keys.into_iter().find_map(|key| text(&raw, key));
+    let path = of(["/filePath", "/file_path", "/path", "/filepath"]);
+    let path = path.or(text(known, "/locations/0/path"));
+    match (text(known, "/kind").unwrap_or("other"), diff(known), path) {
+        ("execute", ..) => Call::bash(
+            text(&raw, "/command").unwrap_or(title),
+            text(&raw, "/description"),
+        ),
+        (_, Some((path, Some(old), new)), _) if !old.is_empty() => {
+            let input = json!({ "filePath": path, "oldString": old, "newString": new });
+            Call::new("edit", input)
+        }
+        (_, Some((path, _, new)), _) => {
+            Call::new("write", json!({ "filePath": path, "content": new }))
+        }
+        ("edit", _, Some(path)) => {
+            let old = of(["/oldString", "/old_string", "/oldText", "/old"]);
+            let new = of(["/newString", "/new_string", "/newText", "/new"]);
+            match (old, new, text(&raw, "/content")) {
+                (Some(old), Some(new), _) => {
+                    let input = json!({ "filePath": path, "oldString": old, "newString": new });
+                    Call::new("edit", input)
+                }
+                (_, _, Some(content)) => {
+                    Call::new("write", json!({ "filePath": path, "content": content }))
+                }
+                _ => Call::new("change", json!({ "filePath": path, "title": title })),
+            }
+        }
+        ("read", _, Some(path)) => Call::new("read", json!({ "filePath": path })),
+        ("fetch", ..) if text(&raw, "/url").is_some() => {
+            Call::new("webfetch", json!({ "url": raw.get("url") }))
+        }
+        (kind, _, path) => {
+            let mut input = raw.clone();
+            if let Value::Object(fields) = &mut input {
+                fields.insert("title".to_owned(), json!(title));
+                if let Some(path) = path {
+                    fields.insert("filePath".to_owned(), json!(path));
+                }
+            }
+            Call::new(kind, input)
+        }
+    }
+}
+
+fn result_of(known: &Value, is_error: bool) -> Ended {
+    let content = known.get("content").and_then(Value::as_array);
+    let texts = content.into_iter().flatten();
+    let texts: Vec<&str> = texts.filter_map(|it| text(it, "/content/text")).collect();
+    let raw = known.get("rawOutput").unwrap_or(&Value::Null);
+    let raw_text = raw
+        .as_str()
+        .or_else(|| text(raw, "/output"))
+        .or_else(|| text(raw, "/error"));
+    let mut facts = Object::new();
+    if let Some(exit) = raw.pointer("/metadata/exit") {
+        facts.insert("exit".to_owned(), exit.clone());
+    }
+    if let Some((_, old, new)) = diff(known)
+        && old.unwrap_or_default().len() + new.len() <= MAX_CONTENT
+    {
+        facts.insert("exists".to_owned(), json!(old.is_some()));
+        let diff = json!({ "before": old.unwrap_or_default(), "after": new });
+        facts.insert("filediff".to_owned(), diff);
+    }
+    Ended {
+        text: match texts.is_empty() {
+            true => raw_text.unwrap_or_default().to_owned(),
+            false => texts.join("\n"),
+        },
+        is_error,
+        facts,
+    }
+}

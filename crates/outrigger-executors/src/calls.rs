@@ -1,0 +1,176 @@
+//! Calls of other agents under the names and arguments of our own tools.
+
+use std::collections::BTreeMap;
+
+use outrigger_protocol::merged::{AgentOutput, EXECUTOR};
+use outrigger_protocol::{Millis, Object};
+use serde_json::{Map, Value, json};
+
+use crate::step::{Said, Step};
+
+/// A call in our form.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    pub(crate) input: Value,
+}
+
+impl Call {
+    pub(crate) fn new(tool: &str, input: Value) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            input,
+        }
+    }
+
+    /// A command line.
+    pub(crate) fn bash(command: &str, description: Option<&str>) -> Self {
+        let mut input = json!({ "command": command });
+        if let (Some(text), Value::Object(fields)) = (description, &mut input) {
+            fields.insert("description".to_owned(), json!(text));
+        }
+        Self::new("bash", input)
+    }
+}
+
+/// Calls of one agent, and what is known of those that are open.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    executor: &'static str,
+    open: BTreeMap<String, Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    call: Call,
+    vendor_tool: String,
+    was_asked: bool,
+}
+
+/// Calls that are remembered; of one more the oldest is forgotten.
+const MAX_OPEN: usize = 256;
+
+impl Calls {
+    pub(crate) fn new(executor: &'static str) -> Self {
+        Self {
+            executor,
+            open: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn is_open(&self, id: &str) -> bool {
+        self.open.contains_key(id)
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<&Call> {
+        self.open.get(id).map(|it| &it.call)
+    }
+
+    /// There is a question about it.
+    pub(crate) fn asked(&mut self, id: &str) {
+        if let Some(open) = self.open.get_mut(id) {
+            open.was_asked = true;
+        }
+    }
+
+    pub(crate) fn starts(&mut self, id: &str, call: Call, vendor_tool: &str, at: Millis) -> Step {
+        if self.open.len() >= MAX_OPEN {
+            self.open.pop_first();
+        }
+        let open = Open {
+            call,
+            vendor_tool: vendor_tool.to_owned(),
+            was_asked: false,
+        };
+        let said = Said {
+            output: AgentOutput::ToolUse {
+                id: id.to_owned(),
+                tool_name: open.call.tool.clone(),
+                tool_input: open.call.input.clone(),
+                timestamp: at,
+            },
+            facts: Object::new(),
+        };
+        self.open.insert(id.to_owned(), open);
+        Step::Say(said)
+    }
+
+    /// The result of a call. `{executor: {name, tool, unasked?}}` goes with it: `unasked` where no question could have stopped it.
+    pub(crate) fn ends(&mut self, id: &str, ended: Ended, at: Millis) -> Step {
+        let open = self.open.remove(id);
+        let mut whose = json!({ "name": self.executor });
+        if let (Some(open), Value::Object(fields)) = (&open, &mut whose) {
+            fields.insert("tool".to_owned(), json!(open.vendor_tool));
+            if !open.was_asked {
+                fields.insert("unasked".to_owned(), json!(true));
+            }
+        }
+        let mut facts = ended.facts;
+        facts.insert(EXECUTOR.to_owned(), whose);
+        Step::Say(Said {
+            output: AgentOutput::ToolResult {
+                tool_use_id: id.to_owned(),
+                tool_name: open.map_or_else(|| "unknown".to_owned(), |open| open.call.tool),
+                result: Value::String(ended.text),
+                is_error: ended.is_error,
+                timestamp: at,
+            },
+            facts,
+        })
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    pub(crate) text: String,
+    pub(crate) is_error: bool,
+    pub(crate) facts: Object,
+}
+
+/// Text of an agent, if it says anything.
+pub(crate) fn said(text: &str, timestamp: Millis) -> Option<Step> {
+    let text = text.to_owned();
+    (!text.is_empty()).then(|| Step::say(AgentOutput::Text { text, timestamp }))
+}
+
+/// A thought of an agent, if it says anything.
+pub(crate) fn thought(text: &str, timestamp: Millis) -> Option<Step> {
+    let text = text.to_owned();
+    (!text.is_empty()).then(|| Step::say(AgentOutput::Thought { text, timestamp }))
+}
+
+/// What is not understood, as it came.
+pub(crate) fn as_it_came(text: &str, timestamp: Millis) -> Step {
+    let text = text.to_owned();
+    Step::say(AgentOutput::Other { text, timestamp })
+}
+
+/// Bytes of a file's content that go into the facts of a call.
+pub(crate) const MAX_CONTENT: usize = 256 * 1024;
+
+/// Takes fields of an object under other names; the others stay as they are.
+pub(crate) fn renamed(input: &Value, names: &[(&str, &str)]) -> Value {
+    let Value::Object(fields) = input else {
+        return input.clone();
+    };
+    let fields = fields.iter().map(|(key, value)| {
+        let ours = names.iter().find(|(theirs, _)| theirs == key);
+        let key = ours.map_or(key.as_str(), |(_, ours)| ours);
+        (key.to_owned(), value.clone())
+    });
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+/// The same with only these fields.
+pub(crate) fn only(input: &Value, keys: &[&str]) -> Value {
+    let fields = keys
+        .iter()
+        .filter_map(|key| Some(((*key).to_owned(), input.get(key)?.clone())));
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+/// A text at a place in a value.
+pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}

@@ -1,0 +1,478 @@
+//! Codex: `codex app-server`, JSON-RPC over lines (0.171.0). `codex exec --json` cannot be answered, so it is not used.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use outrigger_protocol::{Millis, Object};
+use serde_json::{Value, json};
+
+use crate::access::{Access, below};
+use crate::calls::{Call, Calls, Ended, as_it_came, said, text, thought};
+use crate::step::{End, Protocol, Question, Step, Task, Verdict};
+
+/// JSON-RPC: there is no such method.
+const NO_METHOD: i64 = -32601;
+
+const INITIALIZE: u64 = 1;
+const THREAD: u64 = 2;
+const TURN: u64 = 3;
+const INTERRUPT: u64 = 4;
+
+/// Notifications with nothing for a conversation: what they say comes whole with another, or is about Codex itself.
+const SILENT: &[&str] = &[
+    "account/rateLimits/updated",
+    "account/updated",
+    "configWarning",
+    "item/agentMessage/delta",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/outputDelta",
+    "item/fileChange/patchUpdated",
+    "item/plan/delta",
+    "item/reasoning/summaryPartAdded",
+    "item/reasoning/summaryTextDelta",
+    "item/reasoning/textDelta",
+    "mcpServer/startupStatus/updated",
+    "remoteControl/status/changed",
+    "serverRequest/resolved",
+    "skills/changed",
+    "thread/name/updated",
+    "thread/settings/updated",
+    "thread/started",
+    "thread/status/changed",
+    "thread/tokenUsage/updated",
+    "turn/diff/updated",
+    "turn/started",
+];
+
+pub(crate) fn command() -> Vec<String> {
+    vec!["app-server".to_owned()]
+}
+
+pub(crate) fn access(home: &Path) -> Access {
+    let folder = home.join(".codex");
+    let runs = [
+        "config.toml",
+        "AGENTS.md",
+        "AGENTS.override.md",
+        "agents",
+        "hooks",
+        "hooks.json",
+        "packages",
+        "plugins",
+        "prompts",
+        "rules",
+        "skills",
+    ];
+    Access {
+        keep: below(&folder, &runs),
+        write: vec![folder],
+        read: Vec::new(),
+        variables: &["OPENAI_*", "CODEX_*"],
+    }
+}
+
+pub(crate) struct Codex {
+    task: Task,
+    calls: Calls,
+    thread: String,
+    turn: String,
+    /// Numbers of its requests, by those of our questions.
+    waiting: BTreeMap<u64, Value>,
+    next: u64,
+    is_cancelled: bool,
+}
+
+impl Codex {
+    pub(crate) fn new(task: Task) -> Self {
+        Self {
+            task,
+            calls: Calls::new("codex"),
+            thread: String::new(),
+            turn: String::new(),
+            waiting: BTreeMap::new(),
+            next: 0,
+            is_cancelled: false,
+        }
+    }
+
+    fn response(&mut self, id: u64, value: &Value) -> Vec<Step> {
+        if let Some(error) = text(value, "/error/message") {
+            return match id {
+                INTERRUPT => Vec::new(),
+                _ => vec![Step::End(End::Failed(error.to_owned()))],
+            };
+        }
+        match id {
+            INITIALIZE => vec![send(&json!({ "method": "initialized" })), self.thread()],
+            THREAD => {
+                self.thread = text(value, "/result/thread/id")
+                    .unwrap_or_default()
+                    .to_owned();
+                let input = json!([{ "type": "text", "text": self.task.prompt }]);
+                let turn = json!({ "threadId": self.thread, "input": input });
+                vec![
+                    Step::Session(self.thread.clone()),
+                    request(TURN, "turn/start", &turn),
+                ]
+            }
+            TURN => {
+                self.turn = text(value, "/result/turn/id")
+                    .unwrap_or_default()
+                    .to_owned();
+                match self.is_cancelled {
+                    true => vec![self.interrupt()],
+                    false => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Every command and every change is put to us. In a sandbox of ours it needs none of its own.
+    fn thread(&self) -> Step {
+        let sandbox = match self.task.is_sandboxed {
+            true => "danger-full-access",
+            false => "workspace-write",
+        };
+        let mut params = json!({
+            "cwd": self.task.folder, "approvalPolicy": "untrusted", "sandbox": sandbox, "model": self.task.model,
+        });
+        match (&self.task.resume, &mut params) {
+            (Some(id), Value::Object(fields)) => {
+                fields.insert("threadId".to_owned(), json!(id));
+                request(THREAD, "thread/resume", &params)
+            }
+            _ => request(THREAD, "thread/start", &params),
+        }
+    }
+
+    fn interrupt(&self) -> Step {
+        let turn = json!({ "threadId": self.thread, "turnId": self.turn });
+        request(INTERRUPT, "turn/interrupt", &turn)
+    }
+
+    fn asked(&mut self, method: &str, id: &Value, params: &Value) -> Vec<Step> {
+        let item = text(params, "/itemId").unwrap_or_default().to_owned();
+        let call = match method {
+            "item/commandExecution/requestApproval" => {
+                let known = self.calls.get(&item).cloned();
+                // A part of a command line is asked about by itself.
+                let command = text(params, "/command").map(|it| Call::bash(&script(it), None));
+                command.or(known)
+            }
+            "item/fileChange/requestApproval" => self.calls.get(&item).cloned(),
+            _ => None,
+        };
+        let Some(call) = call else {
+            let error = json!({ "code": NO_METHOD, "message": format!("{method} is not offered") });
+            return vec![send(&json!({ "id": id, "error": error }))];
+        };
+        self.calls.asked(&item);
+        self.next += 1;
+        self.waiting.insert(self.next, id.clone());
+        vec![Step::Ask(Question {
+            id: self.next,
+            call: item,
+            tool: call.tool,
+            input: call.input,
+        })]
+    }
+
+    fn notified(&mut self, line: &str, method: &str, params: &Value, at: Millis) -> Vec<Step> {
+        let item = params.get("item").unwrap_or(&Value::Null);
+        match method {
+            "item/started" => self.starts(item, at).into_iter().collect(),
+            "item/completed" => self.completed(item, at),
+            "turn/completed" => vec![Step::End(self.ended(params))],
+            "error" => {
+                let words = text(params, "/error/message").unwrap_or(line);
+                vec![as_it_came(words, at)]
+            }
+            "warning" | "deprecationNotice" => {
+                let words = text(params, "/message").or(text(params, "/summary"));
+                vec![as_it_came(words.unwrap_or(line), at)]
+            }
+            method if SILENT.contains(&method) => Vec::new(),
+            _ => vec![as_it_came(line, at)],
+        }
+    }
+
+    fn ended(&self, params: &Value) -> End {
+        match text(params, "/turn/status") {
+            _ if self.is_cancelled => End::Cancelled,
+            Some("completed") => End::Done,
+            Some("interrupted") => End::Cancelled,
+            status => {
+                let words = text(params, "/turn/error/message").or(status);
+                End::Failed(words.unwrap_or("it failed").to_owned())
+            }
+        }
+    }
+
+    fn starts(&mut self, item: &Value, at: Millis) -> Option<Step> {
+        let id = text(item, "/id")?;
+        let (kind, call) = of_item(item)?;
+        Some(self.calls.starts(id, call, kind, at))
+    }
+
+    fn completed(&mut self, item: &Value, at: Millis) -> Vec<Step> {
+        let of = |key: &str| text(item, key).unwrap_or_default();
+        match of("/type") {
+            "userMessage" => Vec::new(),
+            "agentMessage" | "plan" => said(of("/text"), at).into_iter().collect(),
+            "reasoning" => {
+                let texts = ["/summary", "/content"].map(|key| item.pointer(key));
+                let texts = texts.into_iter().flatten().filter_map(Value::as_array);
+                let texts: Vec<&str> = texts.flatten().filter_map(Value::as_str).collect();
+                thought(&texts.join("\n\n"), at).into_iter().collect()
+            }
+            _ => {
+                let id = of("/id");
+                let begun = match self.calls.is_open(id) {
+                    true => None,
+                    false => self.starts(item, at),
+                };
+                if begun.is_none() && !self.calls.is_open(id) {
+                    return vec![as_it_came(&item.to_string(), at)];
+                }
+                let ended = self.calls.ends(id, result_of(item), at);
+                begun.into_iter().chain([ended]).collect()
+            }
+        }
+    }
+}
+
+impl Protocol for Codex {
+    fn begin(&mut self) -> Vec<Step> {
+        let version = env!("CARGO_PKG_VERSION");
+        let client = json!({ "name": "outrigger", "title": "Outrigger", "version": version });
+        vec![request(
+            INITIALIZE,
+            "initialize",
+            &json!({ "clientInfo": client }),
+        )]
+    }
+
+    fn line(&mut self, line: &str, at: Millis) -> Vec<Step> {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
+            return vec![as_it_came(line, at)];
+        };
+        let params = value.get("params").unwrap_or(&Value::Null);
+        match (text(&value, "/method"), value.get("id")) {
+            (Some(method), Some(id)) => self.asked(method, id, params),
+            (Some(method), None) => self.notified(line, method, params, at),
+            (None, Some(id)) => self.response(id.as_u64().unwrap_or_default(), &value),
+            (None, None) => vec![as_it_came(line, at)],
+        }
+    }
+
+    fn answer(&mut self, question: u64, verdict: &Verdict) -> Vec<Step> {
+        let Some(id) = self.waiting.remove(&question) else {
+            return Vec::new();
+        };
+        let decision = match verdict {
+            Verdict::Allow => "accept",
+            Verdict::Deny(_) => "decline",
+        };
+        vec![send(
+            &json!({ "id": id, "result": { "decision": decision } }),
+        )]
+    }
+
+    fn cancel(&mut self) -> Vec<Step> {
+        self.is_cancelled = true;
+        match self.turn.is_empty() {
+            true => Vec::new(),
+            false => vec![self.interrupt()],
+        }
+    }
+}
+
+fn send(value: &Value) -> Step {
+    Step::Send(value.to_string())
+}
+
+fn request(id: u64, method: &str, params: &Value) -> Step {
+    send(&json!({ "id": id, "method": method, "params": params }))
+}
+
+/// What an item is called, and the call that it is.
+fn of_item(item: &Value) -> Option<(&str, Call)> {
+    let kind = text(item, "/type")?;
+    let field = |key: &str| item.get(key).cloned().unwrap_or_default();
+    let call = match kind {
+        "commandExecution" => Call::bash(&script(text(item, "/command")?), None),
+        "fileChange" => Call::new("apply_patch", json!({ "patchText": patch(item) })),
+        "mcpToolCall" => {
+            let name = format!("{}_{}", text(item, "/server")?, text(item, "/tool")?);
+            Call::new(&name, field("arguments"))
+        }
+        "dynamicToolCall" => Call::new(text(item, "/tool")?, field("arguments")),
+        "webSearch" => Call::new("websearch", json!({ "query": field("query") })),
+        "imageView" => Call::new("read", json!({ "filePath": field("path") })),
+        "collabAgentToolCall" => {
+            let input = json!({ "prompt": field("prompt"), "model": field("model") });
+            Call::new(text(item, "/tool")?, input)
+        }
+        _ => return None,
+    };
+    Some((kind, call))
+}
+
+fn result_of(item: &Value) -> Ended {
+    let status = text(item, "/status").unwrap_or("completed");
+    let mut facts = Object::new();
+    let mut is_error = status != "completed";
+    let output = match text(item, "/type") {
+        Some("commandExecution") => {
+            if let Some(exit) = item.get("exitCode").filter(|it| !it.is_null()) {
+                // A command that fails is a result, as with our own tool.
+                is_error = false;
+                facts.insert("exit".to_owned(), exit.clone());
+            }
+            text(item, "/aggregatedOutput").map(str::to_owned)
+        }
+        Some("fileChange") => {
+            facts.insert("files".to_owned(), Value::Array(files(item)));
+            None
+        }
+        _ => {
+            let error = text(item, "/error/message").map(str::to_owned);
+            let texts = item.pointer("/result/content").and_then(Value::as_array);
+            let texts = texts.map(|it| it.iter().filter_map(|it| text(it, "/text")).collect());
+            error.or_else(|| texts.map(|it: Vec<&str>| it.join("\n")))
+        }
+    };
+    Ended {
+        text: output.unwrap_or_else(|| status.to_owned()),
+        is_error,
+        facts,
+    }
+}
+
+fn changes(item: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
+    let changes = item.get("changes").and_then(Value::as_array);
+    changes.into_iter().flatten().map(|change| {
+        let of = |key| text(change, key).unwrap_or_default();
+        (of("/path"), of("/kind/type"), of("/diff"))
+    })
+}
+
+/// The files of a change as `apply_patch` reports them.
+fn files(item: &Value) -> Vec<Value> {
+    let files = changes(item);
+    let files = files.map(|(path, kind, diff)| {
+        let name = Path::new(path).file_name().unwrap_or_default();
+        json!({ "filePath": path, "relativePath": name.to_string_lossy(), "type": kind, "patch": diff })
+    });
+    files.collect()
+}
+
+/// The change as the text of `apply_patch`.
+fn patch(item: &Value) -> String {
+    let mut out = "*** Begin Patch\n".to_owned();
+    for (path, kind, diff) in changes(item) {
+        let is_hunk = diff.starts_with("@@");
+        match kind {
+            "add" => {
+                out.push_str(&format!("*** Add File: {path}\n"));
+                for line in diff.lines() {
+                    out.push_str(&format!("+{line}\n"));
+                }
+            }
+            "delete" => out.push_str(&format!("*** Delete File: {path}\n")),
+            _ => {
+                out.push_str(&format!("*** Update File: {path}\n"));
+                for line in diff
+                    .lines()
+                    .skip_while(|it| is_hunk && !it.starts_with("@@"))
+                {
+                    let line = match line.starts_with("@@") {
+                        true => "@@",
+                        false => line,
+                    };
+                    out.push_str(&format!("{line}\n"));
+                }
+            }
+        }
+    }
+    out.push_str("*** End Patch");
+    out
+}
+
+/// What a shell is given by `bash -lc 'LINE'`, where that is all; else the command as it is.
+fn script(command: &str) -> String {
+    let given = command.split_once(' ').and_then(|(program, rest)| {
+        let name = program.rsplit('/').next()?;
+        let is_shell = ["bash", "sh", "zsh"].contains(&name);
+        let word = rest.strip_prefix("-lc ").or(rest.strip_prefix("-c "))?;
+        is_shell.then(|| unquoted(word)).flatten()
+    });
+    given.unwrap_or_else(|| command.to_owned())
+}
+
+/// What one quoted word of a shell is; nothing where there is more than one, or something that a shell would put in.
+fn unquoted(word: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut chars = word.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => loop {
+                match chars.next()? {
+                    '\'' => break,
+                    c => out.push(c),
+                }
+            },
+            '"' => loop {
+                match chars.next()? {
+                    '"' => break,
+                    '\\' => match chars.next()? {
+                        c @ ('"' | '\\' | '$' | '`') => out.push(c),
+                        c => out.extend(['\\', c]),
+                    },
+                    '$' | '`' => return None,
+                    c => out.push(c),
+                }
+            },
+            '\\' => out.push(chars.next()?),
+            c if c.is_alphanumeric() || "-_./,:=@%+".contains(c) => out.push(c),
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_a_shell_is_given_is_read_or_the_command_left() {
+        let cases = [
+            ("/bin/bash -lc 'sh test.sh'", "sh test.sh"),
+            ("/bin/bash -lc ls", "ls"),
+            (r#"/bin/bash -lc "echo \"a\" 'b'""#, "echo \"a\" 'b'"),
+            (r#"bash -lc 'it'"'"'s'"#, "it's"),
+            ("/bin/bash -lc 'a' 'b'", "/bin/bash -lc 'a' 'b'"),
+            (r#"bash -lc "rm $HOME""#, r#"bash -lc "rm $HOME""#),
+            ("rm -rf x", "rm -rf x"),
+            ("python3 -c 'x'", "python3 -c 'x'"),
+            ("bash -lc 'open", "bash -lc 'open"),
+        ];
+        for (command, line) in cases {
+            assert_eq!(script(command), line, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_a_patch() {
+        let kind = |kind: &str| json!({ "type": kind });
+        let item = json!({ "changes": [
+            { "path": "/p/a", "kind": kind("update"), "diff": "@@ -1 +1 @@\n-one\n+two\n" },
+            { "path": "/p/b", "kind": kind("add"), "diff": "new\n" },
+            { "path": "/p/c", "kind": kind("delete"), "diff": "old\n" },
+        ] });
+        let text = "*** Begin Patch\n*** Update File: /p/a\n@@\n-one\n+two\n*** Add File: /p/b\n+new\n*** Delete File: /p/c\n*** End Patch";
+        assert_eq!(patch(&item), text);
+    }
+}

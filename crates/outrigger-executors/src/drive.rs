@@ -1,0 +1,346 @@
+//! Runs a protocol over the streams of a process, within limits.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use outrigger_protocol::Millis;
+use outrigger_protocol::merged::AgentOutput;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::time::Instant;
+
+use crate::lines::{Line, Lines};
+use crate::step::{End, Protocol, Question, Said, Step, Verdict};
+
+/// Bytes of standard error that are kept: its end says why a process failed.
+const MAX_STDERR: usize = 4096;
+
+/// What bounds a turn of an executor.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a line.
+    pub line: usize,
+    /// Bytes of a text or a result that are kept.
+    pub text: usize,
+    /// Bytes of output in a turn.
+    pub output: usize,
+    /// How long it may say nothing at the beginning.
+    pub start: Duration,
+    /// How long it may say nothing later, while no question waits for a person.
+    pub idle: Duration,
+    /// How long it is given to end when it was cancelled.
+    pub cancel: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            line: 16 * 1024 * 1024,
+            text: 1024 * 1024,
+            output: 256 * 1024 * 1024,
+            start: Duration::from_secs(60),
+            idle: Duration::from_secs(15 * 60),
+            cancel: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The streams of a process.
+pub struct Streams<I, O, E> {
+    /// Its standard input.
+    pub stdin: I,
+    /// Its standard output.
+    pub stdout: O,
+    /// Its standard error.
+    pub stderr: E,
+    /// What its input is given and ended with, where it is no conversation.
+    pub input: Option<String>,
+}
+
+/// Whose session it works in.
+pub trait Host {
+    /// Stores what the agent said. The next line is read when this is done.
+    fn say(&mut self, said: Said) -> impl Future<Output = Result<(), String>> + Send;
+    /// Keeps the vendor's session, by which it is resumed.
+    fn session(&mut self, id: String) -> impl Future<Output = Result<(), String>> + Send;
+    /// Decides a question. Several may be open at once.
+    fn decide(&self, question: Question) -> Pin<Box<dyn Future<Output = Verdict> + Send>>;
+}
+
+/// Runs a turn to its end. The process is the caller's to end afterwards. `cancelled` completes when the turn is to end early.
+pub async fn drive<H: Host, I, O, E>(
+    protocol: Box<dyn Protocol>,
+    streams: Streams<I, O, E>,
+    host: &mut H,
+    cancelled: impl Future<Output = ()>,
+    limits: Limits,
+) -> End
+where
+    I: AsyncWrite + Unpin,
+    O: AsyncRead + Unpin,
+    E: AsyncRead + Unpin,
+{
+    let mut turn = Turn {
+        protocol,
+        host,
+        stdin: Some(streams.stdin),
+        questions: FuturesUnordered::new(),
+        limits,
+        bytes: 0,
+    };
+    let mut errors = Tail::default();
+    let end = {
+        let run = turn.run(streams.stdout, streams.input, cancelled);
+        tokio::pin!(run);
+        let mut stderr = Some(streams.stderr);
+        let mut chunk = vec![0; 4096];
+        loop {
+            tokio::select! {
+                end = &mut run => break end,
+                read = read(&mut stderr, &mut chunk), if stderr.is_some() => match read {
+                    Some(bytes) => errors.add(bytes),
+                    None => stderr = None,
+                },
+            }
+        }
+    };
+    match end {
+        Ok(end) => end,
+        Err(Stopped::Closed) => End::Failed(match errors.text() {
+            text if text.is_empty() => "it ended before it was done, and said nothing".to_owned(),
+            text => format!("it ended before it was done: {text}"),
+        }),
+        Err(Stopped::Because(words)) => End::Failed(words),
+    }
+}
+
+async fn read<'b, R: AsyncRead + Unpin>(
+    stream: &mut Option<R>,
+    chunk: &'b mut [u8],
+) -> Option<&'b [u8]> {
+    let stream = stream.as_mut()?;
+    let read = stream.read(chunk).await.unwrap_or(0);
+    let bytes = chunk.get(..read)?;
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+/// Why a turn did not come to its end.
+enum Stopped {
+    /// Its output was over.
+    Closed,
+    /// In words.
+    Because(String),
+}
+
+type Decision = Pin<Box<dyn Future<Output = (u64, Verdict)> + Send>>;
+
+struct Turn<'h, H, I> {
+    protocol: Box<dyn Protocol>,
+    host: &'h mut H,
+    stdin: Option<I>,
+    questions: FuturesUnordered<Decision>,
+    limits: Limits,
+    bytes: usize,
+}
+
+impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
+    async fn run<O: AsyncRead + Unpin>(
+        &mut self,
+        stdout: O,
+        input: Option<String>,
+        cancelled: impl Future<Output = ()>,
+    ) -> Result<End, Stopped> {
+        tokio::pin!(cancelled);
+        let mut lines = Lines::new(BufReader::new(stdout), self.limits.line);
+        if let Some(input) = input {
+            self.write(&input).await?;
+            self.stdin = None;
+        }
+        let steps = self.protocol.begin();
+        if let Some(end) = self.take(steps).await? {
+            return Ok(end);
+        }
+        let mut deadline = Instant::now() + self.limits.start;
+        let mut is_cancelled = false;
+        loop {
+            let waits = !self.questions.is_empty();
+            tokio::select! {
+                biased;
+                () = &mut cancelled, if !is_cancelled => {
+                    is_cancelled = true;
+                    deadline = Instant::now() + self.limits.cancel;
+                    self.questions.clear();
+                    let steps = self.protocol.cancel();
+                    if steps.is_empty() || self.take(steps).await.is_err() {
+                        return Ok(End::Cancelled);
+                    }
+                }
+                Some((question, verdict)) = self.questions.next(), if waits => {
+                    let steps = self.protocol.answer(question, &verdict);
+                    self.take(steps).await?;
+                    deadline = Instant::now() + self.limits.idle;
+                }
+                line = lines.next() => {
+                    let line = line.map_err(|error| Stopped::Because(format!("its output cannot be read: {error}")))?;
+                    let ended = self.line(line).await;
+                    match (is_cancelled, ended) {
+                        (_, Ok(None)) => {}
+                        (true, _) => return Ok(End::Cancelled),
+                        (false, Ok(Some(end))) => return Ok(end),
+                        (false, Err(stopped)) => return Err(stopped),
+                    }
+                    if !is_cancelled {
+                        deadline = Instant::now() + self.limits.idle;
+                    }
+                }
+                () = tokio::time::sleep_until(deadline), if !waits => {
+                    if is_cancelled {
+                        return Ok(End::Cancelled);
+                    }
+                    let steps = self.protocol.finish(now());
+                    self.take(steps).await?;
+                    return Err(Stopped::Because("it says nothing any more, and was ended".to_owned()));
+                }
+            }
+        }
+    }
+
+    async fn line(&mut self, line: Option<Line>) -> Result<Option<End>, Stopped> {
+        let at = now();
+        let steps = match line {
+            None => {
+                let steps = self.protocol.finish(at);
+                return match self.take(steps).await? {
+                    Some(end) => Ok(Some(end)),
+                    None => Err(Stopped::Closed),
+                };
+            }
+            Some(Line::Whole(line)) if line.trim().is_empty() => Vec::new(),
+            Some(Line::Whole(line)) => {
+                self.count(line.len())?;
+                self.protocol.line(&line, at)
+            }
+            Some(Line::Cut { start, bytes }) => {
+                self.count(bytes)?;
+                let text = format!("{start}… (a line of {bytes} bytes, which was not read)");
+                let other = AgentOutput::Other {
+                    text,
+                    timestamp: at,
+                };
+                vec![Step::say(other)]
+            }
+        };
+        self.take(steps).await
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), Stopped> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        match self.bytes > self.limits.output {
+            true => Err(Stopped::Because(format!(
+                "it printed more than {} bytes, and was ended",
+                self.limits.output
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    async fn take(&mut self, steps: Vec<Step>) -> Result<Option<End>, Stopped> {
+        for step in steps {
+            match step {
+                Step::Say(said) => {
+                    let said = bounded(said, self.limits.text);
+                    self.host.say(said).await.map_err(Stopped::Because)?;
+                }
+                Step::Session(id) => self.host.session(id).await.map_err(Stopped::Because)?,
+                Step::Send(line) => self.write(&format!("{line}\n")).await?,
+                Step::Ask(question) => {
+                    let id = question.id;
+                    let verdict = self.host.decide(question);
+                    self.questions
+                        .push(Box::pin(async move { (id, verdict.await) }));
+                }
+                Step::End(end) => {
+                    let left = self.protocol.finish(now());
+                    let says = left.into_iter().filter_map(|step| match step {
+                        Step::Say(said) => Some(said),
+                        _ => None,
+                    });
+                    for said in says {
+                        let said = bounded(said, self.limits.text);
+                        self.host.say(said).await.map_err(Stopped::Because)?;
+                    }
+                    return Ok(Some(end));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A process that reads nothing any more is found by its output, or by its silence.
+    async fn write(&mut self, text: &str) -> Result<(), Stopped> {
+        let Some(stdin) = &mut self.stdin else {
+            return Ok(());
+        };
+        let written = async {
+            stdin.write_all(text.as_bytes()).await?;
+            stdin.flush().await
+        };
+        match tokio::time::timeout(self.limits.start, written).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => {
+                self.stdin = None;
+                Ok(())
+            }
+            Err(_) => Err(Stopped::Because(
+                "it does not read what it is sent, and was ended".to_owned(),
+            )),
+        }
+    }
+}
+
+/// The same with texts of at most so many bytes.
+fn bounded(mut said: Said, limit: usize) -> Said {
+    let text = match &mut said.output {
+        AgentOutput::Text { text, .. }
+        | AgentOutput::Thought { text, .. }
+        | AgentOutput::Other { text, .. } => text,
+        AgentOutput::ToolResult {
+            result: Value::String(text),
+            ..
+        } => text,
+        AgentOutput::ToolResult { .. } | AgentOutput::ToolUse { .. } => return said,
+    };
+    if text.len() > limit {
+        let bytes = text.len();
+        let end = (0..=limit).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or_default());
+        text.push_str(&format!(
+            "… ({bytes} bytes, of which the beginning is kept)"
+        ));
+    }
+    said
+}
+
+fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The end of what was printed.
+#[derive(Default)]
+struct Tail(Vec<u8>);
+
+impl Tail {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        let over = self.0.len().saturating_sub(MAX_STDERR);
+        self.0.drain(..over);
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).trim().to_owned()
+    }
+}

@@ -1,0 +1,172 @@
+//! Gemini CLI: `gemini --output-format stream-json` (0.61.0). It asks nobody: what rules do not allow as a whole it is not given, and
+//! its calls are marked as unasked. `acp:gemini --acp` asks.
+
+use std::path::Path;
+
+use outrigger_protocol::Millis;
+use serde_json::{Value, json};
+
+use crate::access::{Access, Unasked, below};
+use crate::calls::{Call, Calls, Ended, as_it_came, only, renamed, said, text};
+use crate::step::{End, Protocol, Step, Task, Verdict};
+
+pub(crate) fn command(task: &Task, unasked: Unasked) -> Vec<String> {
+    let mode = match unasked {
+        Unasked {
+            commands: true,
+            edits: true,
+        } => "yolo",
+        Unasked { edits: true, .. } => "auto_edit",
+        Unasked { .. } => "default",
+    };
+    let mut words = vec!["--output-format", "stream-json", "--approval-mode", mode];
+    let named = [("--resume", &task.resume), ("--model", &task.model)];
+    for (option, value) in named {
+        words.extend(value.iter().flat_map(|value| [option, value.as_str()]));
+    }
+    if task.is_trusted {
+        words.push("--skip-trust");
+    }
+    words.into_iter().map(str::to_owned).collect()
+}
+
+pub(crate) fn access(home: &Path) -> Access {
+    let folder = home.join(".gemini");
+    let runs = [
+        "settings.json",
+        "GEMINI.md",
+        ".env",
+        "commands",
+        "extensions",
+        "agents",
+        "hooks",
+        "policies",
+        "skills",
+        "trustedFolders.json",
+    ];
+    Access {
+        keep: below(&folder, &runs),
+        write: vec![folder],
+        read: Vec::new(),
+        variables: &["GEMINI_*", "GOOGLE_*"],
+    }
+}
+
+pub(crate) struct Gemini {
+    calls: Calls,
+    /// Text that may go on with the next line.
+    text: String,
+}
+
+impl Gemini {
+    pub(crate) fn new() -> Self {
+        Self {
+            calls: Calls::new("gemini"),
+            text: String::new(),
+        }
+    }
+
+    fn understood(&mut self, value: &Value, at: Millis) -> Option<Vec<Step>> {
+        let of = |pointer: &str| text(value, pointer);
+        Some(match of("/type")? {
+            "init" => {
+                let id = of("/session_id")?.to_owned();
+                vec![Step::Session(id)]
+            }
+            "message" if of("/role")? == "user" => Vec::new(),
+            "tool_use" => {
+                let (id, name) = (of("/tool_id")?, of("/tool_name")?);
+                let call = ours(name, value.get("parameters").unwrap_or(&Value::Null));
+                vec![self.calls.starts(id, call, name, at)]
+            }
+            "tool_result" => {
+                let (id, output) = (of("/tool_id")?, of("/output"));
+                let ended = Ended {
+                    text: output
+                        .or(of("/error/message"))
+                        .unwrap_or_default()
+                        .to_owned(),
+                    is_error: of("/status")? == "error",
+                    ..Ended::default()
+                };
+                vec![self.calls.ends(id, ended, at)]
+            }
+            "error" => {
+                let severity = of("/severity").unwrap_or("error");
+                vec![as_it_came(&format!("{severity}: {}", of("/message")?), at)]
+            }
+            "result" => vec![Step::End(match of("/status")? {
+                "success" => End::Done,
+                status => End::Failed(of("/error/message").unwrap_or(status).to_owned()),
+            })],
+            _ => return None,
+        })
+    }
+}
+
+impl Protocol for Gemini {
+    fn begin(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
+
+    fn line(&mut self, line: &str, at: Millis) -> Vec<Step> {
+        let value = serde_json::from_str::<Value>(line).unwrap_or_default();
+        if text(&value, "/type") == Some("message")
+            && text(&value, "/role") == Some("assistant")
+            && let Some(more) = text(&value, "/content")
+        {
+            self.text.push_str(more);
+            return match value.get("delta") == Some(&Value::Bool(true)) {
+                true => Vec::new(),
+                false => self.finish(at),
+            };
+        }
+        let mut steps = self.finish(at);
+        let understood = self.understood(&value, at);
+        steps.extend(understood.unwrap_or_else(|| vec![as_it_came(line, at)]));
+        steps
+    }
+
+    fn answer(&mut self, _: u64, _: &Verdict) -> Vec<Step> {
+        Vec::new()
+    }
+
+    fn cancel(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
+
+    fn finish(&mut self, at: Millis) -> Vec<Step> {
+        let text = std::mem::take(&mut self.text);
+        said(&text, at).into_iter().collect()
+    }
+}
+
+fn ours(name: &str, input: &Value) -> Call {
+    let path = ("file_path", "filePath");
+    match name {
+        "run_shell_command" => Call::new("bash", only(input, &["command", "description"])),
+        "read_file" => {
+            let input = renamed(input, &[path]);
+            Call::new("read", only(&input, &["filePath", "offset", "limit"]))
+        }
+        "write_file" => Call::new(
+            "write",
+            only(&renamed(input, &[path]), &["filePath", "content"]),
+        ),
+        "replace" => {
+            let names = [
+                path,
+                ("old_string", "oldString"),
+                ("new_string", "newString"),
+                ("allow_multiple", "replaceAll"),
+            ];
+            let keys = ["filePath", "oldString", "newString", "replaceAll"];
+            Call::new("edit", only(&renamed(input, &names), &keys))
+        }
+        "grep_search" | "search_file_content" => {
+            Call::new("grep", only(input, &["pattern", "path", "include"]))
+        }
+        "write_todos" => Call::new("todowrite", json!({ "todos": input.get("todos") })),
+        _ => Call::new(name, input.clone()),
+    }
+}

@@ -1,0 +1,386 @@
+//! A turn of a session that an executor does: its process, and what it says as events of the session, stored and then published.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use outrigger_conversation::ExternalAnswer;
+use outrigger_protected_paths as protected_paths;
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{CallId, MessageId, SessionId};
+use outrigger_protocol::merged::{AgentOutput, EXECUTOR};
+use outrigger_protocol::message::{
+    AssistantMessage, MessageInfo, MessagePath, MessageWithParts, NamedError, Part, PartKind,
+};
+use outrigger_protocol::session::{PartInput, SessionStatus};
+use outrigger_protocol::tool::ToolCall;
+use outrigger_protocol::turn::TurnOutcome;
+use outrigger_sandbox::{Child, Policy, SandboxError, Spawner, Spec, env, host_path};
+use serde_json::json;
+
+use crate::access::{Access, Unasked};
+use crate::drive::{Host, Limits, Streams, drive};
+use crate::executor::Executor;
+use crate::step::{End, Question, Said, Task, Verdict};
+
+/// Characters of a title.
+const MAX_TITLE: usize = 50;
+
+/// A future on the heap.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The agent in whose session an executor works.
+pub trait Keeper: Send + Sync + 'static {
+    /// Stores events and publishes them.
+    fn commit(&self, events: Vec<Event>) -> Boxed<'static, Result<(), String>>;
+    /// Puts a call through hooks, rules, the user and the audit. Why it may not be made, otherwise.
+    fn authorize(&self, call: ToolCall) -> Boxed<'static, Result<(), String>>;
+    /// Writes a record of the audit.
+    fn audit(&self, record: AuditRecord);
+}
+
+/// Where the process runs.
+pub struct Place {
+    /// Starts it.
+    pub spawner: Spawner,
+    /// The sandbox of commands, which is widened by what the executor needs; none where nothing is sandboxed.
+    pub policy: Option<Policy>,
+    /// The environment of commands.
+    pub env: Vec<(OsString, OsString)>,
+    /// The user's home folder.
+    pub home: PathBuf,
+    /// A person trusts the project.
+    pub is_trusted: bool,
+}
+
+/// What was asked, in which conversation.
+pub struct Asked<'a> {
+    /// The session.
+    pub session: &'a SessionId,
+    /// The user's message.
+    pub prompt: &'a MessageId,
+    /// Which of our agents answers by the executor.
+    pub agent: &'a str,
+    /// Its prompt, which a new session of the vendor begins with.
+    pub instructions: Option<&'a str>,
+    /// Where it works.
+    pub path: MessagePath,
+    /// The conversation.
+    pub messages: &'a [&'a MessageWithParts],
+}
+
+/// A turn to be done.
+pub struct Work {
+    executor: Executor,
+    task: Task,
+    unasked: Unasked,
+    /// What it writes.
+    message: AssistantMessage,
+    seed: u64,
+    place: Place,
+}
+
+impl Work {
+    /// What was asked, by an executor. `unasked`: what nobody has to be asked about; `seed` is any number.
+    #[must_use]
+    pub fn new(
+        executor: Executor,
+        asked: Asked<'_>,
+        unasked: Unasked,
+        place: Place,
+        seed: u64,
+    ) -> Self {
+        let infos = asked.messages.iter().map(|it| &it.info);
+        let resume = resumes_by(&executor, infos);
+        let prompt = asked
+            .messages
+            .iter()
+            .find(|it| it.info.id() == asked.prompt);
+        // What it was given once is in the vendor's session from then on.
+        let first = asked.instructions.filter(|_| resume.is_none());
+        let texts = prompt.into_iter().flat_map(|it| texts(&it.parts));
+        let texts: Vec<&str> = first.into_iter().chain(texts).collect();
+        let provenance = prompt.and_then(|it| match &it.info {
+            MessageInfo::User(user) => Some(user.provenance.clone()),
+            MessageInfo::Assistant(_) => None,
+        });
+        let task = Task {
+            prompt: texts.join("\n\n"),
+            folder: PathBuf::from(&asked.path.cwd),
+            resume,
+            model: None,
+            is_trusted: place.is_trusted,
+            // Open, it keeps secrets and denied files away, and nothing else.
+            is_sandboxed: place.policy.as_ref().is_some_and(|it| it.own_terminals),
+        };
+        let message = AssistantMessage {
+            parent_id: asked.prompt.clone(),
+            session_id: asked.session.clone(),
+            mode: asked.agent.to_owned(),
+            agent: asked.agent.to_owned(),
+            path: asked.path,
+            model_id: "default".to_owned(),
+            provider_id: executor.to_string(),
+            provenance: provenance.unwrap_or_default(),
+            ..AssistantMessage::default()
+        };
+        Self {
+            executor,
+            task,
+            unasked,
+            message,
+            seed,
+            place,
+        }
+    }
+
+    /// Does it. The task ends early when `cancelled` completes.
+    ///
+    /// # Errors
+    /// What cannot be stored.
+    pub async fn run(
+        self,
+        keeper: Arc<dyn Keeper>,
+        cancelled: impl Future<Output = ()> + Send,
+    ) -> Result<TurnOutcome, String> {
+        let Self {
+            executor,
+            task,
+            unasked,
+            message,
+            seed,
+            place,
+        } = self;
+        let session = message.session_id.clone();
+        let name = executor.to_string();
+        let (answer, _) = ExternalAnswer::begin(message, seed, now());
+        let mut worker = Worker {
+            name,
+            answer,
+            keeper: Arc::clone(&keeper),
+        };
+        let begun = worker.answer.keep(EXECUTOR, json!({ "name": worker.name }));
+        let busy = Event::SessionStatus {
+            session_id: session.clone(),
+            status: SessionStatus::Busy,
+        };
+        keeper.commit(vec![busy, begun]).await?;
+        let launch = executor.launch(&task, unasked);
+        let end = match start(&executor, &launch.command, &task, place).await {
+            Err(words) => End::Failed(words),
+            Ok(mut child) => match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+                (Some(stdin), Some(stdout), Some(stderr)) => {
+                    let streams = Streams {
+                        stdin,
+                        stdout,
+                        stderr,
+                        input: launch.input,
+                    };
+                    let protocol = executor.protocol(task);
+                    let limits = Limits::default();
+                    // It ends, with all that it started, when the child is dropped.
+                    drive(protocol, streams, &mut worker, cancelled, limits).await
+                }
+                _ => End::Failed("its streams are not there".to_owned()),
+            },
+        };
+        worker.finish(end).await
+    }
+}
+
+/// Starts the process in the sandbox of commands, with its own folders.
+async fn start(
+    executor: &Executor,
+    command: &[String],
+    task: &Task,
+    place: Place,
+) -> Result<Child, String> {
+    let access = executor.access(&place.home);
+    let own = env::allow_list(access.variables);
+    let path = own.iter().find(|(name, _)| name == "PATH");
+    let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
+    let (name, arguments) = command.split_first().ok_or("there is no command")?;
+    // Nothing that commands of a model could have put there.
+    let program = match name.contains('/') {
+        true => Some(task.folder.join(name)),
+        false => host_path::which_of_host(name, path),
+    };
+    let program =
+        program.ok_or_else(|| format!("`{name}` is not there: {}", executor.install_hint()))?;
+    let mut spec = Spec::new(program)
+        .args(arguments)
+        .cwd(&task.folder)
+        .vars(place.env)
+        .vars(own)
+        .var("TERM", "dumb")
+        .var("NO_COLOR", "1")
+        .piped()
+        .label(format!("executor {executor}"));
+    spec.policy = place.policy.map(|policy| widened(policy, &access));
+    let child = place.spawner.spawn(spec).await;
+    child.map_err(|error: SandboxError| format!("`{name}` cannot be started: {error}"))
+}
+
+/// The sandbox with what the executor needs of the home folder. What in there makes something run later stays as it is.
+fn widened(mut policy: Policy, access: &Access) -> Policy {
+    for folder in &access.write {
+        if let Err(error) = std::fs::create_dir_all(folder) {
+            tracing::debug!("{} is not made: {error}", folder.display());
+        }
+        policy.hide.retain(|hidden| !hidden.starts_with(folder));
+        policy.write.push(folder.clone());
+    }
+    policy.hide.retain(|hidden| !access.read.contains(hidden));
+    // A folder that an agent would make itself is there already, and empty.
+    let is_folder = |it: &&PathBuf| it.extension().is_none() && !it.ends_with(".env");
+    for folder in access.keep.iter().filter(is_folder) {
+        if let Err(error) = std::fs::create_dir_all(folder) {
+            tracing::debug!("{} is not made: {error}", folder.display());
+        }
+    }
+    let (there, absent): (Vec<_>, Vec<_>) = access.keep.iter().cloned().partition(|it| it.exists());
+    protected_paths::hold(&mut policy, there);
+    policy.absent.extend(absent);
+    policy
+}
+
+fn now() -> u64 {
+    outrigger_workspace::sync::now()
+}
+
+/// Stores what the executor says.
+struct Worker {
+    name: String,
+    answer: ExternalAnswer,
+    keeper: Arc<dyn Keeper>,
+}
+
+impl Worker {
+    async fn finish(self, end: End) -> Result<TurnOutcome, String> {
+        let message = self.answer.message().clone();
+        let (error, outcome) = match end {
+            End::Done => {
+                let message_id = Some(message.id.clone());
+                (None, TurnOutcome::Done { message_id })
+            }
+            End::Cancelled => {
+                let error = NamedError::new("MessageAbortedError", "The operation was aborted.");
+                (Some(error), TurnOutcome::Cancelled)
+            }
+            End::Failed(words) => {
+                let error = NamedError::new("ExecutorError", format!("{}: {words}", self.name));
+                (Some(error.clone()), TurnOutcome::Failed { error })
+            }
+        };
+        let mut events = self.answer.finish(error, now());
+        let session_id = message.session_id;
+        events.push(Event::SessionStatus {
+            session_id: session_id.clone(),
+            status: SessionStatus::Idle,
+        });
+        events.push(Event::SessionIdle { session_id });
+        self.keeper.commit(events).await?;
+        Ok(outcome)
+    }
+
+    /// A call has ended. What nobody could have refused says so.
+    fn record(&self, said: &Said) {
+        let AgentOutput::ToolResult {
+            tool_use_id,
+            tool_name,
+            is_error,
+            ..
+        } = &said.output
+        else {
+            return;
+        };
+        let facts = said.facts.get(EXECUTOR);
+        let unasked = facts.is_some_and(|it| it.get("unasked").is_some());
+        let how = match unasked {
+            true => "made without a question that could have stopped it",
+            false => "asked about before",
+        };
+        let decision = if *is_error { "failed" } else { "completed" };
+        self.keeper.audit(AuditRecord {
+            session_id: Some(self.answer.message().session_id.clone()),
+            subject: Some(format!("{tool_name} {tool_use_id}")),
+            errored: *is_error,
+            detail: Some(format!("by executor {}, {how}", self.name)),
+            ..AuditRecord::new(AuditKind::ToolOutcome, now(), decision)
+        });
+    }
+}
+
+impl Host for Worker {
+    async fn say(&mut self, said: Said) -> Result<(), String> {
+        self.record(&said);
+        let events = self.answer.say_with(said.output, &said.facts, now());
+        self.keeper.commit(events).await
+    }
+
+    async fn session(&mut self, id: String) -> Result<(), String> {
+        let kept = json!({ "name": self.name, "session": id });
+        let event = self.answer.keep(EXECUTOR, kept);
+        self.keeper.commit(vec![event]).await
+    }
+
+    fn decide(&self, question: Question) -> Boxed<'static, Verdict> {
+        let message = self.answer.message();
+        let call = ToolCall {
+            call_id: CallId(question.call),
+            session_id: message.session_id.clone(),
+            message_id: message.id.clone(),
+            agent: message.agent.clone(),
+            tool: question.tool,
+            input: question.input,
+            provenance: message.provenance.clone(),
+        };
+        let decided = self.keeper.authorize(call);
+        Box::pin(async move {
+            match decided.await {
+                Ok(()) => Verdict::Allow,
+                Err(why) => Verdict::Deny(why),
+            }
+        })
+    }
+}
+
+fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
+    parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Text(text) if text.ignored != Some(true) => Some(text.text.as_str()),
+        _ => None,
+    })
+}
+
+/// A title of a session that no model writes one for: the beginning of what was asked.
+#[must_use]
+pub fn title(parts: &[PartInput]) -> String {
+    let text = parts.iter().find_map(|part| match &part.kind {
+        PartKind::Text(text) => text.text.lines().find(|line| !line.trim().is_empty()),
+        _ => None,
+    });
+    text.unwrap_or("A task")
+        .trim()
+        .chars()
+        .take(MAX_TITLE)
+        .collect()
+}
+
+/// The vendor's session in which an executor answered last, by which it is resumed.
+fn resumes_by<'m>(
+    executor: &Executor,
+    messages: impl DoubleEndedIterator<Item = &'m MessageInfo>,
+) -> Option<String> {
+    let name = executor.to_string();
+    let kept = messages.rev().find_map(|info| match info {
+        MessageInfo::Assistant(message) => {
+            let kept = message.extra.get(EXECUTOR)?;
+            (kept.get("name")?.as_str()? == name).then(|| kept.get("session")?.as_str())?
+        }
+        MessageInfo::User(_) => None,
+    });
+    kept.map(str::to_owned)
+}
