@@ -248,7 +248,9 @@ mod tests {
           run          Run a prompt and print the answer [alias: exec]
           demo         Show a whole turn with plugins, without a key, network or npm
           serve        Start the HTTP server
+          web          Start the HTTP server and open its page in a browser
           bridge       Run tools for a remote controller, over a WebSocket
+          acp          Be the agent of an editor, over standard input and output (Agent Client Protocol)
           attach       Connect to a running server
           session      List, show, export and delete sessions
           tool         List the tools and show what each declares
