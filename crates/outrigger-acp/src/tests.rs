@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use agent_client_protocol_schema::v1 as protocol;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::permission::{CALL, PermissionRequest, Reply};
 use outrigger_protocol::question::QuestionRequest;
 use serde::Serialize;
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, hello};
 use crate::permissions;
 use crate::questions;
-use crate::updates::plan;
+use crate::updates::{Updates, plan};
 
 /// A value is one of this type, with every field.
 #[track_caller]
@@ -40,6 +42,217 @@ fn holds(whole: &Value, part: &Value) -> bool {
         }
         (whole, part) => whole == part,
     }
+}
+
+fn transcript(updates: &[Value]) -> String {
+    let lines = updates.iter().map(|update| {
+        is::<protocol::SessionUpdate>(update);
+        format!("{update}\n")
+    });
+    lines.collect()
+}
+
+fn event(kind: &str, mut properties: Value) -> Event {
+    properties["sessionID"] = json!("ses_1");
+    let event = json!({ "type": kind, "properties": properties });
+    serde_json::from_value(event).unwrap()
+}
+
+fn part(id: &str, rest: Value) -> Event {
+    let mut part = json!({ "id": id, "sessionID": "ses_1", "messageID": "msg_2" });
+    for (key, value) in rest.as_object().unwrap() {
+        part[key] = value.clone();
+    }
+    event(
+        "message.part.updated",
+        json!({ "part": part, "time": 1000 }),
+    )
+}
+
+fn tool(id: &str, name: &str, state: Value) -> Event {
+    part(
+        id,
+        json!({ "type": "tool", "callID": format!("call_{id}"), "tool": name, "state": state }),
+    )
+}
+
+fn delta(id: &str, text: &str) -> Event {
+    let fields = json!({ "messageID": "msg_2", "partID": id, "field": "text", "delta": text });
+    event("message.part.delta", fields)
+}
+
+fn user(id: &str) -> Value {
+    json!({ "id": id, "sessionID": "ses_1", "role": "user", "time": { "created": 1 }, "agent": "build",
+        "model": { "providerID": "p", "modelID": "m" } })
+}
+
+fn assistant(id: &str) -> Value {
+    let tokens =
+        json!({ "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } });
+    json!({ "id": id, "parentID": "msg_1", "sessionID": "ses_1", "role": "assistant", "mode": "build", "agent": "build",
+        "path": { "cwd": "/p", "root": "/p" }, "cost": 0.0, "tokens": tokens, "modelID": "m", "providerID": "p",
+        "time": { "created": 1 } })
+}
+
+/// A turn with a thought, a streamed text, an edit, a command that prints, a failed call, and the plan.
+fn a_turn() -> Vec<Event> {
+    let time = json!({ "start": 1, "end": 2 });
+    let read = json!({ "filePath": "/p/src/a.rs", "offset": 3 });
+    let edited = json!({ "filePath": "/p/src/a.rs", "oldString": "two", "newString": "2" });
+    let filediff = json!({ "before": "one\ntwo\n", "after": "one\n2\n" });
+    let run = json!({ "command": "cargo test\ntrue", "description": "tests" });
+    let todos = json!([
+        { "content": "look", "status": "completed", "priority": "high" },
+        { "content": "mend", "status": "in_progress", "priority": "odd" },
+        { "content": "forget", "status": "cancelled", "priority": "low" },
+    ]);
+    let tokens =
+        json!({ "input": 10, "output": 5, "reasoning": 1, "cache": { "read": 4, "write": 0 } });
+    vec![
+        event("message.updated", json!({ "info": user("msg_1") })),
+        event(
+            "message.part.updated",
+            json!({ "time": 1, "part": { "id": "prt_0", "sessionID": "ses_1", "messageID": "msg_1", "type": "text", "text": "fix it" } }),
+        ),
+        event("message.updated", json!({ "info": assistant("msg_2") })),
+        part(
+            "prt_1",
+            json!({ "type": "reasoning", "text": "", "time": { "start": 1 } }),
+        ),
+        delta("prt_1", "Where is "),
+        delta("prt_1", "it?"),
+        part(
+            "prt_1",
+            json!({ "type": "reasoning", "text": "Where is it?", "time": time }),
+        ),
+        part("prt_2", json!({ "type": "text", "text": "" })),
+        delta("prt_2", "I look "),
+        // The rest of the stream was missed.
+        part("prt_2", json!({ "type": "text", "text": "I look at it." })),
+        tool(
+            "prt_3",
+            "read",
+            json!({ "status": "pending", "input": {}, "raw": "" }),
+        ),
+        tool(
+            "prt_3",
+            "read",
+            json!({ "status": "running", "input": read, "time": { "start": 1 } }),
+        ),
+        tool(
+            "prt_3",
+            "read",
+            json!({ "status": "completed", "input": read, "output": "one\ntwo", "title": "src/a.rs",
+            "metadata": {}, "time": time }),
+        ),
+        tool(
+            "prt_4",
+            "edit",
+            json!({ "status": "running", "input": edited, "time": { "start": 1 } }),
+        ),
+        tool(
+            "prt_4",
+            "edit",
+            json!({ "status": "completed", "input": edited, "output": "done", "title": "src/a.rs",
+            "metadata": { "filediff": filediff }, "time": time }),
+        ),
+        tool(
+            "prt_5",
+            "bash",
+            json!({ "status": "running", "input": run, "time": { "start": 1 } }),
+        ),
+        tool(
+            "prt_5",
+            "bash",
+            json!({ "status": "running", "input": run, "metadata": { "output": "too soon" }, "time": { "start": 1 } }),
+        ),
+        tool(
+            "prt_5",
+            "bash",
+            json!({ "status": "completed", "input": run, "output": "ok ```\n", "title": "tests",
+            "metadata": { "exit": 0, "output": "ok ```\n" }, "time": time }),
+        ),
+        tool(
+            "prt_9",
+            "task",
+            json!({ "status": "completed", "input": { "description": "look" }, "title": "look", "metadata": {}, "time": time,
+            "output": "<task id=\"ses_2\" state=\"completed\">\n<task_result>\nIt is **there**.\n</task_result>\n</task>" }),
+        ),
+        tool(
+            "prt_6",
+            "mine",
+            json!({ "status": "error", "input": {}, "error": "it is broken", "time": time }),
+        ),
+        tool(
+            "prt_7",
+            "todowrite",
+            json!({ "status": "running", "input": { "todos": todos }, "time": { "start": 1 } }),
+        ),
+        event("todo.updated", json!({ "todos": todos })),
+        tool(
+            "prt_7",
+            "todowrite",
+            json!({ "status": "completed", "input": { "todos": todos }, "output": "", "title": "2",
+            "metadata": { "todos": todos }, "time": time }),
+        ),
+        part(
+            "prt_8",
+            json!({ "type": "step-finish", "reason": "stop", "tokens": tokens, "cost": 0.5 }),
+        ),
+    ]
+}
+
+fn updates() -> Updates {
+    let contexts = [("p/m".to_owned(), 1000)].into();
+    Updates::new("ses_1".into(), "/p".into()).with_contexts(contexts)
+}
+
+#[test]
+fn a_turn_as_an_editor_gets_it() {
+    let mut live = updates();
+    let turn = a_turn();
+    let sent: Vec<Value> = turn.iter().flat_map(|it| live.on(it)).collect();
+    insta::assert_snapshot!(transcript(&sent));
+    // What comes again says nothing new.
+    let again: Vec<Value> = turn.iter().flat_map(|it| live.on(it)).collect();
+    let again: Vec<&Value> = again
+        .iter()
+        .filter(|it| it["sessionUpdate"] != "usage_update")
+        .filter(|it| !it["sessionUpdate"].as_str().unwrap().ends_with("_chunk"))
+        .collect();
+    assert_eq!(again, Vec::<&Value>::new());
+}
+
+#[test]
+fn what_is_stored_is_told_with_the_prompts() {
+    let mut messages: Vec<MessageWithParts> = Vec::new();
+    for event in a_turn() {
+        match event {
+            Event::MessageUpdated { info, .. } => messages.push(MessageWithParts {
+                info: *info,
+                parts: Vec::new(),
+            }),
+            Event::PartUpdated { part, .. } => {
+                let of = messages
+                    .iter_mut()
+                    .find(|it| *it.info.id() == part.message_id)
+                    .unwrap();
+                of.parts.retain(|it| it.id != part.id);
+                of.parts.push(*part);
+            }
+            _ => {}
+        }
+    }
+    let image = json!({ "id": "prt_00", "sessionID": "ses_1", "messageID": "msg_1", "type": "file", "mime": "image/png",
+        "filename": "a.png", "url": "data:image/png;base64,aGk=" });
+    let file = json!({ "id": "prt_01", "sessionID": "ses_1", "messageID": "msg_1", "type": "file", "mime": "text/plain",
+        "filename": "a.rs", "url": "file:///p/a.rs" });
+    for part in [image, file] {
+        messages[0]
+            .parts
+            .push(serde_json::from_value(part).unwrap());
+    }
+    insta::assert_snapshot!(transcript(&updates().replay(&messages)));
 }
 
 fn permission(kind: &str, tool: &str, input: Value, metadata: Value) -> PermissionRequest {

@@ -18,6 +18,9 @@ use crate::step::{End, Protocol, Question, Said, Step, Verdict};
 /// Bytes of standard error that are kept: its end says why a process failed.
 const MAX_STDERR: usize = 4096;
 
+/// How long the rest of standard error is waited for when the output is over.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// What bounds a turn of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -92,11 +95,11 @@ where
         bytes: 0,
     };
     let mut errors = Tail::default();
+    let mut stderr = Some(streams.stderr);
+    let mut chunk = vec![0; 4096];
     let end = {
         let run = turn.run(streams.stdout, streams.input, cancelled);
         tokio::pin!(run);
-        let mut stderr = Some(streams.stderr);
-        let mut chunk = vec![0; 4096];
         loop {
             tokio::select! {
                 end = &mut run => break end,
@@ -109,10 +112,21 @@ where
     };
     match end {
         Ok(end) => end,
-        Err(Stopped::Closed) => End::Failed(match errors.text() {
-            text if text.is_empty() => "it ended before it was done, and said nothing".to_owned(),
-            text => format!("it ended before it was done: {text}"),
-        }),
+        Err(Stopped::Closed) => {
+            // Why it ended may come after the end of its output. What it started may keep the stream open.
+            let rest = async {
+                while let Some(bytes) = read(&mut stderr, &mut chunk).await {
+                    errors.add(bytes);
+                }
+            };
+            let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+            End::Failed(match errors.text() {
+                text if text.is_empty() => {
+                    "it ended before it was done, and said nothing".to_owned()
+                }
+                text => format!("it ended before it was done: {text}"),
+            })
+        }
         Err(Stopped::Because(words)) => End::Failed(words),
     }
 }

@@ -33,6 +33,8 @@ struct Written {
 struct Call {
     is_running: bool,
     is_final: bool,
+    /// When it began: anew, once a person has answered its question.
+    began: Millis,
     reported: Millis,
 }
 
@@ -194,18 +196,24 @@ impl Updates {
         }
         let is_new = !self.calls.contains_key(&part.id);
         let known = self.calls.entry(part.id.clone()).or_default();
-        let is_running = matches!(call.state, ToolState::Running { .. });
+        let (is_running, began) = match &call.state {
+            ToolState::Running { time, .. } => (true, time.start),
+            _ => (false, known.began),
+        };
         let is_final = call.state.is_final();
         if known.is_final || known.is_running && !is_running && !is_final {
             return Vec::new();
         }
         let is_progress = is_running && known.is_running;
-        if is_progress && at < known.reported + PROGRESS_INTERVAL {
+        let is_anew = began != known.began;
+        if is_progress && !is_anew && at < known.reported + PROGRESS_INTERVAL {
             return Vec::new();
         }
-        known.reported = at;
+        (known.began, known.reported) = (began, at);
         (known.is_running, known.is_final) = (known.is_running || is_running, is_final);
-        vec![shown(part, call, &self.folder, is_new, is_progress)]
+        let update = shown(part, call, &self.folder, is_new, is_progress);
+        let says_nothing = is_progress && !is_anew && update.get("content").is_none();
+        (!says_nothing).then_some(update).into_iter().collect()
     }
 
     fn usage(&mut self, part: &Part, step: &StepFinishPart) -> Option<Value> {

@@ -72,13 +72,14 @@ fn an_editor_prompts_and_is_asked() {
     world.config(json!({
         "permission": { "edit": "ask" },
         "command": { "hello": { "template": "say hello to $ARGUMENTS", "description": "Says hello" } },
+        "provider": { "mock": { "models": { "m1": { "modalities": { "input": ["text", "image"], "output": ["text"] } } } } },
     }));
     let picture = json!([
         { "type": "text", "text": "what is this" },
         { "type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo=" },
         { "type": "resource", "resource": { "uri": "file:///tmp/x.rs", "text": "not saved yet" } },
     ]);
-    let Some((heard, _)) = edits(
+    let Some((heard, session)) = edits(
         &world,
         json!({ "steps": [
             { "do": "initialize" },
@@ -94,7 +95,34 @@ fn an_editor_prompts_and_is_asked() {
     };
     insta::assert_snapshot!(heard);
     assert_eq!(world.read("hello.txt"), "bye there\n");
-    assert!(world.mock.last().body.to_string().contains("not saved yet"));
+    let asked = world.mock.requests();
+    let with_picture = asked
+        .iter()
+        .find(|it| it.body.to_string().contains("what is this"))
+        .unwrap();
+    let body = with_picture.body.to_string();
+    assert!(
+        body.contains("data:image/png;base64,iVBORw0KGgo=") && body.contains("not saved yet"),
+        "{body}"
+    );
+
+    // In the terminal, and back in the editor.
+    world.mock.when("and now", text("Said in the terminal."));
+    let run = ["run", "-s", &session, "and now"];
+    let done = world.start(world.command(&run)).end().ok();
+    assert!(done.stdout.contains("Said in the terminal."), "{done:?}");
+    let plan = json!({ "resume": session, "steps": [
+        { "do": "initialize" },
+        { "do": "load" },
+        { "do": "load", "method": "session/resume" },
+        { "do": "prompt", "say": "say hello to all of you" },
+        { "do": "request", "method": "session/delete", "ours": true },
+        { "do": "list" },
+        { "do": "load" },
+    ] });
+    let (heard, _) = edits(&world, plan).unwrap();
+    let heard = heard.split_once("> load").unwrap().1;
+    insta::assert_snapshot!("loaded", heard);
 }
 
 #[test]

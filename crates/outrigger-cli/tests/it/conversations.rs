@@ -15,22 +15,22 @@ fn bash(command: &str) -> Value {
 
 /// A client: what it was sent that is stored, and the entries that it has.
 #[derive(Default)]
-struct Client {
+pub(crate) struct Client {
     merge: bool,
     id: Option<i64>,
     sent: Vec<Value>,
-    entries: BTreeMap<String, Value>,
+    pub(crate) entries: BTreeMap<String, Value>,
 }
 
 impl Client {
-    fn new(merge: bool) -> Self {
+    pub(crate) fn new(merge: bool) -> Self {
         Self {
             merge,
             ..Self::default()
         }
     }
 
-    fn open(&self, server: &Server, session: &str) -> Events {
+    pub(crate) fn open(&self, server: &Server, session: &str) -> Events {
         let path = format!(
             "/outrigger/v1/conversation/{session}/stream?merge={}",
             self.merge
@@ -42,7 +42,7 @@ impl Client {
     }
 
     /// Takes what comes, up to where it holds.
-    fn until(&mut self, events: &mut Events, holds: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&mut self, events: &mut Events, holds: impl Fn(&Self) -> bool) {
         while !holds(self) {
             let Some(item) = events.next() else {
                 panic!("the stream has ended; {:?}", self.sent.last());
@@ -70,7 +70,7 @@ impl Client {
         self.sent.push(item);
     }
 
-    fn has(&self, kind: &str, text: &str) -> bool {
+    pub(crate) fn has(&self, kind: &str, text: &str) -> bool {
         self.entries.values().any(|entry| {
             let message = &entry["message"];
             message["messageType"] == kind && message.to_string().contains(text)
@@ -78,7 +78,7 @@ impl Client {
     }
 
     /// The conversation from the store, page by page.
-    fn stored(&self, server: &Server, session: &str) -> Vec<Value> {
+    pub(crate) fn stored(&self, server: &Server, session: &str) -> Vec<Value> {
         let (mut all, mut before) = (Vec::new(), String::new());
         loop {
             let path = format!(

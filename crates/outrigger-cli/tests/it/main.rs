@@ -41,6 +41,7 @@ mod custom_points;
 mod demo;
 mod deny_policy;
 mod escapes;
+mod executors;
 mod fail_closed;
 mod fetching;
 mod figures;

@@ -18,7 +18,7 @@ fn guard(hostname: &str) -> Guard {
 }
 
 async fn asked(guard: Guard, method: &str, uri: &str, headers: &[(&str, &str)]) -> Response {
-    let router = guard.around(Router::new().route("/x", any(|| async { "in" })));
+    let router = guard.around(Router::new().fallback(any(|| async { "in" })));
     let mut request = Request::builder().method(method).uri(uri);
     for (name, value) in headers {
         request = request.header(*name, *value);

@@ -1,0 +1,279 @@
+//! Other vendors' agents in a session: what the real programs printed is played by a script that waits for our answers as they do.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::conversations::Client;
+use crate::support::*;
+
+/// Prints what a program printed. Before the answer to a request of ours it reads that one, and after a question of its own the answer,
+/// which is kept.
+const PLAYER: &str = r#"#!/usr/bin/env python3
+import json, sys
+asked = []
+def read():
+    line = sys.stdin.readline()
+    if not line: sys.exit(3)
+    with open('sent.jsonl', 'a') as kept: kept.write(line)
+    return json.loads(line)
+with open('sent.jsonl', 'a') as kept: kept.write(json.dumps({'argv': sys.argv[1:]}) + '\n')
+for line in open(sys.argv[0] + '.jsonl'):
+    value = json.loads(line)
+    if 'id' in value and 'method' not in value:
+        while value['id'] not in asked:
+            asked.append(read().get('id'))
+    print(line, end='', flush=True)
+    if value.get('type') == 'control_request' or ('id' in value and 'method' in value):
+        while True:
+            answer = read()
+            if answer.get('type') == 'control_response' or 'method' not in answer and 'id' in answer: break
+            asked.append(answer.get('id'))
+sys.stdin.read() if 'stdin' in sys.argv else None
+"#;
+
+const CLAUDE: &str =
+    include_str!("../../../outrigger-executors/tests/fixtures/claude-2.1.332.jsonl");
+const CODEX: &str = include_str!("../../../outrigger-executors/tests/fixtures/codex-0.171.0.jsonl");
+const GEMINI: &str =
+    include_str!("../../../outrigger-executors/tests/fixtures/gemini-0.61.0.jsonl");
+const OPENCODE: &str =
+    include_str!("../../../outrigger-executors/tests/fixtures/acp-opencode-1.18.33.jsonl");
+
+/// A program outside of the project.
+fn program(world: &World, name: &str, text: &str) {
+    let file = world.root().join("bin").join(name);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, text).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A world in which these programs are installed, and a rule refuses to remove anything.
+fn world() -> World {
+    let world = World::new([done()]);
+    let project = world.project().display().to_string();
+    for (name, lines) in [
+        ("claude", CLAUDE),
+        ("codex", CODEX),
+        ("gemini", GEMINI),
+        ("opencode", OPENCODE),
+    ] {
+        program(&world, name, PLAYER);
+        program(
+            &world,
+            &format!("{name}.jsonl"),
+            &lines.replace("/project", &project),
+        );
+    }
+    world.file("calc.txt", "one\n");
+    world.config(json!({ "permission": { "bash": { "*": "allow", "rm *": "deny" } } }));
+    world
+}
+
+fn with_path(world: &World, mut command: Command) -> Command {
+    let path = std::env::var("PATH").unwrap();
+    let bin = world.root().join("bin");
+    command.env("PATH", format!("{}:{path}", bin.display()));
+    command
+}
+
+fn run(world: &World, args: &[&str]) -> Done {
+    let command = world.command(&[&["run"], args].concat());
+    world.start(with_path(world, command)).end()
+}
+
+/// What the program was answered: allowed and refused.
+fn answers(world: &World) -> (usize, usize) {
+    let sent = world.read("sent.jsonl");
+    let count = |words: &[&str]| words.iter().map(|word| sent.matches(word).count()).sum();
+    let allowed = count(&[
+        r#""permissionDecision":"allow""#,
+        r#""decision":"accept""#,
+        r#""optionId":"once""#,
+    ]);
+    let refused = count(&[
+        r#""permissionDecision":"deny""#,
+        r#""decision":"decline""#,
+        r#""optionId":"reject""#,
+    ]);
+    (allowed, refused)
+}
+
+#[test]
+fn each_works_in_a_session_under_the_rules_of_its_user() {
+    for (executor, allowed, refused) in [
+        ("claude", 3, 1),
+        ("codex", 3, 1),
+        ("acp:opencode acp", 2, 1),
+        ("gemini", 0, 0),
+    ] {
+        let world = world();
+        let done = run(&world, &["--executor", executor, "Change one to two"]).ok();
+        assert!(
+            done.stdout.contains("All done") || executor.starts_with("acp"),
+            "{}",
+            done.stdout
+        );
+        assert_eq!(answers(&world), (allowed, refused), "{executor}");
+        let tools = world.parts("tool");
+        let names: Vec<&str> = tools
+            .iter()
+            .map(|it| it["tool"].as_str().unwrap())
+            .collect();
+        let expected = match executor {
+            "codex" => ["bash", "apply_patch", "bash", "bash"],
+            _ => ["read", "edit", "bash", "bash"],
+        };
+        assert_eq!(names, expected, "{executor}");
+        let unasked = tools
+            .iter()
+            .filter(|it| it["state"]["metadata"]["executor"]["unasked"] == true)
+            .count();
+        let expected = match executor {
+            "gemini" => 4,
+            "acp:opencode acp" => 1,
+            _ => 0,
+        };
+        assert_eq!(unasked, expected, "{executor}");
+        world.verify();
+        let audit = world.cli(&["audit", "list", "--json"]).stdout;
+        let marked = audit
+            .matches("without a question that could have stopped it")
+            .count();
+        assert_eq!(marked, unasked, "{executor}: {audit}");
+        // The next prompt goes on with the vendor's session.
+        std::fs::remove_file(world.path("sent.jsonl")).unwrap();
+        run(&world, &["-c", "--executor", executor, "Again"]).ok();
+        let sent = world.read("sent.jsonl");
+        let resumes = match executor {
+            "claude" => r#""--resume", "077ac8a4"#,
+            "codex" => "thread/resume",
+            "gemini" => r#""--resume", "14937764"#,
+            _ => "session/resume",
+        };
+        assert!(sent.contains(resumes), "{executor}: {sent}");
+    }
+}
+
+/// Rules do not allow every command: one that cannot ask gets none.
+#[test]
+fn one_that_cannot_ask_is_given_what_rules_allow_as_a_whole() {
+    let world = world();
+    run(&world, &["--executor", "gemini", "go"]).ok();
+    assert!(
+        world
+            .read("sent.jsonl")
+            .contains(r#""--approval-mode", "auto_edit""#)
+    );
+    let world = world_of_rules(json!({ "bash": "allow", "edit": "ask" }));
+    run(&world, &["--executor", "gemini", "go"]).ok();
+    assert!(
+        world
+            .read("sent.jsonl")
+            .contains(r#""--approval-mode", "default""#)
+    );
+}
+
+fn world_of_rules(rules: Value) -> World {
+    let world = world();
+    world.config(json!({ "permission": rules }));
+    world
+}
+
+/// E5, with another vendor's agent: a client that follows has what the store has.
+#[test]
+fn live_is_what_is_stored() {
+    let world = world();
+    let command = world.command(&["serve", "--port", &free_port(), "--no-auth"]);
+    let server = world.serve_with(with_path(&world, command));
+    let session = server.post("/session", &json!({})).json(200)["id"].clone();
+    let session = session.as_str().unwrap();
+    let mut clients = [Client::new(true), Client::new(false)];
+    let mut streams = clients.each_ref().map(|it| it.open(&server, session));
+    let parts = json!([{ "type": "text", "text": "Change one to two" }]);
+    let prompt = json!({ "parts": parts, "executor": "codex" });
+    server
+        .post(&format!("/session/{session}/message"), &prompt)
+        .json(200);
+    for (client, stream) in clients.iter_mut().zip(&mut streams) {
+        client.until(stream, |client| client.has("text", "All done"));
+        let stored = client.stored(&server, session);
+        assert!(stored.iter().all(|it| it["state"] == "done"), "{stored:?}");
+        client.until(stream, |client| client.entries.values().eq(&stored));
+    }
+}
+
+#[test]
+fn a_hung_a_crashed_and_a_missing_one_cost_a_turn_and_say_so() {
+    let world = World::new([done()]);
+    program(&world, "claude", "#!/bin/sh\necho broken >&2\nexit 1\n");
+    program(
+        &world,
+        "codex",
+        "#!/bin/sh\necho '{\"method\":\"new\"}'\nsleep 1000\n",
+    );
+    let failed = run(&world, &["--executor", "claude", "go"]);
+    assert!(
+        failed
+            .stderr
+            .contains("claude: it ended before it was done: broken"),
+        "{}",
+        failed.stderr
+    );
+    let failed = run(&world, &["--executor", "gemini", "go"]);
+    assert!(
+        failed
+            .stderr
+            .contains("`npm install -g @google/gemini-cli` installs it"),
+        "{}",
+        failed.stderr
+    );
+    let failed = run(&world, &["--executor", "cladue", "go"]);
+    assert!(
+        failed.stderr.contains("there is no executor `cladue`"),
+        "{}",
+        failed.stderr
+    );
+
+    let command = world.command(&["serve", "--port", &free_port(), "--no-auth"]);
+    let server = world.serve_with(with_path(&world, command));
+    let session = server.post("/session", &json!({})).json(200)["id"].clone();
+    let session = session.as_str().unwrap();
+    let prompt = json!({ "parts": [{ "type": "text", "text": "go" }], "executor": "codex" });
+    let mut client = Client::new(true);
+    let mut stream = client.open(&server, session);
+    server.post(&format!("/session/{session}/prompt_async"), &prompt);
+    client.until(&mut stream, |client| client.has("text", "method"));
+    server.post(&format!("/session/{session}/abort"), &json!({}));
+    client.until(&mut stream, |client| client.has("error", "aborted"));
+    // The session goes on, with its own model.
+    let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
+    server
+        .post(&format!("/session/{session}/message"), &prompt)
+        .json(200);
+    client.until(&mut stream, |client| client.has("text", "All done."));
+}
+
+/// An agent of the user's names one, and another agent's model delegates to it. A project's does not.
+#[test]
+fn an_agent_of_the_users_settings_names_one_and_a_projects_does_not() {
+    let task = json!({ "description": "Change it", "prompt": "Change one to two", "subagent_type": "helper" });
+    let agent = json!({ "agent": { "helper": { "mode": "subagent", "description": "Helps", "executor": "codex" } } });
+    for is_users in [true, false] {
+        let world = world();
+        world
+            .mock
+            .when("Delegate", turn([call("task", task.clone())]));
+        match is_users {
+            true => {
+                let folder = world.home().join(".config/opencode");
+                std::fs::create_dir_all(&folder).unwrap();
+                std::fs::write(folder.join("opencode.json"), agent.to_string()).unwrap();
+            }
+            false => world.config(agent.clone()),
+        }
+        run(&world, &["Delegate"]).ok();
+        assert_eq!(world.path("sent.jsonl").exists(), is_users);
+    }
+}
