@@ -165,7 +165,13 @@ impl Again {
     /// For temporary files, and a home that is none of these: tests need a place which commands do not share.
     fn folders(&self) -> [TempDir; 2] {
         let beside = self.programs[0].parent().unwrap();
-        let home = tempfile::tempdir_in(beside);
+        // Where the checkout lies in the folder for temporary files, root makes one elsewhere for the time of the tests.
+        let elsewhere = ["/srv", "/opt", "/var/lib"].map(Path::new);
+        let home = [beside]
+            .into_iter()
+            .chain(elsewhere)
+            .filter(|it| !it.starts_with("/tmp") && !it.starts_with(std::env::temp_dir()))
+            .find_map(|it| tempfile::tempdir_in(it).ok());
         [tempfile::tempdir().unwrap(), home.unwrap()]
     }
 

@@ -72,12 +72,13 @@ fn what_the_policy_forbids_no_tool_and_no_command_reaches() {
         (bash("cat .env"), Some("The policy of this machine forbids")),
         (bash("f=.env; cat \"$f\"; cat deep/.e*"), None),
         (bash("cat \"$HOME\"/keys/*; ls \"$HOME/keys\""), None),
+        // What the line does not say is not refused beforehand, so these run.
         (
-            bash("e=.env; mv deep moved; cat moved/$e; cp $e copy; cat copy"),
+            bash("e=$(printf .en)v; mv deep moved; cat moved/$e; cp $e copy; cat copy"),
             None,
         ),
         (
-            bash("e=.env; ln -s $e led; cat led; cat /proc/self/cwd/$e"),
+            bash("e=$(printf .en)v; ln -s $e led; cat led; cat /proc/self/cwd/$e"),
             None,
         ),
         (bash("python3 -c 'print(open(\".env\").read())'"), None),

