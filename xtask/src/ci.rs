@@ -53,6 +53,8 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             names.join(" ")
         ));
     }
+    // What an earlier run wrote is not about this one; where there is nothing, nothing has to go.
+    let _ = fs::remove_file(skipped_file());
     let mut times = Vec::new();
     let is_chosen =
         |stage: &str| arguments.is_empty() || arguments.iter().any(|name| name == stage);
@@ -108,8 +110,9 @@ impl Drop for ReleaseBuild {
 /// Licences, sources and versions of dependencies (`deny.toml`). Advisories need the network: hosted CI checks them.
 fn deny() -> Result {
     if sh::output(&mut cargo(&["deny", "--version"])).is_err() {
-        println!("deny: not checked here, hosted CI does: `cargo install --locked cargo-deny`");
-        return Ok(());
+        return note_skipped(
+            "deny: licences and sources were not checked, hosted CI does: `cargo install --locked cargo-deny`",
+        );
     }
     check(&mut cargo(&[
         "deny",
@@ -225,8 +228,6 @@ fn tests() -> Result {
             "npm's registry does not answer: published plugins are tested as far as they are in .work/plugin-cache"
         );
     }
-    // What an earlier run wrote is not about this one; where there is nothing, nothing has to go.
-    let _ = fs::remove_file(skipped_file());
     for arguments in commands {
         let mut cargo = cargo(arguments);
         cargo

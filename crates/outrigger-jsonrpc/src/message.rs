@@ -25,7 +25,7 @@ impl RpcError {
     pub const INVALID_PARAMS: i64 = -32602;
     /// It failed here.
     pub const INTERNAL: i64 = -32603;
-    /// Whoever asked has taken the request back.
+    /// The caller has taken the request back.
     pub const CANCELLED: i64 = -32800;
 
     /// An error without data.

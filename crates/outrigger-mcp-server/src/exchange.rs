@@ -117,7 +117,7 @@ impl Pending {
                 Err(reason.unwrap_or("the client refused").to_owned())
             }
         };
-        // Whoever asked may be gone.
+        // The caller may be gone.
         let _ = sender.send(answer);
     }
 }

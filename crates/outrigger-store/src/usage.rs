@@ -1,11 +1,7 @@
 //! What models cost, summed from the messages that are stored.
 
 use outrigger_protocol::Millis;
-use outrigger_protocol::id::SessionId;
 use rusqlite::{Connection, params};
-
-use crate::error::StoreError;
-use crate::store::Store;
 
 /// The tokens and the cost of one model on one day.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -103,16 +99,6 @@ const ESTIMATE: &str = "
         AND max(0, ifnull(m.body ->> '$.tokens.input', 0)) + max(0, ifnull(m.body ->> '$.tokens.cache.read', 0))
             + max(0, ifnull(m.body ->> '$.tokens.cache.write', 0)) = 0";
 
-impl Store {
-    /// What a session used until now, its subagents and the session that it is a subagent of included.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn session_usage(&self, id: &SessionId) -> Result<SessionUsage, StoreError> {
-        self.read_sql(|conn| of_session(conn, &id.0))
-    }
-}
-
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -122,7 +108,7 @@ fn whole(tokens: f64) -> u64 {
     tokens.max(0.0) as u64
 }
 
-fn of_session(conn: &Connection, session: &str) -> rusqlite::Result<SessionUsage> {
+pub(crate) fn of_session(conn: &Connection, session: &str) -> rusqlite::Result<SessionUsage> {
     let mut estimate = conn.prepare_cached(ESTIMATE)?;
     let estimated: f64 = estimate.query_row([session], |row| row.get(0))?;
     conn.prepare_cached(SESSION)?.query_row([session], |row| {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Repo;
+use super::{Repo, code};
 
 /// Modules that may import each other.
 const MAX_CYCLE: usize = 3;
@@ -94,8 +94,7 @@ fn graph(repo: &Repo, name: &str) -> Graph {
 
 /// Paths that begin with `crate` or `super`, in the code before the tests.
 fn paths(text: &str) -> Vec<String> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let code: Vec<&str> = code
+    let code: Vec<&str> = code::before_tests(text)
         .lines()
         .map(|line| line.split("//").next().unwrap_or_default())
         .collect();
@@ -214,7 +213,8 @@ mod tests {
         ];
         assert!(cycles(&Repo::of(&three)).is_empty());
         let mut four = three.to_vec();
-        four[3].1 = "use crate::two::four;\n#[cfg(test)]\nmod tests { use crate::one; }\n";
+        // Tests do not count; what stands behind something else that is for tests alone does.
+        four[3].1 = "#[cfg(test)]\nmod at;\nuse crate::two::four;\n#[cfg(test)]\nmod tests {\n    use crate::one;\n}\n";
         four.push(("crates/a/src/two/four.rs", "use super::super::one;\n"));
         let found = cycles(&Repo::of(&four));
         assert_eq!(found.len(), 1, "{found:?}");

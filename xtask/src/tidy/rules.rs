@@ -1,6 +1,6 @@
 //! The rules that look at one file at a time, or at the list of files.
 
-use super::Repo;
+use super::{Repo, code};
 
 /// Folders of the machines that this project is made on; put together here, so that this file passes its own rule.
 const MACHINE_FOLDERS: [&str; 4] = [
@@ -191,13 +191,10 @@ pub(super) fn file_reads(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// The lines in front of the tests module, which stands last in a file.
+/// The lines in front of the tests module, which stands last in a file, with their numbers.
 fn before_tests(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let numbered = text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line));
-    numbered.take_while(|(_, line)| line.trim() != "#[cfg(test)]")
+    let lines = code::before_tests(text).lines().enumerate();
+    lines.map(|(index, line)| (index + 1, line))
 }
 
 /// No lock file of npm says where a package was downloaded from: that is the machine's business.
@@ -332,7 +329,7 @@ mod tests {
         let repo = Repo::of(&[
             (
                 "crates/outrigger-cli/src/a.rs",
-                "// println!(1)\neprintln!(1);\nlet out = std::io::stdout();\n#[cfg(test)]\nprintln!(1)\n",
+                "// println!(1)\neprintln!(1);\nlet out = std::io::stdout();\n#[cfg(test)]\nmod tests {\n    println!(1)\n}\n",
             ),
             (
                 "crates/outrigger-cli/src/terminal/output.rs",
@@ -351,7 +348,7 @@ mod tests {
         let repo = Repo::of(&[
             (
                 "crates/a/src/lib.rs",
-                "fs::read(\"/proc/x\")\nstd::fs::read_to_string(path)\n// fs::read(x)\n#[cfg(test)]\nfs::read(x)\n",
+                "fs::read(\"/proc/x\")\nstd::fs::read_to_string(path)\n// fs::read(x)\n#[cfg(test)]\nmod tests {\n    fs::read(x)\n}\n",
             ),
             ("crates/outrigger-files/src/lib.rs", "File::open(x)\n"),
             ("crates/a/tests/it/main.rs", "File::open(x)\n"),
@@ -380,7 +377,7 @@ mod tests {
             ("crates/a/src/lib.rs", "std::process::id();", 0),
             (
                 "crates/a/src/lib.rs",
-                "#[cfg(test)]\nmod tests { use std::process::Command; }",
+                "#[cfg(test)]\nmod tests {\n    use std::process::Command;\n}\n",
                 0,
             ),
             ("crates/a/tests/it/main.rs", "use std::process::Command;", 0),

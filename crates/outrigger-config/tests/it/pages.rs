@@ -73,7 +73,7 @@ fn what_the_pages_print_is_read() {
             let has = |names: &[&str]| names.iter().any(|name| text.contains(name));
             let (kind, wrong) = if has(&["[signatures]", "[forbid]"]) {
                 ("policy", wrong_policy(&text))
-            } else if has(&["\nkind = ", "[[points]]", "[[subplugins]]"]) {
+            } else if has(&["\nkind = ", "[[points]]", "[[subplugins]]", "[[providers]]"]) {
                 ("manifest", wrong_manifest(&text))
             } else {
                 let path = "home/.config/outrigger/outrigger.toml";

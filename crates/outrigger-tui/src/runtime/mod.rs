@@ -189,7 +189,7 @@ impl Interface {
                     Effect::Quit => return Ok(()),
                     Effect::Suspend => self.suspend()?,
                     Effect::Edit(text) => {
-                        // Whoever reads the terminal takes keys from the editor.
+                        // A reader of the terminal would take keys from the editor.
                         drop(keys);
                         self.edit(&text)?;
                         keys = EventStream::new();

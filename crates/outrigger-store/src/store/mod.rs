@@ -1,5 +1,8 @@
 //! The store's handle.
 
+mod audit;
+mod usage;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,7 +26,6 @@ use crate::queue::{Job, Write};
 use crate::read::{
     PluginUse, Readers, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo, Turns,
 };
-use crate::usage::ModelUsage;
 use crate::writer::{self, Writer};
 
 /// An open store. Clones share it; when the last one is dropped, what is queued is written and the file closed.
@@ -354,19 +356,6 @@ impl Store {
     /// As [`Store::session`].
     pub fn plugin_use(&self) -> Result<Vec<PluginUse>, StoreError> {
         self.inner.readers.read(|r| r.plugin_use())
-    }
-
-    /// What models cost since a time, in sessions of one folder or of all: by day and model, the oldest day first.
-    ///
-    /// # Errors
-    /// As [`Store::session`].
-    pub fn usage(
-        &self,
-        since: Millis,
-        directory: Option<&str>,
-    ) -> Result<Vec<ModelUsage>, StoreError> {
-        let read = |conn: &rusqlite::Connection| crate::usage::usage(conn, since, directory);
-        self.inner.readers.read(|r| r.sql(read))
     }
 
     /// The end of the log.
