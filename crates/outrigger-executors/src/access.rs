@@ -1,12 +1,19 @@
 //! What an executor needs beside the project, and what it may do unasked.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What the process needs beside the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Files and folders that it writes to: its own settings, logins and sessions.
+    /// Folders that it writes to, and in which nothing is that is run or obeyed later: sessions and logs. The rest of its folder is read.
     pub write: Vec<PathBuf>,
+    /// Files that it writes to, where they are: logins.
+    pub files: Vec<PathBuf>,
+    /// The same, made empty where they are not: what is mounted has to be there.
+    pub made: Vec<PathBuf>,
+    /// Variables that lead it to folders that it may write to.
+    pub leads: Vec<(&'static str, OsString)>,
     /// Files that it reads and does not change, though commands do not see them.
     pub read: Vec<PathBuf>,
     /// What in there makes something run later, and so is not to be changed.

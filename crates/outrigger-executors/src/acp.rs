@@ -6,8 +6,8 @@ use std::path::Path;
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
-use crate::access::Access;
-use crate::calls::{Call, Calls, Ended, MAX_CONTENT, as_it_came, said, text, thought};
+use crate::access::{Access, below};
+use crate::calls::{Call, Calls, Ended, MAX_CONTENT, MAX_OPEN, as_it_came, said, text, thought};
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
 
 /// JSON-RPC: there is no such method.
@@ -28,17 +28,33 @@ const SILENT: &[&str] = &[
     "user_message_chunk",
 ];
 
-/// Its folders go by the name of the program, as is the custom.
+/// Folders of programs that are known, found on `PATH`. A name says nothing of any other program: it could be chosen for the folder.
 pub(crate) fn access(home: &Path, program: &str) -> Access {
-    let name = Path::new(program).file_name().unwrap_or_default();
-    let name = name.to_string_lossy();
-    let state = [".local/share", ".local/state", ".cache"];
-    Access {
-        write: state.iter().map(|it| home.join(it).join(&*name)).collect(),
-        keep: Vec::new(),
-        read: Vec::new(),
-        variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
+    let data = home.join(".local/share/opencode");
+    let mut access = match program {
+        "gemini" => return crate::gemini::access(home),
+        "opencode" => Access {
+            write: vec![
+                data.join("log"),
+                data.join("storage"),
+                home.join(".local/state/opencode"),
+            ],
+            files: vec![data.join("auth.json")],
+            made: below(
+                &data,
+                &["opencode.db", "opencode.db-shm", "opencode.db-wal"],
+            ),
+            // Its snapshots are repositories, whose settings the user's own OpenCode would have git obey.
+            leads: vec![("OPENCODE_CONFIG_CONTENT", r#"{"snapshot":false}"#.into())],
+            ..Access::default()
+        },
+        _ => Access::default(),
+    };
+    // One that lies in the project may be anything.
+    if !program.contains('/') || Path::new(program).is_absolute() {
+        access.variables = &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"];
     }
+    access
 }
 
 /// What is being written, until something else comes.
@@ -223,6 +239,9 @@ impl Acp {
 
     /// What is known of a call with this.
     fn learn(&mut self, id: &str, update: &Value) -> Value {
+        if self.known.len() >= MAX_OPEN && !self.known.contains_key(id) {
+            return update.clone();
+        }
         let known = self.known.entry(id.to_owned()).or_insert_with(|| json!({}));
         let has_ended = matches!(text(update, "/status"), Some("completed" | "failed"));
         if let (Value::Object(known), Value::Object(update)) = (&mut *known, update) {
@@ -259,6 +278,10 @@ impl Acp {
             .get("toolCall")
             .filter(|_| method == "session/request_permission");
         let named = call.and_then(|call| Some((call, text(call, "/toolCallId")?.to_owned())));
+        // One answer for two questions would allow what was not shown.
+        if self.waiting.values().any(|it| it.request == *id) {
+            return vec![as_it_came(&format!("asked again: {params}"), at)];
+        }
         let Some((call, name)) = named else {
             let error = json!({ "code": NO_METHOD, "message": format!("{method} is not offered") });
             return vec![send(&json!({ "id": id, "error": error }))];
@@ -328,7 +351,9 @@ impl Protocol for Acp {
         let wanted = match verdict {
             Verdict::Allow => ["allow_once"],
             Verdict::Deny(why) => {
-                self.refused.insert(waiting.call, why.clone());
+                if self.refused.len() < MAX_OPEN {
+                    self.refused.insert(waiting.call, why.clone());
+                }
                 ["reject_once"]
             }
         };

@@ -38,23 +38,27 @@ impl Call {
 pub(crate) struct Calls {
     executor: &'static str,
     open: BTreeMap<String, Open>,
+    begun: u64,
 }
 
 #[derive(Debug)]
 struct Open {
+    /// How many began before.
+    number: u64,
     call: Call,
     vendor_tool: String,
     was_asked: bool,
 }
 
 /// Calls that are remembered; of one more the oldest is forgotten.
-const MAX_OPEN: usize = 256;
+pub(crate) const MAX_OPEN: usize = 256;
 
 impl Calls {
     pub(crate) fn new(executor: &'static str) -> Self {
         Self {
             executor,
             open: BTreeMap::new(),
+            begun: 0,
         }
     }
 
@@ -66,6 +70,14 @@ impl Calls {
         self.open.get(id).map(|it| &it.call)
     }
 
+    /// It became another call before it was asked about.
+    pub(crate) fn becomes(&mut self, id: &str, call: Call) {
+        if let Some(open) = self.open.get_mut(id) {
+            open.call = call;
+            open.was_asked = false;
+        }
+    }
+
     /// There is a question about it.
     pub(crate) fn asked(&mut self, id: &str) {
         if let Some(open) = self.open.get_mut(id) {
@@ -75,9 +87,13 @@ impl Calls {
 
     pub(crate) fn starts(&mut self, id: &str, call: Call, vendor_tool: &str, at: Millis) -> Step {
         if self.open.len() >= MAX_OPEN {
-            self.open.pop_first();
+            let oldest = self.open.iter().min_by_key(|(_, open)| open.number);
+            let oldest = oldest.map(|(id, _)| id.clone());
+            oldest.and_then(|id| self.open.remove(&id));
         }
+        self.begun += 1;
         let open = Open {
+            number: self.begun,
             call,
             vendor_tool: vendor_tool.to_owned(),
             was_asked: false,
@@ -99,9 +115,12 @@ impl Calls {
     pub(crate) fn ends(&mut self, id: &str, ended: Ended, at: Millis) -> Step {
         let open = self.open.remove(id);
         let mut whose = json!({ "name": self.executor });
-        if let (Some(open), Value::Object(fields)) = (&open, &mut whose) {
-            fields.insert("tool".to_owned(), json!(open.vendor_tool));
-            if !open.was_asked {
+        if let Value::Object(fields) = &mut whose {
+            if let Some(open) = &open {
+                fields.insert("tool".to_owned(), json!(open.vendor_tool));
+            }
+            // Of a call that nobody knows nobody was asked, either.
+            if open.as_ref().is_none_or(|open| !open.was_asked) {
                 fields.insert("unasked".to_owned(), json!(true));
             }
         }

@@ -45,7 +45,11 @@ pub(crate) fn command(task: &Task) -> Vec<String> {
 
 pub(crate) fn access(home: &Path) -> Access {
     let folder = home.join(".claude");
+    // In a home folder that is the project itself the rest may be written to, too.
     let runs = [
+        "local",
+        "session-env",
+        "shell-snapshots",
         "settings.json",
         "settings.local.json",
         "CLAUDE.md",
@@ -59,10 +63,12 @@ pub(crate) fn access(home: &Path) -> Access {
     ];
     Access {
         keep: below(&folder, &runs),
-        write: vec![folder],
+        write: below(&folder, &["projects", "sessions", "todos", "file-history"]),
+        files: vec![folder.join(".credentials.json")],
         // Its servers run later.
         read: vec![home.join(".claude.json")],
         variables: &["ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR"],
+        ..Access::default()
     }
 }
 
@@ -70,6 +76,14 @@ pub(crate) fn access(home: &Path) -> Access {
 enum Waiting {
     Hook { request: String },
     Permission { request: String, input: Value },
+}
+
+impl Waiting {
+    fn request(&self) -> &String {
+        match self {
+            Self::Hook { request } | Self::Permission { request, .. } => request,
+        }
+    }
 }
 
 pub(crate) struct Claude {
@@ -145,8 +159,12 @@ impl Claude {
         }
     }
 
-    fn request(&mut self, value: &Value) -> Vec<Step> {
+    fn request(&mut self, value: &Value, at: Millis) -> Vec<Step> {
         let request = text(value, "/request_id").unwrap_or_default().to_owned();
+        // One answer for two questions would allow what was not shown.
+        if self.waiting.values().any(|it| *it.request() == request) {
+            return vec![as_it_came(&value.to_string(), at)];
+        }
         let of = |pointer: &str| text(value, pointer).unwrap_or_default();
         let (waiting, name, input) = match of("/request/subtype") {
             "hook_callback" => {
@@ -224,7 +242,7 @@ impl Protocol for Claude {
         match text(&value, "/type") {
             Some("system") => self.system(line, &value, at),
             Some("assistant" | "user") => self.message(line, &value, at),
-            Some("control_request") => self.request(&value),
+            Some("control_request") => self.request(&value, at),
             Some("control_response") => match text(&value, "/response/error") {
                 Some(error) => vec![Step::End(End::Failed(error.to_owned()))],
                 None => Vec::new(),

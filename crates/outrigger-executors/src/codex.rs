@@ -1,14 +1,17 @@
 //! Codex: `codex app-server`, JSON-RPC over lines (0.171.0). `codex exec --json` cannot be answered, so it is not used.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
 use crate::access::{Access, below};
 use crate::calls::{Call, Calls, Ended, as_it_came, said, text, thought};
+use crate::patch::{Change, changes, patch};
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
+
+const SHELLS: [&str; 3] = ["bash", "sh", "zsh"];
 
 /// JSON-RPC: there is no such method.
 const NO_METHOD: i64 = -32601;
@@ -26,7 +29,6 @@ const SILENT: &[&str] = &[
     "item/agentMessage/delta",
     "item/commandExecution/outputDelta",
     "item/fileChange/outputDelta",
-    "item/fileChange/patchUpdated",
     "item/plan/delta",
     "item/reasoning/summaryPartAdded",
     "item/reasoning/summaryTextDelta",
@@ -51,6 +53,7 @@ pub(crate) fn command() -> Vec<String> {
 pub(crate) fn access(home: &Path) -> Access {
     let folder = home.join(".codex");
     let runs = [
+        ".env",
         "config.toml",
         "AGENTS.md",
         "AGENTS.override.md",
@@ -62,10 +65,21 @@ pub(crate) fn access(home: &Path) -> Access {
         "prompts",
         "rules",
         "skills",
+        "shell_snapshots",
+        "tmp",
     ];
+    // Its databases besides the user's own: what commands write there is read in turns like this one only.
+    let databases = folder.join("outrigger");
     Access {
         keep: below(&folder, &runs),
-        write: vec![folder],
+        write: vec![
+            folder.join("sessions"),
+            folder.join("thread-writer-locks"),
+            databases.clone(),
+        ],
+        files: vec![folder.join("auth.json")],
+        made: vec![folder.join("installation_id")],
+        leads: vec![("CODEX_SQLITE_HOME", databases.into())],
         read: Vec::new(),
         variables: &["OPENAI_*", "CODEX_*"],
     }
@@ -151,13 +165,17 @@ impl Codex {
         request(INTERRUPT, "turn/interrupt", &turn)
     }
 
-    fn asked(&mut self, method: &str, id: &Value, params: &Value) -> Vec<Step> {
+    fn asked(&mut self, method: &str, id: &Value, params: &Value, at: Millis) -> Vec<Step> {
+        // One answer for two questions would allow what was not shown.
+        if self.waiting.values().any(|it| it == id) {
+            return vec![as_it_came(&format!("asked again: {params}"), at)];
+        }
         let item = text(params, "/itemId").unwrap_or_default().to_owned();
         let call = match method {
             "item/commandExecution/requestApproval" => {
                 let known = self.calls.get(&item).cloned();
                 // A part of a command line is asked about by itself.
-                let command = text(params, "/command").map(|it| Call::bash(&script(it), None));
+                let command = text(params, "/command").map(|it| self.command(it, params));
                 command.or(known)
             }
             "item/fileChange/requestApproval" => self.calls.get(&item).cloned(),
@@ -167,6 +185,11 @@ impl Codex {
             let error = json!({ "code": NO_METHOD, "message": format!("{method} is not offered") });
             return vec![send(&json!({ "id": id, "error": error }))];
         };
+        if call.tool == "apply_patch" && text(&call.input, "/patchText").is_none() {
+            let words = "a change was refused, since it cannot be shown as a patch";
+            let refused = json!({ "id": id, "result": { "decision": "decline" } });
+            return vec![as_it_came(words, at), send(&refused)];
+        }
         self.calls.asked(&item);
         self.next += 1;
         self.waiting.insert(self.next, id.clone());
@@ -183,6 +206,11 @@ impl Codex {
         match method {
             "item/started" => self.starts(item, at).into_iter().collect(),
             "item/completed" => self.completed(item, at),
+            "item/fileChange/patchUpdated" => {
+                let id = text(params, "/itemId").unwrap_or_default();
+                self.calls.becomes(id, change(params));
+                Vec::new()
+            }
             "turn/completed" => vec![Step::End(self.ended(params))],
             "error" => {
                 let words = text(params, "/error/message").unwrap_or(line);
@@ -211,8 +239,25 @@ impl Codex {
 
     fn starts(&mut self, item: &Value, at: Millis) -> Option<Step> {
         let id = text(item, "/id")?;
-        let (kind, call) = of_item(item)?;
+        let (kind, call) = self.of_item(item)?;
         Some(self.calls.starts(id, call, kind, at))
+    }
+
+    /// A command line, and where it runs if that is not the project folder.
+    fn command(&self, command: &str, of: &Value) -> Call {
+        let mut call = Call::bash(&script(command), None);
+        let elsewhere = text(of, "/cwd").filter(|it| PathBuf::from(it) != self.task.folder);
+        if let (Some(folder), Value::Object(fields)) = (elsewhere, &mut call.input) {
+            fields.insert("workdir".to_owned(), json!(folder));
+        }
+        call
+    }
+
+    fn of_item<'v>(&self, item: &'v Value) -> Option<(&'v str, Call)> {
+        match text(item, "/type")? {
+            kind @ "commandExecution" => Some((kind, self.command(text(item, "/command")?, item))),
+            _ => of_item(item),
+        }
     }
 
     fn completed(&mut self, item: &Value, at: Millis) -> Vec<Step> {
@@ -259,7 +304,7 @@ impl Protocol for Codex {
         };
         let params = value.get("params").unwrap_or(&Value::Null);
         match (text(&value, "/method"), value.get("id")) {
-            (Some(method), Some(id)) => self.asked(method, id, params),
+            (Some(method), Some(id)) => self.asked(method, id, params, at),
             (Some(method), None) => self.notified(line, method, params, at),
             (None, Some(id)) => self.response(id.as_u64().unwrap_or_default(), &value),
             (None, None) => vec![as_it_came(line, at)],
@@ -301,8 +346,7 @@ fn of_item(item: &Value) -> Option<(&str, Call)> {
     let kind = text(item, "/type")?;
     let field = |key: &str| item.get(key).cloned().unwrap_or_default();
     let call = match kind {
-        "commandExecution" => Call::bash(&script(text(item, "/command")?), None),
-        "fileChange" => Call::new("apply_patch", json!({ "patchText": patch(item) })),
+        "fileChange" => change(item),
         "mcpToolCall" => {
             let name = format!("{}_{}", text(item, "/server")?, text(item, "/tool")?);
             Call::new(&name, field("arguments"))
@@ -317,6 +361,15 @@ fn of_item(item: &Value) -> Option<(&str, Call)> {
         _ => return None,
     };
     Some((kind, call))
+}
+
+/// Without a patch where none says all of it.
+fn change(item: &Value) -> Call {
+    let input = match patch(item) {
+        Some(patch) => json!({ "patchText": patch }),
+        None => json!({ "changes": item.get("changes") }),
+    };
+    Call::new("apply_patch", input)
 }
 
 fn result_of(item: &Value) -> Ended {
@@ -350,61 +403,22 @@ fn result_of(item: &Value) -> Ended {
     }
 }
 
-fn changes(item: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
-    let changes = item.get("changes").and_then(Value::as_array);
-    changes.into_iter().flatten().map(|change| {
-        let of = |key| text(change, key).unwrap_or_default();
-        (of("/path"), of("/kind/type"), of("/diff"))
-    })
-}
-
 /// The files of a change as `apply_patch` reports them.
 fn files(item: &Value) -> Vec<Value> {
     let files = changes(item);
-    let files = files.map(|(path, kind, diff)| {
+    let files = files.map(|Change { path, kind, diff, .. }| {
         let name = Path::new(path).file_name().unwrap_or_default();
         json!({ "filePath": path, "relativePath": name.to_string_lossy(), "type": kind, "patch": diff })
     });
     files.collect()
 }
 
-/// The change as the text of `apply_patch`.
-fn patch(item: &Value) -> String {
-    let mut out = "*** Begin Patch\n".to_owned();
-    for (path, kind, diff) in changes(item) {
-        let is_hunk = diff.starts_with("@@");
-        match kind {
-            "add" => {
-                out.push_str(&format!("*** Add File: {path}\n"));
-                for line in diff.lines() {
-                    out.push_str(&format!("+{line}\n"));
-                }
-            }
-            "delete" => out.push_str(&format!("*** Delete File: {path}\n")),
-            _ => {
-                out.push_str(&format!("*** Update File: {path}\n"));
-                for line in diff
-                    .lines()
-                    .skip_while(|it| is_hunk && !it.starts_with("@@"))
-                {
-                    let line = match line.starts_with("@@") {
-                        true => "@@",
-                        false => line,
-                    };
-                    out.push_str(&format!("{line}\n"));
-                }
-            }
-        }
-    }
-    out.push_str("*** End Patch");
-    out
-}
-
 /// What a shell is given by `bash -lc 'LINE'`, where that is all; else the command as it is.
 fn script(command: &str) -> String {
     let given = command.split_once(' ').and_then(|(program, rest)| {
-        let name = program.rsplit('/').next()?;
-        let is_shell = ["bash", "sh", "zsh"].contains(&name);
+        // One of another place may be a program that a command has made.
+        let (place, name) = program.rsplit_once('/')?;
+        let is_shell = ["/bin", "/usr/bin"].contains(&place) && SHELLS.contains(&name);
         let word = rest.strip_prefix("-lc ").or(rest.strip_prefix("-c "))?;
         is_shell.then(|| unquoted(word)).flatten()
     });
@@ -452,9 +466,12 @@ mod tests {
             ("/bin/bash -lc 'sh test.sh'", "sh test.sh"),
             ("/bin/bash -lc ls", "ls"),
             (r#"/bin/bash -lc "echo \"a\" 'b'""#, "echo \"a\" 'b'"),
-            (r#"bash -lc 'it'"'"'s'"#, "it's"),
+            (r#"/usr/bin/bash -lc 'it'"'"'s'"#, "it's"),
+            ("./bash -lc 'git status'", "./bash -lc 'git status'"),
+            ("/project/bash -lc 'ls'", "/project/bash -lc 'ls'"),
+            ("bash -lc 'ls'", "bash -lc 'ls'"),
             ("/bin/bash -lc 'a' 'b'", "/bin/bash -lc 'a' 'b'"),
-            (r#"bash -lc "rm $HOME""#, r#"bash -lc "rm $HOME""#),
+            (r#"/bin/bash -lc "rm $HOME""#, r#"/bin/bash -lc "rm $HOME""#),
             ("rm -rf x", "rm -rf x"),
             ("python3 -c 'x'", "python3 -c 'x'"),
             ("bash -lc 'open", "bash -lc 'open"),
@@ -462,17 +479,5 @@ mod tests {
         for (command, line) in cases {
             assert_eq!(script(command), line, "{command}");
         }
-    }
-
-    #[test]
-    fn a_change_is_a_patch() {
-        let kind = |kind: &str| json!({ "type": kind });
-        let item = json!({ "changes": [
-            { "path": "/p/a", "kind": kind("update"), "diff": "@@ -1 +1 @@\n-one\n+two\n" },
-            { "path": "/p/b", "kind": kind("add"), "diff": "new\n" },
-            { "path": "/p/c", "kind": kind("delete"), "diff": "old\n" },
-        ] });
-        let text = "*** Begin Patch\n*** Update File: /p/a\n@@\n-one\n+two\n*** Add File: /p/b\n+new\n*** Delete File: /p/c\n*** End Patch";
-        assert_eq!(patch(&item), text);
     }
 }

@@ -1,5 +1,6 @@
 //! Runs a protocol over the streams of a process, within limits.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,13 +8,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use outrigger_protocol::Millis;
-use outrigger_protocol::merged::AgentOutput;
-use serde_json::Value;
+use outrigger_protocol::merged::{AgentOutput, EXECUTOR};
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::time::Instant;
 
 use crate::lines::{Line, Lines};
 use crate::step::{End, Protocol, Question, Said, Step, Verdict};
+
+/// Questions that wait at once. One more is refused.
+const MAX_QUESTIONS: usize = 64;
 
 /// Bytes of standard error that are kept: its end says why a process failed.
 const MAX_STDERR: usize = 4096;
@@ -262,8 +266,14 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
     }
 
     async fn take(&mut self, steps: Vec<Step>) -> Result<Option<End>, Stopped> {
-        for step in steps {
+        let mut steps = VecDeque::from(steps);
+        while let Some(step) = steps.pop_front() {
             match step {
+                Step::Ask(question) if self.questions.len() >= MAX_QUESTIONS => {
+                    let words = format!("{MAX_QUESTIONS} questions wait already");
+                    let answer = self.protocol.answer(question.id, &Verdict::Deny(words));
+                    steps.extend(answer);
+                }
                 Step::Say(said) => {
                     let said = bounded(said, self.limits.text);
                     self.host.say(said).await.map_err(Stopped::Because)?;
@@ -317,6 +327,16 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
 
 /// The same with texts of at most so many bytes.
 fn bounded(mut said: Said, limit: usize) -> Said {
+    let bytes: usize = said.facts.values().map(length).sum();
+    if bytes > limit {
+        said.facts.retain(|key, _| key == EXECUTOR);
+    }
+    if let AgentOutput::ToolUse { tool_input, .. } = &mut said.output {
+        let bytes = length(tool_input);
+        if bytes > limit {
+            *tool_input = json!({ "left out": format!("arguments of {bytes} bytes") });
+        }
+    }
     let text = match &mut said.output {
         AgentOutput::Text { text, .. }
         | AgentOutput::Thought { text, .. }
@@ -336,6 +356,14 @@ fn bounded(mut said: Said, limit: usize) -> Said {
         ));
     }
     said
+}
+
+/// How many bytes a value is, as text.
+fn length(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        other => other.to_string().len(),
+    }
 }
 
 fn now() -> Millis {

@@ -43,12 +43,14 @@ pub(crate) fn access(home: &Path) -> Access {
         "policies",
         "skills",
         "trustedFolders.json",
+        "tmp/bin",
     ];
     Access {
         keep: below(&folder, &runs),
         write: vec![folder],
         read: Vec::new(),
         variables: &["GEMINI_*", "GOOGLE_*"],
+        ..Access::default()
     }
 }
 

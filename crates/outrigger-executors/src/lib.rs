@@ -19,11 +19,14 @@ mod drive;
 mod executor;
 mod gemini;
 mod lines;
+mod patch;
+mod place;
 mod step;
 mod work;
 
 pub use access::{Access, Unasked};
 pub use drive::{Host, Limits, Streams, drive};
 pub use executor::{Executor, ExecutorError, Launch};
+pub use place::Place;
 pub use step::{End, Protocol, Question, Said, Step, Task, Verdict};
-pub use work::{Asked, Boxed, Keeper, Place, Work, title};
+pub use work::{Asked, Boxed, Keeper, Work, title};

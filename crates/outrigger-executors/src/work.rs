@@ -1,13 +1,12 @@
 //! A turn of a session that an executor does: its process, and what it says as events of the session, stored and then published.
 
-use std::ffi::OsString;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use outrigger_conversation::ExternalAnswer;
-use outrigger_protected_paths as protected_paths;
+use outrigger_protocol::Object;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{CallId, MessageId, SessionId};
@@ -18,13 +17,16 @@ use outrigger_protocol::message::{
 use outrigger_protocol::session::{PartInput, SessionStatus};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::TurnOutcome;
-use outrigger_sandbox::{Child, Policy, SandboxError, Spawner, Spec, env, host_path};
 use serde_json::json;
 
-use crate::access::{Access, Unasked};
+use crate::access::Unasked;
 use crate::drive::{Host, Limits, Streams, drive};
 use crate::executor::Executor;
+use crate::place::{Place, start};
 use crate::step::{End, Question, Said, Task, Verdict};
+
+/// Bytes of the name of a vendor's session.
+const MAX_ID: usize = 200;
 
 /// Characters of a title.
 const MAX_TITLE: usize = 50;
@@ -40,20 +42,6 @@ pub trait Keeper: Send + Sync + 'static {
     fn authorize(&self, call: ToolCall) -> Boxed<'static, Result<(), String>>;
     /// Writes a record of the audit.
     fn audit(&self, record: AuditRecord);
-}
-
-/// Where the process runs.
-pub struct Place {
-    /// Starts it.
-    pub spawner: Spawner,
-    /// The sandbox of commands, which is widened by what the executor needs; none where nothing is sandboxed.
-    pub policy: Option<Policy>,
-    /// The environment of commands.
-    pub env: Vec<(OsString, OsString)>,
-    /// The user's home folder.
-    pub home: PathBuf,
-    /// A person trusts the project.
-    pub is_trusted: bool,
 }
 
 /// What was asked, in which conversation.
@@ -81,6 +69,8 @@ pub struct Work {
     message: AssistantMessage,
     seed: u64,
     place: Place,
+    /// What of the prompt it is not given, in words.
+    left_out: Option<String>,
 }
 
 impl Work {
@@ -103,6 +93,7 @@ impl Work {
         let first = asked.instructions.filter(|_| resume.is_none());
         let texts = prompt.into_iter().flat_map(|it| texts(&it.parts));
         let texts: Vec<&str> = first.into_iter().chain(texts).collect();
+        let left_out = prompt.and_then(|it| left_out(&it.parts));
         let provenance = prompt.and_then(|it| match &it.info {
             MessageInfo::User(user) => Some(user.provenance.clone()),
             MessageInfo::Assistant(_) => None,
@@ -134,6 +125,7 @@ impl Work {
             message,
             seed,
             place,
+            left_out,
         }
     }
 
@@ -153,6 +145,7 @@ impl Work {
             message,
             seed,
             place,
+            left_out,
         } = self;
         let session = message.session_id.clone();
         let name = executor.to_string();
@@ -167,12 +160,19 @@ impl Work {
             session_id: session.clone(),
             status: SessionStatus::Busy,
         };
-        keeper.commit(vec![busy, begun]).await?;
+        let mut events = vec![busy, begun];
+        if let Some(text) = left_out {
+            let timestamp = now();
+            let note = AgentOutput::Other { text, timestamp };
+            events.extend(worker.answer.say_with(note, &Object::new(), timestamp));
+        }
+        keeper.commit(events).await?;
         let launch = executor.launch(&task, unasked);
         let end = match start(&executor, &launch.command, &task, place).await {
             Err(words) => End::Failed(words),
-            Ok(mut child) => match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-                (Some(stdin), Some(stdout), Some(stderr)) => {
+            Ok(mut child) => match (child.channel.take(), child.stderr.take()) {
+                (Some(channel), Some(stderr)) => {
+                    let (stdout, stdin) = channel.into_split();
                     let streams = Streams {
                         stdin,
                         stdout,
@@ -189,62 +189,6 @@ impl Work {
         };
         worker.finish(end).await
     }
-}
-
-/// Starts the process in the sandbox of commands, with its own folders.
-async fn start(
-    executor: &Executor,
-    command: &[String],
-    task: &Task,
-    place: Place,
-) -> Result<Child, String> {
-    let access = executor.access(&place.home);
-    let own = env::allow_list(access.variables);
-    let path = own.iter().find(|(name, _)| name == "PATH");
-    let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
-    let (name, arguments) = command.split_first().ok_or("there is no command")?;
-    // Nothing that commands of a model could have put there.
-    let program = match name.contains('/') {
-        true => Some(task.folder.join(name)),
-        false => host_path::which_of_host(name, path),
-    };
-    let program =
-        program.ok_or_else(|| format!("`{name}` is not there: {}", executor.install_hint()))?;
-    let mut spec = Spec::new(program)
-        .args(arguments)
-        .cwd(&task.folder)
-        .vars(place.env)
-        .vars(own)
-        .var("TERM", "dumb")
-        .var("NO_COLOR", "1")
-        .piped()
-        .label(format!("executor {executor}"));
-    spec.policy = place.policy.map(|policy| widened(policy, &access));
-    let child = place.spawner.spawn(spec).await;
-    child.map_err(|error: SandboxError| format!("`{name}` cannot be started: {error}"))
-}
-
-/// The sandbox with what the executor needs of the home folder. What in there makes something run later stays as it is.
-fn widened(mut policy: Policy, access: &Access) -> Policy {
-    for folder in &access.write {
-        if let Err(error) = std::fs::create_dir_all(folder) {
-            tracing::debug!("{} is not made: {error}", folder.display());
-        }
-        policy.hide.retain(|hidden| !hidden.starts_with(folder));
-        policy.write.push(folder.clone());
-    }
-    policy.hide.retain(|hidden| !access.read.contains(hidden));
-    // A folder that an agent would make itself is there already, and empty.
-    let is_folder = |it: &&PathBuf| it.extension().is_none() && !it.ends_with(".env");
-    for folder in access.keep.iter().filter(is_folder) {
-        if let Err(error) = std::fs::create_dir_all(folder) {
-            tracing::debug!("{} is not made: {error}", folder.display());
-        }
-    }
-    let (there, absent): (Vec<_>, Vec<_>) = access.keep.iter().cloned().partition(|it| it.exists());
-    protected_paths::hold(&mut policy, there);
-    policy.absent.extend(absent);
-    policy
 }
 
 fn now() -> u64 {
@@ -322,6 +266,11 @@ impl Host for Worker {
     }
 
     async fn session(&mut self, id: String) -> Result<(), String> {
+        if !is_id(&id) {
+            return Err(format!(
+                "it names its session {id:?}, which cannot be resumed"
+            ));
+        }
         let kept = json!({ "name": self.name, "session": id });
         let event = self.answer.keep(EXECUTOR, kept);
         self.keeper.commit(vec![event]).await
@@ -348,6 +297,15 @@ impl Host for Worker {
     }
 }
 
+/// An executor is given text. What else was in the prompt is named, so that nobody waits for an answer to it.
+fn left_out(parts: &[Part]) -> Option<String> {
+    let count = |is: fn(&PartKind) -> bool| parts.iter().filter(|it| is(&it.kind)).count();
+    let files = count(|it| matches!(it, PartKind::File(_)));
+    let subtasks = count(|it| matches!(it, PartKind::Subtask(_)));
+    let counts = format!("files: {files}, subtasks: {subtasks}");
+    (files + subtasks > 0).then(|| format!("Only text is passed on. Left out: {counts}."))
+}
+
 fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
     parts.iter().filter_map(|part| match &part.kind {
         PartKind::Text(text) if text.ignored != Some(true) => Some(text.text.as_str()),
@@ -369,6 +327,14 @@ pub fn title(parts: &[PartInput]) -> String {
         .collect()
 }
 
+/// It becomes an argument of a command: nothing that is an option, a path or two words.
+fn is_id(id: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    id.len() <= MAX_ID
+        && id.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && id.chars().all(is_plain)
+}
+
 /// The vendor's session in which an executor answered last, by which it is resumed.
 fn resumes_by<'m>(
     executor: &Executor,
@@ -382,5 +348,18 @@ fn resumes_by<'m>(
         }
         MessageInfo::User(_) => None,
     });
-    kept.map(str::to_owned)
+    kept.filter(|id| is_id(id)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_is_an_option_is_not_resumed() {
+        assert!(is_id("077ac8a4-1383-47d3-9437-f3b6c0343f29") && is_id("ses_1aB"));
+        for id in ["", "-y", "--yolo", "a b", "../x", "a\n", &"x".repeat(300)] {
+            assert!(!is_id(id), "{id}");
+        }
+    }
 }

@@ -262,3 +262,33 @@ async fn a_cancelled_one_is_asked_to_end_and_waited_for_briefly() {
     .await;
     assert_eq!(end, End::Cancelled);
 }
+
+/// Nobody answers hundreds of questions: those above a number are refused at once, and what is stored of a call is bounded.
+#[tokio::test(start_paused = true)]
+async fn one_that_asks_without_end_is_refused() {
+    let silent = Kept {
+        is_silent: true,
+        ..Kept::default()
+    };
+    let cancelled = tokio::time::sleep(Duration::from_secs(10));
+    let (end, kept) = run("claude", silent, cancelled, |mut it| async move {
+        let long = "x".repeat(1000);
+        it.prints(&format!(r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"t","name":"Write","input":{{"content":"{long}"}}}}]}}}}"#)).await;
+        for id in 0..65 {
+            it.prints(&ASKS.replace(r#""r""#, &format!(r#""r{id}""#))).await;
+        }
+        it.reads().await;
+        it.reads().await;
+        let refused = it.reads().await;
+        assert!(refused.contains(r#""deny""#) && refused.contains("64 questions wait already"), "{refused}");
+        it.reads().await;
+    })
+    .await;
+    assert_eq!(end, End::Cancelled);
+    assert_eq!(kept.asked.lock().unwrap().len(), 64);
+    assert!(
+        kept.texts[0].contains("left out") && !kept.texts[0].contains("xxx"),
+        "{}",
+        kept.texts[0]
+    );
+}

@@ -1,0 +1,185 @@
+//! Where an executor's process runs: the sandbox of commands with what it needs of the user's home folder, and streams of its own.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use outrigger_protected_paths as protected_paths;
+use outrigger_sandbox::{Child, Policy, SandboxError, Spawner, Spec, Stdio, env, host_path};
+
+use crate::access::Access;
+use crate::executor::Executor;
+use crate::step::Task;
+
+/// Has a program take its input from a socket and print to it. A pipe could be opened by whatever the program starts, by its name in
+/// `/proc`, to answer our questions and to say things in its place; a socket cannot.
+const JOIN: &str = r#"exec "$@" 0<&3 1>&3 3>&-"#;
+
+/// Where the process runs.
+pub struct Place {
+    /// Starts it.
+    pub spawner: Spawner,
+    /// The sandbox of commands, which is widened by what the executor needs; none where nothing is sandboxed.
+    pub policy: Option<Policy>,
+    /// The environment of commands.
+    pub env: Vec<(OsString, OsString)>,
+    /// The user's home folder.
+    pub home: PathBuf,
+    /// A person trusts the project.
+    pub is_trusted: bool,
+}
+
+/// Starts the process in the sandbox of commands, with its own folders.
+pub(crate) async fn start(
+    executor: &Executor,
+    command: &[String],
+    task: &Task,
+    place: Place,
+) -> Result<Child, String> {
+    let access = executor.access(&place.home);
+    let own = env::allow_list(access.variables);
+    let path = own.iter().find(|(name, _)| name == "PATH");
+    let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
+    let (name, arguments) = command.split_first().ok_or("there is no command")?;
+    // Nothing that commands of a model could have put there.
+    let program = match name.contains('/') {
+        true => Some(task.folder.join(name)).filter(|it| it.exists()),
+        false => host_path::which_of_host(name, path),
+    };
+    let program =
+        program.ok_or_else(|| format!("`{name}` is not there: {}", executor.install_hint()))?;
+    let leads = access.leads.iter();
+    let leads = leads.map(|(name, value)| (OsString::from(name), value.clone()));
+    let mut spec = Spec::new("/bin/sh")
+        .args(["-c", JOIN, "sh"])
+        .args([program])
+        .args(arguments)
+        .cwd(&task.folder)
+        .vars(place.env)
+        .vars(own)
+        .vars(leads)
+        .var("TERM", "dumb")
+        .var("NO_COLOR", "1")
+        .stderr(Stdio::Pipe)
+        .channel()
+        .label(format!("executor {executor}"));
+    spec.policy = place.policy.map(|policy| widened(policy, &access));
+    let child = place.spawner.spawn(spec).await;
+    child.map_err(|error: SandboxError| format!("`{name}` cannot be started: {error}"))
+}
+
+/// The sandbox with what the executor needs of the home folder. What in there makes something run later stays as it is.
+fn widened(mut policy: Policy, access: &Access) -> Policy {
+    access.write.iter().for_each(|it| make_folder(it));
+    access.made.iter().for_each(|it| make_file(it));
+    let files = access.files.iter().chain(&access.made);
+    let files = files.filter(|it| it.is_file());
+    let write: Vec<PathBuf> = access.write.iter().chain(files).cloned().collect();
+    let is_open = |hidden: &PathBuf| {
+        access.read.contains(hidden) || write.iter().any(|it| hidden.starts_with(it))
+    };
+    policy.hide.retain(|hidden| !is_open(hidden));
+    policy.write.extend(write);
+    // Of a folder that may be written to as a whole. One in there that an agent would make itself is there already, and empty.
+    let keep = access.keep.iter();
+    let keep = keep.filter(|it| policy.write.iter().any(|open| it.starts_with(open)));
+    let keep: Vec<PathBuf> = keep.cloned().collect();
+    let is_folder = |it: &&PathBuf| it.extension().is_none() && !it.ends_with(".env");
+    keep.iter().filter(is_folder).for_each(|it| make_folder(it));
+    let (there, absent): (Vec<_>, Vec<_>) = keep.into_iter().partition(|it| it.exists());
+    protected_paths::hold(&mut policy, there);
+    policy.absent.extend(absent);
+    policy
+}
+
+fn make_folder(folder: &Path) {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    if let Err(error) = made {
+        tracing::debug!("{} is not made: {error}", folder.display());
+    }
+}
+
+fn make_file(file: &Path) {
+    let mut options = OpenOptions::new();
+    let made = options.write(true).create_new(true).mode(0o600).open(file);
+    if let Err(error) = made.map(drop) {
+        tracing::debug!("{} is not made: {error}", file.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each may write to below a home folder, with the project elsewhere.
+    fn open(executor: &str, home: &Path) -> Policy {
+        let executor: Executor = executor.parse().unwrap();
+        let policy = Policy {
+            hide: vec![
+                home.join(".claude/.credentials.json"),
+                home.join(".local/share/keyrings"),
+            ],
+            ..Policy::default()
+        };
+        widened(policy, &executor.access(home))
+    }
+
+    #[test]
+    fn what_an_agent_reads_at_its_start_is_not_written_to() {
+        let home = std::env::temp_dir().join(format!("outrigger-place-{}", std::process::id()));
+        for folder in [".claude", ".codex", ".gemini", ".local/share/opencode"] {
+            std::fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        for (executor, names) in [
+            (
+                "claude",
+                &[
+                    ".claude/local/claude",
+                    ".claude/shell-snapshots/a.sh",
+                    ".claude/session-env/a",
+                    ".claude/status.sh",
+                    ".claude/settings.json",
+                ][..],
+            ),
+            (
+                "codex",
+                &[
+                    ".codex/.env",
+                    ".codex/config.toml",
+                    ".codex/shell_snapshots/a.sh",
+                    ".codex/tmp/arg0",
+                    ".codex/state_5.sqlite",
+                ][..],
+            ),
+            (
+                "acp:opencode acp",
+                &[
+                    ".local/share/opencode/bin/x",
+                    ".cache/opencode/node_modules/x",
+                    ".local/share/opencode/snapshot/x/config",
+                ][..],
+            ),
+            ("acp:./opencode", &[".local/share/opencode/log"][..]),
+            (
+                "acp:./systemd",
+                &[".local/share/systemd/user/x.service"][..],
+            ),
+            ("acp:uv x", &[".local/share/uv/x", ".cache/uv/x"][..]),
+        ] {
+            let policy = open(executor, &home);
+            for name in names {
+                let path = home.join(name);
+                let is_open = policy.write.iter().any(|it| path.starts_with(it));
+                assert!(!is_open, "{executor} {name}");
+            }
+        }
+        let gemini = open("gemini", &home);
+        for name in [".gemini/commands", ".gemini/extensions", ".gemini/tmp/bin"] {
+            assert!(gemini.read_only.contains(&home.join(name)), "{name}");
+        }
+        let keyrings = home.join(".local/share/keyrings");
+        assert!(open("acp:./keyrings", &home).hide.contains(&keyrings));
+        std::fs::remove_dir_all(home).unwrap();
+    }
+}
