@@ -14,7 +14,7 @@ pub struct Access {
     pub made: Vec<PathBuf>,
     /// Variables that lead it to folders that it may write to.
     pub leads: Vec<(&'static str, OsString)>,
-    /// Files that it reads and does not change, though commands do not see them.
+    /// Files and folders that it reads and does not change, though commands do not see them.
     pub read: Vec<PathBuf>,
     /// What in there makes something run later, and so is not to be changed.
     pub keep: Vec<PathBuf>,
@@ -34,4 +34,34 @@ pub struct Unasked {
 /// Paths below a folder.
 pub(crate) fn below(folder: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| folder.join(name)).collect()
+}
+
+/// Folders of programs that are known, found on `PATH`. A name says nothing of any other program: it could be chosen for the folder.
+pub(crate) fn of_acp(home: &Path, program: &str) -> Access {
+    let data = home.join(".local/share/opencode");
+    let mut access = match program {
+        "gemini" => return crate::gemini::access(home),
+        "opencode" => Access {
+            write: vec![
+                data.join("log"),
+                data.join("storage"),
+                home.join(".local/state/opencode"),
+            ],
+            files: vec![data.join("auth.json")],
+            made: below(
+                &data,
+                &["opencode.db", "opencode.db-shm", "opencode.db-wal"],
+            ),
+            read: vec![data.clone()],
+            // Its snapshots are repositories, whose settings the user's own OpenCode would have git obey.
+            leads: vec![("OPENCODE_CONFIG_CONTENT", r#"{"snapshot":false}"#.into())],
+            ..Access::default()
+        },
+        _ => Access::default(),
+    };
+    // One that lies in the project may be anything.
+    if !program.contains('/') || Path::new(program).is_absolute() {
+        access.variables = &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"];
+    }
+    access
 }

@@ -1,12 +1,10 @@
 //! The Agent Client Protocol, version 1, from the client's side: JSON-RPC over lines.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
-use crate::access::{Access, below};
 use crate::calls::{Call, Calls, Ended, MAX_CONTENT, MAX_OPEN, as_it_came, said, text, thought};
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
 
@@ -27,35 +25,6 @@ const SILENT: &[&str] = &[
     "usage_update",
     "user_message_chunk",
 ];
-
-/// Folders of programs that are known, found on `PATH`. A name says nothing of any other program: it could be chosen for the folder.
-pub(crate) fn access(home: &Path, program: &str) -> Access {
-    let data = home.join(".local/share/opencode");
-    let mut access = match program {
-        "gemini" => return crate::gemini::access(home),
-        "opencode" => Access {
-            write: vec![
-                data.join("log"),
-                data.join("storage"),
-                home.join(".local/state/opencode"),
-            ],
-            files: vec![data.join("auth.json")],
-            made: below(
-                &data,
-                &["opencode.db", "opencode.db-shm", "opencode.db-wal"],
-            ),
-            // Its snapshots are repositories, whose settings the user's own OpenCode would have git obey.
-            leads: vec![("OPENCODE_CONFIG_CONTENT", r#"{"snapshot":false}"#.into())],
-            ..Access::default()
-        },
-        _ => Access::default(),
-    };
-    // One that lies in the project may be anything.
-    if !program.contains('/') || Path::new(program).is_absolute() {
-        access.variables = &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"];
-    }
-    access
-}
 
 /// What is being written, until something else comes.
 #[derive(Default)]

@@ -66,7 +66,7 @@ pub(crate) fn access(home: &Path) -> Access {
         write: below(&folder, &["projects", "sessions", "todos", "file-history"]),
         files: vec![folder.join(".credentials.json")],
         // Its servers run later.
-        read: vec![home.join(".claude.json")],
+        read: vec![folder, home.join(".claude.json")],
         variables: &["ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR"],
         ..Access::default()
     }

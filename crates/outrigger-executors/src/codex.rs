@@ -80,7 +80,7 @@ pub(crate) fn access(home: &Path) -> Access {
         files: vec![folder.join("auth.json")],
         made: vec![folder.join("installation_id")],
         leads: vec![("CODEX_SQLITE_HOME", databases.into())],
-        read: Vec::new(),
+        read: vec![folder],
         variables: &["OPENAI_*", "CODEX_*"],
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -202,6 +203,11 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
                     deadline = Instant::now() + self.limits.idle;
                 }
                 line = lines.next() => {
+                    let line = match line {
+                        // A socket says so where the process ended without reading all that it was sent.
+                        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(None),
+                        line => line,
+                    };
                     let line = line.map_err(|error| Stopped::Because(format!("its output cannot be read: {error}")))?;
                     let ended = self.line(line).await;
                     match (is_cancelled, ended) {

@@ -133,7 +133,7 @@ impl Executor {
             Self::Claude => crate::claude::access(home),
             Self::Codex => crate::codex::access(home),
             Self::Gemini => crate::gemini::access(home),
-            Self::Acp(_) => crate::acp::access(home, self.program()),
+            Self::Acp(_) => crate::access::of_acp(home, self.program()),
         }
     }
 }

@@ -76,9 +76,8 @@ fn widened(mut policy: Policy, access: &Access) -> Policy {
     let files = access.files.iter().chain(&access.made);
     let files = files.filter(|it| it.is_file());
     let write: Vec<PathBuf> = access.write.iter().chain(files).cloned().collect();
-    let is_open = |hidden: &PathBuf| {
-        access.read.contains(hidden) || write.iter().any(|it| hidden.starts_with(it))
-    };
+    let open = access.read.iter().chain(&write);
+    let is_open = |hidden: &PathBuf| open.clone().any(|it| hidden.starts_with(it));
     policy.hide.retain(|hidden| !is_open(hidden));
     policy.write.extend(write);
     // Of a folder that may be written to as a whole. One in there that an agent would make itself is there already, and empty.

@@ -277,3 +277,23 @@ fn an_agent_of_the_users_settings_names_one_and_a_projects_does_not() {
         assert_eq!(world.path("sent.jsonl").exists(), is_users);
     }
 }
+
+/// What the agent starts opens neither its input, to answer our questions, nor its output, to say things in its place.
+#[test]
+fn its_streams_are_not_opened_by_what_it_starts() {
+    let world = world();
+    let script = r#"#!/usr/bin/env python3
+import json, subprocess, sys
+tried = "for fd in 0 1; do echo forged > /proc/$PPID/fd/$fd && echo opened; done 2>/dev/null; echo tried"
+said = subprocess.run(["sh", "-c", tried], stdout=subprocess.PIPE, text=True).stdout
+content = [{"type": "text", "text": "All done: " + said}]
+print(json.dumps({"type": "assistant", "message": {"content": content}}))
+print(json.dumps({"type": "result", "subtype": "success"}), flush=True)
+"#;
+    program(&world, "claude", script);
+    let done = run(&world, &["--executor", "claude", "Go"]).ok();
+    assert!(done.stdout.contains("tried"), "{}", done.stdout);
+    for word in ["opened", "forged"] {
+        assert!(!done.stdout.contains(word), "{}", done.stdout);
+    }
+}
