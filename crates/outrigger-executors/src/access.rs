@@ -16,6 +16,8 @@ pub struct Access {
     pub leads: Vec<(&'static str, OsString)>,
     /// Files and folders that it reads and does not change, though commands do not see them.
     pub read: Vec<PathBuf>,
+    /// What it does without and nothing that it starts is to see.
+    pub hide: Vec<PathBuf>,
     /// What in there makes something run later, and so is not to be changed.
     pub keep: Vec<PathBuf>,
     /// Variables of the user's environment that it reads: names, or beginnings with `*`.

@@ -63,8 +63,10 @@ pub(crate) fn access(home: &Path) -> Access {
     ];
     Access {
         keep: below(&folder, &runs),
-        write: below(&folder, &["projects", "sessions", "todos", "file-history"]),
+        write: below(&folder, &["projects", "todos", "file-history"]),
         files: vec![folder.join(".credentials.json")],
+        // Sockets of the user's other sessions, which take messages, and their keys.
+        hide: vec![folder.join("sessions")],
         // Its servers run later.
         read: vec![folder, home.join(".claude.json")],
         variables: &["ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR"],

@@ -37,6 +37,7 @@ const SILENT: &[&str] = &[
     "remoteControl/status/changed",
     "serverRequest/resolved",
     "skills/changed",
+    "thread/goal/cleared",
     "thread/name/updated",
     "thread/settings/updated",
     "thread/started",

@@ -79,6 +79,8 @@ fn widened(mut policy: Policy, access: &Access) -> Policy {
     let open = access.read.iter().chain(&write);
     let is_open = |hidden: &PathBuf| open.clone().any(|it| hidden.starts_with(it));
     policy.hide.retain(|hidden| !is_open(hidden));
+    let hide = access.hide.iter().filter(|it| it.exists());
+    policy.hide.extend(hide.cloned());
     policy.write.extend(write);
     // Of a folder that may be written to as a whole. One in there that an agent would make itself is there already, and empty.
     let keep = access.keep.iter();
@@ -127,7 +129,12 @@ mod tests {
     #[test]
     fn what_an_agent_reads_at_its_start_is_not_written_to() {
         let home = std::env::temp_dir().join(format!("outrigger-place-{}", std::process::id()));
-        for folder in [".claude", ".codex", ".gemini", ".local/share/opencode"] {
+        for folder in [
+            ".claude/sessions",
+            ".codex",
+            ".gemini",
+            ".local/share/opencode",
+        ] {
             std::fs::create_dir_all(home.join(folder)).unwrap();
         }
         for (executor, names) in [
@@ -173,6 +180,8 @@ mod tests {
                 assert!(!is_open, "{executor} {name}");
             }
         }
+        let sessions = home.join(".claude/sessions");
+        assert!(open("claude", &home).hide.contains(&sessions));
         let gemini = open("gemini", &home);
         for name in [".gemini/commands", ".gemini/extensions", ".gemini/tmp/bin"] {
             assert!(gemini.read_only.contains(&home.join(name)), "{name}");
