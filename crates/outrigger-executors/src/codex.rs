@@ -82,6 +82,7 @@ pub(crate) fn access(home: &Path) -> Access {
         made: vec![folder.join("installation_id")],
         leads: vec![("CODEX_SQLITE_HOME", databases.into())],
         read: vec![folder],
+        hide: Vec::new(),
         variables: &["OPENAI_*", "CODEX_*"],
     }
 }
