@@ -362,4 +362,20 @@ mod tests {
             assert!(!is_id(id), "{id}");
         }
     }
+
+    #[test]
+    fn what_is_no_text_is_named() {
+        let part = |value: serde_json::Value| {
+            let mut whole = json!({ "id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1" });
+            for (key, field) in value.as_object().unwrap() {
+                whole[key] = field.clone();
+            }
+            serde_json::from_value::<Part>(whole).unwrap()
+        };
+        let text = part(json!({ "type": "text", "text": "Look" }));
+        let file = part(json!({ "type": "file", "mime": "image/png", "url": "data:," }));
+        assert_eq!(left_out(std::slice::from_ref(&text)), None);
+        let said = left_out(&[text, file]).unwrap();
+        assert!(said.contains("files: 1, subtasks: 0"), "{said}");
+    }
 }
