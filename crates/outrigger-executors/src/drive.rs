@@ -136,6 +136,17 @@ where
     }
 }
 
+/// A line, or none at the end.
+fn read_line(line: std::io::Result<Option<Line>>) -> Result<Option<Line>, Stopped> {
+    match line {
+        // A socket says so where the process ended without reading all that it was sent.
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(None),
+        line => {
+            line.map_err(|error| Stopped::Because(format!("its output cannot be read: {error}")))
+        }
+    }
+}
+
 async fn read<'b, R: AsyncRead + Unpin>(
     stream: &mut Option<R>,
     chunk: &'b mut [u8],
@@ -203,12 +214,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
                     deadline = Instant::now() + self.limits.idle;
                 }
                 line = lines.next() => {
-                    let line = match line {
-                        // A socket says so where the process ended without reading all that it was sent.
-                        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(None),
-                        line => line,
-                    };
-                    let line = line.map_err(|error| Stopped::Because(format!("its output cannot be read: {error}")))?;
+                    let line = read_line(line)?;
                     let ended = self.line(line).await;
                     match (is_cancelled, ended) {
                         (_, Ok(None)) => {}
