@@ -329,7 +329,7 @@ pub fn title(parts: &[PartInput]) -> String {
 
 /// It becomes an argument of a command: nothing that is an option, a path or two words.
 fn is_id(id: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     id.len() <= MAX_ID
         && id.starts_with(|c: char| c.is_ascii_alphanumeric())
         && id.chars().all(is_plain)
