@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use outrigger_executors::{Asked, Boxed, Executor, ExecutorError, Keeper, Place, Unasked, Work};
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::provenance::Deed;
 use outrigger_protocol::session::PromptInput;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, Input, TurnOutcome};
@@ -25,18 +27,26 @@ use crate::turn::message::Outbox;
 use crate::turn::start::{Prompt, Start};
 
 impl Agent {
-    /// Who answers a prompt in place of a model. A project names nobody, nor does a plugin.
+    /// Who answers a prompt in place of a model. A project names nobody, nor does a plugin; a note asks nobody.
     ///
     /// # Errors
-    /// A name that is none.
+    /// A name that is none. A plugin's prompt, whichever agent it is for: the process has what the user's own has, and what it
+    /// does without a question no grant of the plugin's would bound.
     pub fn executor(&self, prompt: &PromptInput) -> Result<Option<Executor>, AgentError> {
         let agent = || prompt.agent.clone().or_else(|| self.default_agent());
         let named = prompt.executor.clone();
         let named = named.or_else(|| self.inner.executor_of_agent(&agent()?));
-        let named = named.map(|name| name.parse());
-        named
-            .transpose()
-            .map_err(|error: ExecutorError| AgentError::Tools(error.to_string()))
+        let Some(name) = named.filter(|_| prompt.no_reply != Some(true)) else {
+            return Ok(None);
+        };
+        if let Some(plugin) = prompt.provenance.plugins_that(Deed::Prompted).first() {
+            let why = format!(
+                "a prompt of plugin {plugin} starts no executor (`{name}`): prompt it yourself"
+            );
+            return Err(AgentError::Tools(why));
+        }
+        let found = name.parse().map(Some);
+        found.map_err(|error: ExecutorError| AgentError::Tools(error.to_string()))
     }
 
     pub(super) async fn external(
@@ -121,9 +131,11 @@ impl Agent {
         let messages: Vec<_> = history.iter().filter_map(|it| it.stored()).collect();
         let own = self.session(id)?.permission.unwrap_or_default();
         let rules = [agent.permission.clone(), own].concat();
+        // A guard is asked about each call, which one that cannot ask does not put to it.
+        let is_free = !inner.plugins.pipeline().has(HookPoint::ToolBeforeCall);
         let unasked = Unasked {
-            edits: inner.access.allows_all("edit", &rules),
-            commands: inner.access.allows_all("bash", &rules),
+            edits: is_free && inner.access.allows_all("edit", &rules),
+            commands: is_free && inner.access.allows_all("bash", &rules),
         };
         let policy = inner.confine(Some(id), rules).await;
         let place = Place {

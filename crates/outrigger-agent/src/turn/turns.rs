@@ -86,11 +86,6 @@ impl Agent {
             input,
             origin,
         } = request;
-        if let (TurnInput::Prompt(prompt), Origin::Plugin) = (&input, origin)
-            && prompt.executor.is_some()
-        {
-            return Err(AgentError::Tools("a plugin names no executor".to_owned()));
-        }
         let start = match input {
             TurnInput::Prompt(input) => Start::Prompt(Box::new(Prompt {
                 input: *input,

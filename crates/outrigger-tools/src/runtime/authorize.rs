@@ -11,8 +11,8 @@ use crate::error::ToolError;
 use crate::host::{PermissionAsk, ToolContext};
 use crate::routes::Routes;
 
-/// Kinds of calls of others that change a file.
-const CHANGES: [&str; 3] = ["change", "delete", "move"];
+/// Kinds of calls of others that change a file, and our own tools that do.
+const CHANGES: [&str; 6] = ["change", "delete", "move", "edit", "write", "apply_patch"];
 
 impl ToolRuntime {
     /// Puts a call to all that comes before a call of its tool runs. One that is no call of a tool of ours is asked about under its
@@ -61,24 +61,66 @@ impl ToolRuntime {
     }
 }
 
-/// The question about a call of a tool that is not ours.
+/// The question about a call of a tool that is not ours, or that has arguments which ours has not. Under its own name only where it
+/// names no command, file or address: a rule about these holds for all tools, whatever another vendor calls them.
 fn about(tool: &str, input: &Value) -> PermissionAsk {
-    let named = ["filePath", "url", "command"].into_iter();
-    let named = named.filter_map(|key| input.get(key)?.as_str());
-    let patterns: Vec<String> = named.take(1).map(str::to_owned).collect();
-    let patterns = match patterns.is_empty() {
-        true => vec!["*".to_owned()],
-        false => patterns,
+    let named = |is: fn(&str) -> bool| {
+        let mut fields = input.as_object().into_iter().flatten();
+        fields.find_map(|(key, value)| value.as_str().filter(|_| is(&key.to_lowercase())))
     };
-    let permission = match CHANGES.contains(&tool) {
-        true => "edit",
-        false => tool,
+    let command = named(|key| ["command", "cmd", "script", "code"].contains(&key));
+    let file = named(|key| key.ends_with("path") || key.ends_with("file") || key == "filename");
+    let address = named(|key| ["url", "uri"].contains(&key));
+    let (permission, pattern) = match (command, file, address) {
+        _ if CHANGES.contains(&tool) => ("edit", file),
+        (Some(command), ..) => ("bash", Some(command)),
+        (None, ..) if tool == "bash" => ("bash", None),
+        (_, Some(file), _) => ("edit", Some(file)),
+        (_, _, Some(address)) => ("webfetch", Some(address)),
+        _ => (tool, None),
     };
+    let patterns = vec![pattern.unwrap_or("*").to_owned()];
     PermissionAsk {
         permission: permission.to_owned(),
         always: patterns.clone(),
         patterns,
         metadata: json!({ "tool": tool, "input": input }),
         ..PermissionAsk::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_call_names_decides_which_rules_are_asked() {
+        for (tool, input, permission, pattern) in [
+            (
+                "NotebookEdit",
+                json!({"notebook_path": "/p/a.ipynb"}),
+                "edit",
+                "/p/a.ipynb",
+            ),
+            ("Monitor", json!({"command": "rm -r x"}), "bash", "rm -r x"),
+            ("bash", json!({"line": "rm"}), "bash", "*"),
+            ("edit", json!({"file": "a"}), "edit", "a"),
+            ("write", json!({}), "edit", "*"),
+            ("move", json!({"path": "a"}), "edit", "a"),
+            ("Fetch", json!({"url": "http://x"}), "webfetch", "http://x"),
+            (
+                "ExitPlanMode",
+                json!({"plan": "first"}),
+                "ExitPlanMode",
+                "*",
+            ),
+        ] {
+            let ask = about(tool, &input);
+            assert_eq!(
+                (ask.permission.as_str(), &ask.patterns[..]),
+                (permission, &[pattern.to_owned()][..]),
+                "{tool}"
+            );
+        }
     }
 }

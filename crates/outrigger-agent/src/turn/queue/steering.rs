@@ -71,6 +71,10 @@ impl Agent {
         let Some(turn) = self.inner.turns.steering(id) else {
             return Ok(None);
         };
+        // What is for another vendor's agent is not answered by the model that is at work.
+        if self.executor(&prompt.input)?.is_some() {
+            return Ok(None);
+        }
         let session = self.session(id)?;
         let conversation = self.inner.conversation(id)?;
         let mut prompt = prompt.clone();
