@@ -1,5 +1,6 @@
 //! A program of the user's own that takes the terminal for a while, such as an editor.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
@@ -8,6 +9,8 @@ use std::process::{Command, ExitStatus};
 use rustix::process::{Pid, Signal, WaitOptions, getpgrp, kill_process_group, waitpid};
 use rustix::stdio::stdin;
 
+use crate::fs::host_path;
+
 /// Runs `line` by the shell with one more argument, at the terminal of this process, and waits until it has ended.
 ///
 /// It has a process group of its own, so that Ctrl-C is the program's and not ours. One that suspends itself goes on: no shell is
@@ -15,17 +18,10 @@ use rustix::stdio::stdin;
 ///
 /// # Errors
 /// There is no shell, or no terminal.
-#[expect(clippy::disallowed_methods, reason = "this is where processes start")]
 pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
-    let mut command = Command::new("/bin/sh");
-    command
-        .arg("-c")
-        .arg(format!("{line} \"$1\""))
-        .arg("sh")
-        .arg(argument)
-        .process_group(0);
+    let path = std::env::var_os("PATH").unwrap_or_default();
     let own = getpgrp();
-    let child = command.spawn()?;
+    let child = command(line, argument, &path).spawn()?;
     let ignored = IgnoredStops::new();
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let Some(group) = group else {
@@ -41,6 +37,20 @@ pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
     let _ = rustix::termios::tcsetpgrp(stdin(), own);
     drop(ignored);
     status
+}
+
+/// Programs are not looked for where commands of a model write them: an activated environment of the project stands first on `PATH`.
+#[expect(clippy::disallowed_methods, reason = "this is where processes start")]
+fn command(line: &str, argument: &Path, path: &OsStr) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command
+        .arg("-c")
+        .arg(format!("{line} \"$1\""))
+        .arg("sh")
+        .arg(argument)
+        .env("PATH", host_path::without(path))
+        .process_group(0);
+    command
 }
 
 fn wait(group: Pid) -> io::Result<ExitStatus> {
@@ -79,5 +89,24 @@ impl Drop for IgnoredStops {
     fn drop(&mut self) {
         // SAFETY: what was there before.
         unsafe { libc::signal(libc::SIGTTOU, self.0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_editor_is_taken_from_where_commands_write() {
+        let project = tempfile::tempdir().unwrap();
+        let bin = project.path().join(".venv/bin");
+        host_path::pass_over([project.path().to_owned()]);
+        let path = std::env::join_paths([bin.as_path(), Path::new("/usr/bin")]).unwrap();
+        let command = command("vi", Path::new("prompt.md"), &path);
+        let given: Vec<_> = command
+            .get_envs()
+            .filter(|(name, _)| *name == "PATH")
+            .collect();
+        assert_eq!(given, [(OsStr::new("PATH"), Some(OsStr::new("/usr/bin")))]);
     }
 }
