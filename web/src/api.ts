@@ -348,6 +348,8 @@ export interface WaitingPermission {
     /** Patterns that "always" would allow. */
     always: Array<string>
     metadata: Record<string, unknown>
+    /** Who caused it, where it was not the user and the model alone. */
+    provenance?: Array<Record<string, unknown>>
     tool?: {
       messageID: string
       callID: string

@@ -217,6 +217,8 @@ forms! {
         /// Patterns that "always" would allow.
         always: [string],
         metadata: {any},
+        /// Who caused it, where it was not the user and the model alone.
+        provenance?: [{any}],
         tool?: {messageID: string, callID: string}
     }};
     /// The model asks.

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'react'
 import type { Waiting, WaitingPermission, WaitingQuestion } from '../api'
 import { within } from '../lib/format'
 import { RequestError, post } from '../lib/http'
+import { facts } from '../lib/permission'
 import { live, message } from '../state/live'
 import { Diff } from './Diff'
 import { fromText } from './diff'
@@ -50,8 +51,7 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
   const shown = useRef(Date.now())
   const reply = (word: 'once' | 'always' | 'reject', why?: string) =>
     void answer(`/outrigger/v1/permission/${request.id}/reply`, { reply: word, ...(why ? { message: why } : {}) })
-  const command = text(request.metadata['command'])
-  const diff = text(request.metadata['diff'])
+  const { command, rows, diff } = facts(request)
   const path = text(request.metadata['filepath']) || text(request.metadata['filePath'])
   return (
     <div
@@ -78,12 +78,16 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
           <span className="prompt" aria-hidden="true">$ </span>
           {command}
         </pre>
-      ) : (
-        <ul className="asked mono">
-          {request.patterns.map((pattern) => (
-            <li key={pattern}>{within(pattern, directory)}</li>
+      ) : null}
+      {rows.length > 0 && (
+        <dl className="asked-facts">
+          {rows.map(({ name, text }) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd className="mono">{name === 'file' ? within(text, directory) : text}</dd>
+            </div>
           ))}
-        </ul>
+        </dl>
       )}
       {diff && <Diff change={fromText(path || 'file', diff)} />}
       {error && <p className="bad" role="alert">{error}</p>}
@@ -93,8 +97,8 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
             Allow once <kbd>y</kbd>
           </button>
           {request.always.length > 0 && (
-            <button type="button" disabled={busy} title={request.always.join('\n')} onClick={() => reply('always')}>
-              Always allow <code>{request.always.slice(0, 2).join(', ')}</code> <kbd>a</kbd>
+            <button type="button" disabled={busy} onClick={() => reply('always')}>
+              Always allow <kbd>a</kbd>
             </button>
           )}
           <button type="button" className="danger" disabled={busy} onClick={() => reply('reject')}>
