@@ -34,15 +34,13 @@ impl Agent {
     /// does without a question no grant of the plugin's would bound.
     pub fn executor(&self, prompt: &PromptInput) -> Result<Option<Executor>, AgentError> {
         let agent = || prompt.agent.clone().or_else(|| self.default_agent());
-        let named = prompt.executor.clone();
-        let named = named.or_else(|| self.inner.executor_of_agent(&agent()?));
-        let Some(name) = named.filter(|_| prompt.no_reply != Some(true)) else {
+        let of_agent = || self.inner.executor_of_agent(&agent()?);
+        let asks = prompt.no_reply != Some(true);
+        let Some(name) = prompt.executor.clone().or_else(of_agent).filter(|_| asks) else {
             return Ok(None);
         };
         if let Some(plugin) = prompt.provenance.plugins_that(Deed::Prompted).first() {
-            let why = format!(
-                "a prompt of plugin {plugin} starts no executor (`{name}`): prompt it yourself"
-            );
+            let why = format!("a prompt of plugin {plugin} starts no executor (`{name}`)");
             return Err(AgentError::Tools(why));
         }
         let found = name.parse().map(Some);
