@@ -21,7 +21,7 @@ const OURS = new Set(['apply_patch', 'bash', 'doom_loop', 'edit', 'external_dire
 
 /** Characters that a reader does not see, or that put others in another order, are shown by their numbers. */
 export function visible(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029]/gu, (it) => (it === '\n' || it === '\t' ? it : `\\u{${(it.codePointAt(0) ?? 0).toString(16)}}`))
+  return text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/gu, (it) => (it === '\n' || it === '\t' ? it : `\\u{${(it.codePointAt(0) ?? 0).toString(16)}}`))
 }
 
 function string(value: unknown): string {
@@ -36,7 +36,7 @@ function record(value: unknown): Record<string, unknown> {
 function named(fields: Record<string, unknown>): string {
   const lines = Object.entries(fields).map(([key, value]) => {
     const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
-    return `${key}: ${text.includes('\n') ? text.split('\n').map((line) => `\n    ${line}`).join('') : text}`
+    return `${key.replaceAll('\n', ' ')}: ${text.includes('\n') ? text.split('\n').map((line) => `\n    ${line}`).join('') : text}`
   })
   return lines.join('\n')
 }
@@ -60,13 +60,13 @@ export function facts(request: Request): Facts {
   const isToolOurs = tool === '' ? isOurs : OURS.has(tool)
   const diff = isToolOurs ? string(metadata['diff']) : ''
   const { [CALL]: _call, [HOOK_REASON]: _reason, ...rest } = metadata
-  const { command: _command, timeout: _timeout, description: _description, workdir, ...others } = input
+  const { timeout: _timeout, description: _description, ...others } = input
   const rows: Array<[string, string]> = [
     ['by', (request.provenance ?? []).map(cause).join(', ')],
     ['because', string(metadata[HOOK_REASON]) || (request.permission === 'sandbox' ? string(metadata['reason']) : '')],
     ['tool', (tool !== '' && tool !== request.permission) || !isOurs ? tool || request.permission : ''],
     [ABOUT[request.permission] ?? 'about', patterns !== '*' && patterns !== command ? patterns : ''],
-    ['folder', command ? string(workdir) : ''],
+    ['folder', command ? string(input['workdir']) : ''],
     ['program', command ? programs : ''],
     ['unclear', isToolOurs ? string(metadata['unclear']) : ''],
     ['printed', request.permission === 'sandbox' ? string(metadata['output']) : ''],

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react'
 import type { Waiting, WaitingPermission, WaitingQuestion } from '../api'
 import { within } from '../lib/format'
 import { RequestError, post } from '../lib/http'
-import { facts } from '../lib/permission'
+import { facts, visible } from '../lib/permission'
 import { live, message } from '../state/live'
 import { Diff } from './Diff'
 import { fromText } from './diff'
@@ -41,7 +41,7 @@ function text(value: unknown): string {
 }
 
 const NAMES: Record<string, string> = {
-  bash: 'Run a command', edit: 'Change a file', write: 'Write a file', read: 'Read a file', external_directory: 'Leave the project folder', webfetch: 'Fetch a page', websearch: 'Search the web', task: 'Start a subagent',
+  bash: 'Run a command', edit: 'Change a file', write: 'Write a file', read: 'Read a file', external_directory: 'Leave the project folder', webfetch: 'Fetch a page', websearch: 'Search the web', task: 'Start a subagent', sandbox: 'Run a command outside of the sandbox, with all your rights',
 }
 
 function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; directory: string }) {
@@ -52,12 +52,13 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
   const reply = (word: 'once' | 'always' | 'reject', why?: string) =>
     void answer(`/outrigger/v1/permission/${request.id}/reply`, { reply: word, ...(why ? { message: why } : {}) })
   const { command, rows, diff } = facts(request)
-  const path = text(request.metadata['filepath']) || text(request.metadata['filePath'])
+  const path = visible(text(request.metadata['filepath']) || text(request.metadata['filePath']))
+  const title = NAMES[request.permission] ?? visible(request.permission)
   return (
     <div
       role="group"
       className="waiting permission"
-      aria-label={`Permission: ${NAMES[request.permission] ?? request.permission}`}
+      aria-label={`Permission: ${title}`}
       onKeyDown={(event) => {
         if (event.target instanceof HTMLTextAreaElement || event.ctrlKey || event.metaKey || event.altKey) return
         if (busy || Date.now() - shown.current < TOO_EARLY) return
@@ -70,8 +71,8 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
     >
       <header>
         <Icon name="shield" />
-        <p className="waiting-title">{NAMES[request.permission] ?? request.permission}</p>
-        <span className="tag">{request.permission}</span>
+        <p className="waiting-title">{title}</p>
+        <span className="tag">{visible(request.permission)}</span>
       </header>
       {command ? (
         <pre className="asked mono" tabIndex={0}>

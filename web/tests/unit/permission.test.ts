@@ -41,6 +41,18 @@ test('a command that a plugin says of its own question is not shown as what runs
   ])
 })
 
+test('no argument of another tool is left out, and none passes for two', () => {
+  const call = { tool: 'shell_run', input: { command: 'rm -rf ~', workdir: '/', 'a: 1\nurl': 'http://x' } }
+  const shown = facts(request({ permission: 'shell_run', patterns: ['*'], always: ['*'], metadata: { outriggerCall: call } }))
+  expect(shown.rows).toEqual([
+    { name: 'tool', text: 'shell_run' },
+    { name: 'with', text: 'command: rm -rf ~\nworkdir: /\na: 1 url: http://x' },
+    { name: 'always', text: 'all calls of this kind' },
+  ])
+})
+
 test('what reorders or hides text is shown by its number', () => {
+  for (const code of [0x34f, 0x115f, 0x1160, 0x17b4, 0x180b, 0x3164, 0xfe0f, 0xffa0, 0xe0100, 0x2800])
+    expect(visible(String.fromCodePoint(code))).toBe(`\\u{${code.toString(16)}}`)
   expect(visible('a\u202Eb\u200Bc\u001B[2Jd\r\n\te')).toBe('a\\u{202e}b\\u{200b}c\\u{1b}[2Jd\\u{d}\n\te')
 })
