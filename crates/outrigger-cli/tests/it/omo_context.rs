@@ -207,6 +207,44 @@ fn a_full_context_is_summarised_and_the_session_goes_on() {
     );
 }
 
+/// After a summary its plan executor begins a list of its own, which must not replace the one that was there.
+#[test]
+fn a_list_of_todos_outlives_a_summary() {
+    let todo =
+        |content: &str| json!({ "content": content, "status": "pending", "priority": "high" });
+    let begun = [
+        todo("Complete ALL implementation tasks"),
+        todo("Pass Final Verification Wave - ALL reviewers APPROVE"),
+    ];
+    let Some(mut world) = omo([
+        filled(call(
+            "todowrite",
+            json!({ "todos": [todo("Paint the boat")] }),
+        )),
+        turn([call("todowrite", json!({ "todos": begun }))]),
+        text("Begun."),
+    ]) else {
+        return;
+    };
+    world.mock = world.mock.summaries([text("A boat is to be painted.")]);
+    let limit = json!({ "limit": { "context": 17_000, "output": 1000 } });
+    world.config(json!({ "provider": { "mock": { "models": { "m1": limit } } } }));
+    run(&world, &["paint the boat"]).ok();
+    assert!(
+        world.mock.requests().iter().any(|it| it.is_summary),
+        "no summary"
+    );
+    let calls = world.parts("tool");
+    let written: Vec<&Value> = calls
+        .iter()
+        .map(|call| &call["state"]["input"]["todos"])
+        .collect();
+    assert_eq!(written.len(), 2, "{calls:#?}");
+    for list in written {
+        assert_eq!(list[0]["content"], "Paint the boat", "{calls:#?}");
+    }
+}
+
 #[test]
 fn a_plan_is_gone_on_with_until_it_is_stopped() {
     let Some(world) = omo([text("Not yet.")]) else {

@@ -87,6 +87,7 @@ fn each_of_its_agents_answers() {
     let gpt =
         json!({ "name": "G", "tool_call": true, "limit": { "context": 100_000, "output": 4000 } });
     world.config(json!({ "provider": { "mock": { "models": { "gpt-5": gpt } } } }));
+    world.file("AGENTS.md", "Whales are counted at dawn.\n");
     let server = serve(&world);
     let mut seen = Vec::new();
     for (name, mode) in AGENTS {
@@ -127,6 +128,19 @@ fn each_of_its_agents_answers() {
         ));
     }
     let silent: Vec<&str> = seen.iter().filter(|it| !it.1).map(|it| it.0).collect();
+    // That one has the project's notes before what the user says, and nobody else has.
+    let noted = world.mock.requests().into_iter();
+    let noted: Vec<String> = noted
+        .flat_map(|request| request.texts("user"))
+        .filter(|said| said.contains("[Directory Context: "))
+        .collect();
+    let [said] = &noted[..] else {
+        panic!("{noted:#?}")
+    };
+    assert!(
+        said.contains("/AGENTS.md]\nWhales are counted at dawn.\n\n\n---\n\nask Hephaestus"),
+        "{said}"
+    );
     // It keeps the program's own builder from its tasks, and sends the other one work by a category.
     assert_eq!(silent, ["Sisyphus-Junior", "build"], "{seen:#?}");
     let task = json!({
