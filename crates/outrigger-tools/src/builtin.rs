@@ -151,7 +151,7 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
         .filter(|tool| !options.off.contains(&tool.spec().name))
         .try_for_each(|tool| {
             let (declared, rooted) = declared::of(&tool.spec().name);
-            runtime.register_as(tool, declared, rooted)
+            runtime.register_bundled(tool, declared, rooted)
         })
 }
 

@@ -1,7 +1,9 @@
 //! Checking arguments against a tool's JSON Schema, with messages that a model can act on.
 
+use std::sync::OnceLock;
+
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{ValidationError, Validator};
+use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
 // More of them do not help a model and cost tokens.
@@ -9,15 +11,55 @@ const MAX_ERRORS: usize = 5;
 // An offending value is quoted up to here.
 const MAX_QUOTED: usize = 120;
 
-/// A schema, compiled once per tool.
-pub(crate) struct Schema(Validator);
+/// A schema that is compiled once, by [`jsonschema`].
+struct Compiled {
+    /// Of a bundled tool: compiled when it is first used. Most are not used in a run, and compiling them all takes time at the
+    /// start.
+    bundled: Option<Value>,
+    validator: OnceLock<Result<Validator, String>>,
+}
+
+impl Compiled {
+    /// References to other documents are refused: nothing is fetched.
+    fn now(schema: &Value) -> Result<Self, String> {
+        let validator = jsonschema::validator_for(schema).map_err(|e| e.to_string())?;
+        Ok(Self {
+            bundled: None,
+            validator: OnceLock::from(Ok(validator)),
+        })
+    }
+
+    /// A constant of ours, which `every_bundled_schema_compiles` looks at.
+    fn later(schema: &Value) -> Self {
+        Self {
+            bundled: Some(schema.clone()),
+            validator: OnceLock::new(),
+        }
+    }
+
+    fn get(&self) -> Result<&Validator, String> {
+        let validator = self.validator.get_or_init(|| {
+            let schema = self.bundled.as_ref().unwrap_or(&Value::Null);
+            // They need no keyword of a later draft, whose own schema is eight documents to compile.
+            let options = jsonschema::options().with_draft(Draft::Draft7);
+            options.build(schema).map_err(|e| e.to_string())
+        });
+        validator.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// The schema of a tool's arguments.
+pub(crate) struct Schema(Compiled);
 
 impl Schema {
     /// Compiles it. References to other documents are refused: nothing is fetched.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
-        jsonschema::validator_for(schema)
-            .map(Self)
-            .map_err(|e| e.to_string())
+        Compiled::now(schema).map(Self)
+    }
+
+    /// Of a bundled tool.
+    pub(crate) fn of_bundled(schema: &Value) -> Self {
+        Self(Compiled::later(schema))
     }
 
     /// Says what is wrong with the arguments, in OpenCode's form: `SchemaError(Missing key\n  at ["command"]).`
@@ -30,6 +72,7 @@ impl Schema {
         }
         let errors: Vec<String> = self
             .0
+            .get()?
             .iter_errors(input)
             .take(MAX_ERRORS)
             .map(|error| describe(&error, input))
@@ -44,20 +87,31 @@ impl Schema {
 /// The schema of a tool's answer. The answer is a text: where the schema allows a string at its root that text is checked,
 /// else the JSON that it is.
 pub(crate) struct OutputSchema {
-    schema: Validator,
+    schema: Compiled,
     plain: bool,
 }
 
 impl OutputSchema {
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        Compiled::now(schema).map(|compiled| Self::new(schema, compiled))
+    }
+
+    /// Of a bundled tool.
+    pub(crate) fn of_bundled(schema: &Value) -> Self {
+        Self::new(schema, Compiled::later(schema))
+    }
+
+    fn new(schema: &Value, compiled: Compiled) -> Self {
         let kind = schema.get("type");
         let plain = match kind {
             Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
             Some(kind) => kind == "string",
             None => false,
         };
-        let schema = jsonschema::validator_for(schema).map_err(|e| e.to_string())?;
-        Ok(Self { schema, plain })
+        Self {
+            schema: compiled,
+            plain,
+        }
     }
 
     pub(crate) fn check(&self, text: &str) -> Result<(), String> {
@@ -72,7 +126,7 @@ impl OutputSchema {
 
     /// The same for an answer that is no text.
     pub(crate) fn check_value(&self, value: &Value) -> Result<(), String> {
-        let errors = self.schema.iter_errors(value).take(MAX_ERRORS);
+        let errors = self.schema.get()?.iter_errors(value).take(MAX_ERRORS);
         let errors: Vec<String> = errors.map(|error| describe(&error, value)).collect();
         if errors.is_empty() {
             return Ok(());

@@ -33,28 +33,41 @@ impl ToolRuntime {
     /// [`ToolError::BadDescriptor`] when what it declares cannot be right (D6).
     pub fn register(&self, tool: Arc<dyn Tool>) -> Result<(), ToolError> {
         let declared = tool.declares();
-        self.register_as(tool, declared, false)
-    }
-
-    /// The same for a tool that does not say itself what it declares. `rooted`: it opens files through the path guard
-    /// alone.
-    ///
-    /// # Errors
-    /// As for [`ToolRuntime::register`].
-    pub(crate) fn register_as(
-        &self,
-        tool: Arc<dyn Tool>,
-        declared: Declared,
-        rooted: bool,
-    ) -> Result<(), ToolError> {
-        let spec = tool.spec().clone();
         let bad = |reason| ToolError::BadSchema {
-            tool: spec.name.clone(),
+            tool: tool.spec().name.clone(),
             reason,
         };
         let schema = Schema::compile(tool.argument_schema()).map_err(bad)?;
         let output = declared.output_schema.as_ref();
         let output = output.map(OutputSchema::compile).transpose().map_err(bad)?;
+        self.register_as(tool, (schema, output), declared, false)
+    }
+
+    /// The same for a bundled tool, which does not say itself what it declares. `rooted`: it opens files through the path
+    /// guard alone.
+    ///
+    /// # Errors
+    /// [`ToolError::BadDescriptor`], as for [`ToolRuntime::register`].
+    pub(crate) fn register_bundled(
+        &self,
+        tool: Arc<dyn Tool>,
+        declared: Declared,
+        rooted: bool,
+    ) -> Result<(), ToolError> {
+        let schema = Schema::of_bundled(tool.argument_schema());
+        let output = declared.output_schema.as_ref();
+        let output = output.map(OutputSchema::of_bundled);
+        self.register_as(tool, (schema, output), declared, rooted)
+    }
+
+    fn register_as(
+        &self,
+        tool: Arc<dyn Tool>,
+        (schema, output): (Schema, Option<OutputSchema>),
+        declared: Declared,
+        rooted: bool,
+    ) -> Result<(), ToolError> {
+        let spec = tool.spec().clone();
         let descriptor = ToolDescriptor { spec, declared };
         checked(&descriptor, rooted)?;
         self.put(Entry {
@@ -183,5 +196,34 @@ fn checked(descriptor: &ToolDescriptor, rooted: bool) -> Result<(), ToolError> {
             key: problem.key,
             reason: problem.message,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonschema::Draft;
+
+    use crate::ToolRuntime;
+    use crate::builtin::{self, Options};
+
+    /// They are compiled when a tool is first used, where nobody could do anything about one that cannot be.
+    #[test]
+    fn every_bundled_schema_compiles() {
+        let runtime = ToolRuntime::new();
+        let options = Options {
+            lsp: true,
+            ..Options::default()
+        };
+        builtin::register_all(&runtime, &options).unwrap();
+        let entries = runtime.read();
+        assert!(entries.len() > 10);
+        for entry in entries.iter() {
+            let output = entry.descriptor.declared.output_schema.as_ref();
+            for schema in output.into_iter().chain([entry.tool.argument_schema()]) {
+                jsonschema::validator_for(schema).unwrap();
+                let options = jsonschema::options().with_draft(Draft::Draft7);
+                options.build(schema).unwrap();
+            }
+        }
     }
 }
