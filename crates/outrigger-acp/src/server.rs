@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::future::BoxFuture;
 use outrigger_jsonrpc::{Answer, Peer, RpcError, Service};
@@ -27,9 +27,12 @@ pub(crate) struct Inner {
     pub(crate) peer: Peer,
     pub(crate) sessions: Sessions,
     /// MCP servers that the editor has handed over, by folder.
-    pub(crate) handed: tokio::sync::Mutex<HashMap<PathBuf, Vec<Handed>>>,
+    handed: Mutex<HashMap<PathBuf, HandedTo>>,
     client: OnceLock<Client>,
 }
+
+/// The MCP servers of a folder. Each folder has its own lock: servers that start slowly hold up no session of another folder.
+type HandedTo = Arc<tokio::sync::Mutex<Vec<Handed>>>;
 
 type Answering = BoxFuture<'static, Result<Answer, RpcError>>;
 
@@ -39,7 +42,7 @@ impl Server {
             host,
             peer,
             sessions: Sessions::default(),
-            handed: tokio::sync::Mutex::default(),
+            handed: Mutex::default(),
             client: OnceLock::new(),
         };
         Self {
@@ -58,6 +61,12 @@ impl Inner {
     pub(crate) async fn update(&self, open: &Open, update: Value) {
         let params = json!({ "sessionId": open.id, "update": update });
         self.peer.notify("session/update", &params).await;
+    }
+
+    /// The MCP servers that the editor has handed over for a folder.
+    pub(crate) fn handed_to(&self, folder: PathBuf) -> HandedTo {
+        let mut folders = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(folders.entry(folder).or_default())
     }
 
     fn open(&self, params: &Value) -> Result<Arc<Open>, RpcError> {

@@ -1,6 +1,9 @@
 //! Whole transcripts: events as the agent publishes them, and what an editor gets. Every message is one of the protocol's own types,
 //! and loses nothing on the way through it.
 
+pub(crate) mod agents;
+mod opening;
+
 use std::path::Path;
 
 use agent_client_protocol_schema::v1 as protocol;

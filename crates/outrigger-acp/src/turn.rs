@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_client::{Asker, ClientError, Events, StreamItem};
+use outrigger_client::{Asker, ClientError, Events, StreamItem, encoded};
 use outrigger_jsonrpc::{Peer, RpcError};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{AssistantMessage, MessageInfo, MessageWithParts, NamedError};
+use outrigger_protocol::question::QuestionRequest;
 use outrigger_protocol::session::{PromptInput, Session, SessionStatus};
 use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
@@ -24,6 +25,9 @@ use crate::updates::Updates;
 
 /// A turn that is only about to begin cannot be cancelled yet: it is tried again after this.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(25);
+
+/// Subagents that are looked for after a gap in the stream.
+const MAX_SUBAGENTS: usize = 1000;
 
 /// What a turn needs of the editor.
 pub(crate) struct Turn {
@@ -65,20 +69,9 @@ pub(crate) async fn run(
         .get(&format!("{path}/message?limit=1"))
         .await
         .map_err(refused)?;
-    let updates = Updates::new(open.id.clone(), open.folder.clone())
-        .with_contexts(open.offer.contexts())
-        .knows(&session);
-    let mut turn = Turn {
-        peer,
-        client,
-        updates,
-        sessions: HashSet::from([open.id.clone()]),
-        asker: Asker::new(connection.clone()),
-        asked: HashMap::new(),
-        asking: JoinSet::new(),
-        before: newest.last().map(|it| it.info.id().to_string()),
-        open: Arc::clone(&open),
-    };
+    let before = newest.last().map(|it| it.info.id().to_string());
+    let mut turn = Turn::new(Arc::clone(&open), peer, client, before);
+    turn.updates = turn.updates.knows(&session);
     turn.say_notices().await;
     let (path, body) = request(&open, said);
     let answered = async { connection.post::<MessageWithParts>(&path, &body).await };
@@ -140,6 +133,21 @@ fn stopped(why: &str) -> Value {
 }
 
 impl Turn {
+    fn new(open: Arc<Open>, peer: Peer, client: Client, before: Option<String>) -> Self {
+        Self {
+            peer,
+            client,
+            updates: Updates::new(open.id.clone(), open.folder.clone())
+                .with_contexts(open.offer.contexts()),
+            sessions: HashSet::from([open.id.clone()]),
+            asker: Asker::new(open.connection.clone()),
+            asked: HashMap::new(),
+            asking: JoinSet::new(),
+            before,
+            open,
+        }
+    }
+
     async fn follow(
         &mut self,
         events: &mut Events,
@@ -284,9 +292,53 @@ impl Turn {
         for update in self.updates.stored(&stored) {
             self.send(update).await;
         }
-        for request in self.asker.questions().await {
-            if !self.asked.contains_key(request.id.as_str()) {
-                self.event(&Event::PermissionAsked(request)).await;
+        self.find_subagents().await;
+        self.ask_what_was_missed().await;
+    }
+
+    /// Sessions of subagents that were begun meanwhile: their questions are put, too.
+    async fn find_subagents(&mut self) {
+        let mut parents = vec![self.open.id.clone()];
+        let mut seen = HashSet::new();
+        while let Some(parent) = parents.pop() {
+            if seen.len() >= MAX_SUBAGENTS || !seen.insert(parent.clone()) {
+                continue;
+            }
+            let path = format!("/session/{}/children", encoded(parent.as_str()));
+            let children: Result<Vec<Session>, ClientError> = self.open.connection.get(&path).await;
+            let children = children.unwrap_or_else(|error| {
+                tracing::warn!("[acp] the subagents of {parent} are not known: {error}");
+                Vec::new()
+            });
+            for child in children {
+                self.sessions.insert(child.id.clone());
+                parents.push(child.id);
+            }
+        }
+    }
+
+    /// Puts the questions that wait and that the editor was not asked.
+    async fn ask_what_was_missed(&mut self) {
+        let permissions = self.asker.questions().await;
+        let questions: Result<Vec<QuestionRequest>, ClientError> =
+            self.open.connection.get("/question").await;
+        let questions = match questions {
+            Ok(questions) => questions,
+            Err(error) => {
+                tracing::warn!("[acp] the model's open questions are not known: {error}");
+                return;
+            }
+        };
+        let permissions = permissions.into_iter().map(Event::PermissionAsked);
+        let questions = questions.into_iter().map(Event::QuestionAsked);
+        for asked in permissions.chain(questions) {
+            let id = match &asked {
+                Event::PermissionAsked(request) => request.id.as_str(),
+                Event::QuestionAsked(request) => request.id.as_str(),
+                _ => continue,
+            };
+            if !self.asked.contains_key(id) {
+                self.event(&asked).await;
             }
         }
     }
@@ -316,6 +368,9 @@ fn notice(line: &str, client: Client) -> Value {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 /// What a turn comes to that was cancelled before it could begin.
 fn aborted() -> MessageWithParts {

@@ -86,9 +86,9 @@ impl Inner {
     ) -> Result<Arc<Open>, RpcError> {
         let folder = PathBuf::from(&session.directory);
         {
-            let mut known = self.handed.lock().await;
-            let known = known.entry(folder.clone()).or_default();
-            let said = servers::start(&connection, handed, known).await;
+            let known = self.handed_to(folder.clone());
+            let mut known = known.lock().await;
+            let said = servers::start(&connection, handed, &mut known).await;
             notices.extend(said.map_err(|error| refused(&error))?);
         }
         let offer = Offer::ask(&connection)

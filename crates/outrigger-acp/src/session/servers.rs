@@ -67,7 +67,9 @@ pub(crate) async fn start(
     let mut notices = Vec::new();
     for server in handed {
         let name = server.name.clone();
-        if known.contains(&server) {
+        // One that failed is tried again: what it lacked may be there now.
+        let runs = running[&name]["status"] == "connected";
+        if runs && known.contains(&server) {
             continue;
         }
         let is_ours = known.iter().any(|it| it.name == name);

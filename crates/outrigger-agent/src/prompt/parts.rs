@@ -6,7 +6,7 @@ use outrigger_kernel::permission::evaluate;
 use outrigger_permissions::access::Operation;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_prompt::mentions::names;
-use outrigger_prompt::parts::text_part;
+use outrigger_prompt::parts::{attached_text, percent_decoded, text_part};
 use outrigger_protocol::Object;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::permission::Action;
@@ -83,7 +83,10 @@ impl Agent {
         match &part.kind {
             PartKind::File(fields) => match text(fields, "url").as_deref().and_then(local) {
                 Some(path) => self.file(path, agent),
-                None => vec![part],
+                None => {
+                    let read = attached_text(fields).into_iter().flatten();
+                    read.chain([part.clone()]).collect()
+                }
             },
             PartKind::Agent(fields) => {
                 let name = text(fields, "name").unwrap_or_default();
@@ -156,18 +159,8 @@ fn not_read(path: &Path, reason: &str) -> PartInput {
 fn local(url: &str) -> Option<PathBuf> {
     let rest = url.strip_prefix("file://")?;
     let path = rest.split(['?', '#']).next().unwrap_or(rest);
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut from = path.bytes();
-    while let Some(byte) = from.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digits = [from.next()?, from.next()?];
-        let digits = std::str::from_utf8(&digits).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-    }
-    Some(PathBuf::from(String::from_utf8(bytes).ok()?))
+    let path = String::from_utf8(percent_decoded(path)?);
+    path.ok().map(PathBuf::from)
 }
 
 #[cfg(test)]

@@ -69,6 +69,13 @@ fn an_editor_prompts_and_is_asked() {
     world
         .mock
         .when("say hello to all of you", text("Hello to all of you!"));
+    world
+        .mock
+        .when("say hello to both", text("Hello to both of you!"));
+    let attached = json!([
+        { "type": "text", "text": "/hello both" },
+        { "type": "resource", "resource": { "uri": "file:///tmp/y.rs", "text": "attached to a command" } },
+    ]);
     world.config(json!({
         "permission": { "edit": "ask" },
         "command": { "hello": { "template": "say hello to $ARGUMENTS", "description": "Says hello" } },
@@ -88,6 +95,7 @@ fn an_editor_prompts_and_is_asked() {
             { "do": "prompt", "say": "once more", "reply": ["reject"] },
             { "do": "prompt", "blocks": picture },
             { "do": "prompt", "say": "/hello all of you" },
+            { "do": "prompt", "blocks": attached },
             { "do": "list" },
         ] }),
     ) else {
@@ -104,6 +112,17 @@ fn an_editor_prompts_and_is_asked() {
     assert!(
         body.contains("data:image/png;base64,iVBORw0KGgo=") && body.contains("not saved yet"),
         "{body}"
+    );
+    // What is attached to a command is read by the model, and no argument of the command.
+    let of_command = asked
+        .iter()
+        .find(|it| it.body.to_string().contains("say hello to both"))
+        .unwrap();
+    let said = of_command.texts("user").concat();
+    assert!(said.contains("attached to a command"), "{said}");
+    assert!(
+        !said.contains("say hello to both\nattached") && !said.contains("both attached"),
+        "{said}"
     );
 
     // In the terminal, and back in the editor.
