@@ -152,8 +152,8 @@ fn hooks() -> String {
          The reader has the error of the other points by then: what they add is logged, stored and published as\n\
          `outrigger.error.context`.\n\
          <!-- shown by: crates/outrigger-cli/tests/it/points.rs::notify_only_points_come_in_order_and_hold_nothing_up, \
-         crates/outrigger-agent/src/state/notifications.rs::a_line_is_in_order_and_has_an_end, \
-         crates/outrigger-agent/src/state/notifications.rs::MAX_PENDING = 256, \
+         crates/outrigger-session-state/src/notifications.rs::a_line_is_in_order_and_has_an_end, \
+         crates/outrigger-session-state/src/notifications.rs::MAX_PENDING = 256, \
          crates/outrigger-cli/tests/it/points.rs::context_stands_behind_the_error_of_a_request -->\n\n\
          Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by an\n\
          error called `HookBlock`, by any throw where that becomes an error, and by any failure where `fail_closed` names the hook. What a plugin may\n\

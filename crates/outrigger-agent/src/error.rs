@@ -178,6 +178,12 @@ impl From<TrustError> for AgentError {
     }
 }
 
+impl From<outrigger_session_state::turns::Retired> for AgentError {
+    fn from(retired: outrigger_session_state::turns::Retired) -> Self {
+        Self::Lost(retired.to_string())
+    }
+}
+
 impl AgentError {
     /// Stable code.
     #[must_use]

@@ -10,10 +10,8 @@
 //! The README says what each module is for.
 
 mod boot;
-mod bus;
 mod compaction;
 mod error;
-pub mod ids;
 mod permission;
 mod plugin_api;
 mod prompt;
@@ -27,9 +25,7 @@ pub use boot::options::{Boot, Shared};
 pub use boot::reviews::{review_options, verify_options};
 pub use boot::settings_file::{read_settings, write_grant, write_settings};
 pub use boot::setup::{policies, setup_plugins};
-pub use bus::{Bus, Sink};
 pub use error::AgentError;
-pub use ids::now;
 pub use outrigger_config::TRUST_PROJECT;
 pub use outrigger_contributions::startup_api::{LogLine, health};
 pub use outrigger_js::{SdkAnswer, SdkBody};
@@ -46,6 +42,9 @@ pub use outrigger_permissions::folder_trust::{
 pub use outrigger_permissions::workspace_trust::Rewritten;
 pub use outrigger_plugins::{PluginError, Snapshot, SnapshotEntry};
 pub use outrigger_prompt::command::{CommandInfo, CommandSource};
+pub use outrigger_session_state::bus::{Bus, Sink};
+pub use outrigger_session_state::ids::{self, now};
+pub use outrigger_session_state::turn_channel::Compact;
 pub use outrigger_workspace::formatters::FormatterStatus;
 pub use outrigger_workspace::snapshot::SnapshotError;
 pub use outrigger_workspace::{Folders, Place};
@@ -67,4 +66,4 @@ pub use tools::mcp::tokens as mcp_tokens;
 pub use tools::remote_call::asked_by;
 pub use turn::budget::budget_line;
 pub use turn::replay::{Replayed, replay};
-pub use turn::request::{Compact, Origin, TurnInput, TurnRequest};
+pub use turn::request::{Origin, TurnInput, TurnRequest};

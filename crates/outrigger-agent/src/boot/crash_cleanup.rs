@@ -10,9 +10,9 @@ use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::Input;
 
 use crate::error::AgentError;
-use crate::ids::now;
 use crate::state::Agent;
 use crate::state::histories::Conversation;
+use outrigger_session_state::ids::now;
 
 impl Agent {
     /// Closes what a dead process left open in the sessions of subagents: their parent does not wait for them any more.

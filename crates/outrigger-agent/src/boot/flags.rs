@@ -7,8 +7,8 @@ use outrigger_config::{Loaded, Origin};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_store::Store;
 
-use crate::ids::now;
 use crate::state::Agent;
+use outrigger_session_state::ids::now;
 
 /// Every flag with its state and where that comes from, in the order of the settings: name, whether it is on, origin.
 pub fn flags(config: &Loaded) -> Vec<(String, bool, Origin)> {

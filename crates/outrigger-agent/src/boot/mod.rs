@@ -1,6 +1,5 @@
 //! Starting an agent, and what it leaves when it ends.
 
-pub(crate) mod background;
 pub(crate) mod crash_cleanup;
 pub(crate) mod flags;
 pub(crate) mod notices;

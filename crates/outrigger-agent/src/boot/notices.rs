@@ -12,8 +12,8 @@ use outrigger_protocol::message::NamedError;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::bus::numbered;
 use crate::state::Inner;
+use outrigger_session_state::bus::numbered;
 
 /// Sent from where it happens. There is one for each restart or turn of a breaker, so the queue needs no bound.
 pub(crate) fn channel() -> (NoticeFn, UnboundedReceiver<Notice>) {

@@ -15,9 +15,9 @@ use outrigger_sandbox::ledger::Ledger;
 use outrigger_store::{OpenReport, Store};
 use outrigger_workspace::{Folders, Place};
 
-use crate::bus::Sink;
 use crate::error::AgentError;
 use crate::permission::answering::Answering;
+use outrigger_session_state::bus::Sink;
 
 /// What an agent is started with.
 pub struct Boot {

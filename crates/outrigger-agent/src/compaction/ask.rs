@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 use crate::error::AgentError;
 use crate::state::Agent;
 use crate::state::histories::Conversation;
-use crate::turn::message::{CompactionAsk, Msg};
-use crate::turn::request::{Compact, Origin};
+use crate::turn::request::Origin;
 use crate::turn::start::Start;
+use outrigger_session_state::turn_channel::Compact;
+use outrigger_session_state::turn_channel::{CompactionAsk, Msg};
 
 impl Agent {
     /// The command of that name is a compaction: it is no template, and the project has none of that name.

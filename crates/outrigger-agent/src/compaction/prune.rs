@@ -5,8 +5,8 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
 
 use crate::error::AgentError;
-use crate::ids::now;
 use crate::state::Inner;
+use outrigger_session_state::ids::now;
 
 impl Inner {
     /// Marks old tool output of a session, when the configuration wants it. Done after every turn.

@@ -18,8 +18,8 @@ use outrigger_protocol::turn::{EffectId, HookPayload, Input};
 
 use crate::error::AgentError;
 use crate::state::Inner;
-use crate::turn::message::Msg;
 use crate::turn::request_options;
+use outrigger_session_state::turn_channel::Msg;
 
 impl Inner {
     /// When a turn with this model compacts by itself, in a session whose last step used so many tokens.

@@ -26,7 +26,7 @@ use self::question::{Question, with_reason};
 use crate::permission::answering::Answering;
 use crate::permission::audit::{Decided, who_allowed};
 use crate::state::Inner;
-use crate::turn::message::Outbox;
+use outrigger_session_state::turn_channel::Outbox;
 
 /// That something may be done.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use outrigger_protocol::log::ToolAudit;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolSpec};
 
-use crate::ids::now;
 use crate::permission::answering::Answering;
 use crate::state::Inner;
+use outrigger_session_state::ids::now;
 
 /// The plugin whose tool it is.
 pub(crate) fn owner(spec: Option<&ToolSpec>) -> Option<PluginId> {

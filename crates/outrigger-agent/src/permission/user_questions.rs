@@ -9,9 +9,9 @@ use outrigger_protocol::question::{Answer, Question, QuestionRequest};
 use outrigger_workspace::sync::lock;
 use tokio::sync::oneshot;
 
-use crate::ids;
 use crate::permission::answering::Answering;
 use crate::state::{Agent, Inner};
+use outrigger_session_state::ids;
 
 impl Inner {
     /// A person can be asked: only then is the model offered the tool. Without one a run would wait for ever, or the model

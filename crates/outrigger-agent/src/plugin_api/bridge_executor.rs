@@ -24,9 +24,9 @@ use outrigger_tools::{
 use serde_json::Value;
 
 use crate::error::AgentError;
-use crate::ids::now;
-use crate::state::notifications::About;
 use crate::state::{Agent, Inner};
+use outrigger_session_state::ids::now;
+use outrigger_session_state::notifications::About;
 
 /// Who calls, where the remote controller names no session.
 const NOBODY: &str = "bridge";

@@ -11,7 +11,7 @@ use outrigger_tools::{ToolContext, ToolError};
 use serde_json::Value;
 
 use crate::state::Inner;
-use crate::state::notifications::About;
+use outrigger_session_state::notifications::About;
 
 /// What is reported of a call that nobody waits for any more.
 const CANCELLED: &str = "bridge.cancelled";

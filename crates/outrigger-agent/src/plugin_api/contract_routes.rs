@@ -14,7 +14,7 @@ use outrigger_tools::routes::{LOCAL, Route, Routes};
 use outrigger_workspace::sync::lock;
 
 use crate::state::Inner;
-use crate::state::notifications::About;
+use outrigger_session_state::notifications::About;
 
 /// Binds contracts to providers as the user's settings say, and notifies plugins of it.
 pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {

@@ -8,8 +8,8 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::turn::HookPayload;
 
 use crate::state::Inner;
-use crate::state::notifications::{About, MAX_PENDING, Notification, Put, What};
 use crate::turn::sequence;
+use outrigger_session_state::notifications::{About, MAX_PENDING, Notification, Put, What};
 
 /// Notifies what is in one line, until nothing is.
 struct Notifier {

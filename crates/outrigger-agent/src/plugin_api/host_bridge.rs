@@ -16,10 +16,10 @@ use outrigger_tools::PermissionAsk;
 use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
-use crate::ids::now;
 use crate::plugin_api::sdk_service::SdkService;
 use crate::state::Inner;
-use crate::state::plugin_calls::PluginCalls;
+use outrigger_session_state::ids::now;
+use outrigger_session_state::plugin_calls::PluginCalls;
 
 /// Passes requests of plugins on to the agent, which does not exist yet when the plugins are loaded, and the questions of
 /// their tools to the calls that they belong to.

@@ -15,8 +15,8 @@ use outrigger_workspace::Place;
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;
-use crate::ids::now;
 use crate::state::Agent;
+use outrigger_session_state::ids::now;
 
 /// Makes the snapshot and lets it hold: what is off by the user's word is taken from the configuration.
 pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> Snapshot {

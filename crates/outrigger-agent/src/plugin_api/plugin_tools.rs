@@ -158,9 +158,15 @@ fn left_out(inner: &Inner, spec: &ToolSpec, why: &str) {
         errored: true,
         policy_check_result: "refused: descriptor".to_owned(),
         detail: Some(why.to_owned()),
-        ..AuditRecord::new(AuditKind::LifeCycle, crate::ids::now(), "tool left out")
+        ..AuditRecord::new(
+            AuditKind::LifeCycle,
+            outrigger_session_state::ids::now(),
+            "tool left out",
+        )
     };
-    inner.store.audit_lazily(crate::ids::now(), vec![record]);
+    inner
+        .store
+        .audit_lazily(outrigger_session_state::ids::now(), vec![record]);
 }
 
 /// The schema without its word on further keys. OpenCode checks arguments with the plugin's own zod schema, which passes

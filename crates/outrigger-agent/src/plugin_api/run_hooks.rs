@@ -15,7 +15,7 @@ use outrigger_tools::CancelFlag;
 use serde_json::json;
 
 use crate::state::Inner;
-use crate::state::notifications::About;
+use outrigger_session_state::notifications::About;
 
 /// Notified of every handler that failed at another point.
 const HOOK_ERROR: HookPoint = HookPoint::HookOnError;

@@ -13,8 +13,8 @@ use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::CommandCall;
 use serde_json::{Value, json};
 
-use crate::ids;
 use crate::state::Agent;
+use outrigger_session_state::ids;
 
 /// For whom something is run or read.
 #[derive(Clone, Copy)]

@@ -12,12 +12,12 @@ use outrigger_protocol::turn::Begin;
 use serde_json::{Value, json};
 
 use crate::error::AgentError;
-use crate::ids;
 use crate::session::edit::plugins_that_prompted;
 use crate::session::sessions::is_placeholder;
 use crate::state::Agent;
 use crate::state::histories::Conversation;
 use crate::turn::start::Prompt;
+use outrigger_session_state::ids;
 
 /// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
 const MAX_STEPS: u32 = 200;

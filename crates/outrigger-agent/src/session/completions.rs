@@ -12,10 +12,10 @@ use outrigger_protocol::message::{AssistantMessage, MessageInfo};
 use outrigger_protocol::turn::HookPayload;
 
 use crate::error::AgentError;
-use crate::ids::{self, now};
 use crate::session::owner::own;
 use crate::state::Inner;
-use crate::state::notifications::{About, What};
+use outrigger_session_state::ids::{self, now};
+use outrigger_session_state::notifications::{About, What};
 
 const POINT: HookPoint = HookPoint::SessionAfterCompleteMessage;
 

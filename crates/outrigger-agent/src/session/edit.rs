@@ -9,10 +9,10 @@ use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
 use outrigger_protocol::session::{PartInput, PromptInput};
 
 use crate::error::AgentError;
-use crate::ids::now;
 use crate::session::owner::{Owner, own};
 use crate::state::Agent;
-use crate::state::facts::Facts;
+use outrigger_session_state::facts::Facts;
+use outrigger_session_state::ids::now;
 
 /// What [`Cause::what`] says of a plugin that sent an earlier message of the session, and of one that changed a message.
 const EARLIER: &str = "an earlier message";

@@ -7,7 +7,7 @@ use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::MessageInfo;
 
 use crate::state::Inner;
-use crate::state::notifications::About;
+use outrigger_session_state::notifications::About;
 
 const POINT: HookPoint = HookPoint::SessionAfterAppendEntry;
 

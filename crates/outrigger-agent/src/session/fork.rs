@@ -9,9 +9,9 @@ use outrigger_protocol::message::{MessageInfo, MessageWithParts};
 use outrigger_protocol::session::Session;
 
 use crate::error::AgentError;
-use crate::ids::{self, now};
 use crate::session::sessions::NewSession;
 use crate::state::Agent;
+use outrigger_session_state::ids::{self, now};
 
 impl Agent {
     /// Copies a session with all its messages into a new one.

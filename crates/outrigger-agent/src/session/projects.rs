@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::AgentError;
-use crate::ids::now;
 use crate::state::Agent;
+use outrigger_session_state::ids::now;
 
 const KEY: &str = "project.info:";
 /// Written by [`crate::Place`]: which project a folder is.

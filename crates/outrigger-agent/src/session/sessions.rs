@@ -11,11 +11,11 @@ use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{Session, SessionModel, SessionTime};
 use outrigger_store::Store;
 
-use crate::bus::numbered;
 use crate::error::AgentError;
-use crate::ids::{self, now};
 use crate::session::owner::{Owner, own};
 use crate::state::Agent;
+use outrigger_session_state::bus::numbered;
+use outrigger_session_state::ids::{self, now};
 
 /// What a new session may be given.
 #[derive(Clone, Debug, Default)]

@@ -19,12 +19,12 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::bus::numbered;
 use crate::error::AgentError;
-use crate::ids::{self, now};
 use crate::state::Agent;
 use crate::turn::effects::spawn::is_raised;
 use crate::turn::turns::{CancelOnDrop, Registered};
+use outrigger_session_state::bus::numbered;
+use outrigger_session_state::ids::{self, now};
 
 /// Bytes of the output that are kept: its end.
 const MAX_OUTPUT: usize = 30_000;

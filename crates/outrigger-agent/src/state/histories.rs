@@ -13,8 +13,8 @@ use outrigger_store::{Store, StoreError, StoredHistory};
 use outrigger_workspace::sync::lock;
 
 use crate::error::AgentError;
-use crate::state::facts::{Facts, KeptFacts};
 use crate::state::{Agent, Inner};
+use outrigger_session_state::facts::{Facts, KeptFacts};
 
 /// Bytes of stored text of all histories that are kept, but for the one that was used last, which may be larger.
 const MAX_BYTES: usize = 48 << 20;

@@ -1,14 +1,6 @@
 //! What a running agent holds.
 
-pub(crate) mod deferred_events;
-pub(crate) mod facts;
 pub(crate) mod histories;
-pub(crate) mod logins;
-pub(crate) mod notifications;
-pub(crate) mod plugin_calls;
-pub(crate) mod session_locks;
-pub(crate) mod turns;
-pub(crate) mod waiting;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -34,23 +26,23 @@ use outrigger_workspace::Place;
 use outrigger_workspace::sync::lock;
 use tokio::sync::broadcast;
 
-use self::deferred_events::DeferredEvents;
 use self::histories::Histories;
-use self::logins::{PendingLogin, WaitingLogins};
-use self::notifications::Notifications;
-use self::plugin_calls::PluginCalls;
-use self::session_locks::SessionLocks;
-use self::turns::Turns;
-use self::waiting::WaitingPrompts;
-use crate::boot::background::Background;
-use crate::bus::{Bus, numbered};
 use crate::error::AgentError;
-use crate::ids::now;
 use crate::permission::answering::Answering;
 use crate::plugin_api::sdk_service::SdkService;
 use outrigger_contributions::message_changes::MessageChanges;
 use outrigger_permissions::questions::{Questions, UserQuestions};
 use outrigger_prompt::command::CommandInfo;
+use outrigger_session_state::background::Background;
+use outrigger_session_state::bus::{Bus, numbered};
+use outrigger_session_state::deferred_events::DeferredEvents;
+use outrigger_session_state::ids::now;
+use outrigger_session_state::logins::{PendingLogin, WaitingLogins};
+use outrigger_session_state::notifications::Notifications;
+use outrigger_session_state::plugin_calls::PluginCalls;
+use outrigger_session_state::prompt_queue::WaitingPrompts;
+use outrigger_session_state::session_locks::SessionLocks;
+use outrigger_session_state::turns::Turns;
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
 #[derive(Clone)]

@@ -39,11 +39,11 @@ use tokio::sync::watch;
 
 use crate::permission::ask::{Asker, Refusal};
 use crate::session::sessions::NewSession;
-use crate::state::notifications::About;
 use crate::state::{Agent, Inner};
 use crate::tools::mcp::host;
-use crate::turn::message::{Msg, Outbox};
 use crate::turn::request::TurnRequest;
+use outrigger_session_state::notifications::About;
+use outrigger_session_state::turn_channel::{Msg, Outbox};
 
 /// The tool by which the model asks the user.
 const QUESTION: &str = "question";

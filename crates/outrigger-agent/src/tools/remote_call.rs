@@ -15,9 +15,9 @@ use tokio::sync::watch;
 
 use super::host::{CallHost, CallTurn, MadeBy};
 use crate::error::AgentError;
-use crate::ids::{self, now};
 use crate::state::Agent;
-use crate::turn::message::Outbox;
+use outrigger_session_state::ids::{self, now};
+use outrigger_session_state::turn_channel::Outbox;
 
 /// Tools that belong to a conversation with a model.
 const OF_SESSIONS: [&str; 9] = [

@@ -89,7 +89,10 @@ impl Agent {
             env,
         };
         let spawner = &inner.commands_spawner;
-        let started = inner.ptys.start(spawner, start, crate::ids::pty()).await?;
+        let started = inner
+            .ptys
+            .start(spawner, start, outrigger_session_state::ids::pty())
+            .await?;
         let info = started.info.clone();
         inner
             .publish_pty("pty.created", json!({ "info": info }))

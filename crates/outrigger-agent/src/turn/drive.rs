@@ -21,17 +21,17 @@ use outrigger_tools::CancelFlag;
 use outrigger_workspace::file_changes::Changes;
 use tokio::sync::watch;
 
-use crate::bus::numbered;
 use crate::error::AgentError;
-use crate::ids::now;
 use crate::state::Inner;
 use crate::turn::draft::Draft;
 use crate::turn::effects::spawn::is_raised;
-use crate::turn::message::{Inbox, Msg, Outbox};
 use crate::turn::observe::Observer;
 use crate::turn::queue::continuation::{self, Continuation};
 use crate::turn::queue::steering::Joined;
 use crate::turn::{sequence, step_events};
+use outrigger_session_state::bus::numbered;
+use outrigger_session_state::ids::now;
+use outrigger_session_state::turn_channel::{Inbox, Msg, Outbox};
 
 mod begin;
 mod transient;

@@ -17,14 +17,14 @@ use outrigger_tools::CancelFlag;
 use tokio::sync::watch;
 
 use crate::error::AgentError;
-use crate::ids;
 use crate::session::sessions::is_placeholder;
 use crate::state::{Agent, Inner};
 use crate::tools::host::{CallHost, CallTurn, MadeBy};
 use crate::turn::drive::Driver;
 use crate::turn::effects::spawn::is_raised;
-use crate::turn::message::Outbox;
 use crate::turn::start::{Prompt, Start};
+use outrigger_session_state::ids;
+use outrigger_session_state::turn_channel::Outbox;
 
 impl Agent {
     /// Who answers a prompt in place of a model. A project names nobody, nor does a plugin; a note asks nobody.

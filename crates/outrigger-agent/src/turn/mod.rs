@@ -5,7 +5,6 @@ pub(crate) mod draft;
 pub(crate) mod drive;
 pub(crate) mod effects;
 mod external;
-pub(crate) mod message;
 pub(crate) mod observe;
 pub(crate) mod queue;
 pub(crate) mod replay;

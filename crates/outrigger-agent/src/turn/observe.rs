@@ -12,7 +12,7 @@ use outrigger_protocol::message::{AssistantMessage, MessageInfo};
 use outrigger_protocol::turn::{Begin, Input, ModelSignal, TurnOutcome};
 
 use crate::state::Inner;
-use crate::state::notifications::About;
+use outrigger_session_state::notifications::About;
 
 /// Whom a turn's observations are about.
 pub(crate) struct Observer<'a> {

@@ -1,9 +1,8 @@
 //! What a turn is requested with: one type for prompts, commands, compactions and resumed turns.
 
 use outrigger_protocol::id::{SessionId, TurnId};
-use outrigger_protocol::message::ModelRef;
-use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::{OutputFormat, PromptInput};
+use outrigger_session_state::turn_channel::Compact;
 
 use crate::error::AgentError;
 
@@ -113,18 +112,4 @@ impl TurnRequest {
         outrigger_tools::answer::check_form(&schema)
             .map_err(|error| AgentError::BadFormat(error.to_string()))
     }
-}
-
-/// The parameters of a compaction.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compact {
-    /// Model of the conversation from here on, and of the summary unless the `compaction` agent has one. Absent: the
-    /// session's.
-    pub model: Option<ModelRef>,
-    /// The session goes on by itself afterwards.
-    pub auto: bool,
-    /// What the user says of the summary, such as what it must keep.
-    pub instructions: Option<String>,
-    /// Who wants it.
-    pub provenance: Provenance,
 }

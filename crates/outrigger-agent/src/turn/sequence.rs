@@ -10,7 +10,7 @@ use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_store::Scope;
 
 use crate::state::Inner;
-use crate::state::notifications::{About, What};
+use outrigger_session_state::notifications::{About, What};
 
 /// The target of these lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
 const SEQ: &str = "plugin::seq";

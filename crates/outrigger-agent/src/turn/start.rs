@@ -4,7 +4,7 @@ use outrigger_protocol::id::{MessageId, TurnId};
 use outrigger_protocol::session::PromptInput;
 use outrigger_protocol::turn::CommandCall;
 
-use crate::turn::request::Compact;
+use outrigger_session_state::turn_channel::Compact;
 
 /// A prompt whose files have been read, with the command that made it, if one did.
 #[derive(Clone)]

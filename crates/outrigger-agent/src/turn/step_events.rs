@@ -8,8 +8,8 @@ use outrigger_protocol::turn::SessionPatch;
 use outrigger_workspace::file_changes::Changes;
 
 use crate::error::AgentError;
-use crate::ids::now;
 use crate::state::Inner;
+use outrigger_session_state::ids::now;
 
 /// The bus events of a step's effects, in order. Patches of the session build on each other.
 pub(crate) fn events_of(

@@ -12,12 +12,12 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 use crate::error::AgentError;
 use crate::session::owner::{Owner, own};
 use crate::state::histories::Conversation;
-use crate::state::waiting::InQueue;
 use crate::state::{Agent, Inner};
 use crate::turn::drive::Driver;
 use crate::turn::effects::spawn::is_raised;
 use crate::turn::request::{Origin, TurnInput, TurnRequest};
 use crate::turn::start::{Prompt, Start};
+use outrigger_session_state::prompt_queue::InQueue;
 
 /// How long a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the prompt,
 /// and would then wait for ever. Shorter than a hook's deadline, so that the plugin reads why instead of being ended.
@@ -246,7 +246,7 @@ impl Agent {
         cancelled: watch::Receiver<bool>,
     ) -> Result<TurnOutcome, AgentError> {
         let given = prompt.input.message_id.take();
-        let message = given.unwrap_or_else(crate::ids::message);
+        let message = given.unwrap_or_else(outrigger_session_state::ids::message);
         prompt.command = None;
         let start = Start::Beside(prompt, message.clone());
         let outcome = self.drive(id, start, cancelled).await?;

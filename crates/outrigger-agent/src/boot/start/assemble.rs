@@ -21,21 +21,21 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::bootstrap::Bootstrap;
 use super::catalog::{Tools, all_commands};
-use crate::boot::background::Background;
 use crate::boot::notices;
-use crate::bus::Bus;
 use crate::plugin_api::{capability_grants, contract_routes, plugin_tools};
 use crate::state::Inner;
-use crate::state::deferred_events::DeferredEvents;
 use crate::state::histories::Histories;
-use crate::state::logins::WaitingLogins;
-use crate::state::notifications::Notifications;
-use crate::state::session_locks::SessionLocks;
-use crate::state::turns::Turns;
-use crate::state::waiting::WaitingPrompts;
 use crate::tools::{lsp, mcp};
 use outrigger_contributions::message_changes::MessageChanges;
 use outrigger_permissions::questions::{Questions, UserQuestions};
+use outrigger_session_state::background::Background;
+use outrigger_session_state::bus::Bus;
+use outrigger_session_state::deferred_events::DeferredEvents;
+use outrigger_session_state::logins::WaitingLogins;
+use outrigger_session_state::notifications::Notifications;
+use outrigger_session_state::prompt_queue::WaitingPrompts;
+use outrigger_session_state::session_locks::SessionLocks;
+use outrigger_session_state::turns::Turns;
 
 /// What the steps of the start have made.
 pub(super) struct Parts {

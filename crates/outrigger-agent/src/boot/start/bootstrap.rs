@@ -19,11 +19,11 @@ use super::helpers::{Helpers, Owner};
 use crate::boot::flags;
 use crate::boot::options::{Boot, Shared};
 use crate::error::AgentError;
-use crate::ids::now;
 use crate::plugin_api::command_hooks::{self, FoundHooks};
 use crate::plugin_api::host_bridge::Bridge;
 use crate::plugin_api::plugin_admission;
 use crate::session::projects;
+use outrigger_session_state::ids::now;
 
 /// The folder, its configuration, the store, how processes are started, and which plugins may run.
 pub(super) struct Bootstrap {

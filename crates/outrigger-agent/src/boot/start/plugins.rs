@@ -13,8 +13,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::bootstrap::Bootstrap;
 use crate::boot::notices;
-use crate::ids::now;
 use crate::plugin_api::plugin_admission;
+use outrigger_session_state::ids::now;
 
 impl Bootstrap {
     /// Loads the plugins. What becomes of them while they run comes over the channel.

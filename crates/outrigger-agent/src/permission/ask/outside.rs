@@ -9,11 +9,11 @@ use outrigger_tools::{PermissionAsk, SampleRequest};
 use serde_json::{Value, json};
 
 use super::Asker;
-use crate::ids;
 use crate::permission::answering::Answering;
 use crate::permission::audit::Decided;
 use crate::state::Inner;
 use outrigger_permissions::questions::Firmness;
+use outrigger_session_state::ids;
 
 /// How often the question about one command comes where its files keep being changed.
 const MAX_QUESTIONS: usize = 3;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::call::TOOL_CHANGED;
 use super::{Asker, startup};
-use crate::ids;
 use crate::permission::answering::Answering;
 use outrigger_permissions::questions::Firmness;
+use outrigger_session_state::ids;
 
 pub(super) struct Question<'a> {
     pub(super) asker: &'a Asker<'a>,

@@ -12,7 +12,7 @@ use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
 use crate::state::Agent;
-use crate::state::logins::{LoginAt, PendingLogin};
+use outrigger_session_state::logins::{LoginAt, PendingLogin};
 
 /// Why a login failed.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use outrigger_plugins::PluginProvider;
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::PluginId;
 
-use crate::ids::now;
 use crate::state::Inner;
+use outrigger_session_state::ids::now;
 
 /// A plugin's provider as the models see it: what sends its requests.
 struct Speaks(PluginProvider);

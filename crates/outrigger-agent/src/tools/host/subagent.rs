@@ -73,7 +73,7 @@ impl CallHost {
         PromptInput {
             agent: Some(agent.to_owned()),
             model: Some(model.clone()),
-            message_id: Some(crate::ids::message()),
+            message_id: Some(outrigger_session_state::ids::message()),
             parts: vec![PartInput {
                 id: None,
                 kind: PartKind::Text(TextPart {

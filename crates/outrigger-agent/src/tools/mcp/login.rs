@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::AgentError;
 use crate::state::Agent;
-use crate::state::logins::LoginAt;
+use outrigger_session_state::logins::LoginAt;
 
 impl Agent {
     /// Adds an MCP server for as long as the program runs, or puts another in the place of one.

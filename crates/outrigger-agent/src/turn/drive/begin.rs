@@ -17,13 +17,13 @@ use serde_json::Value;
 use super::Driver;
 use crate::compaction;
 use crate::error::AgentError;
-use crate::state::notifications::About;
 use crate::tools::host::{CallHost, CallTurn, MadeBy};
 use crate::turn::draft::is_last_step;
 use crate::turn::effects::model_task::ModelTask;
 use crate::turn::effects::spawn::spawn_effect;
 use crate::turn::effects::structured;
-use crate::turn::message::Msg;
+use outrigger_session_state::notifications::About;
+use outrigger_session_state::turn_channel::Msg;
 
 impl Driver {
     pub(super) fn begin(&mut self, effect: Effect) {

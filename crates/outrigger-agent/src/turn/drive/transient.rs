@@ -6,8 +6,8 @@ use outrigger_protocol::turn::EffectId;
 use serde_json::Value;
 
 use super::Driver;
-use crate::bus::numbered;
-use crate::ids::now;
+use outrigger_session_state::bus::numbered;
+use outrigger_session_state::ids::now;
 
 impl Driver {
     /// A piece of streamed text.

@@ -17,11 +17,11 @@ use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
 use outrigger_tools::{CancelFlag, with_context};
 use serde_json::Value;
 
-use crate::ids::now;
 use crate::state::Inner;
-use crate::state::notifications::About;
-use crate::turn::message::{Msg, Outbox};
 use crate::turn::request_options;
+use outrigger_session_state::ids::now;
+use outrigger_session_state::notifications::About;
+use outrigger_session_state::turn_channel::{Msg, Outbox};
 
 /// Blocks that are not complete: whether they are reasoning, and what has come of them.
 type Texts = BTreeMap<u32, (bool, String)>;

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
-use crate::turn::message::{Msg, Outbox};
+use outrigger_session_state::turn_channel::{Msg, Outbox};
 
 /// Waits until a switch is raised; false when it is gone, since a canceller that is gone can cancel nothing any more.
 pub(crate) async fn is_raised(switch: &mut watch::Receiver<bool>) -> bool {

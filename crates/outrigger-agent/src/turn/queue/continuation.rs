@@ -17,9 +17,9 @@ use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_protocol::turn::{Begin, HookPayload};
 
 use crate::error::AgentError;
-use crate::ids::{self, now};
 use crate::state::{Agent, Inner};
 use crate::turn::queue::steering::{prompt_of, stored};
+use outrigger_session_state::ids::{self, now};
 
 /// Our name of the point.
 pub(crate) const POINT: HookPoint = HookPoint::AgentEndBeforeStop;

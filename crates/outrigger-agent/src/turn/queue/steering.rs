@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use crate::error::AgentError;
 use crate::state::histories::Conversation;
 use crate::state::{Agent, Inner};
-use crate::turn::message::{Joining, Msg};
 use crate::turn::start::Prompt;
+use outrigger_session_state::turn_channel::{Joining, Msg};
 
 /// What a driver was handed, and who waits for it.
 pub(crate) struct Joined {

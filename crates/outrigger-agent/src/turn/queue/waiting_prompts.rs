@@ -10,9 +10,9 @@ use tokio::sync::watch;
 
 use crate::error::AgentError;
 use crate::state::Agent;
-use crate::state::waiting::InQueue;
 use crate::turn::drive::Driver;
 use crate::turn::start::Prompt;
+use outrigger_session_state::prompt_queue::InQueue;
 
 impl Agent {
     /// Stores the message of a prompt whose turn comes later: its hooks run now, as in OpenCode. The answer is the
@@ -25,7 +25,7 @@ impl Agent {
     ) -> Result<Prompt, AgentError> {
         let id = place.session();
         let given = prompt.input.message_id.clone();
-        let message = given.unwrap_or_else(crate::ids::message);
+        let message = given.unwrap_or_else(outrigger_session_state::ids::message);
         // Before it is stored, so that the running turn never reads it.
         place.holds(&message);
         let mut session = self.session(id)?;

@@ -11,11 +11,11 @@ use outrigger_protocol::turn::HookPayload;
 use outrigger_workspace::sync::lock;
 
 /// How many points may wait, of one session or connection. A step of a turn has about five.
-pub(crate) const MAX_PENDING: usize = 256;
+pub const MAX_PENDING: usize = 256;
 
 /// What a point is about: what is about the same is notified in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum About {
+pub enum About {
     /// A session, outside of a turn.
     Session(SessionId),
     /// A turn; in one line with its session.
@@ -28,7 +28,7 @@ pub(crate) enum About {
 
 impl About {
     /// That session and turn, as far as there are any.
-    pub(crate) fn of(session: Option<&SessionId>, turn: Option<&TurnId>) -> Self {
+    pub fn of(session: Option<&SessionId>, turn: Option<&TurnId>) -> Self {
         match (session.cloned(), turn.cloned()) {
             (Some(session), Some(turn)) => Self::Turn(session, turn),
             (Some(session), None) => Self::Session(session),
@@ -37,7 +37,7 @@ impl About {
     }
 
     /// The line that it waits in.
-    pub(crate) fn line(&self) -> Self {
+    pub fn line(&self) -> Self {
         match self {
             Self::Turn(session, _) => Self::Session(session.clone()),
             Self::Connection(number, _) => Self::Connection(*number, None),
@@ -45,7 +45,8 @@ impl About {
         }
     }
 
-    pub(crate) fn parts(self) -> (Option<SessionId>, Option<TurnId>) {
+    /// The session and the turn in it.
+    pub fn parts(self) -> (Option<SessionId>, Option<TurnId>) {
         match self {
             Self::Turn(session, turn) => (Some(session), Some(turn)),
             Self::Session(session) => (Some(session), None),
@@ -67,15 +68,17 @@ impl fmt::Display for About {
 }
 
 /// A point of which plugins are to be notified.
-pub(crate) struct Notification {
-    pub(crate) what: What,
-    pub(crate) about: About,
+pub struct Notification {
+    /// What comes.
+    pub what: What,
+    /// What it is about, and so in which line it waits.
+    pub about: About,
     /// The step of the turn at which it was reached.
-    pub(crate) step: Option<String>,
+    pub step: Option<String>,
 }
 
 /// What comes when it is a notification's turn.
-pub(crate) enum What {
+pub enum What {
     /// A point, with what its handlers read.
     Point(HookPoint, HookPayload),
     /// The end of a message, read from the store (A4).
@@ -86,7 +89,7 @@ pub(crate) enum What {
 
 impl What {
     /// It comes however many wait: messages are small and due until they are taken, and each turn ends once.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub fn is_kept(&self) -> bool {
         !matches!(self, Self::Point(..))
     }
 }
@@ -121,7 +124,7 @@ impl<T> Line<T> {
 
 /// What became of something that was put into a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Put<T> {
+pub enum Put<T> {
     /// Nobody notifies what is in its line: who put it there has to begin.
     First(T),
     /// It waits.
@@ -169,22 +172,22 @@ impl<T> Lines<T> {
 
 /// The notifications that wait.
 #[derive(Default)]
-pub(crate) struct Notifications(Mutex<Lines<Notification>>);
+pub struct Notifications(Mutex<Lines<Notification>>);
 
 impl Notifications {
     /// Nothing is notified any more: those who would hear it are being ended.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         lock(&self.0).closed = true;
     }
 
     /// Puts a notification at the end of its line.
-    pub(crate) fn put(&self, line: &About, item: Notification) -> Put<Notification> {
+    pub fn put(&self, line: &About, item: Notification) -> Put<Notification> {
         let kept = item.what.is_kept();
         lock(&self.0).put(line, item, kept)
     }
 
     /// The next of a line; without any the line ends, with how many of it were dropped.
-    pub(crate) fn next(&self, line: &About) -> Result<Notification, u64> {
+    pub fn next(&self, line: &About) -> Result<Notification, u64> {
         let mut lines = lock(&self.0);
         match lines.next(line) {
             Some(next) => Ok(next),
@@ -193,7 +196,7 @@ impl Notifications {
     }
 
     /// Ends a line: how many of it nobody was notified of.
-    pub(crate) fn end(&self, line: &About) -> u64 {
+    pub fn end(&self, line: &About) -> u64 {
         lock(&self.0).end(line)
     }
 }

@@ -9,15 +9,19 @@ use outrigger_protocol::session::SessionStatus;
 use outrigger_workspace::sync::lock;
 use tokio::sync::watch;
 
-use crate::error::AgentError;
-use crate::turn::message::Outbox;
+use crate::turn_channel::Outbox;
+
+/// No turn begins in this agent any more: another one takes its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the folder's plugins are loaded anew; send it again")]
+pub struct Retired;
 
 /// The way to a turn that runs.
-pub(crate) type Steering = Outbox;
+pub type Steering = Outbox;
 
 /// The turns of an agent.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub struct Turns {
     running: Mutex<Running>,
     /// Of those, the ones whose model request failed and waits to be sent again.
     retrying: Mutex<HashMap<SessionId, SessionStatus>>,
@@ -43,7 +47,7 @@ struct Running {
 }
 
 /// Makes a turn reachable until it is dropped.
-pub(crate) struct Steered<'a> {
+pub struct Steered<'a> {
     turns: &'a Turns,
     id: SessionId,
     own: Steering,
@@ -62,7 +66,7 @@ impl Drop for Steered<'_> {
 }
 
 /// A call of a plugin that is open for a session.
-pub(crate) struct PluginCall<'a> {
+pub struct PluginCall<'a> {
     turns: &'a Turns,
     id: SessionId,
 }
@@ -83,41 +87,36 @@ impl Turns {
     /// Puts a session on the list of running ones.
     ///
     /// # Errors
-    /// [`AgentError::Lost`] when the agent was retired.
-    pub(crate) fn register(
-        &self,
-        id: &SessionId,
-        cancel: watch::Sender<bool>,
-    ) -> Result<(), AgentError> {
+    /// [`Retired`] when another agent takes this one's place.
+    pub fn register(&self, id: &SessionId, cancel: watch::Sender<bool>) -> Result<(), Retired> {
         let mut running = self.running();
         if running.retired {
-            return Err(AgentError::Lost(
-                "the folder's plugins are loaded anew; send it again".to_owned(),
-            ));
+            return Err(Retired);
         }
         running.cancels.insert(id.clone(), cancel);
         Ok(())
     }
 
     /// Takes a session off the list of running ones.
-    pub(crate) fn unregister(&self, id: &SessionId) {
+    pub fn unregister(&self, id: &SessionId) {
         self.running().cancels.remove(id);
         self.retries_no_more(id);
     }
 
-    pub(crate) fn is_running(&self, id: &SessionId) -> bool {
+    /// Whether a turn runs in a session.
+    pub fn is_running(&self, id: &SessionId) -> bool {
         self.running().cancels.contains_key(id)
     }
 
     /// Cancels the turn of a session; false when none runs.
-    pub(crate) fn cancel(&self, id: &SessionId) -> bool {
+    pub fn cancel(&self, id: &SessionId) -> bool {
         let running = self.running();
         let cancel = running.cancels.get(id);
         cancel.is_some_and(|sender| sender.send(true).is_ok())
     }
 
     /// Cancels all turns; false when none runs.
-    pub(crate) fn cancel_all(&self) -> bool {
+    pub fn cancel_all(&self) -> bool {
         let all: Vec<_> = self.running().cancels.values().cloned().collect();
         for cancel in &all {
             let _ = cancel.send(true);
@@ -126,7 +125,7 @@ impl Turns {
     }
 
     /// What the sessions do in which a turn runs.
-    pub(crate) fn statuses(&self) -> BTreeMap<SessionId, SessionStatus> {
+    pub fn statuses(&self) -> BTreeMap<SessionId, SessionStatus> {
         let retrying = lock(&self.retrying).clone();
         let status = |id: &SessionId| retrying.get(id).cloned().unwrap_or(SessionStatus::Busy);
         let running = self.running();
@@ -135,18 +134,18 @@ impl Turns {
     }
 
     /// A model request failed and waits to be sent again.
-    pub(crate) fn waits_to_retry(&self, id: &SessionId, status: SessionStatus) {
+    pub fn waits_to_retry(&self, id: &SessionId, status: SessionStatus) {
         lock(&self.retrying).insert(id.clone(), status);
     }
 
     /// The model answers, or its request is given up, or the turn is over.
-    pub(crate) fn retries_no_more(&self, id: &SessionId) {
+    pub fn retries_no_more(&self, id: &SessionId) {
         lock(&self.retrying).remove(id);
     }
 
     /// Makes a turn reachable. A message that wants no reply is a turn of its own beside the running one, which stays
     /// reachable.
-    pub(crate) fn steer(&self, id: &SessionId, own: &Steering) -> Steered<'_> {
+    pub fn steer(&self, id: &SessionId, own: &Steering) -> Steered<'_> {
         lock(&self.steering)
             .entry(id.clone())
             .or_insert_with(|| own.clone());
@@ -158,27 +157,27 @@ impl Turns {
     }
 
     /// How to reach the turn that runs in a session.
-    pub(crate) fn steering(&self, id: &SessionId) -> Option<Steering> {
+    pub fn steering(&self, id: &SessionId) -> Option<Steering> {
         lock(&self.steering).get(id).cloned()
     }
 
     /// The turn is at this step.
-    pub(crate) fn at_step(&self, turn: &TurnId, step: u64) {
+    pub fn at_step(&self, turn: &TurnId, step: u64) {
         lock(&self.steps).insert(turn.clone(), step);
     }
 
     /// The turn is over.
-    pub(crate) fn forget_step(&self, turn: &TurnId) {
+    pub fn forget_step(&self, turn: &TurnId) {
         lock(&self.steps).remove(turn);
     }
 
     /// The step that a turn is at.
-    pub(crate) fn step_of(&self, turn: Option<&TurnId>) -> Option<String> {
+    pub fn step_of(&self, turn: Option<&TurnId>) -> Option<String> {
         lock(&self.steps).get(turn?).map(u64::to_string)
     }
 
     /// Remembers that a plugin is at work for a session until the guard is dropped.
-    pub(crate) fn enter_plugins(&self, id: &SessionId) -> PluginCall<'_> {
+    pub fn enter_plugins(&self, id: &SessionId) -> PluginCall<'_> {
         *lock(&self.plugin_calls).entry(id.clone()).or_default() += 1;
         PluginCall {
             turns: self,
@@ -187,30 +186,32 @@ impl Turns {
     }
 
     /// A plugin is at work for the session.
-    pub(crate) fn is_with_plugins(&self, id: &SessionId) -> bool {
+    pub fn is_with_plugins(&self, id: &SessionId) -> bool {
         lock(&self.plugin_calls).contains_key(id)
     }
 
     /// Nothing new begins from now on.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn is_closing(&self) -> bool {
+    /// Whether [`Self::close`] was called.
+    pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
     }
 
     /// Somebody cancels and does not want to wait.
-    pub(crate) fn hurry(&self) {
+    pub fn hurry(&self) {
         self.hurry.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn is_in_hurry(&self) -> bool {
+    /// Whether [`Self::hurry`] was called.
+    pub fn is_in_hurry(&self) -> bool {
         self.hurry.load(Ordering::SeqCst)
     }
 
     /// Begins work that keeps the agent; false when it was retired.
-    pub(crate) fn begin_work(&self) -> bool {
+    pub fn begin_work(&self) -> bool {
         let mut running = self.running();
         if !running.retired {
             running.at_work += 1;
@@ -218,12 +219,13 @@ impl Turns {
         !running.retired
     }
 
-    pub(crate) fn end_work(&self) {
+    /// Ends what [`Self::begin_work`] began.
+    pub fn end_work(&self) {
         self.running().at_work -= 1;
     }
 
     /// Lets nothing begin any more, if nobody is at work and `idle` says that nothing else goes on.
-    pub(crate) fn retire(&self, idle: impl FnOnce() -> bool) -> bool {
+    pub fn retire(&self, idle: impl FnOnce() -> bool) -> bool {
         let mut running = self.running();
         let idle = running.cancels.is_empty() && running.at_work == 0 && idle();
         running.retired |= idle;

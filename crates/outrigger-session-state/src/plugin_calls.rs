@@ -8,11 +8,11 @@ use outrigger_workspace::sync::lock;
 
 /// The calls of an agent's plugins.
 #[derive(Default)]
-pub(crate) struct PluginCalls(Mutex<HashMap<u64, ToolContext>>);
+pub struct PluginCalls(Mutex<HashMap<u64, ToolContext>>);
 
 impl PluginCalls {
     /// Remembers a tool call under its number until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, call: u64, ctx: ToolContext) -> Entered {
+    pub fn enter(self: &Arc<Self>, call: u64, ctx: ToolContext) -> Entered {
         lock(&self.0).insert(call, ctx);
         Entered {
             calls: Arc::clone(self),
@@ -21,13 +21,13 @@ impl PluginCalls {
     }
 
     /// The call of that number, while it is under way.
-    pub(crate) fn get(&self, number: u64) -> Option<ToolContext> {
+    pub fn get(&self, number: u64) -> Option<ToolContext> {
         lock(&self.0).get(&number).cloned()
     }
 }
 
 /// A tool call of a plugin that is under way.
-pub(crate) struct Entered {
+pub struct Entered {
     calls: Arc<PluginCalls>,
     call: u64,
 }

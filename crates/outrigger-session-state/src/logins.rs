@@ -13,7 +13,7 @@ use outrigger_workspace::sync::lock;
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// A login at a provider that was begun.
-pub(crate) enum PendingLogin {
+pub enum PendingLogin {
     /// By a method of a plugin.
     Plugin(Flow),
     /// By one that is built in.
@@ -22,7 +22,7 @@ pub(crate) enum PendingLogin {
 
 impl PendingLogin {
     /// Where the user goes, and what they are shown.
-    pub(crate) fn begun(&self) -> &Authorization {
+    pub fn begun(&self) -> &Authorization {
         match self {
             Self::Plugin(flow) => &flow.begun,
             Self::BuiltIn(waiting) => &waiting.begun,
@@ -32,27 +32,30 @@ impl PendingLogin {
 
 /// The logins that wait, each with its beginning.
 #[derive(Default)]
-pub(crate) struct WaitingLogins(Mutex<BTreeMap<(LoginAt, String), Instant>>);
+pub struct WaitingLogins(Mutex<BTreeMap<(LoginAt, String), Instant>>);
 
 /// Where somebody logs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LoginAt {
+pub enum LoginAt {
+    /// A provider of models.
     Provider,
+    /// An MCP server.
     McpServer,
 }
 
 impl WaitingLogins {
     /// One waits from now on.
-    pub(crate) fn begin(&self, at: LoginAt, name: &str) {
+    pub fn begin(&self, at: LoginAt, name: &str) {
         lock(&self.0).insert((at, name.to_owned()), Instant::now());
     }
 
     /// It does not wait any more; others may.
-    pub(crate) fn end(&self, at: LoginAt, name: &str) {
+    pub fn end(&self, at: LoginAt, name: &str) {
         lock(&self.0).remove(&(at, name.to_owned()));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether no login waits; those that nobody came back to are given up.
+    pub fn is_empty(&self) -> bool {
         let mut waiting = lock(&self.0);
         waiting.retain(|_, begun| begun.elapsed() <= LOGIN_TIMEOUT);
         waiting.is_empty()

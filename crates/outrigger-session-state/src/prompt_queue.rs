@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// What waits, by session.
 #[derive(Debug, Default)]
-pub(crate) struct WaitingPrompts {
+pub struct WaitingPrompts {
     entries: Mutex<HashMap<SessionId, Vec<Entry>>>,
     next: AtomicU64,
 }
@@ -26,7 +26,7 @@ struct Entry {
 
 impl WaitingPrompts {
     /// Takes a place in the queue of a session.
-    pub(crate) fn enter(&self, id: &SessionId, cancel: watch::Sender<bool>) -> InQueue<'_> {
+    pub fn enter(&self, id: &SessionId, cancel: watch::Sender<bool>) -> InQueue<'_> {
         let number = self.next.fetch_add(1, Ordering::SeqCst);
         let entry = Entry {
             number,
@@ -46,7 +46,7 @@ impl WaitingPrompts {
     }
 
     /// Messages that wait for their turn: no other turn reads them.
-    pub(crate) fn messages(&self, id: &SessionId) -> BTreeSet<MessageId> {
+    pub fn messages(&self, id: &SessionId) -> BTreeSet<MessageId> {
         let entries = lock(&self.entries);
         let all = entries.get(id).into_iter().flatten();
         let all = all.filter(|entry| !entry.taken);
@@ -54,7 +54,7 @@ impl WaitingPrompts {
     }
 
     /// These messages wait no longer: the running turn has taken them in.
-    pub(crate) fn release(&self, id: &SessionId, messages: &[MessageId]) {
+    pub fn release(&self, id: &SessionId, messages: &[MessageId]) {
         let mut entries = lock(&self.entries);
         for entry in entries.get_mut(id).into_iter().flatten() {
             entry.taken |= entry.message.as_ref().is_some_and(|m| messages.contains(m));
@@ -62,12 +62,12 @@ impl WaitingPrompts {
     }
 
     /// Whether no prompt waits.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         lock(&self.entries).values().all(Vec::is_empty)
     }
 
     /// Ends the waiting of all prompts of a session; true when there were any.
-    pub(crate) fn cancel(&self, id: &SessionId) -> bool {
+    pub fn cancel(&self, id: &SessionId) -> bool {
         let entries = lock(&self.entries);
         let all = entries.get(id).into_iter().flatten();
         all.filter(|entry| entry.cancel.send(true).is_ok()).count() > 0
@@ -75,7 +75,7 @@ impl WaitingPrompts {
 }
 
 /// A place in the queue; left when it is dropped.
-pub(crate) struct InQueue<'a> {
+pub struct InQueue<'a> {
     waiting: &'a WaitingPrompts,
     id: SessionId,
     number: u64,
@@ -83,12 +83,12 @@ pub(crate) struct InQueue<'a> {
 
 impl InQueue<'_> {
     /// The session whose queue it is.
-    pub(crate) fn session(&self) -> &SessionId {
+    pub fn session(&self) -> &SessionId {
         &self.id
     }
 
     /// The prompt's message, before it is stored.
-    pub(crate) fn holds(&self, message: &MessageId) {
+    pub fn holds(&self, message: &MessageId) {
         self.with_own(|entry| entry.message = Some(message.clone()));
     }
 
@@ -99,12 +99,12 @@ impl InQueue<'_> {
     }
 
     /// The message that is stored and waits.
-    pub(crate) fn message(&self) -> Option<MessageId> {
+    pub fn message(&self) -> Option<MessageId> {
         self.with_own(|entry| entry.message.clone()).flatten()
     }
 
     /// The running turn has taken it in.
-    pub(crate) fn is_taken(&self) -> bool {
+    pub fn is_taken(&self) -> bool {
         self.with_own(|entry| entry.taken) == Some(true)
     }
 }

@@ -8,7 +8,7 @@ use outrigger_workspace::sync::lock;
 
 /// One lock per session: prompts queue up after each other.
 #[derive(Debug, Default)]
-pub(crate) struct SessionLocks {
+pub struct SessionLocks {
     queues: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -16,7 +16,8 @@ pub(crate) struct SessionLocks {
 const LOCKS: usize = 64;
 
 impl SessionLocks {
-    pub(crate) fn queue(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
+    /// The lock of a session.
+    pub fn queue(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
         let mut queues = lock(&self.queues);
         if queues.len() >= LOCKS {
             queues.retain(|_, queue| Arc::strong_count(queue) > 1);

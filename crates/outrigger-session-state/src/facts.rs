@@ -20,21 +20,21 @@ const MAX_NEWEST: usize = 96;
 
 /// What the messages of a history say.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// Answers without an end.
-    pub(crate) open: Vec<MessageId>,
+    pub open: Vec<MessageId>,
     /// Tokens of the last finished step.
-    pub(crate) used: Used,
+    pub used: Used,
     /// Files that the session changed.
-    pub(crate) changes: StoredChanges,
+    pub changes: StoredChanges,
     /// Plugins that sent, or rewrote, messages, and answers to these: they stay when the prompt is taken back. The first two messages of
     /// each plugin: one of them may be the message that a turn begins with.
-    pub(crate) prompted: Vec<(MessageId, PluginId)>,
+    pub prompted: Vec<(MessageId, PluginId)>,
 }
 
 impl Facts {
     /// The next message.
-    pub(crate) fn add(&mut self, message: &MessageWithParts, worktree: &Path) {
+    pub fn add(&mut self, message: &MessageWithParts, worktree: &Path) {
         self.used.add(message);
         self.changes.add(message, worktree);
         let provenance = match &message.info {
@@ -74,7 +74,7 @@ fn calls(message: &MessageWithParts) -> impl Iterator<Item = &CallId> {
 
 /// What is known of the older messages of a history.
 #[derive(Debug, Default)]
-pub(crate) struct KeptFacts {
+pub struct KeptFacts {
     /// The history whose first messages these are.
     history: History,
     /// How many of them.
@@ -86,7 +86,7 @@ pub(crate) struct KeptFacts {
 
 impl KeptFacts {
     /// What a history says. It is the one of the last call, some time later.
-    pub(crate) fn of(&mut self, history: &History, worktree: &Path) -> Facts {
+    pub fn of(&mut self, history: &History, worktree: &Path) -> Facts {
         self.advance(history, worktree);
         let mut facts = self.facts.clone();
         facts.add_all(history, self.len..history.len(), worktree);
@@ -94,7 +94,7 @@ impl KeptFacts {
     }
 
     /// Whether a tool call of a history has had this identifier.
-    pub(crate) fn has_call(&mut self, history: &History, worktree: &Path, id: &CallId) -> bool {
+    pub fn has_call(&mut self, history: &History, worktree: &Path, id: &CallId) -> bool {
         self.advance(history, worktree);
         let mut newest = history.iter_from(self.len).filter_map(|it| it.stored());
         self.calls.contains(id) || newest.any(|message| calls(message).any(|it| it == id))

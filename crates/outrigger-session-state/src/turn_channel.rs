@@ -3,39 +3,42 @@
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Turn;
 use outrigger_protocol::event::Event;
+use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{Begin, EffectId, Input, KnownTool, TurnOutcome};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::turn::request::Compact;
 use outrigger_prompt::compaction::plan::Planned;
 
 /// Where what runs for a turn reports to. Messages are on the heap: the channel of each turn has room for 32 from its start.
 #[derive(Clone, Debug)]
-pub(crate) struct Outbox(mpsc::UnboundedSender<Box<Msg>>);
+pub struct Outbox(mpsc::UnboundedSender<Box<Msg>>);
 
 /// What comes to a turn, in order.
-pub(crate) type Inbox = mpsc::UnboundedReceiver<Box<Msg>>;
+pub type Inbox = mpsc::UnboundedReceiver<Box<Msg>>;
 
 impl Outbox {
-    pub(crate) fn new() -> (Self, Inbox) {
+    /// A channel for one turn.
+    pub fn new() -> (Self, Inbox) {
         let (sender, inbox) = mpsc::unbounded_channel();
         (Self(sender), inbox)
     }
 
-    pub(crate) fn same_channel(&self, other: &Self) -> bool {
+    /// Whether both lead to the same turn.
+    pub fn same_channel(&self, other: &Self) -> bool {
         self.0.same_channel(&other.0)
     }
 
     /// False when the turn is over.
-    pub(crate) fn send(&self, message: Msg) -> bool {
+    pub fn send(&self, message: Msg) -> bool {
         self.0.send(Box::new(message)).is_ok()
     }
 
     /// Returns when what was sent before is stored and published, or the turn is over.
-    pub(crate) async fn flushed(&self) {
+    pub async fn flushed(&self) {
         let (published, is_published) = oneshot::channel();
         self.send(Msg::Published(published));
         let _ = is_published.await;
@@ -43,26 +46,39 @@ impl Outbox {
 }
 
 /// What the running effects report.
-pub(crate) enum Msg {
+pub enum Msg {
     /// For the kernel.
     Input(Input),
     /// A piece of streamed text, published and not stored.
-    Delta { index: u32, text: String },
+    Delta {
+        /// Which block of the answer.
+        index: u32,
+        /// The piece.
+        text: String,
+    },
     /// A chain whose output the request is made from.
     Hooked {
+        /// The effect that ran the chain.
         effect: EffectId,
+        /// Where it was run.
         point: HookPoint,
+        /// What its handlers made of it.
         result: outrigger_plugins::PipelineResult,
     },
     /// The tools of a step.
     Tools {
+        /// The effect that asked for them.
         effect: EffectId,
+        /// As the model is offered them.
         offers: Vec<ToolOffer>,
+        /// As the kernel knows them.
         known: Vec<KnownTool>,
     },
     /// What a compaction works with.
     Planned {
+        /// The effect that planned it.
         effect: EffectId,
+        /// The plan.
         planned: Box<Planned>,
     },
     /// A compaction is requested; the answer says whether this turn makes it.
@@ -70,7 +86,12 @@ pub(crate) enum Msg {
     /// A prompt came, and its message is stored.
     Join(Box<Joining>),
     /// What a tool's output looks like so far, published and not stored.
-    Preview { effect: EffectId, metadata: Value },
+    Preview {
+        /// The effect that runs the tool.
+        effect: EffectId,
+        /// The part's metadata until then.
+        metadata: Value,
+    },
     /// Answered when what was sent before it is stored and published.
     Published(oneshot::Sender<()>),
     /// Something that a tool did to the world.
@@ -80,20 +101,38 @@ pub(crate) enum Msg {
 }
 
 /// A prompt for a turn that runs.
-pub(crate) struct Joining {
-    pub(crate) begin: Box<Begin>,
+pub struct Joining {
+    /// The prompt as the beginning of a turn.
+    pub begin: Box<Begin>,
     /// Gets how the turn ended that went on with it; dropped when none did.
-    pub(crate) ended: oneshot::Sender<TurnOutcome>,
+    pub ended: oneshot::Sender<TurnOutcome>,
+}
+
+/// The parameters of a compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compact {
+    /// Model of the conversation from here on, and of the summary unless the `compaction` agent has one. Absent: the
+    /// session's.
+    pub model: Option<ModelRef>,
+    /// The session goes on by itself afterwards.
+    pub auto: bool,
+    /// What the user says of the summary, such as what it must keep.
+    pub instructions: Option<String>,
+    /// Who wants it.
+    pub provenance: Provenance,
 }
 
 /// A compaction that is asked of a turn that runs.
-pub(crate) struct CompactionAsk {
-    pub(crate) compact: Compact,
-    pub(crate) accepted: oneshot::Sender<bool>,
+pub struct CompactionAsk {
+    /// What is wanted.
+    pub compact: Compact,
+    /// Gets whether the turn makes the compaction.
+    pub accepted: oneshot::Sender<bool>,
 }
 
 impl CompactionAsk {
-    pub(crate) fn input(&self) -> Input {
+    /// The input of the kernel that stands for it.
+    pub fn input(&self) -> Input {
         Input::Compact {
             auto: self.compact.auto,
             model: self.compact.model.clone(),
@@ -102,7 +141,7 @@ impl CompactionAsk {
     }
 
     /// Says whether the turn makes the compaction; one that is about to end does not.
-    pub(crate) fn answer(self, state: Option<&Turn>) {
+    pub fn answer(self, state: Option<&Turn>) {
         let _ = self
             .accepted
             .send(state.is_some_and(Turn::has_asked_compaction));

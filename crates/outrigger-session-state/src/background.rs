@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 
 /// What runs beside the turns.
 #[derive(Debug, Default)]
-pub(crate) struct Background(Mutex<JoinSet<()>>);
+pub struct Background(Mutex<JoinSet<()>>);
 
 impl Background {
     /// Begins a task.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.0);
         // What is done is taken off: a long-lived agent would keep the memory of each otherwise.
         while tasks.try_join_next().is_some() {}
@@ -21,14 +21,14 @@ impl Background {
     }
 
     /// Whether none of them runs.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         let mut tasks = lock(&self.0);
         while tasks.try_join_next().is_some() {}
         tasks.is_empty()
     }
 
     /// Waits for all of them, at most `limit`; what begins meanwhile is waited for too.
-    pub(crate) async fn finish(&self, limit: Duration) {
+    pub async fn finish(&self, limit: Duration) {
         let end = tokio::time::Instant::now() + limit;
         loop {
             let mut tasks = std::mem::take(&mut *lock(&self.0));

@@ -49,7 +49,7 @@ impl Bus {
 }
 
 /// A new identifier for an event.
-pub(crate) fn numbered(event: Event) -> BusEvent {
+pub fn numbered(event: Event) -> BusEvent {
     BusEvent {
         id: crate::ids::event(),
         event,

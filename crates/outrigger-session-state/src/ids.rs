@@ -25,27 +25,27 @@ pub fn event() -> EventId {
     make(IdMaker::event)
 }
 /// A new session identifier.
-pub(crate) fn session() -> SessionId {
+pub fn session() -> SessionId {
     make(IdMaker::session)
 }
 /// A new turn identifier.
-pub(crate) fn turn() -> TurnId {
+pub fn turn() -> TurnId {
     make(IdMaker::turn)
 }
 /// A new message identifier.
-pub(crate) fn message() -> MessageId {
+pub fn message() -> MessageId {
     make(IdMaker::message)
 }
 /// A new permission request identifier.
-pub(crate) fn permission() -> PermissionId {
+pub fn permission() -> PermissionId {
     make(IdMaker::permission)
 }
 /// A new identifier of a question to the user.
-pub(crate) fn question() -> QuestionId {
+pub fn question() -> QuestionId {
     make(IdMaker::question)
 }
 /// A new part identifier.
-pub(crate) fn part() -> PartId {
+pub fn part() -> PartId {
     make(IdMaker::part)
 }
 /// A name of two words for what has none.
@@ -54,15 +54,15 @@ pub fn name() -> String {
     slug(seed())
 }
 /// A new terminal identifier: they sort by their age, as all others do.
-pub(crate) fn pty() -> String {
+pub fn pty() -> String {
     event().0.replacen("evt_", "pty_", 1)
 }
 /// A name that no other process and no other call has.
-pub(crate) fn unique() -> String {
+pub fn unique() -> String {
     format!("{}-{:x}", std::process::id(), seed())
 }
 /// A seed for a turn's own identifiers.
-pub(crate) fn seed() -> u64 {
+pub fn seed() -> u64 {
     make(|ids, _| ids.seed())
 }
 
@@ -75,7 +75,8 @@ const NOUNS: [&str; 16] = [
     "sail", "shore", "tide", "wave", "wind", "wolf",
 ];
 
-pub(crate) fn slug(seed: u64) -> String {
+/// Two words for a number.
+pub fn slug(seed: u64) -> String {
     let pick = |words: &[&'static str; 16], n: u64| {
         words
             .get(usize::try_from(n % 16).unwrap_or(0))

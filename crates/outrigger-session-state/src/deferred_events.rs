@@ -13,7 +13,7 @@ use outrigger_workspace::sync::lock;
 
 /// Sessions whose callers wait for them, and events that wait for their callers.
 #[derive(Debug, Default)]
-pub(crate) struct DeferredEvents {
+pub struct DeferredEvents {
     /// By child, its parent.
     awaited: Mutex<BTreeMap<SessionId, SessionId>>,
     /// By parent.
@@ -21,7 +21,7 @@ pub(crate) struct DeferredEvents {
 }
 
 /// A parent waits for a child while this is there.
-pub(crate) struct Awaited<'a>(&'a DeferredEvents, SessionId);
+pub struct Awaited<'a>(&'a DeferredEvents, SessionId);
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
@@ -31,13 +31,13 @@ impl Drop for Awaited<'_> {
 
 impl DeferredEvents {
     /// A call of `parent` waits for a turn of `child`.
-    pub(crate) fn awaits(&self, child: &SessionId, parent: &SessionId) -> Awaited<'_> {
+    pub fn awaits(&self, child: &SessionId, parent: &SessionId) -> Awaited<'_> {
         lock(&self.awaited).insert(child.clone(), parent.clone());
         Awaited(self, child.clone())
     }
 
     /// The events of a step that are published at once; those after a child's `session.idle` are kept for its parent.
-    pub(crate) fn published_now(
+    pub fn published_now(
         &self,
         session: &SessionId,
         input: &Input,
@@ -59,7 +59,7 @@ impl DeferredEvents {
     }
 
     /// What was kept for a session.
-    pub(crate) fn release(&self, parent: &SessionId) -> Vec<BusEvent> {
+    pub fn release(&self, parent: &SessionId) -> Vec<BusEvent> {
         lock(&self.held).remove(parent).unwrap_or_default()
     }
 }
