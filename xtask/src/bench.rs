@@ -10,43 +10,38 @@ use crate::{Result, parity, setup, usage};
 /// `bench turn`, `bench serve`, `bench scale`, `bench hooks`, `bench audit`, `bench tui`, `bench messages`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
-    let serve = match arguments.next() {
-        Some("turn") => false,
-        Some("serve") => true,
-        Some("hooks") => return hooks(&mut arguments, None),
-        Some("audit") => {
-            return check(&mut sh::cargo(&[
-                "bench",
-                "--package",
-                "outrigger-store",
-                "--bench",
-                "audit",
-            ]));
-        }
+    match arguments.next() {
+        Some("turn") => beside_opencode(&mut arguments, false),
+        Some("serve") => beside_opencode(&mut arguments, true),
+        Some("hooks") => hooks(&mut arguments, None),
+        Some("recovery") => hooks(&mut arguments, Some("recovery")),
+        Some("audit") => bench_target("outrigger-store", "audit"),
         Some("runtime") => {
-            for (package, bench) in [
-                ("outrigger-tools", "runtime"),
-                ("outrigger-agent", "commands"),
-                ("outrigger-store", "audit"),
-            ] {
-                check(&mut sh::cargo(&[
-                    "bench",
-                    "--package",
-                    package,
-                    "--bench",
-                    bench,
-                ]))?;
-            }
-            return Ok(());
+            bench_target("outrigger-tools", "runtime")?;
+            bench_target("outrigger-agent", "commands")?;
+            bench_target("outrigger-store", "audit")
         }
-        Some("build") => return build::run(&mut arguments),
-        Some("scale") => return scale(&mut arguments),
-        Some("tui") => return interface(&mut arguments),
-        Some("messages") => return messages(&mut arguments),
-        Some("recovery") => return hooks(&mut arguments, Some("recovery")),
-        Some(other) => return usage(format!("there is no benchmark `{other}`")),
-        None => return usage("which benchmark?"),
-    };
+        Some("build") => build::run(&mut arguments),
+        Some("scale") => scale(&mut arguments),
+        Some("tui") => interface(&mut arguments),
+        Some("messages") => messages(&mut arguments),
+        Some(other) => usage(format!("there is no benchmark `{other}`")),
+        None => usage("which benchmark?"),
+    }
+}
+
+fn bench_target(package: &str, bench: &str) -> Result {
+    check(&mut sh::cargo(&[
+        "bench",
+        "--package",
+        package,
+        "--bench",
+        bench,
+    ]))
+}
+
+/// A turn, or with `serve` a running server, ours and OpenCode's.
+fn beside_opencode(arguments: &mut Arguments<'_>, serve: bool) -> Result {
     let mut binary: Option<PathBuf> = None;
     let mut python = command("python3");
     python.arg(if serve {

@@ -7,13 +7,19 @@
 //! The pages in `docs/bypass` are the tables of `docs/bypass/attempts.toml`, `docs/requirements.md` is made of
 //! `docs/requirements/rows.toml`.
 
+pub(crate) mod attempts;
+pub(crate) mod models;
+pub(crate) mod requirements;
+mod schema;
+mod settings;
+
 use std::fmt::Write as _;
 use std::fs;
 
 use outrigger_kernel::hooks::{ALIASES, Failure, Field, HookPoint, Kind, Phase, PointSpec};
 
 use crate::sh::{self, Arguments};
-use crate::{Result, attempts, failed, requirements, settings, usage};
+use crate::{Result, failed, usage};
 
 /// Every generated file with its text; `read` answers the text of a file that one is made from.
 fn files<'t>(
@@ -23,16 +29,10 @@ fn files<'t>(
         ("docs/hooks.md".to_owned(), hooks()),
         (
             "docs/plugin-manifest.schema.json".to_owned(),
-            crate::schema::manifest(),
+            schema::manifest(),
         ),
-        (
-            "docs/opencode.schema.json".to_owned(),
-            crate::schema::opencode(),
-        ),
-        (
-            "docs/outrigger.schema.json".to_owned(),
-            crate::schema::settings(),
-        ),
+        ("docs/opencode.schema.json".to_owned(), schema::opencode()),
+        ("docs/outrigger.schema.json".to_owned(), schema::settings()),
         ("docs/api.schema.json".to_owned(), outrigger_api::schema()),
         ("web/src/api.ts".to_owned(), outrigger_api::typescript()),
     ];
@@ -94,6 +94,32 @@ fn hooks() -> String {
          | Point | Hook | Reached | Input | May change in `output` | May refuse | A throw | Deadline |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
+    rows(&mut out);
+    out.push_str(
+        "<!-- shown by: crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
+         crates/outrigger-kernel/tests/it/guarded.rs::every_point_and_field_takes_what_it_allows_and_nothing_else, \
+         crates/outrigger-kernel/tests/it/chain.rs::failures_by_table -->\n",
+    );
+    further_names(&mut out);
+    for point in HookPoint::ALL.iter().copied().map(HookPoint::spec) {
+        let _ = writeln!(
+            out,
+            "- `{}` (`{}`): {}",
+            point.name, point.hook, point.about
+        );
+    }
+    out.push_str(
+        "<!-- shown by: crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
+         crates/outrigger-cli/tests/it/points.rs::each_is_reached_as_often_as_it_happens, \
+         crates/outrigger-cli/tests/it/permission.rs::no_plugin_allows_without_a_grant, \
+         crates/outrigger-cli/tests/it/command_hooks.rs::a_turn_is_kept_from_ending_so_many_times_at_most -->\n",
+    );
+    out.push_str(HOOK_RULES);
+    out
+}
+
+/// The table of the hook points.
+fn rows(out: &mut String) {
     for point in HookPoint::ALL.iter().copied().map(HookPoint::spec) {
         let _ = writeln!(
             out,
@@ -108,11 +134,10 @@ fn hooks() -> String {
             seconds(point.deadline.default_ms()),
         );
     }
-    out.push_str(
-        "<!-- shown by: crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
-         crates/outrigger-kernel/tests/it/guarded.rs::every_point_and_field_takes_what_it_allows_and_nothing_else, \
-         crates/outrigger-kernel/tests/it/chain.rs::failures_by_table -->\n",
-    );
+}
+
+/// Other spellings of the points.
+fn further_names(out: &mut String) {
     out.push_str("\nFurther names of points, which are accepted too:");
     for (n, (alias, name)) in ALIASES.iter().enumerate() {
         let _ = write!(
@@ -127,21 +152,10 @@ fn hooks() -> String {
          `llm.after_response_parsed` gets, the reason and the tokens: the bytes of an answer are not kept, and what was made of them\n\
          is in the message (`message.completed`).\n\n## What each is for\n\n",
     );
-    for point in HookPoint::ALL.iter().copied().map(HookPoint::spec) {
-        let _ = writeln!(
-            out,
-            "- `{}` (`{}`): {}",
-            point.name, point.hook, point.about
-        );
-    }
-    out.push_str(
-        "<!-- shown by: crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
-         crates/outrigger-cli/tests/it/points.rs::each_is_reached_as_often_as_it_happens, \
-         crates/outrigger-cli/tests/it/permission.rs::no_plugin_allows_without_a_grant, \
-         crates/outrigger-cli/tests/it/command_hooks.rs::a_turn_is_kept_from_ending_so_many_times_at_most -->\n",
-    );
-    out.push_str(
-        "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
+}
+
+/// What holds at each of the points.
+const HOOK_RULES: &str = "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
          the answer counts. A required field that is gone afterwards, or has another type, takes the whole answer with it. A\n\
          handler that misses its deadline is passed over, and its process is started again; nothing is called twice.\n\n\
          Notifications, those of errors among them, come in the order in which things happened, one after the other for each\n\
@@ -159,10 +173,7 @@ fn hooks() -> String {
          error called `HookBlock`, by any throw where that becomes an error, and by any failure where `fail_closed` names the hook. What a plugin may\n\
          do of all this, its manifest says ([plugins.md](plugins/writing.md#refusing)).\n\n\
          `tool`, `auth` and `provider` are no calls but registrations: what a plugin brings under these names is read once,\n\
-         when it is loaded.\n",
-    );
-    out
-}
+         when it is loaded.\n";
 
 fn phase(phase: Phase) -> &'static str {
     match phase {

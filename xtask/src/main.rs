@@ -1,21 +1,16 @@
 //! Tasks of the repository, as `cargo xtask NAME`: what has to be done to build, check and measure Outrigger, in the
 //! language that everybody who works on it has. Nothing of this is part of the product.
 
-mod attempts;
 mod bench;
 mod ci;
 mod clients;
 mod dist;
 mod fuzz;
 mod generate;
-mod models;
 mod parity;
 mod picture;
 mod plugins;
-mod requirements;
 mod sandboxes;
-mod schema;
-mod settings;
 mod setup;
 mod sh;
 mod soak;
@@ -136,7 +131,7 @@ fn run(arguments: &[String]) -> Result {
         "generate" => generate::run(rest),
         "matrix" => matrix(rest),
         "tidy" => tidy::run(rest),
-        "models" => models::run(rest),
+        "models" => generate::models::run(rest),
         "parity" => parity::run(rest),
         "plugins" => plugins::run(rest),
         "picture" => picture::run(rest),

@@ -25,7 +25,7 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 29] = [
+const RULES: [Rule; 30] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -35,6 +35,7 @@ const RULES: [Rule; 29] = [
     ("crate-length", |repo| Ok(sizes::crates(repo))),
     ("cycles", |repo| Ok(modules::cycles(repo))),
     ("siblings", |repo| Ok(modules::siblings(repo))),
+    ("layers", |repo| Ok(modules::layers(repo))),
     ("processes", |repo| Ok(rules::processes(repo))),
     ("file-reads", |repo| Ok(rules::file_reads(repo))),
     ("terminal", |repo| Ok(rules::terminal(repo))),
@@ -108,6 +109,13 @@ impl Repo {
         manifests.filter(|name| !name.contains('/')).collect()
     }
 
+    /// The packages whose shape is checked: the crates, and the tasks of the repository.
+    fn packages(&self) -> Vec<&str> {
+        let mut all = self.crates();
+        all.extend(self.text("xtask/Cargo.toml").map(|_| "xtask"));
+        all
+    }
+
     #[cfg(test)]
     fn of(files: &[(&str, &str)]) -> Self {
         let owned = files
@@ -116,6 +124,14 @@ impl Repo {
         Self {
             files: owned.collect(),
         }
+    }
+}
+
+/// Where the sources of a package of [`Repo::packages`] are.
+fn source_folder(package: &str) -> String {
+    match package {
+        "xtask" => "xtask/src/".to_owned(),
+        name => format!("crates/{name}/src/"),
     }
 }
 

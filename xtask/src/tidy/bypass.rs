@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Repo, invariants};
-use crate::attempts::{self, FILE};
+use crate::generate::attempts::{self, FILE};
 
 /// The issue asks for so many at least.
 const MIN_ATTEMPTS: usize = 60;

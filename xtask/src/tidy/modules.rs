@@ -23,7 +23,7 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 /// The largest cycle of each crate.
 pub(super) fn cycles(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
-    for name in repo.crates() {
+    for name in repo.packages() {
         let largest = components(&graph(repo, name))
             .into_iter()
             .max_by_key(Vec::len);
@@ -47,7 +47,8 @@ pub(super) fn cycles(repo: &Repo) -> Vec<String> {
 pub(super) fn siblings(repo: &Repo) -> Vec<String> {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
     for (path, _) in repo.iter() {
-        if path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs") {
+        let is_source = path.starts_with("crates/") && path.contains("/src/");
+        if (is_source || path.starts_with("xtask/src/")) && path.ends_with(".rs") {
             let folder = path.rsplit_once('/').map_or(path, |(folder, _)| folder);
             *folders.entry(folder).or_default() += 1;
         }
@@ -69,9 +70,42 @@ pub(super) fn siblings(repo: &Repo) -> Vec<String> {
         .collect()
 }
 
+/// Crates that depend on one of a later layer, by the headings of `crates/README.md`.
+pub(super) fn layers(repo: &Repo) -> Vec<String> {
+    let page = repo.text("crates/README.md").unwrap_or_default();
+    let mut layer = 0;
+    let mut layers: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in page.lines() {
+        if line.starts_with("## ") {
+            layer += 1;
+        } else if let Some((name, _)) = line.strip_prefix("| [").and_then(|it| it.split_once(']')) {
+            layers.insert(name, layer);
+        }
+    }
+    let mut found = Vec::new();
+    for name in repo.crates() {
+        let Some(own) = layers.get(name) else {
+            found.push(format!(
+                "crates/README.md: `{name}` is in no layer: add its row below the heading of one"
+            ));
+            continue;
+        };
+        let manifest = repo.text(&format!("crates/{name}/Cargo.toml"));
+        let mut sections = manifest.unwrap_or_default().split("\n[");
+        let needed = sections.find(|it| it.starts_with("dependencies]"));
+        let names = needed.unwrap_or_default().lines().filter_map(|line| {
+            let end = line.find(|c: char| !c.is_ascii_alphanumeric() && c != '-')?;
+            line.get(..end)
+        });
+        let later = names.filter(|it| layers.get(it).is_some_and(|layer| layer > own));
+        found.extend(later.map(|it| format!("{name} depends on {it}, which is in a later layer")));
+    }
+    found
+}
+
 /// The modules of a crate, and which of them each imports. The root imports all, and counts as none.
 fn graph(repo: &Repo, name: &str) -> Graph {
-    let base = format!("crates/{name}/src/");
+    let base = super::source_folder(name);
     let modules: Vec<(String, &str)> = repo
         .iter()
         .filter_map(|(path, text)| {
@@ -198,6 +232,26 @@ fn reached<'g>(graph: &'g Graph, start: &'g str) -> BTreeSet<&'g str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crate_that_needs_a_later_layer_is_found() {
+        let page = "# A\n\n## Low\n| [a](a) | x |\n\n## High\n| [b](b) | x |\n";
+        let needs = |name: &str| format!("[package]\n\n[dependencies]\n{name}.workspace = true\n");
+        let (up, down) = (needs("b"), needs("a"));
+        let repo = Repo::of(&[
+            ("crates/README.md", page),
+            ("crates/a/Cargo.toml", &up),
+            ("crates/b/Cargo.toml", &down),
+            ("crates/c/Cargo.toml", ""),
+        ]);
+        assert_eq!(
+            layers(&repo),
+            [
+                "a depends on b, which is in a later layer",
+                "crates/README.md: `c` is in no layer: add its row below the heading of one"
+            ]
+        );
+    }
 
     #[test]
     fn a_cycle_of_four_is_found_and_one_of_three_is_left() {

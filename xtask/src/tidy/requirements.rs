@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Repo, invariants};
-use crate::requirements::{self, FILE, Row};
+use crate::generate::requirements::{self, FILE, Row};
 
 /// The letters of the requirements, with the last number of each.
 const NUMBERS: [(char, u8); 5] = [('A', 16), ('B', 13), ('C', 17), ('D', 9), ('E', 6)];

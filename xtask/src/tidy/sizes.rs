@@ -30,7 +30,7 @@ const OLD_FUNCTIONS: &[(&str, usize)] = &[];
 /// Source files that are too long.
 pub(super) fn files(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
-    for name in repo.crates() {
+    for name in repo.packages() {
         let mut long = Vec::new();
         for (path, text) in sources(repo, name) {
             let lines = text.lines().count();
@@ -54,7 +54,7 @@ pub(super) fn files(repo: &Repo) -> Vec<String> {
 /// Functions that are too long.
 pub(super) fn functions(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
-    for name in repo.crates() {
+    for name in repo.packages() {
         let mut long = Vec::new();
         for (path, text) in sources(repo, name) {
             for it in code::functions(code::before_tests(text)) {
@@ -116,7 +116,7 @@ fn above(name: &str, what: &str, old: &[(&str, usize)], long: &[String]) -> Opti
 
 /// The source files of a crate but those that hold tests alone.
 fn sources<'r>(repo: &'r Repo, name: &str) -> impl Iterator<Item = (&'r str, &'r str)> {
-    let base = format!("crates/{name}/src/");
+    let base = super::source_folder(name);
     repo.iter().filter(move |(path, _)| {
         path.starts_with(&base)
             && path.ends_with(".rs")
@@ -148,12 +148,15 @@ mod tests {
             MANIFEST,
             ("crates/a/src/b.rs", &long),
             ("crates/a/src/c.rs", &longest),
+            ("xtask/Cargo.toml", ""),
+            ("xtask/src/d.rs", &long),
         ]);
         assert_eq!(
             files(&repo),
             [
                 "crates/a/src/c.rs has 653 lines, more than 650: split it",
                 "a: 1 files have more than 500 lines before their tests, at most 0 may: crates/a/src/b.rs (501)",
+                "xtask: 1 files have more than 500 lines before their tests, at most 0 may: xtask/src/d.rs (501)",
             ]
         );
     }

@@ -23,7 +23,7 @@ pub(crate) fn opencode() -> String {
 
 /// Of outrigger.toml.
 pub(crate) fn settings() -> String {
-    text(crate::settings::schema(), "outrigger.toml")
+    text(crate::generate::settings::schema(), "outrigger.toml")
 }
 
 /// Of a manifest.

@@ -10,7 +10,7 @@ use outrigger_config::settings::{Plugin, keys, tool_execution};
 use outrigger_schema::{Field, joined};
 use serde_json::{Value, json};
 
-use crate::schema::CLOSED;
+use crate::generate::schema::CLOSED;
 
 /// The page about them.
 pub(crate) const PAGE: &str = "docs/configuration/outrigger-toml.md";
