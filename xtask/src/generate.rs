@@ -96,7 +96,7 @@ fn hooks() -> String {
     );
     rows(&mut out);
     out.push_str(
-        "<!-- shown by: crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
+        "<!-- shown by: (each row) crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
          crates/outrigger-kernel/tests/it/guarded.rs::every_point_and_field_takes_what_it_allows_and_nothing_else, \
          crates/outrigger-kernel/tests/it/chain.rs::failures_by_table -->\n",
     );
@@ -109,7 +109,7 @@ fn hooks() -> String {
         );
     }
     out.push_str(
-        "<!-- shown by: crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
+        "<!-- shown by: (each row) crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
          crates/outrigger-cli/tests/it/points.rs::each_is_reached_as_often_as_it_happens, \
          crates/outrigger-cli/tests/it/permission.rs::no_plugin_allows_without_a_grant, \
          crates/outrigger-cli/tests/it/command_hooks.rs::a_turn_is_kept_from_ending_so_many_times_at_most -->\n",

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use outrigger_net::Lookup;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 
 use crate::transport::refusal::Refusal;
+use crate::transport::retry::RetryPolicy;
 
 /// A failure of this crate. No variant ever holds an API key: texts that come from a provider are scrubbed first.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -152,8 +154,8 @@ pub enum ModelError {
         url: String,
         /// Why.
         message: String,
-        /// Its name leads nowhere.
-        no_host: bool,
+        /// How the look-up of its name failed, where it did.
+        lookup: Option<Lookup>,
     },
     /// The policy of the machine forbids the provider's host.
     #[error("provider `{provider}` is not asked at {url}: {message}")]
@@ -343,7 +345,7 @@ impl ModelError {
             ),
             Self::RateLimited { .. } => "wait, or use another model or provider with `-m`".into(),
             Self::ContextOverflow { .. } => "compact the session or start a new one".into(),
-            Self::Connect { provider, no_host: true, .. } => format!(
+            Self::Connect { provider, lookup: Some(_), .. } => format!(
                 "check the network, and the host in `provider.{provider}.options.baseURL`"
             ),
             Self::Connect { .. } => "check the network, the proxy variables and the provider's base URL".into(),
@@ -377,9 +379,22 @@ impl ModelError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::RateLimited { .. } | Self::StreamInterrupted { .. } => true,
-            Self::Connect { no_host, .. } => !no_host,
+            Self::Connect { lookup, .. } => *lookup != Some(Lookup::NoAddress),
             Self::Api { retryable, .. } => *retryable,
             _ => false,
+        }
+    }
+
+    /// How often the request is sent again, by a policy. Once where no server for names answers: without a network that stays so, and
+    /// the tries of the policy take a minute.
+    pub(crate) fn max_retries(&self, policy: &RetryPolicy) -> u32 {
+        match self {
+            Self::Connect {
+                lookup: Some(Lookup::NoAnswer),
+                ..
+            } => policy.max_retries.min(1),
+            _ if self.is_retryable() => policy.max_retries,
+            _ => 0,
         }
     }
 

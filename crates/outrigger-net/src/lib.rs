@@ -19,7 +19,7 @@ use outrigger_network_proxy::hosts::{Hosts, Reach, is_public};
 use reqwest::{ClientBuilder, Url};
 
 pub use callback::Callback;
-pub use resolver::{LocalFn, NoSuchHost, for_public};
+pub use resolver::{LocalFn, Lookup, NoSuchHost, for_public};
 
 /// An address that is not asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

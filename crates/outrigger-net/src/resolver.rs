@@ -34,7 +34,7 @@ impl Resolve for Guarded {
     }
 }
 
-/// A name that leads nowhere: the same question is answered the same way a moment later.
+/// A name that was looked up and has no address.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no host of the name {host}, or no network to ask for it: {reason}")]
 pub struct NoSuchHost {
@@ -42,33 +42,48 @@ pub struct NoSuchHost {
     pub host: String,
     /// What the system said.
     pub reason: String,
+    /// Whether a later try may find one.
+    pub lookup: Lookup,
+}
+
+/// How the look-up of a name failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// It leads nowhere: the same question is answered the same way a moment later.
+    NoAddress,
+    /// No server for names answered. Without a network it is like this until there is one.
+    NoAnswer,
 }
 
 impl NoSuchHost {
-    /// Whether this is the cause of an error.
+    /// The one that is the cause of an error.
     #[must_use]
-    pub fn is_behind(error: &(dyn std::error::Error + 'static)) -> bool {
+    pub fn behind<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
         let mut causes = std::iter::successors(Some(error), |error| error.source());
-        causes.any(|error| error.is::<Self>())
+        causes.find_map(|error| error.downcast_ref())
     }
 }
 
-/// What the system says where a server for names did not answer, and might the next time (glibc, musl).
-const MAY_PASS: [&str; 2] = ["Temporary failure", "Try again"];
+/// What the system says where no server for names answered (glibc, musl).
+const NO_ANSWER: [&str; 2] = ["Temporary failure", "Try again"];
 
 fn no_address(host: &str, error: std::io::Error) -> Failed {
-    let reason = error.to_string();
     // Failures to look up have no code of their own; one without a file or memory has.
-    let is_answer =
-        error.raw_os_error().is_none() && !MAY_PASS.iter().any(|it| reason.contains(it));
-    match is_answer {
-        true => NoSuchHost {
-            host: host.to_owned(),
-            reason,
-        }
-        .into(),
-        false => error.into(),
+    if error.raw_os_error().is_some() {
+        return error.into();
     }
+    let reason = error.to_string();
+    let lookup = match NO_ANSWER.iter().any(|it| reason.contains(it)) {
+        true => Lookup::NoAnswer,
+        false => Lookup::NoAddress,
+    };
+    let host = host.to_owned();
+    NoSuchHost {
+        host,
+        reason,
+        lookup,
+    }
+    .into()
 }
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -93,4 +108,37 @@ pub(crate) async fn look_up(
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_name_without_an_answer_is_not_one_without_an_address() {
+        let failed = "failed to lookup address information: ";
+        for (error, want) in [
+            (
+                Error::other(format!("{failed}Name or service not known")),
+                Some(Lookup::NoAddress),
+            ),
+            (
+                Error::other(format!("{failed}Temporary failure in name resolution")),
+                Some(Lookup::NoAnswer),
+            ),
+            (
+                Error::other(format!("{failed}Try again")),
+                Some(Lookup::NoAnswer),
+            ),
+            // No descriptor is left.
+            (Error::from_raw_os_error(24), None),
+        ] {
+            let shown = error.to_string();
+            let found = no_address("example.invalid", error);
+            let found = NoSuchHost::behind(&*found).map(|it| it.lookup);
+            assert_eq!(found, want, "{shown}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::folder_trust;
-use crate::home_files::HomeFiles;
+use crate::home_files;
 
 const LIES_HERE: &str = "lies in the project, and the folder is not trusted (`outrigger trust`)";
 const NOT_TRUSTED: &str = "is not as it was when the folder was trusted (`outrigger trust`)";
@@ -45,7 +45,7 @@ impl ProjectPrograms {
     fn written_elsewhere(&self) -> Vec<PathBuf> {
         let settings = &self.config.settings.tools;
         let mut folders: Vec<PathBuf> = settings.write.iter().map(PathBuf::from).collect();
-        folders.extend(HomeFiles::of(&self.folders, &settings.secrets).caches);
+        folders.extend(home_files::caches(&self.folders));
         folders
     }
 

@@ -4,7 +4,8 @@
 //!     <!-- shown by: crates/a/tests/it/b.rs::it_does_not, crates/a/src/b.rs::MAX_FILES = 100 -->
 //!
 //! The second form holds a number on the page to a constant (or a field) of the source, where a test uses its name; it stands
-//! beside a test, not in its place.
+//! beside a test, not in its place. A table has a name for each row that promises something, or one that begins with `(each row)`: a test
+//! that goes through them all.
 //!
 //! One in which these words promise nothing says so instead: `<!-- no promise: WHY -->`.
 
@@ -95,6 +96,7 @@ const UNITS: [&str; 54] = [
 
 const SHOWN: &str = "<!-- shown by:";
 const NONE: &str = "<!-- no promise:";
+const EACH_ROW: &str = "(each row)";
 
 pub(super) fn check(repo: &Repo) -> Vec<String> {
     let pages = repo.iter().filter(|(path, _)| is_held(path));
@@ -112,7 +114,13 @@ fn is_held(path: &str) -> bool {
 fn offences(repo: &Repo, page: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (line, block) in blocks(text) {
-        let names = shown_by(&block);
+        let mut names = shown_by(&block);
+        let mut holds_rows = names.len();
+        for name in &mut names {
+            if let Some(test) = name.strip_prefix(EACH_ROW) {
+                (*name, holds_rows) = (test.trim(), usize::MAX);
+            }
+        }
         let (values, tests): (Vec<&str>, Vec<&str>) =
             names.into_iter().partition(|name| name.contains(" = "));
         let changed = values.iter().filter(|value| !is_value(repo, value));
@@ -127,8 +135,20 @@ fn offences(repo: &Repo, page: &str, text: &str) -> Vec<String> {
                 "{page}:{line} says \"{promise}\", and no test is named for it (`{SHOWN} PATH::TEST -->` at its end)"
             ));
         }
+        let rows = promising_rows(&block);
+        if rows > holds_rows && !tests.is_empty() {
+            found.push(format!(
+                "{page}:{line}: {rows} rows of the table promise something, and {holds_rows} names stand under it (`{EACH_ROW} PATH::TEST` for a test of all of them)"
+            ));
+        }
     }
     found
+}
+
+/// How many rows of a table promise something: each needs a test of its own, or a later one would have that of an earlier one.
+fn promising_rows(block: &str) -> usize {
+    let rows = block.lines().filter(|line| line.starts_with('|'));
+    rows.filter(|row| promise(row).is_some()).count()
 }
 
 /// Paragraphs, lists and tables with the number of their first line; code and headings are none.
@@ -244,7 +264,8 @@ mod tests {
             - It never\n  fails. <!-- shown by: crates/a/src/b.rs::it, crates/a/src/b.rs::gone -->\n\n\
             Its \"Every\" is a word. <!-- no promise: a name -->\n\n| a | 1,000 files |\n|---|---|\n<!-- shown by: tidy:words -->\n\n\
             At most 10 files. <!-- shown by: crates/a/src/b.rs::MAX = 1000 * 10, crates/a/src/b.rs::most = (20, f(2)), tidy:words -->\n\n\
-            At most 11 files. <!-- shown by: crates/a/src/b.rs::MAX = 11 -->\n";
+            At most 11 files. <!-- shown by: crates/a/src/b.rs::MAX = 11 -->\n\n\
+            | a | 2 files |\n| b | never |\n<!-- shown by: tidy:words -->\n\n| a | 2 files |\n| b | never |\n<!-- shown by: (each row) tidy:words -->\n";
         let repo = Repo::of(&[
             ("docs/a.md", page),
             ("docs/peers.md", "Every row.\n"),
@@ -261,6 +282,7 @@ mod tests {
                 "docs/a.md:14 names `crates/a/src/b.rs::gone`, which is no test",
                 "docs/a.md:25: `crates/a/src/b.rs::MAX = 11` is not so (any more)",
                 "docs/a.md:25 says \"11 files\", and no test is named for it (`<!-- shown by: PATH::TEST -->` at its end)",
+                "docs/a.md:27: 2 rows of the table promise something, and 1 names stand under it (`(each row) PATH::TEST` for a test of all of them)",
             ]
         );
     }

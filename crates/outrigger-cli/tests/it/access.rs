@@ -477,6 +477,7 @@ fn a_rule_that_never_counts_is_reported() {
         ] {
             assert!(output.contains(says), "{args:?} {says}: {output}");
         }
+        assert_eq!(done.code, 0, "{args:?}: {output}");
     }
     for (key, value, says) in [
         (

@@ -130,6 +130,28 @@ fn a_model_that_stays_down_is_given_up() {
     ");
 }
 
+/// No server for names answers there, which may pass, so that it is tried again: once.
+#[test]
+fn without_a_network_a_turn_ends_after_one_more_try() {
+    let world = World::new([]);
+    let nowhere = json!({ "baseURL": "http://api.nowhere.example/v1" });
+    world.config(json!({ "provider": { "mock": { "options": nowhere } } }));
+    let run = "exec \"$OUTRIGGER\" run --title x hi";
+    let done = world
+        .start(world.script("unshare", &["--net", "sh", "-c", run]))
+        .end();
+    if done.stderr.contains("unshare") {
+        return skip("nobody is without a network here");
+    }
+    let tries = done.stderr.lines().filter(|line| line.starts_with("~ try"));
+    assert_eq!((done.code, tries.count()), (1, 1), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("api.nowhere.example") && done.stderr.contains("no network to ask"),
+        "{}",
+        done.stderr
+    );
+}
+
 /// What had come stays; the message carries the error; the next prompt works.
 #[test]
 fn a_model_that_stops_in_the_middle_of_its_answer() {

@@ -30,6 +30,30 @@ fn a_budget_holds_for_a_session_and_its_subagents() {
     world.run(&["hi"]).ok();
 }
 
+/// C16: tokens and money are counted as the provider reports them; what goes beyond the limit is the last.
+#[test]
+fn a_budget_of_tokens_or_money_ends_with_what_uses_it_up() {
+    for (settings, code, shown) in [
+        ("tokens = 900\n", "budget.tokens", "of 900 tokens"),
+        ("cents = 900\n", "budget.cents", "of 900 cents"),
+    ] {
+        let mut first = text("one");
+        // A thousand tokens, at a cent each.
+        first["usage"] = json!([1000, 0]);
+        let world = World::new([first, done()]);
+        let cost = json!({ "cost": { "input": 10_000, "output": 0 } });
+        world.config(json!({ "provider": { "mock": { "models": { "m1": cost } } } }));
+        crate::user_grants::granting(&world, &format!("[budget]\n{settings}"));
+        world.run(&["--title", "x", "go"]).ok();
+        let used = world.cli(&["session", "show"]).ok().stdout;
+        assert!(used.contains(&format!("1000 {shown}")), "{used}");
+        let asked = world.mock.requests().len();
+        let over = world.run(&["-c", "again"]).exited(1).stderr;
+        assert!(over.contains(code), "{over}");
+        assert_eq!(world.mock.requests().len(), asked, "{code}");
+    }
+}
+
 #[test]
 fn a_project_does_not_raise_the_limit_of_steps() {
     let read = || turn([call("read", json!({ "filePath": "hello.txt" }))]);

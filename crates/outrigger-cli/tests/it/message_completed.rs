@@ -50,17 +50,18 @@ fn once_each(world: &World) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_summary_that_is_empty_completes_once() {
-    let empty = json!({ "text": "" });
-    let world = World::with(Mock::new([text("one")]).summaries([empty]));
-    world.plugin("scribe", SCRIBE);
-    world.run(&["first-question"]).ok();
-    world.run(&["-c", "--command", "compact"]).exited(1);
-    let want = once_each(&world);
-    assert_eq!(want.len(), 2);
-    assert_eq!(heard(&world, "message.completed"), want);
-    assert_eq!(heard(&world, "execute.after_step"), want);
-    world.verify();
+fn a_summary_completes_once_whether_it_is_empty_or_not() {
+    for (summary, code) in [("", 1), ("What was said.", 0)] {
+        let world = World::with(Mock::new([text("one")]).summaries([text(summary)]));
+        world.plugin("scribe", SCRIBE);
+        world.run(&["first-question"]).ok();
+        world.run(&["-c", "--command", "compact"]).exited(code);
+        let want = once_each(&world);
+        assert_eq!(want.len(), 2, "{summary}");
+        assert_eq!(heard(&world, "message.completed"), want, "{summary}");
+        assert_eq!(heard(&world, "execute.after_step"), want, "{summary}");
+        world.verify();
+    }
 }
 
 #[test]
@@ -94,7 +95,8 @@ fn a_killed_process_loses_none_and_doubles_none() {
         ]);
         world.plugin("scribe", SCRIBE);
         let what = format!("turn.after_step:{n}");
-        world.run_with(&[("OUTRIGGER_FAULT", &what)], &["hi"]);
+        let killed = world.run_with(&[("OUTRIGGER_FAULT", &what)], &["hi"]);
+        assert!(killed.code != 0, "{what} was never reached");
         world.run(&["-c", "go on"]).ok();
         assert_eq!(
             heard(&world, "message.completed"),

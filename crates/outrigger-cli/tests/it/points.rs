@@ -280,6 +280,46 @@ fn context_stands_behind_the_error_of_a_request() {
     world.verify();
 }
 
+/// Beside the error, where it is published before anybody could add to it (C4).
+#[test]
+fn context_of_errors_is_published_beside_them() {
+    let world = World::new([json!({ "status": 400, "error": "no such thing" })]);
+    let points = [
+        "execute.on_error",
+        "hook.on_error",
+        "run.on_error",
+        "session.on_error",
+    ];
+    let adds = points.map(|it| {
+        format!("'{it}': async (input, output) => {{ output.context.push('seen at {it}') }},")
+    });
+    let adds = adds.concat();
+    world.plugin(
+        "explains",
+        &format!("export const P = async () => ({{ {adds} }})"),
+    );
+    world.plugin(
+        "throws",
+        "export const P = async () => ({ 'chat.message': async () => { throw new Error('broken') } })",
+    );
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({ "title": "x" })).json(200);
+    let mut events = server.events("/event");
+    let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+    let prompt = json!({ "parts": [{ "type": "text", "text": "hello" }] });
+    server.post(&path, &prompt);
+    let mut seen = BTreeMap::new();
+    while seen.len() < points.len() {
+        let said = events.until("outrigger.error.context")["properties"].take();
+        let point = said["point"].as_str().unwrap().to_owned();
+        seen.insert(point, (said["context"].clone(), said["sessionID"].clone()));
+    }
+    for point in points {
+        let want = (json!([format!("seen at {point}")]), session["id"].clone());
+        assert_eq!(seen[point], want, "{point}");
+    }
+}
+
 /// Hooks that nobody waits for fail as others do: in the log, at `hook.on_error` and in the audit (C5, C13).
 #[test]
 fn failures_that_nobody_waits_for_are_reported_and_recorded() {

@@ -52,6 +52,20 @@ fn a_long_command_is_no_other_question() {
 }
 
 #[test]
+fn an_answer_in_words_reaches_the_model() {
+    let world = World::new([turn([bash("rm -rf build")]), done()]);
+    world.config(json!({ "permission": { "bash": "ask" } }));
+    world.file("build/x", "x");
+    let mut person = Person::sized(&world, &["run", "go"], SIZES[0]);
+    person.sees("? allow bash? [y]es, [n]o");
+    person.types("no, use git clean\n");
+    person.ends(0);
+    let result = world.mock.last().texts("tool").concat();
+    assert!(result.contains("use git clean"), "{result}");
+    assert!(world.path("build/x").exists());
+}
+
+#[test]
 fn a_script_is_shown_whole_and_v_shows_the_rest() {
     let script: String = (1..=60).map(|n| format!("print({n})\n")).collect();
     let command = format!("cd sub && python3 - <<'E'\n{script}E\n");

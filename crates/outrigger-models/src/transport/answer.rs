@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use outrigger_net::NoSuchHost;
+use outrigger_net::{Lookup, NoSuchHost};
 
 use crate::cloud::{Authority, Unsigned};
 use crate::transport::client::{Http, error_text};
@@ -40,8 +40,8 @@ impl fmt::Debug for Answer {
 /// Why a request could not be sent.
 pub(crate) struct NotSent {
     pub(crate) message: String,
-    /// The host's name leads nowhere: no later try is answered otherwise.
-    pub(crate) no_host: bool,
+    /// How the look-up of the host's name failed, where it did.
+    pub(crate) lookup: Option<Lookup>,
     /// There is nothing that authorises it, and no later try will have it.
     pub(crate) unsigned: Option<NotAuthorised>,
 }
@@ -59,7 +59,7 @@ impl From<String> for NotSent {
     fn from(message: String) -> Self {
         Self {
             message,
-            no_host: false,
+            lookup: None,
             unsigned: None,
         }
     }
@@ -113,7 +113,7 @@ impl Way {
                 let sent = request.send().await;
                 sent.map(Answer::Http).map_err(|error| NotSent {
                     message: error_text(&error),
-                    no_host: NoSuchHost::is_behind(&error),
+                    lookup: NoSuchHost::behind(&error).map(|it| it.lookup),
                     unsigned: None,
                 })
             }

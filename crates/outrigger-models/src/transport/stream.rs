@@ -322,7 +322,7 @@ impl Driver {
 
     fn fail(&mut self, (error, asked): Failed) {
         let policy = &self.prepared.policy;
-        let retry = !self.content && error.is_retryable() && self.retries < policy.max_retries;
+        let retry = !self.content && self.retries < error.max_retries(policy);
         let delay = asked.unwrap_or_else(|| policy.backoff(self.retries + 1));
         if !retry || asked.is_some_and(|wait| wait > policy.max_asked) {
             self.queue.push_back(Err(error));
@@ -400,7 +400,7 @@ impl Driver {
     fn not_sent(&self, not_sent: NotSent) -> ModelError {
         let target = &self.prepared.target;
         let NotSent {
-            message, no_host, ..
+            message, lookup, ..
         } = not_sent;
         if let Some(unsigned) = not_sent.unsigned {
             let (provider, message) = (target.provider.clone(), target.secrets.scrub(&message));
@@ -422,7 +422,7 @@ impl Driver {
                 provider,
                 url,
                 message: target.secrets.scrub(&message),
-                no_host,
+                lookup,
             },
             // No later try is answered otherwise.
             Err(refused) => ModelError::Forbidden {

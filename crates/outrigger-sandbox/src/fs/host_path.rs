@@ -62,12 +62,14 @@ pub fn find(program: impl AsRef<OsStr>) -> Option<PathBuf> {
 /// The same on another `PATH`. A link that leads to what sandboxed processes write is passed over, too. Reads the disk.
 #[must_use]
 pub fn which_of_host(program: impl AsRef<OsStr>, path: impl AsRef<OsStr>) -> Option<PathBuf> {
-    let path = without(path.as_ref());
     if program.as_ref().as_encoded_bytes().contains(&b'/') {
-        return which(program, path);
+        return which(program, without(path.as_ref()));
     }
-    let mut found = std::env::split_paths(&path).filter_map(|it| which(program.as_ref(), it));
-    found.find(|it| !is_passed_over(it))
+    // The folders that have it are looked at, not all of them.
+    let folders = std::env::split_paths(&path).filter(|it| it.is_absolute());
+    let found = folders.filter_map(|folder| Some((which(program.as_ref(), &folder)?, folder)));
+    let mut kept = found.filter(|(file, folder)| !is_passed_over(folder) && !is_passed_over(file));
+    kept.next().map(|(file, _)| file)
 }
 
 #[cfg(test)]

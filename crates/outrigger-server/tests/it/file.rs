@@ -114,10 +114,13 @@ async fn what_cannot_be_shown_is_refused_with_a_reason() {
             symlink("secret/key", project.join("way")).unwrap();
             symlink("/etc/hostname", project.join("out")).unwrap();
             symlink("/etc", project.join("etc")).unwrap();
+            let large = std::fs::File::create(project.join("large")).unwrap();
+            large.set_len(32 * 1024 * 1024 + 1).unwrap();
         },
     )
     .await;
     let cases = [
+        ("/file/content?path=large", 400, "BadRequest"),
         ("/file/content?path=../x", 400, "BadRequest"),
         ("/file/content?path=/etc/hostname", 400, "BadRequest"),
         ("/file/content?path=out", 400, "BadRequest"),
