@@ -5,7 +5,8 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{IdMaker, PartId};
 use outrigger_protocol::merged::AgentOutput;
 use outrigger_protocol::message::{
-    AssistantMessage, MessageInfo, NamedError, Part, PartKind, ToolState,
+    AssistantMessage, MessageInfo, NamedError, Part, PartKind, PartTime, ReasoningPart, TextPart,
+    Tokens, ToolState,
 };
 use outrigger_protocol::{Millis, Object};
 use serde_json::Value;
@@ -17,7 +18,19 @@ pub struct ExternalAnswer {
     maker: IdMaker,
     /// By the numbers of the parts.
     ids: Vec<PartId>,
+    /// What is being written: a text, and a thought.
+    writing: [Option<Writing>; 2],
 }
+
+/// A text of which pieces have come.
+struct Writing {
+    id: PartId,
+    begun: Millis,
+    text: String,
+}
+
+/// Bytes of a text that are shown before it is complete.
+const MAX_PIECES: usize = 1024 * 1024;
 
 impl ExternalAnswer {
     /// Begins: `message` says to which prompt (`parent_id`) of which session, and who answers; it gets its identifier here. `seed` is any
@@ -32,6 +45,7 @@ impl ExternalAnswer {
             parts: AgentParts::default(),
             maker,
             ids: Vec::new(),
+            writing: [None, None],
         };
         let event = answer.info();
         (answer, event)
@@ -52,11 +66,59 @@ impl ExternalAnswer {
     /// The same, with what is known of a call besides: it goes into the metadata of its result.
     #[must_use]
     pub fn say_with(&mut self, output: AgentOutput, facts: &Object, at: Millis) -> Vec<Event> {
+        let written = match &output {
+            AgentOutput::Text { .. } => self.writing[0].take(),
+            AgentOutput::Thought { .. } => self.writing[1].take(),
+            _ => None,
+        };
         let mut parts = self.parts.on(output);
         for part in &mut parts {
             add_facts(&mut part.kind, facts);
         }
+        if let (Some(written), [part]) = (written, parts.as_mut_slice()) {
+            begun_at(&mut part.kind, written.begun);
+            // It is the part that its pieces were shown in.
+            self.ids.push(written.id);
+        }
         self.events(parts, at)
+    }
+
+    /// A piece of a text or of a thought, which is said as a whole later: what is stored of it, where it is the first, and the
+    /// piece, which is only published.
+    #[must_use]
+    pub fn piece(
+        &mut self,
+        is_thought: bool,
+        text: String,
+        at: Millis,
+    ) -> (Option<Event>, Option<Event>) {
+        let writing = &mut self.writing[usize::from(is_thought)];
+        let is_first = writing.is_none();
+        let maker = &mut self.maker;
+        let written = writing.get_or_insert_with(|| Writing {
+            id: maker.part(at),
+            begun: at,
+            text: String::new(),
+        });
+        let id = written.id.clone();
+        let fits = written.text.len() + text.len() <= MAX_PIECES;
+        if fits {
+            written.text.push_str(&text);
+        }
+        let begun = is_first.then(|| self.part(id.clone(), empty(is_thought, at), at));
+        let piece = fits.then(|| Event::PartDelta {
+            session_id: self.message.session_id.clone(),
+            message_id: self.message.id.clone(),
+            part_id: id,
+            field: "text".into(),
+            delta: text,
+        });
+        (begun, piece)
+    }
+
+    /// What was used up so far.
+    pub fn used(&mut self, tokens: Tokens, cost: f64) {
+        (self.message.tokens, self.message.cost) = (tokens, cost);
     }
 
     /// Keeps a fact about the answer with its message.
@@ -69,8 +131,19 @@ impl ExternalAnswer {
     /// The agent is done, or has failed: calls that are still open have no result.
     #[must_use]
     pub fn finish(mut self, error: Option<NamedError>, at: Millis) -> Vec<Event> {
+        // Of a text that was not completed, what was shown of it stays.
+        let mut events = Vec::new();
+        let timestamp = at;
+        if let Some(Writing { text, .. }) = &self.writing[1] {
+            let text = text.clone();
+            events.extend(self.say(AgentOutput::Thought { text, timestamp }, at));
+        }
+        if let Some(Writing { text, .. }) = &self.writing[0] {
+            let text = text.clone();
+            events.extend(self.say(AgentOutput::Text { text, timestamp }, at));
+        }
         let left = self.parts.finish();
-        let mut events = self.events(left, at);
+        events.extend(self.events(left, at));
         let finish = if error.is_some() { "error" } else { "stop" };
         self.message.finish = Some(finish.to_owned());
         self.message.error = error;
@@ -87,19 +160,25 @@ impl ExternalAnswer {
                 self.ids.push(id.clone());
                 id
             });
-            let session_id = self.message.session_id.clone();
-            Event::PartUpdated {
-                session_id: session_id.clone(),
-                part: Box::new(Part {
-                    id,
-                    session_id,
-                    message_id: self.message.id.clone(),
-                    kind,
-                }),
-                time: at,
-            }
+            (id, kind)
         };
-        parts.into_iter().map(event).collect()
+        let parts: Vec<_> = parts.into_iter().map(event).collect();
+        let parts = parts.into_iter();
+        parts.map(|(id, kind)| self.part(id, kind, at)).collect()
+    }
+
+    fn part(&self, id: PartId, kind: PartKind, time: Millis) -> Event {
+        let session_id = self.message.session_id.clone();
+        Event::PartUpdated {
+            session_id: session_id.clone(),
+            part: Box::new(Part {
+                id,
+                session_id,
+                message_id: self.message.id.clone(),
+                kind,
+            }),
+            time,
+        }
     }
 
     fn info(&self) -> Event {
@@ -107,6 +186,35 @@ impl ExternalAnswer {
             session_id: self.message.session_id.clone(),
             info: Box::new(MessageInfo::Assistant(self.message.clone())),
         }
+    }
+}
+
+/// A text or a thought that is only about to be written.
+fn empty(is_thought: bool, start: Millis) -> PartKind {
+    let time = PartTime {
+        start,
+        ..PartTime::default()
+    };
+    match is_thought {
+        true => PartKind::Reasoning(ReasoningPart {
+            time,
+            ..ReasoningPart::default()
+        }),
+        false => PartKind::Text(TextPart {
+            time: Some(time),
+            ..TextPart::default()
+        }),
+    }
+}
+
+/// When its first piece came.
+fn begun_at(kind: &mut PartKind, at: Millis) {
+    match kind {
+        PartKind::Text(TextPart {
+            time: Some(time), ..
+        })
+        | PartKind::Reasoning(ReasoningPart { time, .. }) => time.start = at,
+        _ => {}
     }
 }
 

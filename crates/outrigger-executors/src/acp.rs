@@ -6,10 +6,10 @@ use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
 use crate::calls::{Call, Calls, Ended, MAX_CONTENT, MAX_OPEN, as_it_came, said, text, thought};
+use crate::rpc;
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
+use crate::used::Used;
 
-/// JSON-RPC: there is no such method.
-const NO_METHOD: i64 = -32601;
 const VERSION: u64 = 1;
 
 const INITIALIZE: u64 = 1;
@@ -22,7 +22,6 @@ const SILENT: &[&str] = &[
     "config_option_update",
     "current_mode_update",
     "session_info_update",
-    "usage_update",
     "user_message_chunk",
 ];
 
@@ -57,6 +56,8 @@ pub(crate) struct Acp {
     next: u64,
     plans: u64,
     is_cancelled: bool,
+    takes_images: bool,
+    used: Used,
 }
 
 impl Acp {
@@ -73,6 +74,8 @@ impl Acp {
             next: 0,
             plans: 0,
             is_cancelled: false,
+            takes_images: false,
+            used: Used::default(),
         }
     }
 
@@ -88,15 +91,27 @@ impl Acp {
                 self.is_loading = false;
                 let id = text(value, "/result/sessionId").or(self.task.resume.as_deref());
                 self.session = id.unwrap_or_default().to_owned();
-                let prompt = json!([{ "type": "text", "text": self.task.prompt }]);
+                let mut steps = vec![Step::Session(self.session.clone())];
+                let mut prompt = vec![json!({ "type": "text", "text": self.task.prompt })];
+                prompt.extend(
+                    self.task
+                        .images
+                        .iter()
+                        .map(|it| json!({ "type": "image", "mimeType": it.mime, "data": it.data })),
+                );
+                if !self.takes_images && prompt.len() > 1 {
+                    let words = "It takes no pictures: they were left out.";
+                    steps.push(as_it_came(words, at));
+                    prompt.truncate(1);
+                }
                 let prompt = json!({ "sessionId": self.session, "prompt": prompt });
-                vec![
-                    Step::Session(self.session.clone()),
-                    request(PROMPT, "session/prompt", &prompt),
-                ]
+                steps.push(rpc::request(PROMPT, "session/prompt", &prompt));
+                steps
             }
             PROMPT => {
                 let mut steps = self.finish(at);
+                self.used.tokens_of_acp(value);
+                steps.push(Step::Used(self.used.clone()));
                 steps.push(Step::End(self.ended(value)));
                 steps
             }
@@ -117,6 +132,7 @@ impl Acp {
             return vec![Step::End(End::Failed(words))];
         }
         let can = |pointer: &str| value.pointer(pointer).is_some_and(|it| *it != json!(false));
+        self.takes_images = can("/result/agentCapabilities/promptCapabilities/image");
         let mut params = json!({ "cwd": self.task.folder, "mcpServers": [] });
         let method = match &self.task.resume {
             Some(_) if can("/result/agentCapabilities/sessionCapabilities/resume") => {
@@ -132,7 +148,7 @@ impl Acp {
             }
             _ => self.task.resume = None,
         }
-        vec![request(SESSION, method, &params)]
+        vec![rpc::request(SESSION, method, &params)]
     }
 
     fn ended(&self, value: &Value) -> End {
@@ -152,18 +168,28 @@ impl Acp {
             (kind, _) if SILENT.contains(&kind) => return Vec::new(),
             ("agent_message_chunk", Writing::Text(text)) => {
                 text.push_str(more);
-                return Vec::new();
+                return Step::piece(false, more).into_iter().collect();
             }
             ("agent_thought_chunk", Writing::Thought(text)) => {
                 text.push_str(more);
+                return Step::piece(true, more).into_iter().collect();
+            }
+            ("usage_update", _) => {
+                self.used.cost_of_acp(update, self.task.resume.is_some());
                 return Vec::new();
             }
             _ => {}
         }
         let mut steps = self.written(at);
         match kind {
-            "agent_message_chunk" => self.writing = Writing::Text(more.to_owned()),
-            "agent_thought_chunk" => self.writing = Writing::Thought(more.to_owned()),
+            "agent_message_chunk" => {
+                self.writing = Writing::Text(more.to_owned());
+                steps.extend(Step::piece(false, more));
+            }
+            "agent_thought_chunk" => {
+                self.writing = Writing::Thought(more.to_owned());
+                steps.extend(Step::piece(true, more));
+            }
             "tool_call" | "tool_call_update" => steps.extend(self.call(update, at)),
             "plan" => steps.extend(self.plan(update, at)),
             _ => steps.push(as_it_came(line, at)),
@@ -252,8 +278,7 @@ impl Acp {
             return vec![as_it_came(&format!("asked again: {params}"), at)];
         }
         let Some((call, name)) = named else {
-            let error = json!({ "code": NO_METHOD, "message": format!("{method} is not offered") });
-            return vec![send(&json!({ "id": id, "error": error }))];
+            return vec![rpc::no_method(id, method)];
         };
         let mut steps = self.written(at);
         let has_more = self.known.contains_key(&name);
@@ -292,7 +317,7 @@ impl Protocol for Acp {
         let params = json!({
             "protocolVersion": VERSION, "clientCapabilities": { "fs": fs, "terminal": false }, "clientInfo": client,
         });
-        vec![request(INITIALIZE, "initialize", &params)]
+        vec![rpc::request(INITIALIZE, "initialize", &params)]
     }
 
     fn line(&mut self, line: &str, at: Millis) -> Vec<Step> {
@@ -333,17 +358,16 @@ impl Protocol for Acp {
             Some(id) if !self.is_cancelled => json!({ "outcome": "selected", "optionId": id }),
             _ => json!({ "outcome": "cancelled" }),
         };
-        vec![send(
-            &json!({ "id": waiting.request, "result": { "outcome": outcome } }),
+        vec![rpc::answer(
+            &waiting.request,
+            &json!({ "outcome": outcome }),
         )]
     }
 
     fn cancel(&mut self) -> Vec<Step> {
         self.is_cancelled = true;
         let params = json!({ "sessionId": self.session });
-        let mut steps = vec![send(
-            &json!({ "method": "session/cancel", "params": params }),
-        )];
+        let mut steps = vec![rpc::notice("session/cancel", &params)];
         let open: Vec<u64> = self.waiting.keys().copied().collect();
         let verdict = Verdict::Deny("cancelled".to_owned());
         steps.extend(open.into_iter().flat_map(|id| self.answer(id, &verdict)));
@@ -365,18 +389,6 @@ impl Protocol for Acp {
         }
         steps
     }
-}
-
-fn send(value: &Value) -> Step {
-    let mut value = value.clone();
-    if let Value::Object(fields) = &mut value {
-        fields.insert("jsonrpc".to_owned(), json!("2.0"));
-    }
-    Step::Send(value.to_string())
-}
-
-fn request(id: u64, method: &str, params: &Value) -> Step {
-    send(&json!({ "id": id, "method": method, "params": params }))
 }
 
 /// A change of a file: path, before, after.

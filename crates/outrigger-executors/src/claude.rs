@@ -13,6 +13,7 @@ use crate::calls::{
     Call, Calls, Ended, MAX_CONTENT, as_it_came, only, renamed, said, text, thought,
 };
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
+use crate::used::Used;
 
 /// How long it waits for an answer of ours, in seconds: as long as a person needs.
 const ANSWER_TIMEOUT: u32 = 86_400;
@@ -28,6 +29,7 @@ pub(crate) fn command(task: &Task) -> Vec<String> {
         "--input-format",
         "stream-json",
         "--verbose",
+        "--include-partial-messages",
         "--permission-prompt-tool",
         "stdio",
         "--setting-sources",
@@ -228,7 +230,11 @@ impl Protocol for Claude {
         let hook =
             json!({ "matcher": null, "hookCallbackIds": ["call"], "timeout": ANSWER_TIMEOUT });
         let begin = json!({ "subtype": "initialize", "hooks": { "PreToolUse": [hook] } });
-        let content = json!([{ "type": "text", "text": self.task.prompt }]);
+        let mut content = vec![json!({ "type": "text", "text": self.task.prompt })];
+        content.extend(self.task.images.iter().map(|it| {
+            let source = json!({ "type": "base64", "media_type": it.mime, "data": it.data });
+            json!({ "type": "image", "source": source })
+        }));
         vec![
             send(&json!({ "type": "control_request", "request_id": "begin", "request": begin })),
             send(&json!({
@@ -249,10 +255,12 @@ impl Protocol for Claude {
                 Some(error) => vec![Step::End(End::Failed(error.to_owned()))],
                 None => Vec::new(),
             },
-            Some("result") => vec![Step::End(self.result(&value))],
-            Some("stream_event" | "keep_alive" | "rate_limit_event" | "tool_progress") => {
-                Vec::new()
+            Some("result") => {
+                let used = Step::Used(Used::of_claude(&value));
+                vec![used, Step::End(self.result(&value))]
             }
+            Some("stream_event") => piece(&value).into_iter().collect(),
+            Some("keep_alive" | "rate_limit_event" | "tool_progress") => Vec::new(),
             _ => vec![as_it_came(line, at)],
         }
     }
@@ -295,6 +303,17 @@ impl Protocol for Claude {
     }
 }
 
+/// A piece of what it writes. What its own subagents write comes whole.
+fn piece(value: &Value) -> Option<Step> {
+    let is_own = value.get("parent_tool_use_id").is_none_or(Value::is_null);
+    let delta = value.pointer("/event/delta").filter(|_| is_own)?;
+    match text(delta, "/type")? {
+        "text_delta" => Step::piece(false, text(delta, "/text")?),
+        "thinking_delta" => Step::piece(true, text(delta, "/thinking")?),
+        _ => None,
+    }
+}
+
 fn send(value: &Value) -> Step {
     Step::Send(value.to_string())
 }
@@ -324,7 +343,15 @@ fn ours(name: &str, input: &Value) -> Call {
             Call::new("grep", only(&input, &["pattern", "path", "include"]))
         }
         "WebFetch" => Call::new("webfetch", only(input, &["url"])),
-        _ => Call::new(name, input.clone()),
+        "WebSearch" => Call::new("websearch", only(input, &["query"])),
+        // `mcp__SERVER__TOOL`, which is `SERVER_TOOL` here.
+        _ => match name
+            .strip_prefix("mcp__")
+            .and_then(|it| it.split_once("__"))
+        {
+            Some((server, tool)) => Call::new(&format!("{server}_{tool}"), input.clone()),
+            None => Call::new(name, input.clone()),
+        },
     }
 }
 

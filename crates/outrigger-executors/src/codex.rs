@@ -1,20 +1,21 @@
 //! Codex: `codex app-server`, JSON-RPC over lines (0.171.0). `codex exec --json` cannot be answered, so it is not used.
 
+mod patch;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
+use self::patch::{Change, changes, patch};
 use crate::access::{Access, below};
 use crate::calls::{Call, Calls, Ended, as_it_came, said, text, thought};
-use crate::patch::{Change, changes, patch};
+use crate::rpc;
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
+use crate::used::Used;
 
 const SHELLS: [&str; 3] = ["bash", "sh", "zsh"];
-
-/// JSON-RPC: there is no such method.
-const NO_METHOD: i64 = -32601;
 
 const INITIALIZE: u64 = 1;
 const THREAD: u64 = 2;
@@ -26,13 +27,10 @@ const SILENT: &[&str] = &[
     "account/rateLimits/updated",
     "account/updated",
     "configWarning",
-    "item/agentMessage/delta",
     "item/commandExecution/outputDelta",
     "item/fileChange/outputDelta",
     "item/plan/delta",
     "item/reasoning/summaryPartAdded",
-    "item/reasoning/summaryTextDelta",
-    "item/reasoning/textDelta",
     "mcpServer/startupStatus/updated",
     "remoteControl/status/changed",
     "serverRequest/resolved",
@@ -42,7 +40,6 @@ const SILENT: &[&str] = &[
     "thread/settings/updated",
     "thread/started",
     "thread/status/changed",
-    "thread/tokenUsage/updated",
     "turn/diff/updated",
     "turn/started",
 ];
@@ -96,6 +93,9 @@ pub(crate) struct Codex {
     waiting: BTreeMap<u64, Value>,
     next: u64,
     is_cancelled: bool,
+    /// The items of which pieces are shown: the text, and the thought (`true`).
+    writes: BTreeMap<bool, String>,
+    used: Used,
 }
 
 impl Codex {
@@ -108,6 +108,8 @@ impl Codex {
             waiting: BTreeMap::new(),
             next: 0,
             is_cancelled: false,
+            writes: BTreeMap::new(),
+            used: Used::default(),
         }
     }
 
@@ -119,16 +121,20 @@ impl Codex {
             };
         }
         match id {
-            INITIALIZE => vec![send(&json!({ "method": "initialized" })), self.thread()],
+            INITIALIZE => vec![rpc::notice("initialized", &json!({})), self.thread()],
             THREAD => {
                 self.thread = text(value, "/result/thread/id")
                     .unwrap_or_default()
                     .to_owned();
-                let input = json!([{ "type": "text", "text": self.task.prompt }]);
+                let mut input = vec![json!({ "type": "text", "text": self.task.prompt })];
+                input.extend(self.task.images.iter().map(|it| {
+                    let url = format!("data:{};base64,{}", it.mime, it.data);
+                    json!({ "type": "image", "url": url })
+                }));
                 let turn = json!({ "threadId": self.thread, "input": input });
                 vec![
                     Step::Session(self.thread.clone()),
-                    request(TURN, "turn/start", &turn),
+                    rpc::request(TURN, "turn/start", &turn),
                 ]
             }
             TURN => {
@@ -156,15 +162,15 @@ impl Codex {
         match (&self.task.resume, &mut params) {
             (Some(id), Value::Object(fields)) => {
                 fields.insert("threadId".to_owned(), json!(id));
-                request(THREAD, "thread/resume", &params)
+                rpc::request(THREAD, "thread/resume", &params)
             }
-            _ => request(THREAD, "thread/start", &params),
+            _ => rpc::request(THREAD, "thread/start", &params),
         }
     }
 
     fn interrupt(&self) -> Step {
         let turn = json!({ "threadId": self.thread, "turnId": self.turn });
-        request(INTERRUPT, "turn/interrupt", &turn)
+        rpc::request(INTERRUPT, "turn/interrupt", &turn)
     }
 
     fn asked(&mut self, method: &str, id: &Value, params: &Value, at: Millis) -> Vec<Step> {
@@ -184,13 +190,12 @@ impl Codex {
             _ => None,
         };
         let Some(call) = call else {
-            let error = json!({ "code": NO_METHOD, "message": format!("{method} is not offered") });
-            return vec![send(&json!({ "id": id, "error": error }))];
+            return vec![rpc::no_method(id, method)];
         };
         if call.tool == "apply_patch" && text(&call.input, "/patchText").is_none() {
             let words = "a change was refused, since it cannot be shown as a patch";
-            let refused = json!({ "id": id, "result": { "decision": "decline" } });
-            return vec![as_it_came(words, at), send(&refused)];
+            let refused = rpc::answer(id, &json!({ "decision": "decline" }));
+            return vec![as_it_came(words, at), refused];
         }
         self.calls.asked(&item);
         self.next += 1;
@@ -222,9 +227,27 @@ impl Codex {
                 let words = text(params, "/message").or(text(params, "/summary"));
                 vec![as_it_came(words.unwrap_or(line), at)]
             }
+            "item/agentMessage/delta" => self.piece(false, params),
+            "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta" => {
+                self.piece(true, params)
+            }
+            "thread/tokenUsage/updated" if text(params, "/turnId") == Some(self.turn.as_str()) => {
+                self.used.add(&Used::of_codex(params));
+                vec![Step::Used(self.used.clone())]
+            }
+            "thread/tokenUsage/updated" => Vec::new(),
             method if SILENT.contains(&method) => Vec::new(),
             _ => vec![as_it_came(line, at)],
         }
+    }
+
+    /// Pieces of one item of a kind at a time: another one that is written beside it comes whole.
+    fn piece(&mut self, is_thought: bool, params: &Value) -> Vec<Step> {
+        let item = text(params, "/itemId").unwrap_or_default();
+        let writes = self.writes.entry(is_thought).or_insert(item.to_owned());
+        let delta = text(params, "/delta").filter(|_| writes == item);
+        let piece = delta.and_then(|it| Step::piece(is_thought, it));
+        piece.into_iter().collect()
     }
 
     fn ended(&self, params: &Value) -> End {
@@ -266,8 +289,12 @@ impl Codex {
         let of = |key: &str| text(item, key).unwrap_or_default();
         match of("/type") {
             "userMessage" => Vec::new(),
-            "agentMessage" | "plan" => said(of("/text"), at).into_iter().collect(),
+            "agentMessage" | "plan" => {
+                self.writes.remove(&false);
+                said(of("/text"), at).into_iter().collect()
+            }
             "reasoning" => {
+                self.writes.remove(&true);
                 let texts = ["/summary", "/content"].map(|key| item.pointer(key));
                 let texts = texts.into_iter().flatten().filter_map(Value::as_array);
                 let texts: Vec<&str> = texts.flatten().filter_map(Value::as_str).collect();
@@ -293,7 +320,7 @@ impl Protocol for Codex {
     fn begin(&mut self) -> Vec<Step> {
         let version = env!("CARGO_PKG_VERSION");
         let client = json!({ "name": "outrigger", "title": "Outrigger", "version": version });
-        vec![request(
+        vec![rpc::request(
             INITIALIZE,
             "initialize",
             &json!({ "clientInfo": client }),
@@ -321,9 +348,7 @@ impl Protocol for Codex {
             Verdict::Allow => "accept",
             Verdict::Deny(_) => "decline",
         };
-        vec![send(
-            &json!({ "id": id, "result": { "decision": decision } }),
-        )]
+        vec![rpc::answer(&id, &json!({ "decision": decision }))]
     }
 
     fn cancel(&mut self) -> Vec<Step> {
@@ -333,14 +358,6 @@ impl Protocol for Codex {
             false => vec![self.interrupt()],
         }
     }
-}
-
-fn send(value: &Value) -> Step {
-    Step::Send(value.to_string())
-}
-
-fn request(id: u64, method: &str, params: &Value) -> Step {
-    send(&json!({ "id": id, "method": method, "params": params }))
 }
 
 /// What an item is called, and the call that it is.

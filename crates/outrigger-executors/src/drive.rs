@@ -11,11 +11,12 @@ use futures_util::stream::FuturesUnordered;
 use outrigger_protocol::Millis;
 use outrigger_protocol::merged::{AgentOutput, EXECUTOR};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
 
 use crate::lines::{Line, Lines};
 use crate::step::{End, Protocol, Question, Said, Step, Verdict};
+use crate::used::Used;
 
 /// Questions that wait at once. One more is refused.
 const MAX_QUESTIONS: usize = 64;
@@ -72,6 +73,14 @@ pub struct Streams<I, O, E> {
 pub trait Host {
     /// Stores what the agent said. The next line is read when this is done.
     fn say(&mut self, said: Said) -> impl Future<Output = Result<(), String>> + Send;
+    /// Shows a piece of a text or of a thought, which [`Self::say`] says as a whole later.
+    fn piece(
+        &mut self,
+        is_thought: bool,
+        text: String,
+    ) -> impl Future<Output = Result<(), String>> + Send;
+    /// Takes down what the turn has used up so far.
+    fn used(&mut self, used: Used);
     /// Keeps the vendor's session, by which it is resumed.
     fn session(&mut self, id: String) -> impl Future<Output = Result<(), String>> + Send;
     /// Decides a question. Several may be open at once.
@@ -184,7 +193,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
         cancelled: impl Future<Output = ()>,
     ) -> Result<End, Stopped> {
         tokio::pin!(cancelled);
-        let mut lines = Lines::new(BufReader::new(stdout), self.limits.line);
+        let mut lines = Lines::new(stdout, self.limits.line);
         if let Some(input) = input {
             self.write(&input).await?;
             self.stdin = None;
@@ -290,6 +299,11 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
                     let said = bounded(said, self.limits.text);
                     self.host.say(said).await.map_err(Stopped::Because)?;
                 }
+                Step::Piece { is_thought, text } => {
+                    let shown = self.host.piece(is_thought, text).await;
+                    shown.map_err(Stopped::Because)?;
+                }
+                Step::Used(used) => self.host.used(used),
                 Step::Session(id) => self.host.session(id).await.map_err(Stopped::Because)?,
                 Step::Send(line) => self.write(&format!("{line}\n")).await?,
                 Step::Ask(question) => {

@@ -99,6 +99,12 @@ impl Executor {
         *self != Self::Gemini
     }
 
+    /// Pictures of a prompt can be sent. Whether one that speaks the Agent Client Protocol takes them, it says itself.
+    #[must_use]
+    pub fn takes_images(&self) -> bool {
+        *self != Self::Gemini
+    }
+
     /// What is started for a task.
     #[must_use]
     pub fn launch(&self, task: &Task, unasked: Unasked) -> Launch {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::access::{Access, Unasked, below};
 use crate::calls::{Call, Calls, Ended, as_it_came, only, renamed, said, text};
 use crate::step::{End, Protocol, Step, Task, Verdict};
+use crate::used::Used;
 
 pub(crate) fn command(task: &Task, unasked: Unasked) -> Vec<String> {
     let mode = match unasked {
@@ -97,10 +98,13 @@ impl Gemini {
                 let severity = of("/severity").unwrap_or("error");
                 vec![as_it_came(&format!("{severity}: {}", of("/message")?), at)]
             }
-            "result" => vec![Step::End(match of("/status")? {
-                "success" => End::Done,
-                status => End::Failed(of("/error/message").unwrap_or(status).to_owned()),
-            })],
+            "result" => {
+                let end = match of("/status")? {
+                    "success" => End::Done,
+                    status => End::Failed(of("/error/message").unwrap_or(status).to_owned()),
+                };
+                vec![Step::Used(Used::of_gemini(value)), Step::End(end)]
+            }
             _ => return None,
         })
     }
@@ -119,7 +123,7 @@ impl Protocol for Gemini {
         {
             self.text.push_str(more);
             return match value.get("delta") == Some(&Value::Bool(true)) {
-                true => Vec::new(),
+                true => Step::piece(false, more).into_iter().collect(),
                 false => self.finish(at),
             };
         }

@@ -1,6 +1,6 @@
-//! Lines of a process, each within a limit.
+//! Lines of a process: of one that is too long, the beginning and its length.
 
-use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
+use tokio::io::AsyncRead;
 
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,59 +18,50 @@ const KEPT: usize = 2048;
 
 /// Reads lines; what was read of one is kept when the future is dropped.
 pub(crate) struct Lines<R> {
-    reader: R,
-    limit: usize,
-    line: Vec<u8>,
-    /// Bytes of the line that were not kept.
-    over: usize,
+    pieces: outrigger_jsonrpc::Lines<R>,
+    /// The line that is too long and has not ended.
+    cut: Option<(String, usize)>,
 }
 
-impl<R: AsyncBufRead + Unpin> Lines<R> {
-    pub(crate) fn new(reader: R, limit: usize) -> Self {
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(crate) fn new(from: R, limit: usize) -> Self {
         Self {
-            reader,
-            limit,
-            line: Vec::new(),
-            over: 0,
+            pieces: outrigger_jsonrpc::Lines::new(from, limit),
+            cut: None,
         }
     }
 
     /// The next one; none at the end.
     pub(crate) async fn next(&mut self) -> std::io::Result<Option<Line>> {
         loop {
-            let available = self.reader.fill_buf().await?;
-            if available.is_empty() {
-                let is_over = self.line.is_empty() && self.over == 0;
-                return Ok((!is_over).then(|| self.take()));
-            }
-            let end = available.iter().position(|byte| *byte == b'\n');
-            let taken = end.unwrap_or(available.len());
-            let room = self.limit.saturating_sub(self.line.len()).min(taken);
-            self.line.extend(available.iter().take(room));
-            self.over += taken - room;
-            let used = end.map_or(taken, |end| end + 1);
-            self.reader.consume(used);
-            if end.is_some() {
-                return Ok(Some(self.take()));
+            let Some(piece) = self.pieces.next().await? else {
+                return Ok(self.ended());
+            };
+            let bytes = piece.bytes.len();
+            match (&mut self.cut, piece.whole) {
+                (None, true) => return Ok(Some(Line::Whole(text(&piece.bytes)))),
+                (None, false) => {
+                    let start = piece.bytes.get(..KEPT).unwrap_or(&piece.bytes);
+                    self.cut = Some((text(start), bytes));
+                }
+                (Some((_, all)), is_end) => {
+                    *all += bytes;
+                    if is_end {
+                        return Ok(self.ended());
+                    }
+                }
             }
         }
     }
 
-    fn take(&mut self) -> Line {
-        let bytes = self.line.len() + self.over;
-        let is_cut = self.over > 0;
-        self.over = 0;
-        if is_cut {
-            self.line.truncate(KEPT);
-        }
-        let text = String::from_utf8_lossy(&self.line);
-        let text = text.trim_end_matches('\r').to_owned();
-        self.line = Vec::new();
-        match is_cut {
-            true => Line::Cut { start: text, bytes },
-            false => Line::Whole(text),
-        }
+    fn ended(&mut self) -> Option<Line> {
+        let (start, bytes) = self.cut.take()?;
+        Some(Line::Cut { start, bytes })
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -79,22 +70,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_line_is_cut_and_the_next_is_whole() {
-        let text = format!("one\r\n{}\nthree", "x".repeat(10_000));
+        let long = 1_000_000;
+        let text = format!("one\r\n{}\nthree", "x".repeat(long));
         let mut lines = Lines::new(text.as_bytes(), 4096);
-        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole("one".into())));
-        let cut = lines.next().await.unwrap().unwrap();
-        let start = "x".repeat(KEPT);
-        assert_eq!(
-            cut,
-            Line::Cut {
-                start,
-                bytes: 10_000
-            }
-        );
-        assert_eq!(
-            lines.next().await.unwrap(),
-            Some(Line::Whole("three".into()))
-        );
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            seen.push(line);
+        }
+        let cut = Line::Cut {
+            start: "x".repeat(KEPT),
+            bytes: long,
+        };
+        let whole = |text: &str| Line::Whole(text.to_owned());
+        assert_eq!(seen, [whole("one"), cut, whole("three")]);
+        let endless = "x".repeat(long);
+        let mut lines = Lines::new(endless.as_bytes(), 4096);
+        let cut = lines.next().await.unwrap();
+        assert!(matches!(cut, Some(Line::Cut { bytes, .. }) if bytes == long));
         assert_eq!(lines.next().await.unwrap(), None);
     }
 }

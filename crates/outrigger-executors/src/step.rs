@@ -6,11 +6,15 @@ use outrigger_protocol::merged::AgentOutput;
 use outrigger_protocol::{Millis, Object};
 use serde_json::Value;
 
+use crate::used::Used;
+
 /// What the agent is to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     /// What the user says.
     pub prompt: String,
+    /// Pictures that go with it, for an agent that takes them.
+    pub images: Vec<Image>,
     /// The project folder.
     pub folder: PathBuf,
     /// The vendor's own session to go on with.
@@ -21,6 +25,15 @@ pub struct Task {
     pub is_trusted: bool,
     /// The process is in a sandbox of ours: one of its own within that one is not needed, and may not work.
     pub is_sandboxed: bool,
+}
+
+/// A picture of a prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// `image/png` and the like.
+    pub mime: String,
+    /// In base64.
+    pub data: String,
 }
 
 /// Something that the agent said.
@@ -70,6 +83,15 @@ pub enum End {
 pub enum Step {
     /// The agent said something.
     Say(Said),
+    /// A piece of a text or of a thought, which is said as a whole later.
+    Piece {
+        /// It is one of a thought.
+        is_thought: bool,
+        /// What comes after the piece before.
+        text: String,
+    },
+    /// What the turn has used up: it takes the place of what was said of it before.
+    Used(Used),
     /// A call waits for permission; [`Protocol::answer`] tells the agent.
     Ask(Question),
     /// A line for the agent.
@@ -81,6 +103,12 @@ pub enum Step {
 }
 
 impl Step {
+    /// A piece of a text or of a thought, if there is anything in it.
+    pub(crate) fn piece(is_thought: bool, text: &str) -> Option<Self> {
+        let text = text.to_owned();
+        (!text.is_empty()).then_some(Self::Piece { is_thought, text })
+    }
+
     /// Something said of which nothing more is known.
     #[must_use]
     pub fn say(output: AgentOutput) -> Self {

@@ -17,13 +17,14 @@ use outrigger_protocol::message::{
 use outrigger_protocol::session::{PartInput, SessionStatus};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::TurnOutcome;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::access::Unasked;
 use crate::drive::{Host, Limits, Streams, drive};
 use crate::executor::Executor;
 use crate::place::{Place, start};
-use crate::step::{End, Question, Said, Task, Verdict};
+use crate::step::{End, Image, Question, Said, Task, Verdict};
+use crate::used::Used;
 
 /// Bytes of the name of a vendor's session.
 const MAX_ID: usize = 200;
@@ -38,6 +39,8 @@ pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Keeper: Send + Sync + 'static {
     /// Stores events and publishes them.
     fn commit(&self, events: Vec<Event>) -> Boxed<'static, Result<(), String>>;
+    /// Publishes what is stored as a part of something else later.
+    fn publish(&self, event: Event);
     /// Puts a call through hooks, rules, the user and the audit. Why it may not be made, otherwise.
     fn authorize(&self, call: ToolCall) -> Boxed<'static, Result<(), String>>;
     /// Writes a record of the audit.
@@ -93,13 +96,20 @@ impl Work {
         let first = asked.instructions.filter(|_| resume.is_none());
         let texts = prompt.into_iter().flat_map(|it| texts(&it.parts));
         let texts: Vec<&str> = first.into_iter().chain(texts).collect();
-        let left_out = prompt.and_then(|it| left_out(&it.parts));
+        let images = prompt.map(|it| images(&it.parts)).unwrap_or_default();
+        let images = if executor.takes_images() {
+            images
+        } else {
+            Vec::new()
+        };
+        let left_out = prompt.and_then(|it| left_out(&it.parts, images.len()));
         let provenance = prompt.and_then(|it| match &it.info {
             MessageInfo::User(user) => Some(user.provenance.clone()),
             MessageInfo::Assistant(_) => None,
         });
         let task = Task {
             prompt: texts.join("\n\n"),
+            images,
             folder: PathBuf::from(&asked.path.cwd),
             resume,
             model: None,
@@ -131,13 +141,15 @@ impl Work {
 
     /// Does it. The task ends early when `cancelled` completes.
     ///
+    /// How it ended, and what it used up.
+    ///
     /// # Errors
     /// What cannot be stored.
     pub async fn run(
         self,
         keeper: Arc<dyn Keeper>,
         cancelled: impl Future<Output = ()> + Send,
-    ) -> Result<TurnOutcome, String> {
+    ) -> Result<(TurnOutcome, Used), String> {
         let Self {
             executor,
             task,
@@ -154,6 +166,7 @@ impl Work {
             name,
             answer,
             keeper: Arc::clone(&keeper),
+            used: Used::default(),
         };
         let begun = worker.answer.keep(EXECUTOR, json!({ "name": worker.name }));
         let busy = Event::SessionStatus {
@@ -200,10 +213,11 @@ struct Worker {
     name: String,
     answer: ExternalAnswer,
     keeper: Arc<dyn Keeper>,
+    used: Used,
 }
 
 impl Worker {
-    async fn finish(self, end: End) -> Result<TurnOutcome, String> {
+    async fn finish(self, end: End) -> Result<(TurnOutcome, Used), String> {
         let message = self.answer.message().clone();
         let (error, outcome) = match end {
             End::Done => {
@@ -227,7 +241,7 @@ impl Worker {
         });
         events.push(Event::SessionIdle { session_id });
         self.keeper.commit(events).await?;
-        Ok(outcome)
+        Ok((outcome, self.used))
     }
 
     /// A call has ended. What nobody could have refused says so.
@@ -265,6 +279,22 @@ impl Host for Worker {
         self.keeper.commit(events).await
     }
 
+    async fn piece(&mut self, is_thought: bool, text: String) -> Result<(), String> {
+        let (begun, piece) = self.answer.piece(is_thought, text, now());
+        if let Some(begun) = begun {
+            self.keeper.commit(vec![begun]).await?;
+        }
+        if let Some(piece) = piece {
+            self.keeper.publish(piece);
+        }
+        Ok(())
+    }
+
+    fn used(&mut self, used: Used) {
+        self.answer.used(used.tokens.clone(), used.cost);
+        self.used = used;
+    }
+
     async fn session(&mut self, id: String) -> Result<(), String> {
         if !is_id(&id) {
             return Err(format!(
@@ -297,13 +327,38 @@ impl Host for Worker {
     }
 }
 
-/// An executor is given text. What else was in the prompt is named, so that nobody waits for an answer to it.
-fn left_out(parts: &[Part]) -> Option<String> {
+/// What of a prompt an executor is not given, so that nobody waits for an answer to it. Text files and folders are among the texts;
+/// `images` pictures go along.
+fn left_out(parts: &[Part], images: usize) -> Option<String> {
     let count = |is: fn(&PartKind) -> bool| parts.iter().filter(|it| is(&it.kind)).count();
-    let files = count(|it| matches!(it, PartKind::File(_)));
+    let files = count(|it| matches!(it, PartKind::File(file) if !is_read(file)));
+    let files = files.saturating_sub(images);
     let subtasks = count(|it| matches!(it, PartKind::Subtask(_)));
     let counts = format!("files: {files}, subtasks: {subtasks}");
-    (files + subtasks > 0).then(|| format!("Only text is passed on. Left out: {counts}."))
+    (files + subtasks > 0).then(|| format!("Not everything is passed on. Left out: {counts}."))
+}
+
+/// What it says was read into a text beside it.
+fn is_read(file: &Object) -> bool {
+    let mime = file.get("mime").and_then(Value::as_str);
+    matches!(mime, Some("text/plain" | "application/x-directory"))
+}
+
+/// The pictures of a prompt. Those that are elsewhere are not fetched for another vendor's agent.
+fn images(parts: &[Part]) -> Vec<Image> {
+    let of = |part: &Part| {
+        let PartKind::File(file) = &part.kind else {
+            return None;
+        };
+        let field = |key: &str| file.get(key).and_then(Value::as_str);
+        let mime = field("mime").filter(|it| it.starts_with("image/"))?;
+        let (about, data) = field("url")?.strip_prefix("data:")?.split_once(',')?;
+        about.ends_with(";base64").then(|| Image {
+            mime: mime.to_owned(),
+            data: data.to_owned(),
+        })
+    };
+    parts.iter().filter_map(of).collect()
 }
 
 fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
@@ -311,6 +366,22 @@ fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
         PartKind::Text(text) if text.ignored != Some(true) => Some(text.text.as_str()),
         _ => None,
     })
+}
+
+/// The texts of a prompt, as its author sent it.
+#[must_use]
+pub fn prompt_texts(parts: &[PartInput]) -> Vec<String> {
+    let texts = parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Text(text) if text.ignored != Some(true) => Some(text.text.clone()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// Whether a stored prompt says what its author sent, and nothing else.
+#[must_use]
+pub fn is_as_said(said: &[String], stored: &[Part]) -> bool {
+    texts(stored).eq(said.iter().map(String::as_str))
 }
 
 /// A title of a session that no model writes one for: the beginning of what was asked.
@@ -373,9 +444,20 @@ mod tests {
             serde_json::from_value::<Part>(whole).unwrap()
         };
         let text = part(json!({ "type": "text", "text": "Look" }));
-        let file = part(json!({ "type": "file", "mime": "image/png", "url": "data:," }));
-        assert_eq!(left_out(std::slice::from_ref(&text)), None);
-        let said = left_out(&[text, file]).unwrap();
+        let of = |mime: &str, url: &str| part(json!({ "type": "file", "mime": mime, "url": url }));
+        let read = of("text/plain", "file:///a");
+        let picture = of("image/png", "data:image/png;base64,aGk=");
+        let elsewhere = of("image/png", "https://x.test/a.png");
+        let all = [text, read, picture, elsewhere];
+        assert_eq!(left_out(&all[..2], 0), None);
+        let said = left_out(&all, 0).unwrap();
+        assert!(said.contains("files: 2, subtasks: 0"), "{said}");
+        let image = Image {
+            mime: "image/png".to_owned(),
+            data: "aGk=".to_owned(),
+        };
+        assert_eq!(images(&all), [image]);
+        let said = left_out(&all, 1).unwrap();
         assert!(said.contains("files: 1, subtasks: 0"), "{said}");
     }
 }

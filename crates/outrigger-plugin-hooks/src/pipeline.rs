@@ -93,6 +93,19 @@ impl Pipeline {
         self.0.registry.bound(point).is_some()
     }
 
+    /// The plugins with a handler there, each once.
+    #[must_use]
+    pub fn plugins_at(&self, point: HookPoint) -> Vec<PluginId> {
+        let mut plugins: Vec<PluginId> = Vec::new();
+        for bound in self.0.registry.bound(point).iter().flat_map(|it| it.iter()) {
+            let plugin = PluginId(bound.id.clone());
+            if !plugins.contains(&plugin) {
+                plugins.push(plugin);
+            }
+        }
+        plugins
+    }
+
     /// Runs the chain of a point over `items`, one payload for most points.
     ///
     /// Never fails: a handler that throws, hangs or dies is in the records, and the chain goes on after it with the

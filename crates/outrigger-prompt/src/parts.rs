@@ -1,10 +1,13 @@
 //! Parts of a prompt.
 
+use std::path::{Path, PathBuf};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outrigger_protocol::Object;
-use outrigger_protocol::message::{PartKind, TextPart};
-use outrigger_protocol::session::PartInput;
+use outrigger_protocol::merged::EXECUTOR;
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, TextPart, UserMessage};
+use outrigger_protocol::session::{PartInput, PromptInput};
 use serde_json::{Value, json};
 
 /// A text of a prompt; a synthetic one was not written by the user.
@@ -61,6 +64,123 @@ pub fn percent_decoded(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// What kind a file is that goes with a prompt, by the end of its name.
+#[must_use]
+pub fn mime(path: &Path) -> &'static str {
+    match path
+        .extension()
+        .and_then(|e| e.to_str())
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
+        Some("png") => "image/png",
+        Some("jpg" | "jpeg") => "image/jpeg",
+        Some("gif") => "image/gif",
+        Some("webp") => "image/webp",
+        Some("pdf") => "application/pdf",
+        _ => "text/plain",
+    }
+}
+
+/// A part that is a file, with its address.
+#[must_use]
+pub fn file_part(path: &Path, mime: &str, url: &str) -> PartInput {
+    let mut file = Object::new();
+    file.insert("mime".into(), json!(mime));
+    file.insert(
+        "filename".into(),
+        json!(path.file_name().map(|n| n.to_string_lossy())),
+    );
+    file.insert("url".into(), json!(url));
+    PartInput {
+        id: None,
+        kind: PartKind::File(file),
+    }
+}
+
+/// A part that names a file of this machine instead of holding it.
+#[must_use]
+pub fn is_local_file(part: &PartInput) -> bool {
+    let PartKind::File(file) = &part.kind else {
+        return false;
+    };
+    let url = file.get("url").and_then(Value::as_str);
+    url.is_some_and(|url| url.starts_with("file:"))
+}
+
+/// A file or folder, as if the model had read it.
+#[must_use]
+pub fn read_parts(path: &Path, mime: &str, text: &str) -> Vec<PartInput> {
+    vec![
+        text_part(
+            format!(
+                "Called the read tool with the following input: {}",
+                json!({ "filePath": path })
+            ),
+            true,
+        ),
+        text_part(
+            format!(
+                "<path>{}</path>\n<content>\n{text}\n</content>",
+                path.display()
+            ),
+            true,
+        ),
+        file_part(path, mime, &format!("file://{}", path.display())),
+    ]
+}
+
+/// The path of a `file:` address, without a range of lines.
+#[must_use]
+pub fn local(url: &str) -> Option<PathBuf> {
+    let rest = url.strip_prefix("file://")?;
+    let path = rest.split(['?', '#']).next().unwrap_or(rest);
+    let path = String::from_utf8(percent_decoded(path)?);
+    path.ok().map(PathBuf::from)
+}
+
+/// What the model reads of a file that could not be read.
+#[must_use]
+pub fn not_read(path: &Path, reason: &str) -> PartInput {
+    let path = path.display();
+    let text = format!("Read tool failed to read {path} with the following error: {reason}");
+    text_part(text, true)
+}
+
+/// What a stored message of the user was prompted with, if a model can read anything of it.
+#[must_use]
+pub fn readable(message: &MessageWithParts) -> Option<PromptInput> {
+    let MessageInfo::User(user) = &message.info else {
+        return None;
+    };
+    let said = message.parts.iter().any(|part| match &part.kind {
+        PartKind::Text(TextPart { ignored, .. }) => *ignored != Some(true),
+        PartKind::Compaction(_) => false,
+        _ => true,
+    });
+    said.then(|| prompt_of(user))
+}
+
+/// What a message of the user's was prompted with, without its parts.
+#[must_use]
+pub fn prompt_of(user: &UserMessage) -> PromptInput {
+    PromptInput {
+        message_id: Some(user.id.clone()),
+        agent: Some(user.agent.clone()),
+        model: Some(user.model.clone()),
+        system: user.system.clone(),
+        tools: user.tools.clone(),
+        format: user.format.clone(),
+        provenance: user.provenance.clone(),
+        executor: user
+            .extra
+            .get(EXECUTOR)
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        ..PromptInput::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +203,17 @@ mod tests {
         ] {
             let want = want.map(|text| format!("{head}{text}"));
             assert_eq!(read(url, mime), want, "{url}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_files() {
+        for (url, want) in [
+            ("file:///a%20b/c.txt?start=1&end=2", Some("/a b/c.txt")),
+            ("data:text/plain,x", None),
+            ("file:///%zz", None),
+        ] {
+            assert_eq!(local(url), want.map(PathBuf::from), "{url}");
         }
     }
 }

@@ -44,6 +44,8 @@ pub struct PermissionAsk {
     pub metadata: Value,
     /// It is about files that a command changes, which is asked about by itself. Its sandbox keeps those that make something run later.
     pub by_command: bool,
+    /// Nobody knows what it does: it is allowed by a rule that names the permission, and by none for all of them (`*`).
+    pub only_named: bool,
 }
 
 /// What a command may do outside of its sandbox, where a person lets it run there: what rules deny is kept from it all the same.

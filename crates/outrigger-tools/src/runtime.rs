@@ -4,6 +4,7 @@
 mod attempt;
 mod authorize;
 mod failure;
+mod foreign;
 mod registry;
 mod result;
 mod stage;

@@ -7,15 +7,12 @@ use outrigger_kernel::permission::paths::is_everything;
 use outrigger_permissions::access::{Access, Operation, PathRules, Verdict};
 use outrigger_permissions::agents;
 use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
-use outrigger_prompt::parts::text_part;
-use outrigger_protocol::Object;
-use outrigger_protocol::message::PartKind;
+use outrigger_prompt::parts::{file_part, is_local_file, mime, read_parts};
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::open_resolved;
 use outrigger_sandbox::{Anchor, Forbids};
 use outrigger_workspace::Place;
-use serde_json::{Value, json};
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;
@@ -259,63 +256,4 @@ fn denied(path: &Path) -> AgentError {
         path: path.display().to_string(),
         reason: "a rule under `permission` denies to read it".to_owned(),
     }
-}
-
-fn mime(path: &Path) -> &'static str {
-    match path
-        .extension()
-        .and_then(|e| e.to_str())
-        .map(str::to_ascii_lowercase)
-        .as_deref()
-    {
-        Some("png") => "image/png",
-        Some("jpg" | "jpeg") => "image/jpeg",
-        Some("gif") => "image/gif",
-        Some("webp") => "image/webp",
-        Some("pdf") => "application/pdf",
-        _ => "text/plain",
-    }
-}
-
-fn file_part(path: &Path, mime: &str, url: &str) -> PartInput {
-    let mut file = Object::new();
-    file.insert("mime".into(), json!(mime));
-    file.insert(
-        "filename".into(),
-        json!(path.file_name().map(|n| n.to_string_lossy())),
-    );
-    file.insert("url".into(), json!(url));
-    PartInput {
-        id: None,
-        kind: PartKind::File(file),
-    }
-}
-
-/// A part that names a file of this machine instead of holding it.
-fn is_local_file(part: &PartInput) -> bool {
-    let PartKind::File(file) = &part.kind else {
-        return false;
-    };
-    let url = file.get("url").and_then(Value::as_str);
-    url.is_some_and(|url| url.starts_with("file:"))
-}
-
-fn read_parts(path: &Path, mime: &str, text: &str) -> Vec<PartInput> {
-    vec![
-        text_part(
-            format!(
-                "Called the read tool with the following input: {}",
-                json!({ "filePath": path })
-            ),
-            true,
-        ),
-        text_part(
-            format!(
-                "<path>{}</path>\n<content>\n{text}\n</content>",
-                path.display()
-            ),
-            true,
-        ),
-        file_part(path, mime, &format!("file://{}", path.display())),
-    ]
 }

@@ -6,7 +6,7 @@ use outrigger_kernel::permission::evaluate;
 use outrigger_permissions::access::Operation;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_prompt::mentions::names;
-use outrigger_prompt::parts::{attached_text, percent_decoded, text_part};
+use outrigger_prompt::parts::{attached_text, local, not_read, text_part};
 use outrigger_protocol::Object;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::permission::Action;
@@ -146,35 +146,5 @@ impl Agent {
                 self.resolve(mention, agent)
             })
             .collect()
-    }
-}
-
-fn not_read(path: &Path, reason: &str) -> PartInput {
-    let path = path.display();
-    let text = format!("Read tool failed to read {path} with the following error: {reason}");
-    text_part(text, true)
-}
-
-/// The path of a `file:` address, without a range of lines.
-fn local(url: &str) -> Option<PathBuf> {
-    let rest = url.strip_prefix("file://")?;
-    let path = rest.split(['?', '#']).next().unwrap_or(rest);
-    let path = String::from_utf8(percent_decoded(path)?);
-    path.ok().map(PathBuf::from)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_of_files() {
-        for (url, want) in [
-            ("file:///a%20b/c.txt?start=1&end=2", Some("/a b/c.txt")),
-            ("data:text/plain,x", None),
-            ("file:///%zz", None),
-        ] {
-            assert_eq!(local(url), want.map(PathBuf::from), "{url}");
-        }
     }
 }

@@ -50,6 +50,7 @@ impl Agent {
             true => Provenance::prompted(Actor::User),
             false => prompt.provenance.clone(),
         };
+        let extra = self.kept_executor(&prompt);
         let own = prompt.message_id.as_ref();
         let mut provenance = sent.clone();
         provenance.extend(plugins_that_prompted(&conversation.facts, own));
@@ -69,6 +70,7 @@ impl Agent {
                 tools: prompt.tools,
                 format: prompt.format,
                 provenance: sent,
+                extra,
                 ..UserMessage::default()
             },
             parts: prompt.parts,

@@ -5,15 +5,19 @@ use std::sync::Arc;
 use outrigger_executors::{Asked, Boxed, Executor, ExecutorError, Keeper, Place, Unasked, Work};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::agents::AgentInfo;
+use outrigger_plugins::Grant;
+use outrigger_protocol::Object;
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::id::{MessageId, SessionId, TurnId};
-use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::id::{MessageId, PluginId, SessionId, TurnId};
+use outrigger_protocol::merged::EXECUTOR;
+use outrigger_protocol::message::{ModelRef, Part};
 use outrigger_protocol::provenance::Deed;
 use outrigger_protocol::session::PromptInput;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, Input, TurnOutcome};
 use outrigger_tools::CancelFlag;
+use serde_json::json;
 use tokio::sync::watch;
 
 use crate::error::AgentError;
@@ -23,6 +27,7 @@ use crate::tools::host::{CallHost, CallTurn, MadeBy};
 use crate::turn::drive::Driver;
 use crate::turn::effects::spawn::is_raised;
 use crate::turn::start::{Prompt, Start};
+use outrigger_session_state::bus::numbered;
 use outrigger_session_state::ids;
 use outrigger_session_state::turn_channel::Outbox;
 
@@ -39,9 +44,12 @@ impl Agent {
         let Some(name) = prompt.executor.clone().or_else(of_agent).filter(|_| asks) else {
             return Ok(None);
         };
-        if let Some(plugin) = prompt.provenance.plugins_that(Deed::Prompted).first() {
-            let why = format!("a prompt of plugin {plugin} starts no executor (`{name}`)");
-            return Err(AgentError::Tools(why));
+        // Who is the model, or changes its call, says what the prompt says.
+        for did in [Deed::Prompted, Deed::Called, Deed::Changed] {
+            if let Some(plugin) = prompt.provenance.plugins_that(did).first() {
+                let why = format!("a prompt of plugin {plugin} starts no executor (`{name}`)");
+                return Err(AgentError::Tools(why));
+            }
         }
         let found = name.parse().map(Some);
         found.map_err(|error: ExecutorError| AgentError::Tools(error.to_string()))
@@ -59,6 +67,8 @@ impl Agent {
             Start::Announced(prompt) => (true, *prompt),
             _ => return Ok(TurnOutcome::Done { message_id: None }),
         };
+        let said = outrigger_executors::prompt_texts(&prompt.input.parts);
+        self.is_no_plugins_command(&executor, &prompt)?;
         let session = self.session(id)?;
         let agent = self.choose_agent(prompt.input.agent.as_deref())?;
         let model = self.choose_model(&session, &agent, prompt.input.model.clone());
@@ -87,7 +97,7 @@ impl Agent {
             agent,
             cancel: CancelFlag::new(),
         };
-        let work = self.work(executor, id, &message, &keeper).await?;
+        let work = self.work(executor, id, &message, (&keeper, said)).await?;
         let raise = keeper.cancel.0.clone();
         let mut cancelled = cancelled;
         let stop = async move {
@@ -97,7 +107,66 @@ impl Agent {
             raise.send_replace(true);
         };
         let outcome = work.run(Arc::new(keeper), stop).await;
-        outcome.map_err(AgentError::Tools)
+        let (outcome, used) = outcome.map_err(AgentError::Tools)?;
+        self.update_session(id, |it| used.add_to(&mut it.tokens, &mut it.cost))
+            .await?;
+        Ok(outcome)
+    }
+
+    /// Who answers a prompt, kept with its message.
+    pub(crate) fn kept_executor(&self, prompt: &PromptInput) -> Object {
+        let executor = self.executor(prompt).ok().flatten();
+        let executor = executor.map(|it| (EXECUTOR.to_owned(), json!(it.to_string())));
+        executor.into_iter().collect()
+    }
+
+    /// The same of the template of a command that a plugin contributes.
+    fn is_no_plugins_command(
+        &self,
+        executor: &Executor,
+        prompt: &Prompt,
+    ) -> Result<(), AgentError> {
+        let Some(command) = prompt.command.as_ref().filter(|_| !executor.asks()) else {
+            return Ok(());
+        };
+        let plugin = self.inner.plugins.configured_by("command", &command.name);
+        let lacks = |it: &PluginId| self.inner.lacks(it, Grant::Prompt, "").is_some();
+        let lacking = plugin.filter(lacks);
+        lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
+    }
+
+    /// An executor that asks nobody acts on each word of its prompt: what a plugin added to it or changed in it is the plugin's.
+    fn is_as_said(
+        &self,
+        executor: &Executor,
+        said: &[String],
+        stored: &[Part],
+    ) -> Result<(), AgentError> {
+        if executor.asks() || outrigger_executors::is_as_said(said, stored) {
+            return Ok(());
+        }
+        let plugins = self.inner.plugins.pipeline();
+        let plugins = plugins.plugins_at(HookPoint::RunBeforeStart);
+        let lacks = |it: &PluginId| self.inner.lacks(it, Grant::Prompt, "").is_some();
+        let lacking = plugins.into_iter().find(lacks);
+        lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
+    }
+
+    /// Prompts for other vendors' agents that a process stored during a turn before it died: these answer them.
+    pub(super) async fn answer_left_behind(
+        &self,
+        id: &SessionId,
+        left: Vec<PromptInput>,
+        cancelled: &watch::Receiver<bool>,
+    ) -> Result<(), AgentError> {
+        for prompt in left {
+            let Ok(Some(executor)) = self.executor(&prompt) else {
+                continue;
+            };
+            let start = Start::Announced(Box::new(prompt.into()));
+            Box::pin(self.external(executor, id, start, cancelled.clone())).await?;
+        }
+        Ok(())
     }
 
     /// Stores the prompt as one that no model answers.
@@ -122,11 +191,15 @@ impl Agent {
         executor: Executor,
         id: &SessionId,
         prompt: &MessageId,
-        keeper: &Keeping,
+        (keeper, said): (&Keeping, Vec<String>),
     ) -> Result<Work, AgentError> {
         let (inner, agent) = (&self.inner, &keeper.agent);
         let history = inner.history(id)?;
         let messages: Vec<_> = history.iter().filter_map(|it| it.stored()).collect();
+        let stored = messages.iter().find(|it| it.info.id() == prompt);
+        if let Some(stored) = stored {
+            self.is_as_said(&executor, &said, &stored.parts)?;
+        }
         let own = self.session(id)?.permission.unwrap_or_default();
         let rules = [agent.permission.clone(), own].concat();
         // A guard is asked about each call, which one that cannot ask does not put to it.
@@ -173,7 +246,18 @@ struct Keeping {
     cancel: (watch::Sender<bool>, CancelFlag),
 }
 
+/// A refusal to hand a plugin's text to one that asks nobody.
+fn unasked_text(executor: &Executor, plugin: &PluginId) -> AgentError {
+    AgentError::Tools(format!(
+        "plugin {plugin} wrote to this prompt, and {executor} asks nobody before it acts on it (`prompt = true` under [plugins.\"{plugin}\"] in your own outrigger.toml grants that; `acp:gemini --acp` asks)"
+    ))
+}
+
 impl Keeper for Keeping {
+    fn publish(&self, event: Event) {
+        self.inner.broadcast(vec![numbered(event)]);
+    }
+
     fn commit(&self, events: Vec<Event>) -> Boxed<'static, Result<(), String>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {

@@ -300,6 +300,7 @@ impl Agent {
             return Box::pin(self.external(executor, id, start, cancelled)).await;
         }
         let changes = conversation.facts.changes.changes();
+        let stopped = cancelled.clone();
         let driver = |turn: &TurnId| {
             let inner = Arc::clone(&self.inner);
             Driver::new(inner, turn.clone(), id.clone(), changes, cancelled)
@@ -336,7 +337,7 @@ impl Agent {
                 let driver = driver(&begin.turn);
                 driver.run(Input::Begin(Box::new(begin))).await
             }
-            Start::Resume(turn) => self.go_on(id, driver(&turn), &turn).await,
+            Start::Resume(turn) => self.go_on(id, driver(&turn), &turn, &stopped).await,
         }
     }
 
@@ -346,6 +347,7 @@ impl Agent {
         id: &SessionId,
         mut driver: Box<Driver>,
         turn: &TurnId,
+        cancelled: &watch::Receiver<bool>,
     ) -> Result<TurnOutcome, AgentError> {
         self.close_children(id).await?;
         match driver.restore(&self.inner.store.turn_steps(turn)?) {
@@ -361,15 +363,25 @@ impl Agent {
             }
             Err(error) => return Err(error),
         }
-        let left = match driver.state() {
+        let (left, for_others) = match driver.state() {
             Some(state) => self.left_behind(id, state)?,
-            None => Vec::new(),
+            None => Default::default(),
         };
         for begin in left {
             let begin = Box::new(begin);
             driver.take(Input::Joined { begin }).await?;
         }
-        driver.run(Input::Resumed).await
+        // The turn that goes on does not read them.
+        let held = for_others.iter().map(|prompt| {
+            let place = self.inner.waiting.enter(id, watch::channel(false).0);
+            prompt.message_id.iter().for_each(|it| place.holds(it));
+            place
+        });
+        let held: Vec<InQueue<'_>> = held.collect();
+        let outcome = driver.run(Input::Resumed).await?;
+        drop(held);
+        self.answer_left_behind(id, for_others, cancelled).await?;
+        Ok(outcome)
     }
 
     /// Runs a prompt's turn. That nobody could be asked is the caller's error too, not only the turn's.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_executors::{
-    End, Executor, Host, Limits, Question, Said, Streams, Task, Verdict, drive,
+    End, Executor, Host, Limits, Question, Said, Streams, Task, Used, Verdict, drive,
 };
 use outrigger_protocol::merged::AgentOutput;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
@@ -13,6 +13,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 #[derive(Default)]
 struct Kept {
     texts: Vec<String>,
+    pieces: Vec<String>,
+    used: Used,
     session: Option<String>,
     /// Nobody answers.
     is_silent: bool,
@@ -27,6 +29,15 @@ impl Host for Kept {
             other => format!("{other:?}"),
         });
         Ok(())
+    }
+
+    async fn piece(&mut self, _: bool, text: String) -> Result<(), String> {
+        self.pieces.push(text);
+        Ok(())
+    }
+
+    fn used(&mut self, used: Used) {
+        self.used = used;
     }
 
     async fn session(&mut self, id: String) -> Result<(), String> {

@@ -67,6 +67,11 @@ impl Reader {
                     let events = self.answer.say_with(said.output, &said.facts, self.at);
                     self.events.extend(events);
                 }
+                Step::Piece { is_thought, text } => {
+                    let (begun, piece) = self.answer.piece(is_thought, text, self.at);
+                    self.events.extend(begun.into_iter().chain(piece));
+                }
+                Step::Used(used) => self.answer.used(used.tokens, used.cost),
                 Step::Send(line) => self.sent.push(line),
                 Step::Session(id) => writeln!(self.shown, "session {}", id.len()).unwrap(),
                 Step::Ask(question) => {

@@ -7,6 +7,7 @@ use super::effect::Effect;
 use crate::hooks::points::run::{before_command, before_start};
 use crate::hooks::{HookInput, HookPoint};
 use outrigger_protocol::id::PluginId;
+use outrigger_protocol::merged::EXECUTOR;
 use outrigger_protocol::message::{MessageInfo, Part, PartKind, UserMessage};
 use outrigger_protocol::provenance::{Actor, Cause, Deed, SUBTASK};
 use outrigger_protocol::session::{PartInput, SessionStatus};
@@ -152,12 +153,19 @@ impl Turn {
             .map(Value::take)
             .map(serde_json::from_value)
         {
-            Some(Ok(MessageInfo::User(changed))) => UserMessage {
-                id: self.user.id.clone(),
-                session_id: self.user.session_id.clone(),
-                provenance: self.user.provenance.clone(),
-                ..changed
-            },
+            Some(Ok(MessageInfo::User(mut changed))) => {
+                // Who answers it is not a hook's to say.
+                changed.extra.remove(EXECUTOR);
+                let executor = self.user.extra.get(EXECUTOR);
+                let executor = executor.map(|it| (EXECUTOR.to_string(), it.clone()));
+                changed.extra.extend(executor);
+                UserMessage {
+                    id: self.user.id.clone(),
+                    session_id: self.user.session_id.clone(),
+                    provenance: self.user.provenance.clone(),
+                    ..changed
+                }
+            }
             _ => self.user.clone(),
         };
         let raw = match output.get_mut("parts").map(Value::take) {

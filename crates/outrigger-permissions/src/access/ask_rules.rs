@@ -1,7 +1,7 @@
 //! What the rules say of a command line beyond its patterns: of each spelling of what it runs, and where it is not certain
 //! what that is.
 
-use outrigger_kernel::permission::{evaluate_unclear, restricts};
+use outrigger_kernel::permission::{evaluate, evaluate_unclear, restricts};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_tools::PermissionAsk;
 
@@ -18,9 +18,24 @@ pub fn by_spelling(ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
     let unclear = unclear.map(|it| evaluate_unclear(&ask.permission, it, layers));
     let spelled = ask.spellings.iter();
     let spelled = spelled.map(|it| restricts(&ask.permission, it, layers));
+    let named = patterns.iter().filter(|_| ask.only_named);
+    let named = named.map(|it| by_name(&ask.permission, it, layers));
     unclear
         .chain(spelled)
+        .chain(named)
         .max_by_key(|action| strictness(*action))
+}
+
+/// What the last rule says that names the permission, other than by `*` for all of them.
+fn by_name(permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
+    let names = |rule: &&Rule| rule.permission.contains(|c| c != '*' && c != '?');
+    let named: Vec<Rule> = layers
+        .iter()
+        .flat_map(|layer| layer.iter())
+        .filter(names)
+        .cloned()
+        .collect();
+    evaluate(permission, pattern, &[&named])
 }
 
 #[cfg(test)]
@@ -157,6 +172,34 @@ mod tests {
                 want,
                 "{line}"
             );
+        }
+    }
+
+    #[test]
+    fn what_nobody_knows_is_allowed_by_its_name_alone() {
+        let ask = PermissionAsk {
+            permission: "Monitor".to_owned(),
+            patterns: vec!["*".to_owned()],
+            only_named: true,
+            ..PermissionAsk::default()
+        };
+        for (list, want) in [
+            (&[("*", ALLOW)][..], ASK),
+            (&[("*", ALLOW), ("Monitor", ALLOW)], ALLOW),
+            (&[("*", ALLOW), ("Mon*", ALLOW)], ALLOW),
+            (&[("Monitor", ALLOW), ("*", DENY)], DENY),
+            (&[("*", ALLOW), ("Monitor", DENY)], DENY),
+            (&[], ASK),
+        ] {
+            let rules: Vec<Rule> = list
+                .iter()
+                .map(|(permission, action)| Rule {
+                    permission: (*permission).into(),
+                    pattern: "*".into(),
+                    action: *action,
+                })
+                .collect();
+            assert_eq!(action(&ask, &[&rules]), want, "{list:?}");
         }
     }
 }

@@ -3,16 +3,44 @@
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::tool::before_call;
 use outrigger_protocol::tool::ToolCall;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ToolRuntime;
+use super::foreign::Named;
+use super::registry::Entry;
 use super::stages::{blocked, check, granted, questions, rewrite};
 use crate::error::ToolError;
+use crate::files::{Kind, locate};
 use crate::host::{PermissionAsk, ToolContext};
 use crate::routes::Routes;
 
 /// Kinds of calls of others that change a file, and our own tools that do.
 const CHANGES: [&str; 6] = ["change", "delete", "move", "edit", "write", "apply_patch"];
+/// Kinds that read, and our own tools that do.
+const READS: [&str; 5] = ["read", "search", "grep", "glob", "list"];
+/// Tools of others that change nothing but what the other agent knows; what they start is asked about itself.
+const HARMLESS: [&str; 20] = [
+    "think",
+    "switch_mode",
+    "task",
+    "todowrite",
+    "todoread",
+    "question",
+    "Agent",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoWrite",
+    "BashOutput",
+    "KillShell",
+    "ToolSearch",
+    "EnterPlanMode",
+    "ExitPlanMode",
+];
 
 impl ToolRuntime {
     /// Puts a call to all that comes before a call of its tool runs. One that is no call of a tool of ours is asked about under its
@@ -47,7 +75,7 @@ impl ToolRuntime {
                 let bound = Routes::default().bind(None, &input, &ctx);
                 questions(entry, &input, &bound, requires_approval, &ctx)?
             }
-            None => vec![about(&tool, &input)],
+            None => about(self.find("bash").as_ref(), &ctx)?,
         };
         ctx.host.started(&input);
         for question in questions {
@@ -61,66 +89,65 @@ impl ToolRuntime {
     }
 }
 
-/// The question about a call of a tool that is not ours, or that has arguments which ours has not. Under its own name only where it
-/// names no command, file or address: a rule about these holds for all tools, whatever another vendor calls them.
-fn about(tool: &str, input: &Value) -> PermissionAsk {
-    let named = |is: fn(&str) -> bool| {
-        let mut fields = input.as_object().into_iter().flatten();
-        fields.find_map(|(key, value)| value.as_str().filter(|_| is(&key.to_lowercase())))
-    };
-    let command = named(|key| ["command", "cmd", "script", "code"].contains(&key));
-    let file = named(|key| key.ends_with("path") || key.ends_with("file") || key == "filename");
-    let address = named(|key| ["url", "uri"].contains(&key));
-    let (permission, pattern) = match (command, file, address) {
-        _ if CHANGES.contains(&tool) => ("edit", file),
-        (Some(command), ..) => ("bash", Some(command)),
-        (None, ..) if tool == "bash" => ("bash", None),
-        (_, Some(file), _) => ("edit", Some(file)),
-        (_, _, Some(address)) => ("webfetch", Some(address)),
-        _ => (tool, None),
-    };
-    let patterns = vec![pattern.unwrap_or("*").to_owned()];
-    PermissionAsk {
+/// The questions about a call of a tool that is not ours, or that has arguments which ours has not. Rules about commands, files and
+/// addresses hold for all tools, whatever another vendor calls them: each that the call names is asked about as our own tool would.
+/// One that names none could do anything: only a rule that names the tool allows it.
+fn about(bash: Option<&Entry>, ctx: &ToolContext) -> Result<Vec<PermissionAsk>, ToolError> {
+    let (tool, input) = (ctx.call.tool.as_str(), &ctx.call.input);
+    let named = Named::of(input);
+    if named.is_too_much {
+        let why = format!("the call of {tool} names more than can be asked about");
+        return Err(ToolError::Blocked(why));
+    }
+    let question = |permission: &str, patterns: Vec<String>| PermissionAsk {
         permission: permission.to_owned(),
         always: patterns.clone(),
         patterns,
         metadata: json!({ "tool": tool, "input": input }),
         ..PermissionAsk::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_call_names_decides_which_rules_are_asked() {
-        for (tool, input, permission, pattern) in [
-            (
-                "NotebookEdit",
-                json!({"notebook_path": "/p/a.ipynb"}),
-                "edit",
-                "/p/a.ipynb",
-            ),
-            ("Monitor", json!({"command": "rm -r x"}), "bash", "rm -r x"),
-            ("bash", json!({"line": "rm"}), "bash", "*"),
-            ("edit", json!({"file": "a"}), "edit", "a"),
-            ("write", json!({}), "edit", "*"),
-            ("move", json!({"path": "a"}), "edit", "a"),
-            ("Fetch", json!({"url": "http://x"}), "webfetch", "http://x"),
-            (
-                "ExitPlanMode",
-                json!({"plan": "first"}),
-                "ExitPlanMode",
-                "*",
-            ),
-        ] {
-            let ask = about(tool, &input);
-            assert_eq!(
-                (ask.permission.as_str(), &ask.patterns[..]),
-                (permission, &[pattern.to_owned()][..]),
-                "{tool}"
-            );
+    };
+    let everything = || vec!["*".to_owned()];
+    let mut questions = Vec::new();
+    for command in &named.commands {
+        match bash {
+            Some(bash) => {
+                let line = json!({ "command": command, "description": tool });
+                questions.extend(bash.tool.permissions(&line, ctx)?);
+            }
+            None => questions.push(question("bash", vec![command.clone()])),
         }
     }
+    for file in &named.files {
+        let file = file.strip_prefix("file://").unwrap_or(file);
+        let permission = if READS.contains(&tool) {
+            "read"
+        } else {
+            "edit"
+        };
+        // Where the home folder is, the other agent says.
+        if file.starts_with('~') {
+            questions.push(question("external_directory", vec![file.to_owned()]));
+            continue;
+        }
+        let located = locate(ctx, file)?;
+        let kind = match located.real.is_dir() {
+            true => Kind::Folder,
+            false => Kind::File,
+        };
+        questions.extend(located.ask_outside(kind));
+        questions.push(question(permission, located.patterns(ctx)));
+    }
+    let addresses = named.addresses.iter();
+    questions.extend(addresses.map(|it| question("webfetch", vec![it.clone()])));
+    if CHANGES.contains(&tool) && named.files.is_empty() {
+        questions.push(question("edit", everything()));
+    }
+    if tool == "bash" && named.commands.is_empty() {
+        questions.push(question("bash", everything()));
+    }
+    questions.push(PermissionAsk {
+        only_named: named.is_empty() && !HARMLESS.contains(&tool),
+        ..question(tool, everything())
+    });
+    Ok(questions)
 }

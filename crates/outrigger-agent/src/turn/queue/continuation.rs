@@ -7,6 +7,7 @@ use outrigger_kernel::hooks::points::agent_end::before_stop;
 use outrigger_kernel::hooks::{Empty, HookInput, HookPoint};
 use outrigger_kernel::turn::Turn;
 use outrigger_plugins::PipelineResult;
+use outrigger_prompt::parts::prompt_of;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
 use outrigger_protocol::id::SessionId;
@@ -18,7 +19,7 @@ use outrigger_protocol::turn::{Begin, HookPayload};
 
 use crate::error::AgentError;
 use crate::state::{Agent, Inner};
-use crate::turn::queue::steering::{prompt_of, stored};
+use crate::turn::queue::steering::stored;
 use outrigger_session_state::ids::{self, now};
 
 /// Our name of the point.

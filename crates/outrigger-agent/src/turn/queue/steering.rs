@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use outrigger_kernel::turn::Turn;
+use outrigger_prompt::parts::readable;
 use outrigger_protocol::id::{MessageId, SessionId};
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, TextPart, UserMessage};
+use outrigger_protocol::message::{MessageInfo, PartKind};
 use outrigger_protocol::session::{PartInput, PromptInput};
 use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use tokio::sync::oneshot;
@@ -62,7 +63,7 @@ impl Joined {
 }
 
 impl Agent {
-    /// ToolExecutor a prompt whose message is stored to the turn that runs. None when there is no turn to take it.
+    /// Hands a prompt whose message is stored to the turn that runs. None when there is no turn to take it.
     pub(crate) fn join(
         &self,
         id: &SessionId,
@@ -115,12 +116,12 @@ impl Agent {
     }
 
     /// Prompts that a process stored during a turn before it died, and that the turn does not know of: the turn is
-    /// resumed, and takes them in.
+    /// resumed, and takes them in. With those that are for other vendors' agents, which answer them after it.
     pub(crate) fn left_behind(
         &self,
         id: &SessionId,
         state: &Turn,
-    ) -> Result<Vec<Begin>, AgentError> {
+    ) -> Result<(Vec<Begin>, Vec<PromptInput>), AgentError> {
         let conversation = self.inner.conversation(id)?;
         let messages = || conversation.history.iter().filter_map(|m| m.stored());
         let session = self.session(id)?;
@@ -132,45 +133,23 @@ impl Agent {
                 MessageInfo::User(_) => None,
             })
             .collect();
-        let mut found = Vec::new();
+        let (mut found, mut for_others) = (Vec::new(), Vec::new());
         for message in messages().filter(|m| m.info.id() > own) {
             let id = message.info.id();
             if answered.contains(id) || known.contains(&id) {
                 continue;
             }
             if let Some(prompt) = readable(message) {
+                // What is for another vendor's agent is not answered by the model.
+                if prompt.executor.is_some() {
+                    for_others.push(prompt);
+                    continue;
+                }
                 let begin = self.begin(&session, &conversation, prompt.into())?;
                 found.extend(stored(begin, &conversation));
             }
         }
-        Ok(found)
-    }
-}
-
-/// What a stored message of the user was prompted with, if a model can read anything of it.
-fn readable(message: &MessageWithParts) -> Option<PromptInput> {
-    let MessageInfo::User(user) = &message.info else {
-        return None;
-    };
-    let said = message.parts.iter().any(|part| match &part.kind {
-        PartKind::Text(TextPart { ignored, .. }) => *ignored != Some(true),
-        PartKind::Compaction(_) => false,
-        _ => true,
-    });
-    said.then(|| prompt_of(user))
-}
-
-/// What a message of the user's was prompted with, without its parts.
-pub(crate) fn prompt_of(user: &UserMessage) -> PromptInput {
-    PromptInput {
-        message_id: Some(user.id.clone()),
-        agent: Some(user.agent.clone()),
-        model: Some(user.model.clone()),
-        system: user.system.clone(),
-        tools: user.tools.clone(),
-        format: user.format.clone(),
-        provenance: user.provenance.clone(),
-        ..PromptInput::default()
+        Ok((found, for_others))
     }
 }
 
