@@ -9,17 +9,18 @@ use crate::sh::{self, Arguments, check, command, there, work};
 use crate::{Result, failed, usage};
 
 /// A program that tests start, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 7] = [
     ("git", "git"),
     ("rg", "ripgrep"),
     ("python3", "python3"),
     ("tmux", "tmux"),
     ("strace", "strace"),
     ("mmdebstrap", "mmdebstrap"),
+    ("chromium", "chromium"),
 ];
 
 /// Without these, tests are skipped and say so.
-const OPTIONAL: [&str; 3] = ["tmux", "strace", "mmdebstrap"];
+const OPTIONAL: [&str; 4] = ["tmux", "strace", "mmdebstrap", "chromium"];
 
 /// Installs all of it; a second call finds it there and asks no network.
 pub(crate) fn run(arguments: &[String]) -> Result {

@@ -42,7 +42,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
     let hello = BridgeFrame::Hello {
         protocol: 1,
         root: shared.options.root.display().to_string(),
-        contracts: Contract::ALL.map(|it| it.name().to_owned()).into(),
+        contracts: Contract::OF_BRIDGE.map(|it| it.name().to_owned()).into(),
         frame_bytes: Some(shared.options.frame_bytes as u64),
     };
     let mut connection = Connection {

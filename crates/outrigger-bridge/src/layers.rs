@@ -50,6 +50,9 @@ impl Params {
             Contract::Write => Self::Write(of(value)?),
             Contract::Edit => Self::Edit(of(value)?),
             Contract::Exec => Self::Exec(of(value)?),
+            Contract::BrowserRead | Contract::BrowserWrite => {
+                return Err(not_of_bridge(contract.name()));
+            }
         })
     }
 
@@ -205,6 +208,13 @@ impl Layer for Audited {
     }
 }
 
+fn not_of_bridge(name: &str) -> Refusal {
+    Refusal::new(
+        "bridge.contract",
+        format!("{name:?} is none of read, write, edit and exec"),
+    )
+}
+
 /// Contract and parameters (C9, 2).
 struct Valid;
 
@@ -214,12 +224,7 @@ impl Layer for Valid {
     }
     fn before(&self, call: &mut Call) -> Result<(), Refusal> {
         let name = &call.invoke.tool;
-        let contract = Contract::from_name(name).ok_or_else(|| {
-            Refusal::new(
-                "bridge.contract",
-                format!("{name:?} is none of read, write, edit and exec"),
-            )
-        })?;
+        let contract = Contract::from_name(name).ok_or_else(|| not_of_bridge(name))?;
         call.params = Some(Params::read(contract, &call.invoke.params)?);
         Ok(())
     }

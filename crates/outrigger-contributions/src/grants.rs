@@ -19,6 +19,8 @@ pub fn grant_of_plugin(plugin: &PluginStatus) -> Option<Grant> {
         Capability::Net => asks.network.hosts.is_empty(),
         Capability::Spawn | Capability::Session => asks.client.as_ref().is_some_and(Vec::is_empty),
         Capability::Exec | Capability::Mcp | Capability::User => false,
+        // A plugin drives no browser of ours.
+        Capability::BrowserRead | Capability::BrowserWrite => true,
     };
     let all = Capability::ALL.into_iter();
     Some(Grant {

@@ -5,7 +5,7 @@
 //! after `tool.before_call`, on the arguments as the hooks left them, and what is approved then cannot be changed any
 //! more ([`Rule::Approval`]); `failed_verify` (7) stays ([`Rule::Verify`]), and so does any other failure
 //! ([`Rule::Failure`]). Those of the bridge (1 to 3, 8) are its own: its points only notify, so no hook can touch them.
-//! That of leases (6) comes with the browser.
+//! That of leases (6) is looked at by the provider of a browser, behind every hook, and no point hands a lease out.
 
 mod request;
 

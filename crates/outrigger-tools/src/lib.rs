@@ -14,6 +14,7 @@ mod shell;
 
 mod error;
 mod files;
+pub mod handed;
 mod host;
 mod ignored;
 mod output;

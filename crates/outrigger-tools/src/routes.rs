@@ -17,6 +17,8 @@ use crate::host::ToolContext;
 
 /// Name of the provider that is this machine.
 pub const LOCAL: &str = "local";
+/// Name of the provider of the contracts `browser.read` and `browser.write` that is this machine: a Chromium over the DevTools protocol.
+pub const CDP: &str = "cdp";
 
 /// What a provider is asked to do. All decisions have been made.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +78,11 @@ pub(crate) struct Bound {
 
 impl Bound {
     pub(crate) fn name(&self) -> &str {
-        self.provider.as_ref().map_or(LOCAL, |(name, _)| name)
+        let here = match self.contract {
+            Some(contract) if contract.is_of_browser() => CDP,
+            _ => LOCAL,
+        };
+        self.provider.as_ref().map_or(here, |(name, _)| name)
     }
     /// The provider, if it is not this machine.
     pub(crate) fn remote(&self) -> Option<(&Arc<dyn Provider>, Contract)> {
@@ -94,7 +100,7 @@ impl Routes {
         providers: BTreeMap<String, Arc<dyn Provider>>,
         rules: Vec<Route>,
     ) -> Result<Self, String> {
-        let there = |name: &String| name == LOCAL || providers.contains_key(name);
+        let there = |name: &String| name == LOCAL || name == CDP || providers.contains_key(name);
         if let Some(rule) = rules.iter().find(|rule| !there(&rule.provider)) {
             return Err(rule.provider.clone());
         }
@@ -187,7 +193,7 @@ impl Routes {
                     (all, all || root.starts_with(place))
                 }
             };
-            if some && rule.provider != LOCAL {
+            if some && rule.provider != LOCAL && rule.provider != CDP {
                 return Some(&rule.provider);
             }
             if all {

@@ -72,6 +72,8 @@ fn tool(contract: Contract) -> &'static str {
         Contract::Write => "write",
         Contract::Edit => "edit",
         Contract::Exec => "bash",
+        // A bridge's frame has none of these (C16).
+        Contract::BrowserRead | Contract::BrowserWrite => "invalid",
     }
 }
 

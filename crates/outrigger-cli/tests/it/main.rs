@@ -21,6 +21,7 @@ mod bad_plugins;
 mod bisect;
 mod bridge;
 mod bridge_guards;
+mod browser;
 mod budget;
 mod built_once;
 mod bundled;

@@ -8,8 +8,13 @@ use serde_json::{Value, json};
 use crate::bridge::{Controller, bridge};
 use crate::support::*;
 
-/// Points that need a browser. None has a row yet; `cdp.*` comes with the browser.
-const BROWSER_ONLY: [&str; 0] = [];
+/// Points that need a browser: `browser::points_fire_and_no_hook_makes_a_success` has one.
+const BROWSER_ONLY: [&str; 4] = [
+    "cdp.before_action",
+    "cdp.after_action",
+    "cdp.after_verify",
+    "cdp.on_error",
+];
 
 /// Notes each of these when it is called under its key, and changes nothing.
 fn noting(names: &[(&str, &str)]) -> String {

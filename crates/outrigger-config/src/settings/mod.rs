@@ -25,8 +25,8 @@ pub use choices::{
 };
 pub(crate) use read::load;
 pub use sections::{
-    Agent, Audit, Budget, Claude, Deadlines, Discovery, Flags, Js, Limits, Log, Models, Network,
-    Plugin, Telegram, Tools, Trust, Tui,
+    Agent, Audit, Browser, Budget, Claude, Deadlines, Discovery, Flags, Js, Limits, Log, Models,
+    Network, Plugin, Telegram, Tools, Trust, Tui,
 };
 
 /// All settings, with their defaults where nothing is set.
@@ -52,6 +52,8 @@ pub struct Settings {
     pub models: Models,
     /// Bundled tools.
     pub tools: Tools,
+    /// A browser for the model.
+    pub browser: Browser,
     /// The turn.
     pub agent: Agent,
     /// `[budget]`

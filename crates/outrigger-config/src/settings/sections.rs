@@ -19,6 +19,7 @@ use super::{
 
 const TEXT: Schema = Schema::Text(Format::NotEmpty);
 const NAME: Schema = Schema::Text(Format::Name);
+const FIELD: Schema = schema!("password" | "card" | "code");
 const VARIABLE: Schema = Schema::Text(Format::Variable);
 /// With a slash in it, a relative one starts at the declaring file's folder.
 const PROGRAM: Schema = Schema::Text(Format::Program);
@@ -168,6 +169,30 @@ settings! {
         write: Vec<String> = Vec::new(), [FOLDER], Security;
         /// Ports of this machine on which commands reach services that are not their own, as `[5432]`.
         ports: Vec<u16> = Vec::new(), [PORT], Security;
+    }
+
+    /// `[browser]`: a browser for the model ([browser.md](../browser.md)).
+    browser: Browser {
+        /// Offer the model the browser tools, where there is a Chromium.
+        enabled: bool = false, boolean, Security;
+        /// Path of Chromium; looked for where it is not set.
+        program: Option<PathBuf> = None, PROGRAM, Security;
+        /// WebSocket address of a Chromium that is there already, as `ws://127.0.0.1:9222/devtools/browser/…`, in place of one that is
+        /// started.
+        url: Option<String> = None, TEXT, Security;
+        /// Without a window.
+        headless: bool = true, boolean, UserOnly;
+        /// More arguments for Chromium.
+        arguments: Vec<String> = Vec::new(), [TEXT], Security;
+        /// Variables of the environment whose values may be typed by name, each with the hosts for which it is, as
+        /// `["SHOP_PASSWORD@*.shop.example"]`. The model reads neither.
+        secrets: Vec<String> = Vec::new(), [TEXT], Security;
+        /// Fields that are read and typed in like others.
+        fields: Vec<String> = Vec::new(), [FIELD], Security;
+        /// Sites where you are asked before each change: hosts, `*.host`, or addresses with `*`.
+        ask: Vec<String> = Vec::new(), [TEXT], Security;
+        /// Offer the tool `browser_eval`, which runs code of the model in pages.
+        eval: bool = false, boolean, Security;
     }
 
     /// `[agent]`: the turn.

@@ -291,7 +291,7 @@ mod tests {
         outrigger.toml:1:1: setting `tui.keys`: expected a table of names with keys as text, such as `session_new = "ctrl+n"`, found a table
           set `tui.keys` to a table of names with keys as text, such as `session_new = "ctrl+n"`, or remove it
         outrigger.toml:1:1: unknown setting `nonsense_of_a_key`
-          known here: sandbox, strict_plugins, trust, discovery, telegram, js, deadlines, models, tools, agent, budget, log, limits, claude, network, audit, flags, tui, plugins, connectors, routes, capabilities, tool_limits, mcp
+          known here: sandbox, strict_plugins, trust, discovery, telegram, js, deadlines, models, tools, browser, agent, budget, log, limits, claude, network, audit, flags, tui, plugins, connectors, routes, capabilities, tool_limits, mcp
         outrigger.toml:1:11: not valid TOML: string values must be quoted, expected literal string
           correct the text at this place; text values stand in double quotes
         outrigger.toml:1:4: not valid TOML: unclosed table, expected `]`

@@ -13,6 +13,9 @@ use super::Profile;
 use crate::ConfigError;
 use crate::origin::Position;
 
+/// Providers that are this machine: for files and commands, and for the browser.
+const HERE: [&str; 2] = ["local", "cdp"];
+
 const CAPABILITY: Schema = schema!(
     "fs.read"
         | "fs.write"
@@ -22,6 +25,8 @@ const CAPABILITY: Schema = schema!(
         | "agent.spawn"
         | "session.write"
         | "user.ask"
+        | "browser.read"
+        | "browser.write"
 );
 
 const CONNECTOR: Schema = schema!({
@@ -38,7 +43,7 @@ const CONNECTOR: Schema = schema!({
 });
 
 const ROUTE: Schema = schema!({
-    contract?: "read" | "write" | "edit" | "exec" | "bash",
+    contract?: "read" | "write" | "edit" | "exec" | "bash" | "browser.read" | "browser.write",
     /// Name of a tool; `*` at the end stands for any rest.
     tool?: string,
     /// Name of an agent.
@@ -260,10 +265,9 @@ impl ToolExecution {
             );
             return Err(problem(text, file, at, &message));
         }
-        let unknown = read
-            .routes
-            .iter()
-            .find(|rule| rule.provider != "local" && !read.connectors.contains_key(&rule.provider));
+        let unknown = read.routes.iter().find(|rule| {
+            !HERE.contains(&&*rule.provider) && !read.connectors.contains_key(&rule.provider)
+        });
         if let Some(rule) = unknown {
             let at = text.find("[[routes]]").unwrap_or_default();
             let message = format!(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use outrigger_kernel::hooks::points::{
-    agent_end, bridge, compaction, execute, hook, llm, run, runtime, session, tool,
+    agent_end, bridge, cdp, compaction, execute, hook, llm, run, runtime, session, tool,
 };
 use outrigger_kernel::hooks::{Context, Empty, HookInput, HookPoint};
 use outrigger_protocol::descriptor::Contract;
@@ -236,7 +236,37 @@ impl Sample {
                 message: "m",
             }
             .call(&Context::default()),
+            cdp::before_action::Input(self.browser_action()).call(&Empty {}),
+            cdp::after_action::Input(self.browser_action()).call(&Context::default()),
+            cdp::after_verify::Input {
+                action: self.browser_action(),
+                unmet: "",
+            }
+            .call(&cdp::Verdict {
+                status: "verified",
+                context: [],
+            }),
+            cdp::on_error::Input {
+                action: self.browser_action(),
+                code: "browser.stale",
+                message: "m",
+            }
+            .call(&Context::default()),
         ]
+    }
+
+    fn browser_action(&self) -> cdp::Action<'_> {
+        cdp::Action {
+            session_id: &self.session,
+            call_id: &self.call,
+            action: "click",
+            risk: "submit",
+            tab: "t1",
+            url: "http://shop/",
+            target: "e1 button \"Pay\"",
+            field: None,
+            to: None,
+        }
     }
 
     /// Points of sessions, turns and steps.

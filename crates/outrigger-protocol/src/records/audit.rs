@@ -34,13 +34,15 @@ pub enum AuditKind {
     Network,
     /// A remote controller connected to the bridge, had something executed, or was refused.
     Bridge,
+    /// Something was done in a browser, or refused.
+    Browser,
     /// Older records were removed, as the retention setting says.
     Retention,
 }
 
 impl AuditKind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Hook,
         Self::ToolIntent,
         Self::ToolOutcome,
@@ -51,6 +53,7 @@ impl AuditKind {
         Self::Client,
         Self::Network,
         Self::Bridge,
+        Self::Browser,
         Self::Retention,
     ];
 
@@ -68,6 +71,7 @@ impl AuditKind {
             Self::Client => "client",
             Self::Network => "network",
             Self::Bridge => "bridge",
+            Self::Browser => "browser",
             Self::Retention => "retention",
         }
     }

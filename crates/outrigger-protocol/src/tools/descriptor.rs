@@ -34,11 +34,17 @@ pub enum Capability {
     /// Asks the user.
     #[serde(rename = "user.ask")]
     User,
+    /// Reads pages in a browser.
+    #[serde(rename = "browser.read")]
+    BrowserRead,
+    /// Opens pages in a browser and changes them.
+    #[serde(rename = "browser.write")]
+    BrowserWrite,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::FsRead,
         Self::FsWrite,
         Self::Exec,
@@ -47,6 +53,8 @@ impl Capability {
         Self::Spawn,
         Self::Session,
         Self::User,
+        Self::BrowserRead,
+        Self::BrowserWrite,
     ];
 
     /// As settings and descriptors name it.
@@ -61,6 +69,8 @@ impl Capability {
             Self::Spawn => "agent.spawn",
             Self::Session => "session.write",
             Self::User => "user.ask",
+            Self::BrowserRead => "browser.read",
+            Self::BrowserWrite => "browser.write",
         }
     }
 
@@ -85,11 +95,33 @@ pub enum Contract {
     /// Runs a command line.
     #[serde(alias = "bash")]
     Exec,
+    /// Shows a page of a browser.
+    #[serde(rename = "browser.read")]
+    BrowserRead,
+    /// Opens a page in a browser, or changes one.
+    #[serde(rename = "browser.write")]
+    BrowserWrite,
 }
 
 impl Contract {
     /// Every contract.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Edit, Self::Exec];
+    pub const ALL: [Self; 6] = [
+        Self::Read,
+        Self::Write,
+        Self::Edit,
+        Self::Exec,
+        Self::BrowserRead,
+        Self::BrowserWrite,
+    ];
+
+    /// Those that a bridge's frame has (C16: it stays as it is).
+    pub const OF_BRIDGE: [Self; 4] = [Self::Read, Self::Write, Self::Edit, Self::Exec];
+
+    /// Whether it is about a browser.
+    #[must_use]
+    pub const fn is_of_browser(self) -> bool {
+        matches!(self, Self::BrowserRead | Self::BrowserWrite)
+    }
 
     /// The canonical name.
     #[must_use]
@@ -99,6 +131,8 @@ impl Contract {
             Self::Write => "write",
             Self::Edit => "edit",
             Self::Exec => "exec",
+            Self::BrowserRead => "browser.read",
+            Self::BrowserWrite => "browser.write",
         }
     }
 
@@ -119,6 +153,8 @@ impl Contract {
             Self::Write => &[Capability::FsWrite],
             Self::Edit => &[Capability::FsRead, Capability::FsWrite],
             Self::Exec => &[Capability::Exec],
+            Self::BrowserRead => &[Capability::BrowserRead],
+            Self::BrowserWrite => &[Capability::BrowserWrite],
         }
     }
 }

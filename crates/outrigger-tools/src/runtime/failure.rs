@@ -49,8 +49,17 @@ const END: &str = "</shell_metadata>";
 /// The longest that is taken over.
 const MAX_NOTE: usize = 1024;
 
-/// The line about a failed command; `None` for one that went well, and for what is no command.
+/// The word by which a tool says that what it did had not the effect that was expected of it (C9, 7).
+const FAILED_VERIFY: &str = "failed_verify";
+
+/// The line about a failed command or verification; `None` for one that went well, and for what is neither.
 pub(super) fn note(output: &ToolOutput) -> Option<String> {
+    if output.metadata.get("status").and_then(Value::as_str) == Some(FAILED_VERIFY) {
+        let mut said = output.output.lines();
+        let line = said.rfind(|line| line.trim_start().starts_with(FAILED_VERIFY));
+        let line = line.unwrap_or("failed_verify: what was expected did not happen");
+        return Some(format!("\n\n{}", line.trim()));
+    }
     let exit = output.metadata.get("exit")?;
     if exit.as_f64() == Some(0.0) {
         return None;
@@ -129,6 +138,14 @@ mod tests {
             let kept = keep(noted, before, made(after, &exit));
             assert_eq!(kept.output, want, "{before} {exit}");
         }
+        let mut unverified = made("a\nfailed_verify: expected x, but saw: y\nb", &Value::Null);
+        unverified.metadata = json!({ "status": "failed_verify" });
+        let noted = note(&unverified);
+        let kept = keep(noted, &unverified.output, made("all is well", &json!(0)));
+        assert_eq!(
+            kept.output,
+            "all is well\n\nfailed_verify: expected x, but saw: y"
+        );
         let mut plain = made("x", &json!(1));
         plain.metadata = json!({});
         assert_eq!(note(&plain), None);

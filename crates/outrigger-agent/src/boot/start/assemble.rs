@@ -141,6 +141,10 @@ impl Inner {
     pub(super) async fn bind(self: &Arc<Self>, notices: UnboundedReceiver<Notice>) {
         plugin_tools::register(self);
         mcp::bind(self).await;
+        let places = (|| self.temporary.folder(), &*self.folders.data);
+        let (settings, runtime) = (&self.config.settings.browser, &self.runtime);
+        let by = (&self.spawner, &self.store);
+        outrigger_browser::offer(settings, places, by, runtime, self.bus.listen());
         capability_grants::narrow(self);
         contract_routes::bind(self, self.config.env());
         lsp::bind(self);

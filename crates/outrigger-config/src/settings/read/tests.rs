@@ -96,6 +96,15 @@ fn defaults_alone() {
         tools.secrets = []
         tools.write = []
         tools.ports = []
+        browser.enabled = false
+        browser.program = null
+        browser.url = null
+        browser.headless = true
+        browser.arguments = []
+        browser.secrets = []
+        browser.fields = []
+        browser.ask = []
+        browser.eval = false
         agent.max_steps = null
         agent.max_continuations = null
         agent.max_plugin_turns = null

@@ -4,6 +4,7 @@
 
 pub mod agent_end;
 pub mod bridge;
+pub mod cdp;
 pub mod compaction;
 pub mod execute;
 pub mod hook;
@@ -87,6 +88,10 @@ points! {
     BridgeBeforeInvoke => bridge::before_invoke,
     BridgeAfterInvoke => bridge::after_invoke,
     BridgeOnError => bridge::on_error,
+    CdpBeforeAction => cdp::before_action,
+    CdpAfterAction => cdp::after_action,
+    CdpAfterVerify => cdp::after_verify,
+    CdpOnError => cdp::on_error,
     LlmAfterResponse => llm::after_response,
     SessionOnEvent => session::on_event,
     RuntimeDispose => runtime::dispose,

@@ -1,0 +1,379 @@
+//! What can be done to a page, as `browser_action` takes it, and what each action risks.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::expect::Expectation;
+
+/// Kind of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say what they do")]
+pub enum Kind {
+    Click,
+    DoubleClick,
+    Hover,
+    Drag,
+    Type,
+    Fill,
+    Select,
+    Check,
+    Uncheck,
+    Press,
+    Scroll,
+    Upload,
+    Download,
+    Dialog,
+    Navigate,
+    Back,
+    Forward,
+    Reload,
+    Wait,
+    TabNew,
+    TabClose,
+    TabSwitch,
+}
+
+/// How much an action risks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Risk {
+    /// It changes nothing but what is in view.
+    Look,
+    /// It leads somewhere else.
+    Navigate,
+    /// It changes what is on the page.
+    Input,
+    /// It may send something, or buy it.
+    Submit,
+    /// It hands out a file, or takes one in.
+    File,
+}
+
+impl Risk {
+    /// As hooks and the audit name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Look => "look",
+            Self::Navigate => "navigate",
+            Self::Input => "input",
+            Self::Submit => "submit",
+            Self::File => "file",
+        }
+    }
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 22] = [
+        Self::Click,
+        Self::DoubleClick,
+        Self::Hover,
+        Self::Drag,
+        Self::Type,
+        Self::Fill,
+        Self::Select,
+        Self::Check,
+        Self::Uncheck,
+        Self::Press,
+        Self::Scroll,
+        Self::Upload,
+        Self::Download,
+        Self::Dialog,
+        Self::Navigate,
+        Self::Back,
+        Self::Forward,
+        Self::Reload,
+        Self::Wait,
+        Self::TabNew,
+        Self::TabClose,
+        Self::TabSwitch,
+    ];
+
+    /// As the tool takes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Click => "click",
+            Self::DoubleClick => "double_click",
+            Self::Hover => "hover",
+            Self::Drag => "drag",
+            Self::Type => "type",
+            Self::Fill => "fill",
+            Self::Select => "select",
+            Self::Check => "check",
+            Self::Uncheck => "uncheck",
+            Self::Press => "press",
+            Self::Scroll => "scroll",
+            Self::Upload => "upload",
+            Self::Download => "download",
+            Self::Dialog => "dialog",
+            Self::Navigate => "navigate",
+            Self::Back => "back",
+            Self::Forward => "forward",
+            Self::Reload => "reload",
+            Self::Wait => "wait",
+            Self::TabNew => "tab_new",
+            Self::TabClose => "tab_close",
+            Self::TabSwitch => "tab_switch",
+        }
+    }
+
+    /// Whether it is done to something on the page, so that a target has to be named.
+    #[must_use]
+    pub const fn needs_target(self) -> bool {
+        matches!(
+            self,
+            Self::Click
+                | Self::DoubleClick
+                | Self::Hover
+                | Self::Drag
+                | Self::Type
+                | Self::Fill
+                | Self::Select
+                | Self::Check
+                | Self::Uncheck
+                | Self::Upload
+                | Self::Download
+        )
+    }
+
+    /// Whether it changes anything: then it needs a lease (C9, 6).
+    #[must_use]
+    pub const fn is_write(self) -> bool {
+        !matches!(self, Self::Wait)
+    }
+
+    /// What it risks. `submits`: its target sends a form, or is called "buy", "pay", "delete" or the like.
+    #[must_use]
+    pub const fn risk(self, submits: bool) -> Risk {
+        match self {
+            Self::Hover | Self::Scroll | Self::Wait | Self::TabSwitch => Risk::Look,
+            Self::Navigate
+            | Self::Back
+            | Self::Forward
+            | Self::Reload
+            | Self::TabNew
+            | Self::TabClose => Risk::Navigate,
+            Self::Upload | Self::Download => Risk::File,
+            Self::Click | Self::DoubleClick | Self::Press | Self::Dialog if submits => Risk::Submit,
+            _ => Risk::Input,
+        }
+    }
+
+    /// Whether a page that does not change after it is worth a word.
+    #[must_use]
+    pub const fn should_change_something(self) -> bool {
+        matches!(
+            self,
+            Self::Click | Self::DoubleClick | Self::Drag | Self::Press | Self::Dialog
+        )
+    }
+}
+
+/// Words by which buttons name what cannot be taken back.
+const GRAVE: [&str; 16] = [
+    "submit",
+    "buy",
+    "pay",
+    "order",
+    "purchase",
+    "delete",
+    "remove",
+    "send",
+    "confirm",
+    "transfer",
+    "publish",
+    "post",
+    "sign",
+    "checkout",
+    "unsubscribe",
+    "cancel",
+];
+
+/// Whether a name says that something is sent or cannot be taken back.
+#[must_use]
+pub fn is_grave(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| GRAVE.contains(&word))
+}
+
+/// A point of the page, in CSS pixels from its upper left corner as it is in view.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// From the left.
+    pub x: f64,
+    /// From the top.
+    pub y: f64,
+}
+
+/// One action, with what it is expected to lead to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Action {
+    /// What is done.
+    pub action: Kind,
+    /// The tab; without one that of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tab: Option<String>,
+    /// A reference of a snapshot, as `e12`.
+    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Where a drag ends: a reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// In place of a reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Point>,
+    /// Where a drag ends, in place of a reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_at: Option<Point>,
+    /// What is typed, pressed or answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The name of one of the user's secrets that is typed in place of a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// Options of a list that are chosen, by label or value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+    /// An address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// A file: what is uploaded, or where a download is put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Pixels that are scrolled, down and to the right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Point>,
+    /// A dialog is confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept: Option<bool>,
+    /// Press Enter after typing.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub submit: bool,
+    /// A key that is held: `Control`, `Shift`, `Alt`, `Meta`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modifiers: Vec<String>,
+    /// `right` or `middle` in place of `left`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub button: Option<String>,
+    /// The tab comes to the front, which takes the person's focus.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub focus: bool,
+    /// What it is expected to lead to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<Expectation>,
+    /// How long that may take, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+impl Action {
+    /// What is missing for it.
+    ///
+    /// # Errors
+    /// In words for the model.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let needs = |there: bool, what| if there { Ok(()) } else { Err(what) };
+        if self.action.needs_target() {
+            needs(
+                self.target.is_some() || self.at.is_some(),
+                "`ref` is missing: what of the snapshot is meant",
+            )?;
+        }
+        let by_reference = matches!(
+            self.action,
+            Kind::Fill | Kind::Select | Kind::Check | Kind::Uncheck | Kind::Upload
+        );
+        if by_reference {
+            needs(
+                self.target.is_some(),
+                "`ref` is missing: coordinates do not do for this action",
+            )?;
+        }
+        match self.action {
+            Kind::Type | Kind::Fill => needs(
+                self.text.is_some() != self.secret.is_some(),
+                "either `text` or `secret` says what is typed",
+            ),
+            Kind::Press => needs(
+                self.text.is_some(),
+                "`text` is missing: the key, as `Enter` or `Control+a`",
+            ),
+            Kind::Select => needs(
+                !self.values.is_empty(),
+                "`values` is missing: the options that are chosen",
+            ),
+            Kind::Drag => needs(
+                self.to.is_some() || self.to_at.is_some(),
+                "`to` is missing: where the drag ends",
+            ),
+            Kind::Navigate => needs(self.url.is_some(), "`url` is missing"),
+            Kind::Upload | Kind::Download => {
+                needs(self.path.is_some(), "`path` is missing: the file")
+            }
+            Kind::TabSwitch => needs(self.tab.is_some(), "`tab` is missing"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn actions_are_read_strictly_and_say_what_is_missing() {
+        for (value, want) in [
+            (json!({"action": "click", "ref": "e1"}), Ok(())),
+            (json!({"action": "click", "at": {"x": 1, "y": 2}}), Ok(())),
+            (
+                json!({"action": "click"}),
+                Err("`ref` is missing: what of the snapshot is meant"),
+            ),
+            (
+                json!({"action": "fill", "at": {"x": 1, "y": 2}, "text": ""}),
+                Err("`ref` is missing: coordinates do not do for this action"),
+            ),
+            (
+                json!({"action": "fill", "ref": "e1"}),
+                Err("either `text` or `secret` says what is typed"),
+            ),
+            (
+                json!({"action": "fill", "ref": "e1", "text": "a", "secret": "b"}),
+                Err("either `text` or `secret` says what is typed"),
+            ),
+            (json!({"action": "wait"}), Ok(())),
+        ] {
+            let action: Action = serde_json::from_value(value.clone()).unwrap();
+            assert_eq!(action.check(), want, "{value}");
+        }
+        for value in [
+            json!({"action": "clik"}),
+            json!({"action": "click", "reff": "e1"}),
+        ] {
+            assert!(serde_json::from_value::<Action>(value).is_err());
+        }
+    }
+
+    #[test]
+    fn names_of_kinds_are_those_of_the_wire_and_risks_are_told_apart() {
+        for kind in Kind::ALL {
+            assert_eq!(json!(kind), json!(kind.name()));
+        }
+        assert_eq!(Kind::Click.risk(true), Risk::Submit);
+        assert_eq!(Kind::Click.risk(false), Risk::Input);
+        assert_eq!(Kind::Hover.risk(true), Risk::Look);
+        assert!(
+            is_grave("Pay now") && is_grave("Delete…") && !is_grave("Payload") && !is_grave("Next")
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! What a model reads of a page: its accessibility tree, one line for an element, with references that stay as long as the element
+//! does; what has changed since; and no more of it than a budget allows.
+
+mod changes;
+mod compact;
+mod references;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::changes::changes;
+pub use self::compact::compact;
+pub use self::references::{Key, References, number};
+use crate::expect::Element;
+use crate::field::FieldKind;
+
+/// Bytes of text that count as a token.
+const BYTES_PER_TOKEN: usize = 4;
+/// The least budget, in tokens: a page of a snapshot has at least a few lines.
+const MIN_BUDGET: usize = 100;
+/// The longest name of an element, in characters; what is longer is read by `ref`.
+const MAX_NAME: usize = 300;
+
+/// An element of a page, as its browser describes it. A page is a list of them in document order, each with its depth.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// How many elements it is in.
+    pub depth: usize,
+    /// What it is known by.
+    pub key: Key,
+    /// Role, `text` for text.
+    pub role: String,
+    /// Name, or the text.
+    pub name: String,
+    /// Value of a field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// `disabled`, `checked`, `expanded` …
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<String>,
+    /// What of the user's it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<FieldKind>,
+    /// Something happens when it is clicked or typed in.
+    pub actionable: bool,
+}
+
+/// A line of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// How far it is indented.
+    pub depth: usize,
+    /// Number of its reference; text has none.
+    pub reference: Option<u32>,
+    /// The rest of it.
+    pub text: String,
+}
+
+/// A page at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Address.
+    pub url: String,
+    /// Title.
+    pub title: String,
+    /// The document that was shown: another one has other references.
+    pub document: String,
+    /// Its lines.
+    pub lines: Vec<Line>,
+}
+
+/// A part of a snapshot that fits a budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Its lines.
+    pub text: String,
+    /// Which it is, from 1 on.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Snapshot {
+    /// The snapshot of what a browser describes, and the elements in it.
+    #[must_use]
+    pub fn of(
+        url: &str,
+        title: &str,
+        nodes: Vec<Node>,
+        references: &mut References,
+    ) -> (Self, Vec<Element>) {
+        let document = nodes
+            .first()
+            .map(|it| it.key.document.clone())
+            .unwrap_or_default();
+        let (mut lines, mut elements) = (Vec::new(), Vec::new());
+        for node in compact(nodes) {
+            let reference = (node.role != "text").then(|| references.of(&node.key));
+            lines.push(Line {
+                depth: node.depth,
+                reference,
+                text: words(&node),
+            });
+            elements.push(Element {
+                reference: reference.map(|it| format!("e{it}")).unwrap_or_default(),
+                role: node.role,
+                name: node.name,
+                value: node.value,
+                states: node.states,
+            });
+        }
+        let snapshot = Self {
+            url: url.to_string(),
+            title: title.to_string(),
+            document,
+            lines,
+        };
+        (snapshot, elements)
+    }
+
+    /// What is below an element, itself included; empty where it is not there.
+    #[must_use]
+    pub fn below(&self, reference: u32) -> &[Line] {
+        let Some(at) = self
+            .lines
+            .iter()
+            .position(|it| it.reference == Some(reference))
+        else {
+            return &[];
+        };
+        let rest = self.lines.get(at..).unwrap_or_default();
+        let depth = rest.first().map_or(0, |it| it.depth);
+        let end = rest
+            .iter()
+            .skip(1)
+            .position(|it| it.depth <= depth)
+            .map_or(rest.len(), |it| it + 1);
+        rest.get(..end).unwrap_or_default()
+    }
+
+    /// All of its lines as one text: what its hash is made of.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("{}\n{}\n", self.url, self.title);
+        for line in &self.lines {
+            text.push_str(&line.shown(0));
+        }
+        text
+    }
+}
+
+impl Line {
+    /// With its reference, indented, and the end of the line.
+    fn shown(&self, from: usize) -> String {
+        let indent = self.depth.saturating_sub(from).min(24);
+        let reference = self
+            .reference
+            .map(|it| format!("e{it} "))
+            .unwrap_or_default();
+        format!("{:indent$}{reference}{}\n", "", self.text)
+    }
+}
+
+/// One page of lines, of at most so many tokens.
+#[must_use]
+pub fn page(lines: &[Line], budget: usize, number: usize) -> Page {
+    let most = budget.max(MIN_BUDGET) * BYTES_PER_TOKEN;
+    let from = lines.iter().map(|it| it.depth).min().unwrap_or_default();
+    let mut pages: Vec<String> = Vec::from([String::new()]);
+    for line in lines {
+        let mut shown = line.shown(from);
+        if shown.len() > most {
+            let end = (0..=most - 8).rev().find(|at| shown.is_char_boundary(*at));
+            shown.truncate(end.unwrap_or_default());
+            shown.push_str("…\n");
+        }
+        let is_full = pages.last().is_some_and(|it| it.len() + shown.len() > most);
+        if is_full {
+            pages.push(String::new());
+        }
+        if let Some(last) = pages.last_mut() {
+            last.push_str(&shown);
+        }
+    }
+    let of = pages.len();
+    let number = number.clamp(1, of);
+    let text = pages.into_iter().nth(number - 1).unwrap_or_default();
+    Page { text, number, of }
+}
+
+/// How many tokens a text is about.
+#[must_use]
+pub fn tokens(text: &str) -> usize {
+    text.len().div_ceil(BYTES_PER_TOKEN)
+}
+
+/// A line's words: role, name, value, states.
+fn words(node: &Node) -> String {
+    if node.role == "text" {
+        return quoted(&node.name);
+    }
+    let mut words = node.role.clone();
+    if !node.name.is_empty() {
+        words.push(' ');
+        words.push_str(&quoted(&node.name));
+    }
+    if let Some(value) = &node.value {
+        words.push_str(" = ");
+        words.push_str(&quoted(value));
+    }
+    if let Some(field) = node.field {
+        words.push_str(&format!(" ({})", field.name()));
+    }
+    for state in &node.states {
+        words.push(' ');
+        words.push_str(state);
+    }
+    words
+}
+
+/// In quotes, on one line, within [`MAX_NAME`].
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    let mut blank = false;
+    for (count, c) in text.trim().chars().enumerate() {
+        if count >= MAX_NAME {
+            out.push('…');
+            break;
+        }
+        match c {
+            c if c.is_whitespace() => {
+                if !blank {
+                    out.push(' ');
+                }
+            }
+            '"' => out.push_str("\\\""),
+            c => out.push(c),
+        }
+        blank = c.is_whitespace();
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests;

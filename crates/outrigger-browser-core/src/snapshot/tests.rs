@@ -1,0 +1,168 @@
+use alloc::string::ToString;
+use alloc::vec;
+
+use proptest::prelude::*;
+
+use super::references::number;
+use super::*;
+
+fn node(depth: usize, id: i64, role: &str, name: &str) -> Node {
+    Node {
+        depth,
+        key: Key {
+            document: "d1".into(),
+            node: id,
+        },
+        role: role.into(),
+        name: name.into(),
+        ..Node::default()
+    }
+}
+
+fn shop() -> Vec<Node> {
+    vec![
+        node(0, 1, "main", "Shop"),
+        node(1, 2, "generic", ""),
+        node(2, 3, "heading", "Your cart"),
+        node(3, 4, "text", "Your cart"),
+        node(2, 5, "paragraph", ""),
+        node(3, 6, "text", "Two "),
+        node(3, 7, "text", "items"),
+        Node {
+            value: Some("A\nB".into()),
+            states: vec!["focused".into()],
+            ..node(2, 8, "textbox", "Code")
+        },
+        Node {
+            actionable: true,
+            ..node(2, 9, "generic", "")
+        },
+        node(3, 10, "text", "More \"here\""),
+        Node {
+            field: Some(FieldKind::Password),
+            ..node(2, 11, "textbox", "Password")
+        },
+    ]
+}
+
+fn snapshot(nodes: Vec<Node>, references: &mut References) -> Snapshot {
+    Snapshot::of("http://shop/", "Shop", nodes, references).0
+}
+
+#[test]
+fn a_page_in_lines() {
+    let mut references = References::default();
+    let made = snapshot(shop(), &mut references);
+    let want = "e1 main \"Shop\"\n e2 heading \"Your cart\"\n \"Two items\"\n e3 textbox \"Code\" = \"A B\" focused\n \
+                e4 generic\n  \"More \\\"here\\\"\"\n e5 textbox \"Password\" (password)\n";
+    assert_eq!(
+        page(&made.lines, 1000, 1),
+        Page {
+            text: want.into(),
+            number: 1,
+            of: 1
+        }
+    );
+    let below: Vec<&str> = made.below(4).iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(below, ["generic", "\"More \\\"here\\\"\""]);
+    assert!(made.below(99).is_empty());
+}
+
+#[test]
+fn references_stay_with_their_elements_and_are_not_used_again() {
+    let mut references = References::default();
+    snapshot(shop(), &mut references);
+    let mut nodes = shop();
+    nodes.remove(7);
+    nodes.insert(2, node(2, 50, "button", "New"));
+    let again = snapshot(nodes, &mut references);
+    let shown = page(&again.lines, 1000, 1).text;
+    assert!(
+        shown.contains("e2 heading")
+            && shown.contains("e6 button \"New\"")
+            && !shown.contains("e3 "),
+        "{shown}"
+    );
+    assert_eq!(references.key("e3").unwrap().node, 8);
+    references.forget("d1");
+    assert_eq!(references.key("e3"), None);
+    assert_eq!(
+        references.of(&Key {
+            document: "d2".into(),
+            node: 8
+        }),
+        7
+    );
+    for (text, want) in [
+        ("e12", Some(12)),
+        ("[e12]", Some(12)),
+        ("ref=e12", Some(12)),
+        ("12", None),
+        ("e", None),
+    ] {
+        assert_eq!(number(text), want, "{text}");
+    }
+}
+
+#[test]
+fn changes_are_fewer_words() {
+    let mut references = References::default();
+    let before = snapshot(shop(), &mut references);
+    assert_eq!(changes(&before, &before).unwrap(), "");
+    let mut nodes = shop();
+    nodes[7].value = Some("C".to_string());
+    nodes[6].name = "things".into();
+    nodes.pop();
+    nodes.push(node(2, 12, "button", "Pay"));
+    let after = snapshot(nodes.clone(), &mut references);
+    assert_eq!(
+        changes(&before, &after).unwrap(),
+        "+ \"Two things\"\n~ e3 textbox \"Code\" = \"C\" focused\n+ e6 button \"Pay\"\n- e5 textbox \"Password\" (password)\n- \"Two items\"\n"
+    );
+    for it in &mut nodes {
+        it.key.document = "d2".into();
+    }
+    assert_eq!(changes(&before, &snapshot(nodes, &mut references)), None);
+}
+
+#[test]
+fn a_long_page_is_read_by_pages_of_the_budget() {
+    let mut references = References::default();
+    let nodes = (0..1000)
+        .map(|it| node(1, it, "link", &format!("Link number {it} é")))
+        .collect();
+    let made = snapshot(nodes, &mut references);
+    let first = page(&made.lines, 200, 1);
+    assert!(first.text.len() <= 200 * BYTES_PER_TOKEN && first.of > 10);
+    let all: String = (1..=first.of)
+        .map(|it| page(&made.lines, 200, it).text)
+        .collect();
+    assert_eq!(all, page(&made.lines, 100_000, 1).text);
+    assert_eq!(page(&made.lines, 200, 999).number, first.of);
+    // A line that is longer than a page is cut.
+    let long = Line {
+        depth: 0,
+        reference: None,
+        text: "é".repeat(5000),
+    };
+    assert!(page(&[long], 1, 1).text.len() <= MIN_BUDGET * BYTES_PER_TOKEN);
+}
+
+proptest! {
+    /// Whatever a page is, no page of its snapshot is larger than the budget, and none of its lines is lost.
+    #[test]
+    fn no_page_exceeds_its_budget(depths in prop::collection::vec((0..30usize, ".{0,40}"), 0..60), budget in 100..400usize) {
+        let nodes = depths.iter().enumerate().map(|(id, (depth, name))| {
+            node(*depth, i64::try_from(id).unwrap(), if id % 3 == 0 { "text" } else { "button" }, name)
+        });
+        let made = snapshot(nodes.collect(), &mut References::default());
+        let of = page(&made.lines, budget, 1).of;
+        let mut count = 0;
+        for number in 1..=of {
+            let page = page(&made.lines, budget, number);
+            prop_assert!(page.text.len() <= budget * BYTES_PER_TOKEN);
+            count += page.text.lines().count();
+        }
+        prop_assert_eq!(count, made.lines.len());
+    }
+}

@@ -1,0 +1,126 @@
+//! From the user's settings to the tools of an agent.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_browser_core::field::FieldKind;
+use outrigger_config::settings::Browser as Settings;
+use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_sandbox::Spawner;
+use outrigger_store::Store;
+use outrigger_tools::ToolRuntime;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::chromium::Source;
+use crate::desk::{Browser, Options, RecordFn};
+use crate::perform::now;
+use crate::secrets::Secrets;
+use crate::sites::Sites;
+use crate::{cdp, tools};
+
+/// Registers the browser tools where the user has switched them on and there is a Chromium. What sessions hold is freed as the agent's
+/// events say that their turns end. `temporary` makes the folder for its temporary files, `data` is
+/// the user's.
+pub fn offer(
+    settings: &Settings,
+    (temporary, data): (impl Fn() -> io::Result<PathBuf>, &Path),
+    (spawner, store): (&Spawner, &Store),
+    runtime: &ToolRuntime,
+    events: Receiver<Arc<BusEvent>>,
+) {
+    if !settings.enabled {
+        return;
+    }
+    let folder = match temporary() {
+        Ok(folder) => folder.join("browser"),
+        Err(error) => return tracing::warn!("[browser] there is no folder for it: {error}"),
+    };
+    let store = store.clone();
+    let around = Around {
+        settings,
+        spawner: spawner.clone(),
+        folder,
+        servers: data.join("servers"),
+        record: Arc::new(move |record| store.audit_lazily(now(), vec![record])),
+    };
+    if let Some(browser) = attach(around, runtime) {
+        tokio::spawn(follow(browser, events));
+    }
+}
+
+/// What an agent has for its browser.
+struct Around<'a> {
+    settings: &'a Settings,
+    spawner: Spawner,
+    folder: PathBuf,
+    /// Folder with the ports of this program's servers.
+    servers: PathBuf,
+    record: RecordFn,
+}
+
+fn attach(around: Around<'_>, runtime: &ToolRuntime) -> Option<Arc<Browser>> {
+    let Around {
+        settings,
+        spawner,
+        folder,
+        servers,
+        record,
+    } = around;
+    let source = match (
+        &settings.url,
+        settings.program.clone().or_else(cdp::launch::find),
+    ) {
+        (Some(url), _) => Source::Running(url.clone()),
+        (None, Some(program)) => Source::Start {
+            program,
+            headless: settings.headless,
+            arguments: settings.arguments.clone(),
+        },
+        (None, None) => {
+            tracing::warn!(
+                "[browser] there is no Chromium: install one, or name it as `browser.program` in outrigger.toml"
+            );
+            return None;
+        }
+    };
+    let kinds = [FieldKind::Password, FieldKind::Card, FieldKind::Code];
+    let browser = Browser::new(Options {
+        source,
+        folder,
+        spawner,
+        sites: Arc::new(Sites::new(Some(servers))),
+        secrets: Secrets::of(&settings.secrets, |name| std::env::var(name).ok()),
+        fields: kinds
+            .into_iter()
+            .filter(|it| settings.fields.iter().any(|name| name == it.name()))
+            .collect(),
+        ask: settings.ask.clone(),
+        eval: settings.eval,
+        record,
+    });
+    if let Err(error) = tools::register(runtime, &browser) {
+        tracing::error!("[browser] {error}");
+        return None;
+    }
+    Some(browser)
+}
+
+/// Frees what sessions hold when their turns end, closes their tabs with them, and the browser with the agent.
+async fn follow(browser: Arc<Browser>, mut events: Receiver<Arc<BusEvent>>) {
+    loop {
+        match events.recv().await {
+            Ok(event) => match &event.event {
+                Event::SessionIdle { session_id } => browser.end_turn(session_id.as_str()),
+                Event::SessionDeleted { session_id, .. } => {
+                    browser.end_session(session_id.as_str())
+                }
+                _ => {}
+            },
+            // Leases end by their time, too.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return browser.close().await,
+        }
+    }
+}

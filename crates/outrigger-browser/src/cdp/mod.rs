@@ -1,0 +1,234 @@
+//! The DevTools protocol, as far as it is needed: JSON messages over a pipe or a WebSocket, commands with their answers, events. Why there is
+//! no library for it: `docs/decisions/0020-cdp-client.md`.
+
+pub(crate) mod launch;
+mod pipe;
+mod websocket;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outrigger_files::sync::lock;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+
+pub(crate) use self::pipe::over_pipe;
+pub(crate) use self::websocket::over_websocket;
+use crate::error::BrowserError;
+
+/// Longest message that is read, in bytes: a picture of a long page, in Base64.
+const MAX_MESSAGE: usize = 128 * 1024 * 1024;
+/// How long a command may take when nothing else is said.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// An event, with the session of the target that it is from; empty for the browser itself.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) session: String,
+    pub(crate) method: String,
+    pub(crate) params: Value,
+}
+
+type Answer = Result<Value, String>;
+
+#[derive(Default)]
+struct Pending {
+    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    /// Why nothing more will come.
+    closed: Option<String>,
+}
+
+/// A connection to a browser. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pending: Mutex<Pending>,
+    next: AtomicU64,
+    outgoing: mpsc::UnboundedSender<String>,
+    gone: watch::Sender<bool>,
+}
+
+/// The far end of a connection: what is written out, and where what comes in goes.
+pub(crate) struct Wire {
+    pub(crate) outgoing: mpsc::UnboundedReceiver<String>,
+    pub(crate) incoming: Incoming,
+}
+
+/// Where messages of a browser go.
+#[derive(Clone)]
+pub(crate) struct Incoming {
+    shared: Arc<Shared>,
+    events: mpsc::UnboundedSender<Event>,
+}
+
+impl Connection {
+    /// A connection and its far end; events come in their order.
+    pub(crate) fn new() -> (Self, Wire, mpsc::UnboundedReceiver<Event>) {
+        let (outgoing, written) = mpsc::unbounded_channel();
+        let (events, published) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            pending: Mutex::default(),
+            next: AtomicU64::new(1),
+            outgoing,
+            gone: watch::Sender::new(false),
+        });
+        let incoming = Incoming {
+            shared: Arc::clone(&shared),
+            events,
+        };
+        (
+            Self { shared },
+            Wire {
+                outgoing: written,
+                incoming,
+            },
+            published,
+        )
+    }
+
+    /// Gives a command and waits for its answer.
+    ///
+    /// # Errors
+    /// [`BrowserError::Refused`], [`BrowserError::Lost`].
+    pub(crate) async fn call(
+        &self,
+        session: &str,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, BrowserError> {
+        self.call_within(session, method, params, ANSWER_TIMEOUT)
+            .await
+    }
+
+    /// The same, with a deadline of its own.
+    pub(crate) async fn call_within(
+        &self,
+        session: &str,
+        method: &str,
+        params: Value,
+        wait: Duration,
+    ) -> Result<Value, BrowserError> {
+        let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        {
+            let mut pending = lock(&self.shared.pending);
+            if let Some(cause) = pending.closed.clone() {
+                return Err(BrowserError::Lost { cause });
+            }
+            pending.waiting.insert(id, sender);
+        }
+        let _waiting = Waiting {
+            shared: &self.shared,
+            id,
+        };
+        self.shared.send(id, session, method, &params);
+        match timeout(wait, answer).await {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(message))) => Err(BrowserError::Refused {
+                method: method.to_owned(),
+                message,
+            }),
+            Ok(Err(_)) => Err(self.lost()),
+            Err(_) => Err(BrowserError::Lost {
+                cause: format!("did not answer {method} within {} s", wait.as_secs()),
+            }),
+        }
+    }
+
+    /// Gives a command whose answer nobody waits for.
+    pub(crate) fn post(&self, session: &str, method: &str, params: &Value) {
+        let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        self.shared.send(id, session, method, params);
+    }
+
+    /// Takes leave: nothing is sent any more, and what is attached to goes on.
+    pub(crate) fn close(&self) {
+        // An empty message is the end of them.
+        let _ = self.shared.outgoing.send(String::new());
+    }
+
+    /// Whether the browser is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.shared.pending).closed.is_some()
+    }
+
+    /// Ends when the browser is gone.
+    pub(crate) async fn closed(&self) {
+        let mut gone = self.shared.gone.subscribe();
+        // An error: the sender is gone, and with it the connection.
+        let _ = gone.wait_for(|gone| *gone).await;
+    }
+
+    fn lost(&self) -> BrowserError {
+        let cause = lock(&self.shared.pending).closed.clone();
+        BrowserError::Lost {
+            cause: cause.unwrap_or_else(|| "is gone".to_owned()),
+        }
+    }
+}
+
+impl Shared {
+    fn send(&self, id: u64, session: &str, method: &str, params: &Value) {
+        let mut message = json!({ "id": id, "method": method, "params": params });
+        if let (false, Some(fields)) = (session.is_empty(), message.as_object_mut()) {
+            fields.insert("sessionId".to_owned(), session.into());
+        }
+        // Where the writer is gone, the reader says why.
+        let _ = self.outgoing.send(message.to_string());
+    }
+}
+
+struct Waiting<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.pending).waiting.remove(&self.id);
+    }
+}
+
+impl Incoming {
+    /// A message of the browser.
+    fn take(&self, message: &[u8]) -> Result<(), String> {
+        let mut message: Value = serde_json::from_slice(message)
+            .map_err(|error| format!("sent what is no message ({error})"))?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if let Some(id) = message.get("id").and_then(Value::as_u64) {
+            if let Some(waiting) = lock(&self.shared.pending).waiting.remove(&id) {
+                let answer = match message.get("error") {
+                    Some(error) => Err(text(&error["message"])),
+                    None => Ok(message["result"].take()),
+                };
+                // Nobody waits any more.
+                let _ = waiting.send(answer);
+            }
+            return Ok(());
+        }
+        let event = Event {
+            session: text(&message["sessionId"]),
+            method: text(&message["method"]),
+            params: message["params"].take(),
+        };
+        // The provider is gone.
+        let _ = self.events.send(event);
+        Ok(())
+    }
+
+    /// Nothing more will come.
+    fn close(&self, cause: String) {
+        {
+            let mut pending = lock(&self.shared.pending);
+            pending.closed.get_or_insert(cause);
+            pending.waiting.clear();
+        }
+        self.shared.gone.send_replace(true);
+    }
+}

@@ -1,0 +1,455 @@
+//! A page as its accessibility tree has it, frames of other sites and closed shadow roots included.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use outrigger_browser_core::field::{self, Attributes, FieldKind};
+use outrigger_browser_core::snapshot::{Key, Node};
+use outrigger_files::sync::lock;
+use serde_json::{Value, json};
+
+use super::Chromium;
+use crate::error::BrowserError;
+use crate::provider::Look;
+
+/// The most elements of a page that are described.
+const MAX_NODES: usize = 20_000;
+/// Frames within frames.
+const MAX_DEPTH: usize = 8;
+
+/// Roles that are used, not read.
+const ACTIVE: [&str; 21] = [
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "checkbox",
+    "radio",
+    "switch",
+    "slider",
+    "spinbutton",
+    "option",
+    "menuitem",
+    "menuitemcheckbox",
+    "menuitemradio",
+    "tab",
+    "treeitem",
+    "listbox",
+    "date",
+    "inputtime",
+    "colorwell",
+    "canvas",
+];
+
+/// Attributes that distinguish shapes.
+const SHAPE: [&str; 10] = [
+    "fill", "stroke", "r", "width", "height", "cx", "cy", "x", "y", "points",
+];
+
+/// What stands in a part of the tree that says nothing beside the text that is there already.
+const REPEATING: [&str; 3] = ["InlineTextBox", "LineBreak", "ListMarker"];
+
+/// What of the elements of a process the accessibility tree does not say.
+#[derive(Default)]
+struct Details {
+    clickable: HashSet<i64>,
+    fields: HashMap<i64, FieldKind>,
+    /// Names of shapes that have none.
+    shapes: HashMap<i64, String>,
+}
+
+/// The tree of one frame.
+struct Part {
+    document: String,
+    nodes: Vec<Value>,
+    /// Frames in it, by the node of the element that holds each.
+    inside: HashMap<i64, String>,
+}
+
+impl Chromium {
+    pub(super) async fn look_at(&self, tab: &str) -> Result<Look, BrowserError> {
+        self.usable(tab)?;
+        let (main, frames, url, title) = {
+            let state = lock(&self.state);
+            let it = self.known(&state, tab)?;
+            (
+                it.main.clone(),
+                it.frames.clone(),
+                it.info.url.clone(),
+                it.info.title.clone(),
+            )
+        };
+        let sessions: HashSet<String> = frames.values().map(|it| it.session.clone()).collect();
+        let details = join_all(sessions.into_iter().map(|session| async move {
+            let details = self.details(&session).await;
+            (session, details)
+        }));
+        let parts = join_all(frames.iter().map(|(id, frame)| async {
+            let (frame, id) = (frame.clone(), id.clone());
+            let inside = frames
+                .iter()
+                .filter(|(_, it)| it.parent.as_ref() == Some(&id));
+            let inside: Vec<String> = inside.map(|(child, _)| child.clone()).collect();
+            (id.clone(), self.part(&id, &frame, inside).await)
+        }));
+        let (details, parts) = tokio::join!(details, parts);
+        let details = details
+            .into_iter()
+            .map(|(session, it)| (session, Arc::new(it)));
+        let mut page = Page {
+            parts: self.parts_there(tab, &main, parts)?,
+            details: details.collect(),
+            sessions: frames
+                .into_iter()
+                .map(|(id, it)| (id, it.session))
+                .collect(),
+            nodes: Vec::new(),
+        };
+        let title = page.title(&main).unwrap_or(title);
+        page.add(&main, 0, 0);
+        Ok(Look {
+            url,
+            title,
+            nodes: page.nodes,
+        })
+    }
+
+    /// The trees of frames that are still there. A frame may go while it is looked at; the page itself may not.
+    fn parts_there(
+        &self,
+        tab: &str,
+        main: &str,
+        parts: Vec<(String, Result<Part, BrowserError>)>,
+    ) -> Result<HashMap<String, Part>, BrowserError> {
+        let mut known = HashMap::new();
+        for (id, part) in parts {
+            match part {
+                Ok(part) => {
+                    known.insert(id, part);
+                }
+                Err(error) if id == main => {
+                    self.usable(tab)?;
+                    return Err(error);
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(known)
+    }
+
+    async fn part(
+        &self,
+        id: &str,
+        frame: &super::state::Frame,
+        inside: Vec<String>,
+    ) -> Result<Part, BrowserError> {
+        let tree = self.connection.call(
+            &frame.session,
+            "Accessibility.getFullAXTree",
+            json!({ "frameId": id }),
+        );
+        let owners = join_all(inside.into_iter().map(|child| async {
+            let owner = self
+                .connection
+                .call(
+                    &frame.session,
+                    "DOM.getFrameOwner",
+                    json!({ "frameId": child }),
+                )
+                .await;
+            let node = owner.ok().and_then(|it| it["backendNodeId"].as_i64());
+            node.map(|node| (node, child))
+        }));
+        let (tree, owners) = tokio::join!(tree, owners);
+        let nodes = match tree?["nodes"].take() {
+            Value::Array(nodes) => nodes,
+            _ => Vec::new(),
+        };
+        Ok(Part {
+            document: frame.document.clone(),
+            nodes,
+            inside: owners.into_iter().flatten().collect(),
+        })
+    }
+
+    /// Which elements listen for clicks, what fields hold, what shapes look like.
+    async fn details(&self, session: &str) -> Details {
+        let taken = self
+            .connection
+            .call(
+                session,
+                "DOMSnapshot.captureSnapshot",
+                json!({ "computedStyles": ["cursor"] }),
+            )
+            .await;
+        let Ok(taken) = taken else {
+            return Details::default();
+        };
+        let strings: Vec<&str> = taken["strings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|it| it.as_str().unwrap_or_default())
+            .collect();
+        let mut details = Details::default();
+        for document in items(&taken["documents"]) {
+            details.add(&Document {
+                nodes: &document["nodes"],
+                layout: &document["layout"],
+                strings: &strings,
+            });
+        }
+        details
+    }
+}
+
+fn index(value: &Value) -> Option<usize> {
+    value.as_u64().and_then(|it| usize::try_from(it).ok())
+}
+
+/// A document of a DOM snapshot.
+struct Document<'a> {
+    nodes: &'a Value,
+    layout: &'a Value,
+    strings: &'a [&'a str],
+}
+
+impl<'a> Document<'a> {
+    fn text(&self, value: &Value) -> &'a str {
+        let found = index(value).and_then(|it| self.strings.get(it));
+        found.copied().unwrap_or_default()
+    }
+
+    fn id(&self, place: usize) -> Option<i64> {
+        self.nodes["backendNodeId"][place].as_i64()
+    }
+
+    fn name(&self, place: usize) -> &'a str {
+        self.text(&self.nodes["nodeName"][place])
+    }
+
+    /// Attributes of a node, as pairs.
+    fn attributes(&self, list: &Value) -> Vec<(&'a str, &'a str)> {
+        let list: Vec<&str> = items(list).map(|it| self.text(it)).collect();
+        let pairs = list.chunks_exact(2);
+        pairs
+            .filter_map(|it| Some((*it.first()?, *it.get(1)?)))
+            .collect()
+    }
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// Elements whose clicks are of what is in them.
+const OUTER: [&str; 5] = ["LABEL", "HTML", "BODY", "#text", "#document"];
+
+impl Details {
+    fn add(&mut self, document: &Document<'_>) {
+        let listening = items(&document.nodes["isClickable"]["index"]).filter_map(index);
+        for place in listening.filter(|it| !OUTER.contains(&document.name(*it))) {
+            self.clickable.extend(document.id(place));
+        }
+        let styled = items(&document.layout["nodeIndex"]).filter_map(index);
+        for (place, style) in styled.zip(items(&document.layout["styles"])) {
+            let is_pointer = document.text(&style[0]) == "pointer";
+            if is_pointer
+                && !OUTER.contains(&document.name(place))
+                && !self.is_inherited(document.nodes, place)
+            {
+                self.clickable.extend(document.id(place));
+            }
+        }
+        for (place, list) in items(&document.nodes["attributes"]).enumerate() {
+            if let Some(node) = document.id(place) {
+                self.describe(node, document.name(place), &document.attributes(list));
+            }
+        }
+    }
+
+    /// What attributes say of fields, and of shapes without a name.
+    fn describe(&mut self, node: i64, name: &str, attributes: &[(&str, &str)]) {
+        let get = |key: &str| {
+            let found = attributes.iter().find(|(name, _)| *name == key);
+            found.map_or("", |(_, value)| *value)
+        };
+        match name {
+            "INPUT" | "TEXTAREA" | "SELECT" => {
+                let attributes = Attributes {
+                    kind: get("type"),
+                    autocomplete: get("autocomplete"),
+                    name: get("name"),
+                    id: get("id"),
+                };
+                if let Some(kind) = field::kind_of(attributes) {
+                    self.fields.insert(node, kind);
+                }
+            }
+            "circle" | "rect" | "polygon" | "ellipse" | "path" | "line" | "text" => {
+                let shown = SHAPE.into_iter().map(|key| (key, get(key)));
+                let shown = shown.filter(|(_, it)| !it.is_empty() && it.len() < 60);
+                let words: String = shown.map(|(key, it)| format!(" {key}={it}")).collect();
+                self.shapes.insert(node, format!("{name}{words}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// The pointer is that of an element around it, which is what is clicked.
+    fn is_inherited(&self, nodes: &Value, place: usize) -> bool {
+        let mut at = index(&nodes["parentIndex"][place]);
+        let mut left = 40;
+        while let (Some(place), 1..) = (at, left) {
+            if nodes["backendNodeId"][place]
+                .as_i64()
+                .is_some_and(|it| self.clickable.contains(&it))
+            {
+                return true;
+            }
+            at = index(&nodes["parentIndex"][place]);
+            left -= 1;
+        }
+        false
+    }
+}
+
+/// A page that is put together of its frames.
+struct Page {
+    parts: HashMap<String, Part>,
+    details: HashMap<String, Arc<Details>>,
+    sessions: HashMap<String, String>,
+    nodes: Vec<Node>,
+}
+
+impl Page {
+    fn title(&self, frame: &str) -> Option<String> {
+        let root = self.parts.get(frame)?.nodes.first()?;
+        Some(root["name"]["value"].as_str()?.to_owned())
+    }
+
+    /// Adds what a frame shows at a depth.
+    fn add(&mut self, frame: &str, depth: usize, level: usize) {
+        let Some(part) = self.parts.remove(frame) else {
+            return;
+        };
+        let details = self
+            .sessions
+            .get(frame)
+            .and_then(|it| self.details.get(it))
+            .cloned()
+            .unwrap_or_default();
+        let by_id: HashMap<&str, &Value> = part
+            .nodes
+            .iter()
+            .filter_map(|it| Some((it["nodeId"].as_str()?, it)))
+            .collect();
+        let root = part.nodes.first();
+        let mut open: Vec<(&Value, usize)> = root.map(|it| (it, depth)).into_iter().collect();
+        while let Some((node, depth)) = open.pop() {
+            if self.nodes.len() >= MAX_NODES {
+                break;
+            }
+            let role = node["role"]["value"].as_str().unwrap_or_default();
+            if REPEATING.contains(&role) {
+                continue;
+            }
+            let made = made(node, role, depth, &part.document, &details);
+            let is_field = node["role"]["value"] == "textbox" && made.value.is_some();
+            let id = made.key.node;
+            self.nodes.push(made);
+            if let Some(inside) = part.inside.get(&id).filter(|_| level < MAX_DEPTH) {
+                self.add(inside, depth + 1, level + 1);
+                continue;
+            }
+            if is_field {
+                continue;
+            }
+            let children = node["childIds"].as_array().into_iter().flatten().rev();
+            open.extend(
+                children
+                    .filter_map(|it| by_id.get(it.as_str()?))
+                    .map(|it| (*it, depth + 1)),
+            );
+        }
+    }
+}
+
+/// An element of the accessibility tree, in our words.
+fn made(node: &Value, role: &str, depth: usize, document: &str, details: &Details) -> Node {
+    let id = node["backendDOMNodeId"].as_i64().unwrap_or_default();
+    let is_ignored = node["ignored"].as_bool().unwrap_or_default();
+    let role = match role {
+        _ if is_ignored => "none".to_owned(),
+        "StaticText" => "text".to_owned(),
+        other => other.to_ascii_lowercase(),
+    };
+    let mut name = node["name"]["value"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    if name.is_empty()
+        && let Some(shape) = details.shapes.get(&id)
+    {
+        name.clone_from(shape);
+    }
+    let (states, is_focusable) = states(node);
+    let field = details.fields.get(&id).copied();
+    let value = match &node["value"]["value"] {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let is_active = ACTIVE.contains(&role.as_str())
+        || details.clickable.contains(&id)
+        || (is_focusable && role != "rootwebarea");
+    Node {
+        depth,
+        key: Key {
+            document: document.to_owned(),
+            node: id,
+        },
+        actionable: is_active && role != "text",
+        role,
+        name,
+        // Bullets say how long a password is.
+        value: value.filter(|_| field != Some(FieldKind::Password)),
+        states,
+        field,
+    }
+}
+
+/// States that are worth a word, and whether it can have the focus.
+fn states(node: &Value) -> (Vec<String>, bool) {
+    let (mut states, mut is_focusable) = (Vec::new(), false);
+    for property in node["properties"].as_array().into_iter().flatten() {
+        let value = &property["value"]["value"];
+        let is_true = value == &Value::Bool(true) || value == "true";
+        let state = match property["name"].as_str().unwrap_or_default() {
+            "focusable" => {
+                is_focusable |= is_true;
+                continue;
+            }
+            "expanded" => {
+                if is_true {
+                    "expanded"
+                } else {
+                    "collapsed"
+                }
+            }
+            "checked" | "pressed" if value == "mixed" => "mixed",
+            "invalid" if value != "false" => "invalid",
+            name @ ("checked" | "disabled" | "focused" | "modal" | "pressed" | "readonly"
+            | "required" | "selected" | "busy")
+                if is_true =>
+            {
+                name
+            }
+            _ => continue,
+        };
+        states.push(state.to_owned());
+    }
+    (states, is_focusable)
+}

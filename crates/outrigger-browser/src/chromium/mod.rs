@@ -1,0 +1,326 @@
+//! The provider `cdp`: a Chromium over the DevTools protocol.
+
+mod act;
+mod element;
+mod events;
+mod input;
+mod keys;
+mod look;
+mod requests;
+mod serve;
+mod state;
+mod wait;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use outrigger_browser_core::lease::Grant;
+use outrigger_files::sync::lock;
+use outrigger_sandbox::{Child, Spawner};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
+
+use self::state::{State, Tab};
+use crate::cdp::launch::{self, Launch};
+use crate::cdp::{Connection, Event, over_websocket};
+use crate::error::BrowserError;
+use crate::sites::Sites;
+
+/// The world of ours in each frame: pages do not see what is in it, and cannot change what our code uses.
+const WORLD: &str = "outrigger";
+/// How a person's click comes from there.
+const PERSON: &str = "outriggerPerson";
+const WATCH: &str = include_str!("../scripts/watch.js");
+/// How long the browser may take until it answers.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where the browser is.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// It is started, and ends with us.
+    Start {
+        /// Program.
+        program: PathBuf,
+        /// Without a window.
+        headless: bool,
+        /// More arguments.
+        arguments: Vec<String>,
+    },
+    /// It is there, at this WebSocket address.
+    Running(String),
+}
+
+/// A Chromium.
+pub struct Chromium {
+    connection: Connection,
+    /// The context that all of our tabs are in: its cookies and caches are nobody else's, and it goes with our connection.
+    context: String,
+    /// A folder of its own.
+    folder: PathBuf,
+    state: Mutex<State>,
+    /// Counts events, for those who wait for one.
+    changed: watch::Sender<u64>,
+    /// What is dragged, by session of the protocol.
+    drags: Mutex<HashMap<String, Value>>,
+    /// Why a tab's last request was refused.
+    refused: Mutex<HashMap<String, String>>,
+    sites: Arc<Sites>,
+    begun: Instant,
+    child: tokio::sync::Mutex<Option<Child>>,
+}
+
+/// Starts a browser, or connects to the one that is there.
+async fn reach(
+    source: &Source,
+    folder: &Path,
+    spawner: &Spawner,
+) -> Result<(Option<Child>, Connection, UnboundedReceiver<Event>), BrowserError> {
+    match source {
+        Source::Start {
+            program,
+            headless,
+            arguments,
+        } => {
+            let launch = Launch {
+                program,
+                folder,
+                headless: *headless,
+                arguments,
+            };
+            let (child, connection, events) = launch::start(&launch, spawner).await?;
+            Ok((Some(child), connection, events))
+        }
+        Source::Running(url) => {
+            let (connection, wire, events) = Connection::new();
+            over_websocket(url, wire).await?;
+            Ok((None, connection, events))
+        }
+    }
+}
+
+/// What is enabled of a target before it goes on.
+fn domains() -> [(&'static str, Value); 13] {
+    [
+        ("Page.enable", json!({})),
+        ("Runtime.enable", json!({})),
+        (
+            "Runtime.addBinding",
+            json!({ "name": PERSON, "executionContextName": WORLD }),
+        ),
+        (
+            "Page.addScriptToEvaluateOnNewDocument",
+            json!({ "source": WATCH, "worldName": WORLD, "runImmediately": true }),
+        ),
+        ("Network.enable", json!({})),
+        (
+            "Fetch.enable",
+            json!({ "patterns": [{ "urlPattern": "*" }] }),
+        ),
+        ("Log.enable", json!({})),
+        ("DOM.enable", json!({})),
+        ("Inspector.enable", json!({})),
+        (
+            "Page.setInterceptFileChooserDialog",
+            json!({ "enabled": true }),
+        ),
+        // A page in the background behaves as one that is looked at, so that the person's focus can be left where it is.
+        (
+            "Emulation.setFocusEmulationEnabled",
+            json!({ "enabled": true }),
+        ),
+        (
+            "Target.setAutoAttach",
+            json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true }),
+        ),
+        ("Runtime.runIfWaitingForDebugger", json!({})),
+    ]
+}
+
+impl Chromium {
+    /// Starts a browser, or connects to one.
+    ///
+    /// # Errors
+    /// [`BrowserError::Start`].
+    pub async fn start(
+        source: &Source,
+        folder: &Path,
+        spawner: &Spawner,
+        sites: Arc<Sites>,
+    ) -> Result<Arc<Self>, BrowserError> {
+        let made = |path: &Path| {
+            std::fs::create_dir_all(path)
+                .map_err(|error| BrowserError::Start(format!("{}: {error}", path.display())))
+        };
+        for sub in ["profile", "downloads", "uploads"] {
+            made(&folder.join(sub))?;
+        }
+        let (child, connection, events) = reach(source, folder, spawner).await?;
+        let failed = |error: BrowserError| match error {
+            BrowserError::Lost { cause } => BrowserError::Start(format!("it {cause}")),
+            other => BrowserError::Start(other.to_string()),
+        };
+        let made = connection.call_within(
+            "",
+            "Target.createBrowserContext",
+            json!({ "disposeOnDetach": true }),
+            START_TIMEOUT,
+        );
+        let context = made.await.map_err(failed)?["browserContextId"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let browser = Arc::new(Self {
+            connection,
+            context,
+            folder: folder.to_owned(),
+            state: Mutex::default(),
+            changed: watch::Sender::new(0),
+            drags: Mutex::default(),
+            refused: Mutex::default(),
+            sites,
+            begun: Instant::now(),
+            child: tokio::sync::Mutex::new(child),
+        });
+        browser.watch_targets(events).await.map_err(failed)?;
+        Ok(browser)
+    }
+
+    /// From now on each tab of ours, those that pages open too, is attached to before it loads anything.
+    async fn watch_targets(
+        self: &Arc<Self>,
+        mut events: UnboundedReceiver<Event>,
+    ) -> Result<(), BrowserError> {
+        let this = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                let Some(this) = this.upgrade() else { return };
+                this.take(&event);
+            }
+        });
+        let downloads = self.folder.join("downloads");
+        let behaviour = json!({
+            "behavior": "allowAndName", "browserContextId": self.context, "downloadPath": downloads, "eventsEnabled": true,
+        });
+        self.connection
+            .call("", "Browser.setDownloadBehavior", behaviour)
+            .await?;
+        self.connection
+            .call("", "Target.setDiscoverTargets", json!({ "discover": true }))
+            .await?;
+        let attach = json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true });
+        self.connection
+            .call("", "Target.setAutoAttach", attach)
+            .await
+            .map(drop)
+    }
+
+    /// Enables what is needed of a tab, or of a frame in another process, and lets it go on.
+    async fn set_up(&self, session: &str, tab: &str) {
+        for (method, params) in domains() {
+            self.connection.post(session, method, &params);
+        }
+        let tree = self
+            .connection
+            .call(session, "Page.getFrameTree", json!({}))
+            .await;
+        let mut state = lock(&self.state);
+        if let (Ok(tree), Some(it)) = (tree, state.tabs.get_mut(tab)) {
+            let mut open = vec![&tree["frameTree"]];
+            while let Some(part) = open.pop() {
+                let id = part["frame"]["id"].as_str().unwrap_or_default();
+                // Events that came meanwhile know better.
+                if it
+                    .frames
+                    .get(id)
+                    .is_none_or(|frame| frame.document.is_empty())
+                {
+                    events::navigated(it, session, &part["frame"]);
+                }
+                open.extend(part["childFrames"].as_array().into_iter().flatten());
+            }
+        }
+        if let Some(it) = state.tabs.get_mut(tab).filter(|it| it.session == session) {
+            it.is_ready = true;
+        }
+        drop(state);
+        self.changed
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// A tab that there is.
+    fn known<'s>(&self, state: &'s State, tab: &str) -> Result<&'s Tab, BrowserError> {
+        state.tabs.get(tab).ok_or_else(|| {
+            let open: Vec<&str> = state.tabs.keys().map(String::as_str).collect();
+            let open = match open.as_slice() {
+                [] => "None is open: browser_open opens one.".to_owned(),
+                open => format!("Open are: {}.", open.join(", ")),
+            };
+            if self.connection.is_closed() {
+                return BrowserError::Lost {
+                    cause: "has ended, and its tabs with it".to_owned(),
+                };
+            }
+            BrowserError::NoTab {
+                tab: tab.to_owned(),
+                open,
+            }
+        })
+    }
+
+    /// A tab whose page answers.
+    fn usable(&self, tab: &str) -> Result<(), BrowserError> {
+        let state = lock(&self.state);
+        let it = self.known(&state, tab)?;
+        if it.crashed {
+            return Err(BrowserError::Crashed {
+                tab: tab.to_owned(),
+            });
+        }
+        match &it.dialog {
+            Some(dialog) => Err(BrowserError::Dialog {
+                kind: dialog.kind.clone(),
+                message: dialog.message.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Milliseconds of our clock, which leases are counted by.
+    fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether a lease counts, now (C9, 6).
+    fn check_lease(&self, grant: &Grant) -> Result<(), BrowserError> {
+        let now = self.now();
+        lock(&self.state)
+            .leases
+            .check(grant, now)
+            .map_err(BrowserError::Lease)
+    }
+
+    fn tab_names(&self) -> Vec<String> {
+        lock(&self.state).tabs.keys().cloned().collect()
+    }
+
+    /// Tabs that were not there before and that this one's page opened.
+    fn opened_by(&self, tab: &str, before: &[String]) -> Vec<String> {
+        let state = lock(&self.state);
+        let new = state
+            .tabs
+            .values()
+            .filter(|it| it.info.opener.as_deref() == Some(tab));
+        new.map(|it| it.info.tab.clone())
+            .filter(|it| !before.contains(it))
+            .collect()
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        self.connection.close();
+    }
+}

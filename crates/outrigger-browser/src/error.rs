@@ -1,0 +1,161 @@
+//! What can go wrong with a browser. The text of an error is what the model reads.
+
+use outrigger_browser_core::lease::Refusal;
+use outrigger_browser_core::site::Refused;
+
+/// Why something was not done in a browser, or not known to be done.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BrowserError {
+    /// There is no Chromium, or it does not start.
+    #[error("No browser could be started: {0}")]
+    Start(String),
+    /// The browser is gone, or does not answer. What was asked of it last may have happened.
+    #[error(
+        "The browser {cause}. Whether the last action happened is not known: look at the page (browser_snapshot) before it is repeated."
+    )]
+    Lost {
+        /// What happened to it.
+        cause: String,
+    },
+    /// The browser refused a command.
+    #[error("The browser refused {method}: {message}")]
+    Refused {
+        /// Command of the DevTools protocol.
+        method: String,
+        /// Its reason.
+        message: String,
+    },
+    /// There is no such tab, any more or at all.
+    #[error("There is no tab {tab}. {open}")]
+    NoTab {
+        /// As it was named.
+        tab: String,
+        /// Those that there are.
+        open: String,
+    },
+    /// The tab's page has crashed.
+    #[error(
+        "The page of the tab {tab} has crashed. Whether the last action happened is not known; `reload` or `navigate` brings the tab back."
+    )]
+    Crashed {
+        /// Tab.
+        tab: String,
+    },
+    /// A reference that leads nowhere.
+    #[error(
+        "{reference} is not on the page any more. Take a browser_snapshot: it has the references of now."
+    )]
+    Stale {
+        /// As it was given.
+        reference: String,
+    },
+    /// Something is in the way of the target, or it cannot be used.
+    #[error("The {action} was not done: {why}")]
+    NotDone {
+        /// Kind of the action.
+        action: String,
+        /// Why.
+        why: String,
+    },
+    /// A dialog of the page is open, and nothing else is done before it is answered.
+    #[error("A dialog is open ({kind}: {message:?}). Answer it with the action `dialog`.")]
+    Dialog {
+        /// `alert`, `confirm`, `prompt`, `beforeunload`.
+        kind: String,
+        /// What it says.
+        message: String,
+    },
+    /// No lease, or one that does not count (C9, 6).
+    #[error("Not done: {0}.")]
+    Lease(Refusal),
+    /// An address that is not shown.
+    #[error("{url} is not opened: {refused}")]
+    Site {
+        /// Address.
+        url: String,
+        /// Why.
+        refused: Refused,
+    },
+    /// The outcome of the action before is not known.
+    #[error(
+        "The outcome of the last action on this tab is not known. Look at it first (browser_snapshot or browser_verify), so that nothing is done twice."
+    )]
+    Unknown,
+    /// A field of the user's own.
+    #[error(
+        "{field} fields are neither read nor typed in without a grant. Type one of the user's secrets by name (`secret`), or ask the user."
+    )]
+    Field {
+        /// `password`, `card`, `code`.
+        field: &'static str,
+    },
+    /// A secret that is not there, or not for this site.
+    #[error(
+        "There is no secret {name} for {host}. The user lists them as `browser.secrets` in outrigger.toml."
+    )]
+    Secret {
+        /// Name.
+        name: String,
+        /// Host of the page.
+        host: String,
+    },
+    /// It cannot be asked for like this.
+    #[error("{0}")]
+    Input(String),
+}
+
+impl BrowserError {
+    /// A stable code.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Start(_) => "browser.start",
+            Self::Lost { .. } => "browser.lost",
+            Self::Refused { .. } => "browser.refused",
+            Self::NoTab { .. } => "browser.no_tab",
+            Self::Crashed { .. } => "browser.crashed",
+            Self::Stale { .. } => "browser.stale",
+            Self::NotDone { .. } => "browser.not_done",
+            Self::Dialog { .. } => "browser.dialog",
+            Self::Lease(refusal) => refusal.code(),
+            Self::Site { refused, .. } => refused.code(),
+            Self::Unknown => "browser.unknown",
+            Self::Field { .. } => "browser.field",
+            Self::Secret { .. } => "browser.secret",
+            Self::Input(_) => "browser.input",
+        }
+    }
+
+    /// Whether what was asked for may have happened all the same.
+    #[must_use]
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Lost { .. } | Self::Crashed { .. })
+    }
+
+    /// What a person can do about it.
+    #[must_use]
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Start(_) => {
+                Some("install Chromium, or name one as `browser.program` in outrigger.toml")
+            }
+            Self::Site { .. } => {
+                Some("a rule of the permission `webfetch` that names the address lets it be opened")
+            }
+            Self::Field { .. } => {
+                Some("`browser.fields` in outrigger.toml grants fields of a kind")
+            }
+            Self::Secret { .. } => Some(
+                "`browser.secrets = [\"NAME@HOST\"]` in outrigger.toml; the value is the environment variable NAME",
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl From<Refusal> for BrowserError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Lease(refusal)
+    }
+}

@@ -1,0 +1,26 @@
+//! A browser for the model (C12): a Chromium over the DevTools protocol ([`Chromium`], the provider `cdp`), and the tools that use it
+//! ([`tools`]).
+//!
+//! What is decided, is decided in `outrigger-browser-core`; what a browser does stands behind [`provider::Provider`], so that others can
+//! take its place.
+//!
+//! What this crate is not for: which sessions there are, who answers permission questions.
+
+mod attach;
+mod cdp;
+mod chromium;
+mod desk;
+mod error;
+mod perform;
+pub mod provider;
+mod secrets;
+mod sites;
+pub mod tools;
+
+pub use attach::offer;
+pub use cdp::launch::find;
+pub use chromium::{Chromium, Source};
+pub use desk::{Browser, Options, RecordFn};
+pub use error::BrowserError;
+pub use secrets::Secrets;
+pub use sites::Sites;

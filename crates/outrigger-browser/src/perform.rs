@@ -1,0 +1,459 @@
+//! One action from its target to its verdict: references, fields, lease, the action, what is observed, what was expected of it.
+
+use std::time::{Duration, Instant};
+
+use outrigger_browser_core::action::{Action, Kind, Risk, is_grave};
+use outrigger_browser_core::expect::{self, Expectation, Unmet};
+use outrigger_browser_core::field::FieldKind;
+use outrigger_browser_core::lease::{Grant, Owner};
+use outrigger_browser_core::snapshot::Snapshot;
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::id::SessionId;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::desk::{Browser, Seen};
+use crate::error::BrowserError;
+use crate::provider::{Dialog, Done, Mark, Place, Provider, Step, TabInfo};
+
+/// How long a page may take to load after an action.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a click may take to show an effect before it is said to have none.
+const EFFECT_TIMEOUT: Duration = Duration::from_millis(600);
+/// Pause between two looks.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+
+/// An action that is about to be done, decided in full.
+pub(crate) struct Planned {
+    pub(crate) tab: TabInfo,
+    pub(crate) step: Step,
+    pub(crate) risk: Risk,
+    /// The target in words: `e3 button "Pay"`.
+    pub(crate) target: String,
+    /// What of the user's the target holds.
+    pub(crate) field: Option<&'static str>,
+}
+
+/// What an action is aimed at.
+#[derive(Default)]
+struct Aim {
+    words: String,
+    field: Option<FieldKind>,
+    submits: bool,
+}
+
+/// What an action came to.
+pub(crate) struct Outcome {
+    pub(crate) status: &'static str,
+    pub(crate) unmet: Vec<Unmet>,
+    pub(crate) done: Done,
+    pub(crate) seen: Option<Seen>,
+    pub(crate) dialog: Option<Dialog>,
+}
+
+impl Browser {
+    /// Decides what an action is about.
+    pub(crate) async fn plan(
+        &self,
+        provider: &dyn Provider,
+        action: &Action,
+        session: &str,
+    ) -> Result<Planned, BrowserError> {
+        action
+            .check()
+            .map_err(|what| BrowserError::Input(what.to_owned()))?;
+        let tab = self.tab(session, action.tab.as_deref())?;
+        self.may_begin(provider, &tab.tab, action.action)?;
+        let place = |reference: &Option<String>, at| -> Result<Option<Place>, BrowserError> {
+            match (reference, at) {
+                (Some(reference), _) => {
+                    let key = self.key(&tab.tab, reference)?;
+                    Ok(Some(Place::Element(key)))
+                }
+                (None, at) => Ok(Option::map(at, Place::Point)),
+            }
+        };
+        let (at, to) = (
+            place(&action.target, action.at)?,
+            place(&action.to, action.to_at)?,
+        );
+        let aim = self.aim(provider, &tab.tab, action, at.as_ref()).await?;
+        let is_typed = matches!(action.action, Kind::Type | Kind::Fill);
+        let is_plain = is_typed && action.secret.is_none();
+        let kept = aim
+            .field
+            .filter(|it| is_plain && !self.options.fields.contains(it));
+        if let Some(kind) = kept {
+            return Err(BrowserError::Field { field: kind.name() });
+        }
+        let text = match &action.secret {
+            Some(name) => {
+                let secret = self.options.secrets.get(name, &host_of(&tab.url))?;
+                Some(secret.to_owned())
+            }
+            None => action.text.clone(),
+        };
+        let step = step_of(action, (at, to), text);
+        let submits = aim.submits || action.submit || step.text.as_deref() == Some("Enter");
+        Ok(Planned {
+            tab,
+            step,
+            risk: action.action.risk(submits),
+            target: aim.words,
+            field: aim.field.map(|it| it.name()),
+        })
+    }
+
+    /// Whether a tab is in a state in which something may be begun.
+    fn may_begin(
+        &self,
+        provider: &dyn Provider,
+        tab: &str,
+        kind: Kind,
+    ) -> Result<(), BrowserError> {
+        let starts_anew = matches!(kind, Kind::Navigate | Kind::Reload | Kind::TabClose);
+        if self.is_unknown(tab) && kind.is_write() && !starts_anew {
+            return Err(BrowserError::Unknown);
+        }
+        match provider.dialog(tab) {
+            Some(it) if !matches!(kind, Kind::Dialog | Kind::TabClose) => {
+                Err(BrowserError::Dialog {
+                    kind: it.kind,
+                    message: it.message,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What an action is aimed at.
+    async fn aim(
+        &self,
+        provider: &dyn Provider,
+        tab: &str,
+        action: &Action,
+        at: Option<&Place>,
+    ) -> Result<Aim, BrowserError> {
+        let mut aim = Aim {
+            words: action.target.clone().unwrap_or_default(),
+            ..Aim::default()
+        };
+        if let Some(Place::Element(key)) = at {
+            let found = provider.target(tab, key).await;
+            let found = found.map_err(|error| named(error, &aim.words))?;
+            (aim.field, aim.submits) = (found.field, found.submits);
+            if let Some(words) = self.words(tab, &aim.words) {
+                aim.submits |= is_grave(&words);
+                aim.words = words;
+            }
+        }
+        Ok(aim)
+    }
+
+    /// The line of an element in what was shown last.
+    fn words(&self, tab: &str, reference: &str) -> Option<String> {
+        let number = outrigger_browser_core::snapshot::number(reference)?;
+        let shown = self.last_shown(tab)?;
+        let line = shown.lines.iter().find(|it| it.reference == Some(number))?;
+        Some(format!("e{number} {}", line.text))
+    }
+
+    /// Does it, and looks whether it had its effect.
+    pub(crate) async fn carry_out(
+        &self,
+        provider: &dyn Provider,
+        grant: &Grant,
+        planned: &Planned,
+        action: &Action,
+    ) -> Result<Outcome, BrowserError> {
+        let tab = &planned.tab.tab;
+        let mark = provider.mark(tab);
+        let before = match provider.dialog(tab) {
+            None => self.observe(provider, tab, mark).await.ok(),
+            Some(_) => None,
+        };
+        let tabs = provider.tabs().len();
+        let result = provider.act(grant, &planned.step).await;
+        let hash = |seen: Option<&Seen>| seen.map(|it| hash(&it.snapshot));
+        let result = match result {
+            Ok(done) => {
+                self.judge(
+                    provider,
+                    planned,
+                    action,
+                    (before.as_ref(), tabs),
+                    mark,
+                    done,
+                )
+                .await
+            }
+            Err(error) => Err(named(error, action.target.as_deref().unwrap_or_default())),
+        };
+        if result.as_ref().is_err_and(BrowserError::is_unknown) {
+            self.lost_sight(tab);
+        }
+        let (decision, after) = match &result {
+            Ok(outcome) => (outcome.status, hash(outcome.seen.as_ref())),
+            Err(error) => (error.code(), None),
+        };
+        self.note(grant, planned, decision, (hash(before.as_ref()), after));
+        result
+    }
+
+    async fn judge(
+        &self,
+        provider: &dyn Provider,
+        planned: &Planned,
+        action: &Action,
+        (before, tabs): (Option<&Seen>, usize),
+        mark: Mark,
+        done: Done,
+    ) -> Result<Outcome, BrowserError> {
+        let tab = &planned.tab.tab;
+        let usual = self.usual(planned, action, &done);
+        let mut outcome = Outcome {
+            status: "done",
+            unmet: Vec::new(),
+            done,
+            seen: None,
+            dialog: None,
+        };
+        let kind = planned.step.kind;
+        if kind == Kind::TabClose {
+            return Ok(outcome);
+        }
+        let begun = Instant::now();
+        let mut last: Option<String> = None;
+        loop {
+            outcome.dialog = provider.dialog(tab);
+            if let Some(dialog) = &outcome.dialog {
+                outcome.unmet = unmet_behind(dialog, action).chain(usual).collect();
+                if !outcome.unmet.is_empty() {
+                    outcome.status = expect::FAILED;
+                }
+                return Ok(outcome);
+            }
+            let mut seen = match self.observe(provider, tab, mark).await {
+                // It opened while it was looked at.
+                Err(BrowserError::Dialog { .. }) => continue,
+                other => other?,
+            };
+            let text = seen.snapshot.text();
+            seen.facts.stable = last.as_ref() == Some(&text);
+            last = Some(text);
+            outcome.unmet = expect::unmet(&action.expect, &seen.facts);
+            outcome.unmet.extend(usual.iter().cloned());
+            let changed = has_changed(kind, before, &seen)
+                || provider.tabs().len() != tabs
+                || !seen.facts.downloads.is_empty();
+            let verdict = verdict(kind, action, &outcome.unmet, changed, begun.elapsed());
+            if let Some(status) = verdict {
+                outcome.status = status;
+                outcome.seen = Some(seen);
+                return Ok(outcome);
+            }
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+    }
+
+    /// What each kind of action is expected to lead to without being said.
+    fn usual(&self, planned: &Planned, action: &Action, done: &Done) -> Vec<Unmet> {
+        let Some(value) = &done.value else {
+            return Vec::new();
+        };
+        let wanted = match planned.step.kind {
+            Kind::Fill => planned.step.text.clone(),
+            Kind::Type => planned.step.text.clone(),
+            Kind::Select => Some(planned.step.values.join(", ")),
+            Kind::Check => Some("true".to_owned()),
+            Kind::Uncheck => Some("false".to_owned()),
+            _ => None,
+        };
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let Some(wanted) = wanted else {
+            return Vec::new();
+        };
+        let holds = match planned.step.kind {
+            Kind::Type => flat(value).contains(&flat(&wanted)),
+            // Options are chosen by value, too.
+            Kind::Select => !value.is_empty() || wanted.is_empty(),
+            _ => flat(value) == flat(&wanted),
+        };
+        if holds {
+            return Vec::new();
+        }
+        let is_kept = planned.field.is_some() || action.secret.is_some();
+        let shown = |text: &str| {
+            if is_kept {
+                "(not shown)".to_owned()
+            } else {
+                format!("{text:?}")
+            }
+        };
+        vec![Unmet {
+            expected: format!("the field to hold {}", shown(&wanted)),
+            seen: shown(value),
+        }]
+    }
+
+    /// Writes an action into the audit: lease, target, hashes of what was seen before and after, verdict.
+    pub(crate) fn note(
+        &self,
+        grant: &Grant,
+        planned: &Planned,
+        decision: &str,
+        (before, after): (Option<String>, Option<String>),
+    ) {
+        let Owner {
+            session,
+            agent,
+            turn,
+        } = &grant.owner;
+        let mut record = AuditRecord::new(AuditKind::Browser, now(), decision);
+        record.session_id = Some(SessionId(session.clone()));
+        record.subject = Some(format!(
+            "{} {} {} {}",
+            planned.step.kind.name(),
+            grant.tab,
+            planned.target,
+            without_query(&planned.tab.url)
+        ));
+        record.input_hash = before;
+        record.output_hash = after;
+        record.errored = decision.contains('.') || decision == expect::FAILED;
+        if decision.starts_with("lease.") || decision == expect::FAILED {
+            record.policy_check_result = format!("refused {decision}");
+        }
+        record.detail = Some(format!(
+            "lease {} of {agent}, turn {turn}; risk {}",
+            grant.token,
+            planned.risk.name()
+        ));
+        (self.options.record)(record);
+    }
+}
+
+/// What is expected cannot be looked at while a dialog is open.
+fn unmet_behind(dialog: &Dialog, action: &Action) -> impl Iterator<Item = Unmet> {
+    let seen = format!("a dialog ({}) is open: {}", dialog.kind, dialog.message);
+    action.expect.iter().map(move |it| Unmet {
+        expected: json!(it).to_string(),
+        seen: seen.clone(),
+    })
+}
+
+/// The status of an action by what is seen now; `None`: it may still change.
+fn verdict(
+    kind: Kind,
+    action: &Action,
+    unmet: &[Unmet],
+    changed: bool,
+    elapsed: Duration,
+) -> Option<&'static str> {
+    let wait = action.timeout_ms.unwrap_or(expect::WAIT_MS);
+    let wait = Duration::from_millis(wait.min(expect::MAX_WAIT_MS));
+    let expects = !action.expect.is_empty();
+    if !unmet.is_empty() {
+        let is_late = elapsed >= wait || (!expects && elapsed >= EFFECT_TIMEOUT);
+        return is_late.then_some(expect::FAILED);
+    }
+    if expects {
+        return Some(expect::VERIFIED);
+    }
+    if changed || !kind.should_change_something() {
+        return Some("done");
+    }
+    (elapsed >= EFFECT_TIMEOUT).then_some(expect::UNCHANGED)
+}
+
+/// What is done, in full.
+fn step_of(
+    action: &Action,
+    (at, to): (Option<Place>, Option<Place>),
+    text: Option<String>,
+) -> Step {
+    let mut step = Step::of(action.action, LOAD_TIMEOUT);
+    if action.action == Kind::Wait {
+        let wait = Duration::from_millis(action.timeout_ms.unwrap_or(500));
+        step.wait = wait.min(Duration::from_secs(10));
+    }
+    (step.place, step.to, step.text) = (at, to, text);
+    step.values.clone_from(&action.values);
+    step.url.clone_from(&action.url);
+    step.by = action.by;
+    step.accept = action.accept.unwrap_or(true);
+    step.submit = action.submit;
+    step.modifiers.clone_from(&action.modifiers);
+    step.focus = action.focus;
+    if let Some(button) = &action.button {
+        step.button.clone_from(button);
+    }
+    step
+}
+
+/// Whether a page is another one than before. That a click moves the focus is no effect of it; of a key it may be all.
+fn has_changed(kind: Kind, before: Option<&Seen>, after: &Seen) -> bool {
+    let text = |seen: &Seen| match kind {
+        Kind::Press => seen.snapshot.text(),
+        _ => seen.snapshot.text().replace(" focused", ""),
+    };
+    before.is_none_or(|it| text(it) != text(after)) || !after.facts.requests.is_empty()
+}
+
+/// A stale element, under the name that the call gave it.
+fn named(error: BrowserError, reference: &str) -> BrowserError {
+    match error {
+        BrowserError::Stale { .. } if !reference.is_empty() => BrowserError::Stale {
+            reference: reference.to_owned(),
+        },
+        other => other,
+    }
+}
+
+pub(crate) fn host_of(url: &str) -> String {
+    let url = url::Url::parse(url).ok();
+    url.and_then(|it| it.host_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+/// An address without what may be a secret.
+fn without_query(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
+}
+
+/// SHA-256 of what was seen, in hexadecimal digits.
+fn hash(snapshot: &Snapshot) -> String {
+    Sha256::digest(snapshot.text())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Milliseconds since the epoch.
+pub(crate) fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Whether expectations of a call are met, now or within their time.
+pub(crate) async fn verified(
+    browser: &Browser,
+    provider: &dyn Provider,
+    tab: &str,
+    all: &[Expectation],
+    wait: Duration,
+) -> Result<(Vec<Unmet>, Seen), BrowserError> {
+    let begun = Instant::now();
+    let mut last: Option<String> = None;
+    loop {
+        let mut seen = browser.observe(provider, tab, Mark::default()).await?;
+        let text = seen.snapshot.text();
+        seen.facts.stable = last.as_ref() == Some(&text);
+        last = Some(text);
+        let unmet = expect::unmet(all, &seen.facts);
+        if unmet.is_empty() || begun.elapsed() >= wait {
+            return Ok((unmet, seen));
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
+}

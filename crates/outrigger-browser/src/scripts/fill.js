@@ -1,0 +1,25 @@
+// Called on a field: puts the cursor in it and selects what it holds; sets what cannot be typed.
+function (text) {
+  const field = this
+  if (!field.isConnected) return { gone: true }
+  if (field.matches(":disabled") || field.readOnly) return { why: "it cannot be written to" }
+  const picked = ["date", "time", "datetime-local", "month", "week", "color", "range"]
+  if (field.localName === "input" && picked.includes(field.type)) {
+    const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set
+    field.focus(); set.call(field, text)
+    for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind, { bubbles: true, composed: true }))
+    return field.value === text || field.type === "range" ? { set: true } : { why: `it does not take ${JSON.stringify(text)} (type ${field.type})` }
+  }
+  if (field.localName === "input" || field.localName === "textarea") {
+    if (["checkbox", "radio", "file", "submit", "button", "image", "reset", "hidden"].includes(field.type)) return { why: `it is no field for text (type ${field.type})` }
+    field.focus(); field.select()
+    return { typed: true, empty: field.value === "" }
+  }
+  if (field.isContentEditable) {
+    field.focus()
+    const range = document.createRange(); range.selectNodeContents(field)
+    const selection = getSelection(); selection.removeAllRanges(); selection.addRange(range)
+    return { typed: true, empty: field.textContent === "" }
+  }
+  return { why: "it is no field for text" }
+}

@@ -1,0 +1,108 @@
+//! The user's secrets that may be typed by name: the model neither reads nor writes them.
+
+use std::collections::BTreeMap;
+
+use outrigger_browser_core::pattern;
+
+use crate::error::BrowserError;
+
+/// Values shorter than this are not looked for in pages: they would be found everywhere.
+const MIN_HIDDEN: usize = 4;
+
+/// Secrets, each with the hosts that it may be typed at.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// By name: pattern of hosts, and value.
+    all: BTreeMap<String, (String, String)>,
+}
+
+/// Values are not shown.
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.all.keys()).finish()
+    }
+}
+
+impl Secrets {
+    /// Those of a list of `NAME@HOST`, with their values. What has no value, or no host, is none.
+    #[must_use]
+    pub fn of(list: &[String], value: impl Fn(&str) -> Option<String>) -> Self {
+        let mut all = BTreeMap::new();
+        for entry in list {
+            let Some((name, host)) = entry.split_once('@').filter(|(_, host)| !host.is_empty())
+            else {
+                tracing::warn!(
+                    "browser.secrets: {entry:?} names no host, as NAME@example.com; it is not typed anywhere"
+                );
+                continue;
+            };
+            match value(name).filter(|it| !it.is_empty()) {
+                Some(value) => {
+                    all.insert(name.to_owned(), (host.to_owned(), value));
+                }
+                None => tracing::warn!("browser.secrets: the environment has no {name}"),
+            }
+        }
+        Self { all }
+    }
+
+    /// The value of a secret, for a page of this host.
+    ///
+    /// # Errors
+    /// [`BrowserError::Secret`].
+    pub(crate) fn get(&self, name: &str, host: &str) -> Result<&str, BrowserError> {
+        let found = self
+            .all
+            .get(name)
+            .filter(|(hosts, _)| pattern::whole(hosts, host));
+        found
+            .map(|(_, value)| value.as_str())
+            .ok_or_else(|| BrowserError::Secret {
+                name: name.to_owned(),
+                host: host.to_owned(),
+            })
+    }
+
+    /// Puts names in place of values.
+    pub(crate) fn hide(&self, text: &mut String) {
+        for (name, (_, value)) in &self.all {
+            if value.len() >= MIN_HIDDEN && text.contains(value.as_str()) {
+                *text = text.replace(value.as_str(), &format!("[secret {name}]"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_for_their_hosts_and_are_not_shown() {
+        let list = [
+            "PASS@*.shop.example".to_owned(),
+            "NONE@x".to_owned(),
+            "LOST".to_owned(),
+        ];
+        let secrets = Secrets::of(&list, |name| {
+            (name != "NONE").then(|| "hunter22".to_owned())
+        });
+        assert_eq!(secrets.get("PASS", "a.shop.example").unwrap(), "hunter22");
+        for (name, host) in [
+            ("PASS", "shop.example.evil"),
+            ("NONE", "x"),
+            ("LOST", "x"),
+            ("OTHER", "x"),
+        ] {
+            assert_eq!(
+                secrets.get(name, host).unwrap_err().code(),
+                "browser.secret",
+                "{name} {host}"
+            );
+        }
+        let mut text = "it is hunter22!".to_owned();
+        secrets.hide(&mut text);
+        assert_eq!(text, "it is [secret PASS]!");
+        assert_eq!(format!("{secrets:?}"), r#"{"PASS"}"#);
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests against a real Chromium. Where there is none they say so.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod conformance;
+mod support;
+mod tools;

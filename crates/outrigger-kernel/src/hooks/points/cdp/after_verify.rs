@@ -1,0 +1,36 @@
+//! `cdp.after_verify`.
+
+use serde::Serialize;
+
+use super::Action;
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
+use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
+
+/// Its row of the table.
+pub const SPEC: PointSpec = PointSpec {
+    name: "cdp.after_verify",
+    hook: "cdp.after_verify",
+    phase: Phase::After,
+    patch: &[Field::required("context", Kind::Array)],
+    block: false,
+    deadline: Deadline::Normal,
+    failure: Failure::Open,
+    input: "sessionID, callID, action, risk, tab, url, target, field, to, unmet",
+    about: "It is known whether an action had its effect, or a page is as expected. The status stays what it is: failed_verify never becomes a success (C9). Texts in context are read by the model.",
+};
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// The action; of `browser_verify` it is `verify`.
+    #[serde(flatten)]
+    pub action: Action<'a>,
+    /// What was expected and not seen, in words.
+    pub unmet: &'a str,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::CdpAfterVerify;
+    type Output = super::Verdict<'static>;
+}

@@ -1,0 +1,31 @@
+//! `cdp.before_action`.
+
+use serde::Serialize;
+
+use super::Action;
+use crate::hooks::payload::Empty;
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
+use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
+
+/// Its row of the table.
+pub const SPEC: PointSpec = PointSpec {
+    name: "cdp.before_action",
+    hook: "cdp.before_action",
+    phase: Phase::Before,
+    patch: &[],
+    block: true,
+    deadline: Deadline::Normal,
+    failure: Failure::Open,
+    input: "sessionID, callID, action, risk, tab, url, target, field, to",
+    about: "An action in a browser is about to be done: its lease, rules and questions are answered. A refusal keeps it from being sent.",
+};
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a>(pub Action<'a>);
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::CdpBeforeAction;
+    type Output = Empty;
+}

@@ -1,0 +1,39 @@
+//! `cdp.on_error`.
+
+use serde::Serialize;
+
+use super::Action;
+use crate::hooks::payload::Context;
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
+use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
+
+/// Its row of the table.
+pub const SPEC: PointSpec = PointSpec {
+    name: "cdp.on_error",
+    hook: "cdp.on_error",
+    phase: Phase::Error,
+    patch: &[Field::required("context", Kind::Array)],
+    block: false,
+    deadline: Deadline::Normal,
+    failure: Failure::Open,
+    input: "sessionID, callID, action, risk, tab, url, target, field, to, code, message",
+    about: "An action in a browser was not done, or is not known to have been. Texts in context are read by the model after the message, which stays.",
+};
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// The action.
+    #[serde(flatten)]
+    pub action: Action<'a>,
+    /// Code of the failure.
+    pub code: &'a str,
+    /// What the model reads of it.
+    pub message: &'a str,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::CdpOnError;
+    type Output = Context;
+}

@@ -1,0 +1,76 @@
+//! Files that tools of other crates hand out or take in (a browser's uploads and downloads): by the path guard and the rules of `read`
+//! and `edit`, as those of the bundled tools.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::error::ToolError;
+use crate::files::{Kind, Located, locate, read_bytes, write_bytes};
+use crate::host::{PermissionAsk, ToolContext};
+
+/// A file that a call names.
+#[derive(Clone, Debug)]
+pub struct HandedFile(Located);
+
+impl HandedFile {
+    /// Resolves a path against the session's folder.
+    ///
+    /// # Errors
+    /// As for every path of a tool: the policy of the machine, a link that leads elsewhere than before.
+    pub fn of(ctx: &ToolContext, path: &str) -> Result<Self, ToolError> {
+        locate(ctx, path).map(Self)
+    }
+
+    /// As it was named, absolute.
+    #[must_use]
+    pub fn shown(&self) -> &Path {
+        &self.0.shown
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &std::ffi::OsStr {
+        self.0.shown.file_name().unwrap_or_default()
+    }
+
+    /// What has to be allowed before it is read.
+    #[must_use]
+    pub fn ask_read(&self, ctx: &ToolContext) -> Vec<PermissionAsk> {
+        self.ask("read", ctx)
+    }
+
+    /// What has to be allowed before it is written.
+    #[must_use]
+    pub fn ask_write(&self, ctx: &ToolContext) -> Vec<PermissionAsk> {
+        self.ask("edit", ctx)
+    }
+
+    fn ask(&self, permission: &str, ctx: &ToolContext) -> Vec<PermissionAsk> {
+        let asked = PermissionAsk {
+            permission: permission.to_owned(),
+            patterns: self.0.patterns(ctx),
+            always: vec!["*".to_owned()],
+            metadata: json!({ "filepath": self.0.shown }),
+            ..PermissionAsk::default()
+        };
+        let outside = self.0.ask_outside(Kind::File).into_iter();
+        outside.chain([asked]).collect()
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// It is not there, no regular file, or larger than `most` bytes.
+    pub fn read(&self, most: u64) -> Result<Vec<u8>, ToolError> {
+        read_bytes(&self.0, most)
+    }
+
+    /// Replaces it, or makes it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), ToolError> {
+        write_bytes(&self.0, bytes)
+    }
+}
