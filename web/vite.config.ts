@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 // Where `npm run dev` finds a server: outrigger serve --no-auth
 const server = process.env.OUTRIGGER_URL ?? 'http://127.0.0.1:4096'
 const api = Object.fromEntries(
-  ['/outrigger/v1', '/outrigger/plugin', '/session', '/agent', '/config', '/command', '/global', '/project', '/find'].map((path) => [path, { target: server }]),
+  ['/outrigger/v1', '/outrigger/plugin', '/session', '/agent', '/config', '/command', '/global', '/project', '/find', '/outrigger/web/session'].map((path) => [path, { target: server }]),
 )
 
 export default defineConfig({
@@ -21,6 +21,10 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
+    chunkSizeWarningLimit: 1000,
+    // One script and one style, loaded at once: a piece that is fetched later could come from whoever has the port by then.
+    cssCodeSplit: false,
+    rolldownOptions: { output: { codeSplitting: false } },
   },
   test: { include: ['tests/unit/**/*.test.{ts,tsx}'], environment: 'happy-dom' },
 })

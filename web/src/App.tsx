@@ -1,20 +1,19 @@
-import { lazy, Suspense, useEffect, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { onRefused } from './lib/http'
+import { server } from './lib/server'
 import { go, useRoute, type Route, type Tab } from './lib/router'
 import { live } from './state/live'
 import { useSignal } from './state/signal'
 import { Help } from './ui/Help'
 import { Icon } from './ui/Icon'
 import { Sidebar } from './ui/Sidebar'
-import { Loading } from './ui/states'
 import { WaitingTitle } from './ui/Waiting'
+import { Audit } from './views/Audit'
 import { ConversationView } from './views/ConversationView'
 import { Home } from './views/Home'
 import { New } from './views/New'
+import { Plugins } from './views/Plugins'
 import { SignIn } from './views/SignIn'
-
-const Plugins = lazy(() => import('./views/Plugins').then((module) => ({ default: module.Plugins })))
-const Audit = lazy(() => import('./views/Audit').then((module) => ({ default: module.Audit })))
 
 export function App() {
   const [isRefused, setRefused] = useState(false)
@@ -53,9 +52,7 @@ function Shell() {
       <Sidebar route={route} help={() => setHelp(true)} />
       <main id="main" tabIndex={-1}>
         <Banner />
-        <Suspense fallback={<Loading label="Loading" />}>
-          <View route={route} />
-        </Suspense>
+        <View route={route} />
       </main>
       <WaitingTitle count={live.waiting().length} />
       {help && <Help close={() => setHelp(false)} />}
@@ -66,7 +63,7 @@ function Shell() {
 function View({ route }: { route: Route }) {
   switch (route.view) {
     case 'conversation':
-      return <ConversationView id={route.id} tab={route.tab} />
+      return <ConversationView id={route.id} tab={route.tab} at={route.at} />
     case 'new':
       return <New />
     case 'plugins':
@@ -90,12 +87,37 @@ function Banner() {
     const timer = setTimeout(() => setLong(true), 1200)
     return () => clearTimeout(timer)
   }, [lost])
+  if (live.link === 'stranger') return <StrangerBanner />
   if (!lost || !isLong) return null
   return (
     <div className="banner" role="status">
       <Icon name="warn" /> No connection to the server. What you see may be old; it goes on by itself.
       <button type="button" onClick={() => live.follow?.retry()}>
         Try now
+      </button>
+    </div>
+  )
+}
+
+/** Says that the server has ended and somebody else is where it was; what is shown stays, so that a draft can be kept. */
+function StrangerBanner() {
+  return (
+    <div className="banner stranger" role="alert">
+      <Icon name="warn" />
+      <p>
+        {server.provesItself ? (
+          <>
+            <strong>The server has ended, and another program answers at {window.location.host}.</strong> This page sends nothing to it. Run{' '}
+          </>
+        ) : (
+          <>
+            <strong>The server was started again, or another program answers at {window.location.host}.</strong> Load this page anew and sign in, or run{' '}
+          </>
+        )}
+        <code>outrigger web</code> and open the address that it prints.
+      </p>
+      <button type="button" onClick={() => live.follow?.retry()}>
+        Ask again
       </button>
     </div>
   )

@@ -239,11 +239,41 @@ export interface PromptDiff {
   diffs: Array<unknown>
 }
 
+export interface SearchHit {
+  conversation: string
+  title: string
+  directory: string
+  message: string
+  /** Of its entry. */
+  key: string
+  /** `text`, `reasoning`, `file`, `subtask` or a tool's name. */
+  kind: string
+  before: string
+  /** The first word, as it stands there. */
+  found: string
+  after: string
+}
+
+export interface SearchPage {
+  hits: Array<SearchHit>
+  next: string | null
+}
+
 export interface Shortened {
   /** JSON pointer into the message. */
   at: string
   bytes: number
   ref: string
+}
+
+export interface ShownPermission {
+  /** What is asked; of a permission that is not ours its name. */
+  title: string
+  /** In the order in which they are read. `command` is a command line, `change` a unified diff. The texts are others', as they wrote them. */
+  facts: Array<{
+    name: string
+    text: string
+  }>
 }
 
 export interface Span {
@@ -355,6 +385,7 @@ export interface WaitingPermission {
       callID: string
     }
   }
+  shown: ShownPermission
 }
 
 export interface WaitingQuestion {

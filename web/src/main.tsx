@@ -1,10 +1,10 @@
 import { createRoot } from 'react-dom/client'
 import { App } from './App'
-import { begin } from './lib/auth'
+import { server } from './lib/server'
 import { beginTheme } from './lib/theme'
 import './styles.css'
 
-begin(window.location, window.history)
+server.begin(window.location, window.history)
 beginTheme()
 const root = document.getElementById('root')
 if (root) createRoot(root).render(<App />)

@@ -157,12 +157,36 @@ forms! {
     };
     /// Files that a prompt changed.
     PromptDiff = {attempt: string, diffs: [any]};
+    /// A text that has all the words that are looked for.
+    SearchHit = {
+        conversation: string,
+        title: string,
+        directory: string,
+        message: string,
+        /// Of its entry.
+        key: string,
+        /// `text`, `reasoning`, `file`, `subtask` or a tool's name.
+        kind: string,
+        before: string,
+        /// The first word, as it stands there.
+        found: string,
+        after: string
+    };
+    /// Texts that were found, the newest first. A page may have none and still a next one.
+    SearchPage = {hits: [SearchHit], next: string | null};
     /// A text that is cut.
     Shortened = {
         /// JSON pointer into the message.
         at: string,
         bytes: integer,
         ref: string
+    };
+    /// A permission question as people see it: who wants the call, all of it, and all that an answer allows.
+    ShownPermission = {
+        /// What is asked; of a permission that is not ours its name.
+        title: string,
+        /// In the order in which they are read. `command` is a command line, `change` a unified diff. The texts are others', as they wrote them.
+        facts: [{name: string, text: string}]
     };
     /// Something of a turn that took time.
     Span = {
@@ -220,7 +244,7 @@ forms! {
         /// Who caused it, where it was not the user and the model alone.
         provenance?: [{any}],
         tool?: {messageID: string, callID: string}
-    }};
+    }, shown: ShownPermission};
     /// The model asks.
     WaitingQuestion = {type: "question", request: {
         id: string,

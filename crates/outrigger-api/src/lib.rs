@@ -1,14 +1,16 @@
 //! Our own HTTP API, `/outrigger/v1`: conversations of all projects, live and stored alike (E1–E6).
 //!
 //! [`types`] are what the server writes and our clients in Rust read; [`forms`] say the same as a schema, of which the OpenAPI document,
-//! `docs/api.schema.json` and `web/src/api.ts` are made.
+//! `docs/api.schema.json` and `web/src/api.ts` are made. [`permission`] says what people are shown of a permission question, whichever client they
+//! use.
 
 pub mod forms;
+pub mod permission;
 mod types;
 mod written;
 
 pub use types::{
-    Channel, Conversation, ConversationPage, Entry, EntryPage, Shortened, Span, SpanKind,
-    SpanState, Status, StreamItem, Trace, Turn, Waiting,
+    Channel, Conversation, ConversationPage, Entry, EntryPage, SearchHit, SearchPage, Shortened,
+    Span, SpanKind, SpanState, Status, StreamItem, Trace, Turn, Waiting,
 };
 pub use written::{schema, typescript};

@@ -9,6 +9,8 @@ use outrigger_protocol::session::{SessionModel, SessionRevert, SessionSummary, S
 use outrigger_protocol::{Millis, Object};
 use serde::{Deserialize, Serialize};
 
+use crate::permission::ShownPermission;
+
 /// Whose an entry is (E1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
@@ -131,6 +133,9 @@ pub enum Waiting {
     Permission {
         /// What.
         request: PermissionRequest,
+        /// What people see of it.
+        #[serde(default)]
+        shown: ShownPermission,
     },
     /// The model asks.
     Question {
@@ -140,11 +145,18 @@ pub enum Waiting {
 }
 
 impl Waiting {
+    /// A permission question, with what people see of it.
+    #[must_use]
+    pub fn permission(request: PermissionRequest) -> Self {
+        let shown = ShownPermission::of(&request);
+        Self::Permission { request, shown }
+    }
+
     /// The session that waits.
     #[must_use]
     pub fn conversation(&self) -> &SessionId {
         match self {
-            Self::Permission { request } => &request.session_id,
+            Self::Permission { request, .. } => &request.session_id,
             Self::Question { request } => &request.session_id,
         }
     }
@@ -222,6 +234,38 @@ pub enum StreamItem {
         /// What.
         status: Status,
     },
+}
+
+/// A text that has what is looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchHit {
+    /// The session.
+    pub conversation: SessionId,
+    /// Its title.
+    pub title: String,
+    /// Folder that it works in.
+    pub directory: String,
+    /// The message.
+    pub message: MessageId,
+    /// Key of its entry.
+    pub key: String,
+    /// `text`, `reasoning`, `file`, `subtask` or a tool's name.
+    pub kind: String,
+    /// What stands before it.
+    pub before: String,
+    /// The first word, as it stands there.
+    pub found: String,
+    /// What stands after it.
+    pub after: String,
+}
+
+/// Texts that have what is looked for, the newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchPage {
+    /// The texts.
+    pub hits: Vec<SearchHit>,
+    /// What `cursor` of the next page is; a page may have no hits and still a next one.
+    pub next: Option<String>,
 }
 
 /// A turn of a session.

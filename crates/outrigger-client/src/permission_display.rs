@@ -1,37 +1,11 @@
-//! What is shown of a permission question: the whole call, who wants it, and what an answer means.
+//! A permission question in a terminal: what is shown of it ([`ShownPermission`]) in a frame, and what an answer means.
 
-use outrigger_protocol::permission::{CALL, HOOK_REASON, PermissionRequest};
-use outrigger_terminal::{Frame, Shown, Size, name, prompt};
-use serde_json::Value;
+use outrigger_api::permission::{OUTSIDE, ShownPermission, is_ours};
+use outrigger_protocol::permission::PermissionRequest;
+use outrigger_terminal::{Frame, Shown, Size, prompt};
 
-/// Our permissions. Other names are text of a plugin or server, and do not belong in the line of the prompt.
-const KNOWN: [&str; 19] = [
-    "apply_patch",
-    "bash",
-    "doom_loop",
-    "edit",
-    "external_directory",
-    "glob",
-    "grep",
-    "list",
-    "lsp",
-    "python",
-    "question",
-    "read",
-    "skill",
-    "table",
-    "task",
-    "todowrite",
-    "webfetch",
-    "websearch",
-    "write",
-];
-/// A command that runs outside of its sandbox.
-const OUTSIDE: &str = "sandbox";
 /// What stands behind the keys: any words are an answer.
 const INSTEAD: &str = "or what instead";
-/// Arguments that say nothing to a person, or that another field has.
-const UNSHOWN: [&str; 2] = ["timeout", "description"];
 
 /// A question as it is shown, with how far the person has looked at it.
 #[derive(Debug)]
@@ -62,11 +36,13 @@ impl Display {
                 "run it outside of the sandbox, with all your rights".to_owned(),
                 "outside of the sandbox".to_owned(),
             ),
-            known if KNOWN.contains(&known) => (format!("allow {known}"), known.to_owned()),
+            known if is_ours(known) => (format!("allow {known}"), known.to_owned()),
             _ => ("allow this call".to_owned(), "allow".to_owned()),
         };
-        let mut frame = call(request);
-        frame.add("always", always(request));
+        let mut frame = Frame::new();
+        for fact in ShownPermission::of(request).facts {
+            frame.add(&fact.name, fact.text);
+        }
         if let Some(grant) = grant {
             let line = format!("{} for {}, from now on", grant.grant, grant.plugin);
             frame.add("grant", line);
@@ -132,134 +108,12 @@ impl Display {
     }
 }
 
-/// What "always" would allow.
-fn always(request: &PermissionRequest) -> String {
-    let all = request.always.iter().map(|pattern| match pattern.as_str() {
-        "*" => "all calls of this kind",
-        pattern => pattern,
-    });
-    all.collect::<Vec<_>>().join("\n")
-}
-
-/// The whole call.
-fn call(request: &PermissionRequest) -> Frame {
-    let text = |key: &str| request.metadata[key].as_str().unwrap_or_default();
-    let called = request.metadata.get(CALL);
-    let tool = called.and_then(|call| call["tool"].as_str());
-    let mut frame = Frame::new();
-    if !request.provenance.is_plain() {
-        frame.add("by", request.provenance.to_string());
-    }
-    frame.add("because", text(HOOK_REASON));
-    let is_outside = request.permission == OUTSIDE;
-    if is_outside {
-        frame.add("because", text("reason"));
-    }
-    if tool.is_some_and(|tool| tool != request.permission) || !is_known(&request.permission) {
-        frame.add("tool", tool.unwrap_or(&request.permission));
-    }
-    effect(request, called, &mut frame);
-    if is_outside {
-        frame.add("printed", text("output"));
-    }
-    frame
-}
-
-/// What is asked about: the command, the difference or the arguments.
-fn effect(request: &PermissionRequest, called: Option<&Value>, frame: &mut Frame) {
-    let text = |key: &str| request.metadata[key].as_str().unwrap_or_default();
-    let tool = called.and_then(|call| call["tool"].as_str());
-    let input = called.map_or(&Value::Null, |call| &call["input"]);
-    let command = match tool {
-        Some("bash") => input["command"].as_str(),
-        None => Some(text("command")),
-        Some(_) => None,
-    };
-    let command = command.filter(|command| !command.is_empty());
-    let patterns = request.patterns.join("\n");
-    if command.is_none_or(|command| command != patterns) && patterns != "*" {
-        frame.add(about(&request.permission), patterns);
-    }
-    if let Some(command) = command {
-        frame.add("command", command);
-        frame.add("folder", input["workdir"].as_str().unwrap_or_default());
-        frame.add("program", programs(request.metadata.get("programs")));
-    }
-    // The metadata of a plugin's question are its own words.
-    if !tool.is_none_or(is_known) {
-        frame.add("with", arguments(input));
-        if request.metadata.as_object().is_some_and(|it| it.len() > 1) {
-            frame.add("says", said(&request.metadata));
-        }
-        return;
-    }
-    frame.add("unclear", text("unclear"));
-    frame.add("change", text("diff"));
-    if command.is_none() && text("diff").is_empty() {
-        frame.add("with", arguments(input));
-    }
-}
-
-fn is_known(permission: &str) -> bool {
-    KNOWN.contains(&permission) || permission == OUTSIDE
-}
-
-/// What the patterns of a permission are.
-fn about(permission: &str) -> &'static str {
-    match permission {
-        "bash" => "runs",
-        "external_directory" => "outside",
-        "edit" | "read" | "list" => "file",
-        "webfetch" => "address",
-        "websearch" => "query",
-        "task" => "agent",
-        _ => "about",
-    }
-}
-
-/// Programs of the command that are not the system's, as they were found.
-fn programs(found: Option<&Value>) -> String {
-    let found = found.and_then(Value::as_array).into_iter().flatten();
-    found
-        .filter_map(Value::as_str)
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-/// Arguments by name. A text of several lines is below its name and set in, so that it cannot pass for another argument.
-fn arguments(input: &Value) -> String {
-    let fields = input.as_object().into_iter().flatten();
-    let fields = fields.filter(|(key, _)| !UNSHOWN.contains(&key.as_str()));
-    let lines = fields.map(|(key, value)| match value.as_str() {
-        Some(text) if text.contains('\n') => {
-            let lines: String = text.lines().map(|line| format!("\n    {line}")).collect();
-            format!("{}:{lines}", flat(key))
-        }
-        Some(text) => format!("{}: {text}", flat(key)),
-        None => format!("{}: {value}", flat(key)),
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-fn flat(key: &str) -> String {
-    name(key)
-}
-
-/// What a plugin says of its question.
-fn said(metadata: &Value) -> String {
-    let mut metadata = metadata.clone();
-    if let Some(fields) = metadata.as_object_mut() {
-        fields.remove(CALL);
-        fields.remove(HOOK_REASON);
-    }
-    arguments(&metadata)
-}
-
 #[cfg(test)]
 mod tests {
     use outrigger_protocol::id::{PermissionId, SessionId};
+    use outrigger_protocol::permission::CALL;
     use outrigger_protocol::provenance::{Actor, Deed, Provenance};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

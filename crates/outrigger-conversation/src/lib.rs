@@ -9,6 +9,7 @@ mod feed;
 mod follow;
 mod list;
 mod reader;
+mod search;
 mod shorten;
 #[cfg(test)]
 mod tests;
@@ -20,3 +21,4 @@ pub use follow::{Follow, Wanted};
 pub use list::ListQuery;
 pub use outrigger_kernel::merge::Form;
 pub use reader::{Live, Nothing, Reader};
+pub use search::SearchQuery;

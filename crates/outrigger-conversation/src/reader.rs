@@ -176,9 +176,7 @@ impl Reader {
             Event::SessionDeleted { session_id, .. } => vec![StreamItem::Deleted {
                 conversation: session_id.clone(),
             }],
-            Event::PermissionAsked(request) => asked(Waiting::Permission {
-                request: request.clone(),
-            }),
+            Event::PermissionAsked(request) => asked(Waiting::permission(request.clone())),
             Event::QuestionAsked(request) => asked(Waiting::Question {
                 request: request.clone(),
             }),

@@ -19,6 +19,7 @@ use axum::extract::DefaultBodyLimit;
 use outrigger_agent::Agent;
 
 pub use access::guard::{Guard, Login, brings_ticket};
+pub use access::page_session::PageSession;
 pub use doc::openapi;
 pub use hosting::dispatch::serve_router;
 pub use hosting::hub::{Hub, MakeBoot};

@@ -1,7 +1,9 @@
 import { Groups, Parser, type Sent } from './sse'
-import { RequestError, request } from './http'
+import { RequestError, reconnect, request } from './http'
+import { server } from './server'
 
-export type Link = 'connecting' | 'live' | 'lost'
+/** `stranger`: somebody else answers where the server was, and is sent nothing. */
+export type Link = 'connecting' | 'live' | 'lost' | 'stranger'
 
 interface Follower {
   take(sent: Sent[]): void
@@ -41,6 +43,7 @@ export class Follow {
     while (!this.#stopped.signal.aborted) {
       this.follower.link('connecting')
       try {
+        await reconnect()
         const headers: Record<string, string> = this.#last === null ? {} : { 'last-event-id': String(this.#last) }
         const response = await request(this.path, { headers, signal: this.#stopped.signal })
         wait = FIRST_WAIT
@@ -51,12 +54,19 @@ export class Follow {
         })
       } catch (error) {
         if (this.#stopped.signal.aborted) return
-        if (error instanceof RequestError && error.status === 401) {
+        if (error instanceof RequestError && error.status === 401 && server.meeting === 'new') {
           this.follower.link('lost')
           return
         }
       }
       if (this.#stopped.signal.aborted) return
+      server.lost()
+      if (server.meeting === 'stranger') {
+        // Until a person says so, nobody is asked again.
+        this.follower.link('stranger')
+        await this.#pause(null)
+        continue
+      }
       this.follower.link('lost')
       await this.#pause(wait)
       wait = Math.min(wait * 2, MAX_WAIT)
@@ -88,9 +98,9 @@ export class Follow {
     }
   }
 
-  #pause(ms: number): Promise<void> {
+  #pause(ms: number | null): Promise<void> {
     return new Promise((done) => {
-      const timer = setTimeout(done, ms)
+      const timer = ms === null ? undefined : setTimeout(done, ms)
       this.#wake = () => {
         clearTimeout(timer)
         done()

@@ -1,4 +1,4 @@
-import { authorization } from './auth'
+import { NotSignedIn, Stranger, server } from './server'
 
 /** What the server says is wrong, or that it cannot be reached. */
 export class RequestError extends Error {
@@ -17,7 +17,7 @@ export class RequestError extends Error {
 type Refused = () => void
 let refused: Refused = () => {}
 
-/** Called when the server wants a password. */
+/** Called when the server wants this page to sign in. */
 export function onRefused(listener: Refused): void {
   refused = listener
 }
@@ -31,9 +31,26 @@ interface Options {
   headers?: Record<string, string>
 }
 
-/** A request with the password in a header; the answer, if it is a good one. */
+/** Makes sure that the server is the one that this page belongs to. */
+async function meet(join: () => Promise<void>): Promise<void> {
+  try {
+    await join()
+  } catch (error) {
+    if (error instanceof NotSignedIn) {
+      refused()
+      throw new RequestError(error.message, 401)
+    }
+    throw new RequestError(error instanceof Stranger ? error.message : 'The server cannot be reached.', 0)
+  }
+}
+
+/** After a break: asks who is there, before anything else is sent. */
+export const reconnect = () => meet(() => server.meet())
+
+/** A request with the token in a header; the answer, if it is a good one. */
 export async function request(path: string, options: Options = {}): Promise<Response> {
-  const headers: Record<string, string> = { ...authorization(), ...options.headers }
+  await meet(() => server.allowed())
+  const headers: Record<string, string> = { ...server.authorization(), ...options.headers }
   if (options.body !== undefined) headers['content-type'] = 'application/json'
   if (options.directory) headers['x-opencode-directory'] = encodeURIComponent(options.directory)
   let response: Response
@@ -43,7 +60,7 @@ export async function request(path: string, options: Options = {}): Promise<Resp
       headers,
       body: options.body === undefined ? null : JSON.stringify(options.body),
       signal: options.signal ?? null,
-      // The header is the password: no cookie, and no question of the browser's own.
+      // The header signs in: no cookie, and no question of the browser's own.
       credentials: 'omit',
       cache: 'no-store',
       redirect: 'error',
@@ -52,7 +69,8 @@ export async function request(path: string, options: Options = {}): Promise<Resp
     if (options.signal?.aborted) throw error
     throw new RequestError('The server cannot be reached.', 0)
   }
-  if (response.status === 401) refused()
+  // The server has ended and another one is there.
+  if (response.status === 401) server.lost()
   if (!response.ok) throw new RequestError(await reason(response), response.status)
   return response
 }

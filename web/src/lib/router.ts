@@ -5,14 +5,14 @@ export type Tab = 'talk' | 'changes' | 'trace' | 'cost'
 export type Route =
   | { view: 'home' }
   | { view: 'new' }
-  | { view: 'conversation'; id: string; tab: Tab }
+  | { view: 'conversation'; id: string; tab: Tab; /** Entry that is gone to. */ at?: string }
   | { view: 'plugins' }
   | { view: 'audit'; session: string | null }
 
 const TABS: readonly string[] = ['talk', 'changes', 'trace', 'cost']
 
 export function parse(hash: string): Route {
-  const [view, id, tab] = hash.replace(/^#\/?/, '').split('/').map(part)
+  const [view, id, tab, at] = hash.replace(/^#\/?/, '').split('/').map(part)
   switch (view) {
     case 'new':
       return { view: 'new' }
@@ -21,7 +21,7 @@ export function parse(hash: string): Route {
     case 'audit':
       return { view: 'audit', session: id || null }
     case 'c':
-      if (id) return { view: 'conversation', id, tab: (TABS.includes(tab ?? '') ? tab : 'talk') as Tab }
+      if (id) return { view: 'conversation', id, tab: (TABS.includes(tab ?? '') ? tab : 'talk') as Tab, ...(at ? { at } : {}) }
       return { view: 'home' }
     default:
       return { view: 'home' }
@@ -41,6 +41,7 @@ export function href(route: Route): string {
     case 'home':
       return '#/'
     case 'conversation':
+      if (route.at) return `#/c/${encodeURIComponent(route.id)}/${route.tab}/${encodeURIComponent(route.at)}`
       return `#/c/${encodeURIComponent(route.id)}${route.tab === 'talk' ? '' : `/${route.tab}`}`
     case 'audit':
       return route.session ? `#/audit/${encodeURIComponent(route.session)}` : '#/audit'

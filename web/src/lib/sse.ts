@@ -49,8 +49,8 @@ export interface Sent {
 const BESIDE = new Set(['connected', 'reset', 'delta', 'progress', 'status'])
 
 /**
- * Brings together what one record of the log brought: only the last of its items has the number. What has come of a record that is not
- * complete is dropped with a lost connection, and comes again.
+ * Collects the items of one record of the log: only the last of them has the number. Items of an incomplete record are dropped with the
+ * connection, and are sent again.
  */
 export class Groups {
   #open: StreamItem[] = []

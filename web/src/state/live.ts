@@ -2,12 +2,14 @@ import type { Conversation as Info, ConversationPage, EntryPage, Entry, StreamIt
 import { Follow, type Link } from '../lib/follow'
 import { RequestError, get, query } from '../lib/http'
 import type { Sent } from '../lib/sse'
-import { Conversation, PAGE } from './conversation'
+import { Conversation, PAGE, messageOf } from './conversation'
 import { Signal, Signals } from './signal'
 
 const V1 = '/outrigger/v1'
 /** Conversations whose entries are kept when another one is opened. */
 const MAX_OPEN = 3
+/** Messages of a page where one far back is looked for. */
+const MAX_PAGE = 1000
 
 /** A conversation that is looked at. */
 export class Open {
@@ -36,6 +38,19 @@ export class Open {
     if (typeof next === 'string') await this.#load(next)
   }
 
+  /** Reads back to an entry; its row, or none where it is not there any more. */
+  async seek(key: string): Promise<number> {
+    const message = messageOf(key)
+    while (typeof this.model.next === 'string' && (this.model.rows()[0] ?? '') > key) {
+      const before = this.model.next
+      await this.#load(before, MAX_PAGE)
+      if (this.error || this.model.next === before) break
+    }
+    const rows = this.model.rows()
+    const exact = rows.indexOf(key)
+    return exact >= 0 ? exact : rows.findIndex((row) => messageOf(row) === message)
+  }
+
   /** Brings what was dropped between two rows back, and drops what is far from them. */
   async look(first: number, last: number): Promise<void> {
     if (this.loading) return
@@ -54,14 +69,14 @@ export class Open {
     this.model.trim(first, last)
   }
 
-  async #load(before: string | null): Promise<void> {
+  async #load(before: string | null, limit = PAGE): Promise<void> {
     if (this.loading) return
     this.loading = true
     this.error = null
     this.rows.changed()
     const version = this.model.version
     try {
-      const page = await get<EntryPage>(`${V1}/conversation/${this.id}/message${query({ limit: PAGE, before })}`)
+      const page = await get<EntryPage>(`${V1}/conversation/${this.id}/message${query({ limit, before })}`)
       this.keys.changed(this.model.page(page, before))
     } catch (error) {
       this.error = message(error)
@@ -219,7 +234,7 @@ export class Live {
     if (link === this.link) return
     this.link = link
     this.since = Date.now()
-    if (link === 'lost') {
+    if (link === 'lost' || link === 'stranger') {
       this.#writing.clear()
       for (const open of this.#open.values()) open.lost()
     }

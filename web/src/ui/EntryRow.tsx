@@ -1,7 +1,11 @@
 import { memo, useState } from 'react'
 import type { Entry } from '../api'
 import { clock, plural, within } from '../lib/format'
-import type { Open } from '../state/live'
+import { post } from '../lib/http'
+import { go } from '../lib/router'
+import { messageOf } from '../state/conversation'
+import { drafts } from '../state/drafts'
+import { message, type Open } from '../state/live'
 import { useNamed } from '../state/signal'
 import { Copy } from './Copy'
 import { Icon } from './Icon'
@@ -11,12 +15,12 @@ import { ToolCard } from './cards'
 const PICTURES = /^data:image\/(png|jpeg|gif|webp);base64,/
 
 /** One row of a conversation. It is drawn anew when its entry changes, and no other is. */
-export const EntryRow = memo(function EntryRow({ open, id, directory }: { open: Open; id: string; directory: string }) {
+export const EntryRow = memo(function EntryRow({ open, id, directory, isFound = false }: { open: Open; id: string; directory: string; isFound?: boolean }) {
   useNamed(open.keys, id)
   const entry = open.model.entry(id)
   if (!entry) return <div className="row placeholder" aria-busy="true" />
   return (
-    <div className={`row ${entry.message.role} ${entry.message.messageType}`} data-key={id}>
+    <div className={`row ${entry.message.role} ${entry.message.messageType}${isFound ? ' found' : ''}`} data-key={id}>
       <Content entry={entry} draft={open.model.draft(id)} directory={directory} />
     </div>
   )
@@ -26,7 +30,7 @@ function Content({ entry, draft, directory }: { entry: Entry; draft: string | un
   const { message, state } = entry
   switch (message.messageType) {
     case 'text':
-      return message.role === 'user' ? <Prompt entry={entry} /> : <Answer text={draft ?? message.content} isWriting={state === 'running'} />
+      return message.role === 'user' ? <Prompt entry={entry} directory={directory} /> : <Answer text={draft ?? message.content} isWriting={state === 'running'} />
     case 'reasoning':
       return <Reasoning text={draft ?? message.content} isWriting={state === 'running'} />
     case 'tool_use':
@@ -72,7 +76,7 @@ function Content({ entry, draft, directory }: { entry: Entry; draft: string | un
 
 const FOLDED_PROMPT = 1200
 
-function Prompt({ entry }: { entry: Entry }) {
+function Prompt({ entry, directory }: { entry: Entry; directory: string }) {
   const text = entry.message.content
   const [all, setAll] = useState(false)
   const isLong = text.length > FOLDED_PROMPT
@@ -84,8 +88,38 @@ function Prompt({ entry }: { entry: Entry }) {
           Show the whole prompt
         </button>
       )}
+      <PromptTools entry={entry} directory={directory} />
       <time dateTime={new Date(entry.message.timestamp).toISOString()}>{clock(entry.message.timestamp)}</time>
     </div>
+  )
+}
+
+/** From a prompt on, another way: in a copy that ends before it, or here. */
+function PromptTools({ entry, directory }: { entry: Entry; directory: string }) {
+  const [error, setError] = useState<string | null>(null)
+  const id = entry.conversation
+  const messageID = messageOf(entry.key)
+  const failed = (problem: unknown) => setError(message(problem))
+  const fork = () =>
+    void post<{ id: string }>(`/session/${id}/fork`, { messageID }, { directory }).then((copy) => {
+      drafts.write(copy.id, entry.message.content)
+      go({ view: 'conversation', id: copy.id, tab: 'talk' })
+    }, failed)
+  const revert = () => void post(`/session/${id}/revert`, { messageID }, { directory }).then(() => drafts.write(id, entry.message.content), failed)
+  return (
+    <span className="prompt-tools">
+      {error && (
+        <span className="bad" role="alert">
+          {error}
+        </span>
+      )}
+      <button type="button" className="icon-button small" aria-label="Fork: go on from before this prompt in a copy" title="Fork: go on from before this prompt in a copy" onClick={fork}>
+        <Icon name="fork" />
+      </button>
+      <button type="button" className="icon-button small" aria-label="Take back this prompt, all that came after, and its changes of files" title="Take back this prompt, all that came after, and its changes of files" onClick={revert}>
+        <Icon name="undo" />
+      </button>
+    </span>
   )
 }
 

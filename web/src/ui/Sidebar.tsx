@@ -4,6 +4,7 @@ import { ago, folder } from '../lib/format'
 import { href, type Route } from '../lib/router'
 import { setTheme, theme, type Theme } from '../lib/theme'
 import { live } from '../state/live'
+import { type Found, useSearch } from '../state/search'
 import { useSignal } from '../state/signal'
 import { Icon } from './Icon'
 
@@ -32,6 +33,7 @@ export function Sidebar({ route, help }: { route: Route; help: () => void }) {
     return () => observer.disconnect()
   }, [live.next])
 
+  const found = useSearch(search)
   const all = live.conversations()
   const waiting = all.filter((info) => live.waitingOf(info.id).length)
   const running = all.filter((info) => !waiting.includes(info) && info.status !== 'idle')
@@ -72,7 +74,9 @@ export function Sidebar({ route, help }: { route: Route; help: () => void }) {
         {list('Waiting for you', waiting, 'waits')}
         {list('Running', running, 'runs')}
         {list(waiting.length || running.length ? 'Earlier' : 'Recent', rest, 'rests')}
-        {live.loaded && !all.length && <p className="quiet pad">{search ? 'No conversation has that in its title.' : 'No conversation yet.'}</p>}
+        <Hits found={found} route={route} />
+        {live.loaded && !all.length && !search && <p className="quiet pad">No conversation yet.</p>}
+        {live.loaded && !all.length && search && !found.hits.length && !found.searching && !found.error && <p className="quiet pad">Nothing has that, neither titles nor messages.</p>}
         {!live.loaded && !live.listError && <Skeleton />}
         {live.listError && !live.loaded && <p className="bad pad">{live.listError}</p>}
         {live.next && <div ref={end} className="pad quiet">Loading more …</div>}
@@ -91,6 +95,51 @@ export function Sidebar({ route, help }: { route: Route; help: () => void }) {
         <ThemeButton />
       </div>
     </aside>
+  )
+}
+
+/** The last words before what was found, so that it is in view. */
+function lead(before: string): string {
+  const line = before.trimStart()
+  return line.length <= 40 ? line : `… ${line.slice(-36).replace(/^\S*\s+/, '')}`
+}
+
+/** What the messages of all conversations say. */
+function Hits({ found, route }: { found: Found; route: Route }) {
+  const { hits, more, searching, error } = found
+  if (!hits.length && !searching && !error) return null
+  return (
+    <div role="group" aria-label="In messages" className="hits">
+      <h2>In messages</h2>
+      <ul>
+        {hits.map((hit) => (
+          <li key={`${hit.conversation} ${hit.key}`}>
+            <a
+              className="item hit"
+              href={href({ view: 'conversation', id: hit.conversation, tab: 'talk', at: hit.key })}
+              aria-current={route.view === 'conversation' && route.at === hit.key ? 'page' : undefined}
+            >
+              <span className="hit-text">
+                {lead(hit.before)}
+                <mark>{hit.found}</mark>
+                {hit.after}
+              </span>
+              <span className="item-more">
+                <span>{hit.title || 'Untitled'}</span>
+                <span>{hit.kind === 'text' ? folder(hit.directory) : hit.kind}</span>
+              </span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      {searching && <p className="quiet pad" role="status">Looking through messages …</p>}
+      {error && <p className="bad pad">{error}</p>}
+      {more && (
+        <button type="button" className="link pad" onClick={more}>
+          Look further back
+        </button>
+      )}
+    </div>
   )
 }
 

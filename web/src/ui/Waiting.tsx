@@ -2,8 +2,9 @@ import { useEffect, useRef, useState } from 'react'
 import type { Waiting, WaitingPermission, WaitingQuestion } from '../api'
 import { within } from '../lib/format'
 import { RequestError, post } from '../lib/http'
-import { facts, visible } from '../lib/permission'
+import { changedFile, place, visible } from '../lib/permission'
 import { live, message } from '../state/live'
+import { CommandLine } from './CommandLine'
 import { Diff } from './Diff'
 import { fromText } from './diff'
 import { Icon } from './Icon'
@@ -36,24 +37,15 @@ function useAnswer(id: string) {
   return { ...state, answer }
 }
 
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
-const NAMES: Record<string, string> = {
-  bash: 'Run a command', edit: 'Change a file', write: 'Write a file', read: 'Read a file', external_directory: 'Leave the project folder', webfetch: 'Fetch a page', websearch: 'Search the web', task: 'Start a subagent', sandbox: 'Run a command outside of the sandbox, with all your rights',
-}
-
 function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; directory: string }) {
-  const { request } = waiting
+  const { request, shown: asked } = waiting
   const { busy, error, answer } = useAnswer(request.id)
   const [reason, setReason] = useState<string | null>(null)
   const shown = useRef(Date.now())
   const reply = (word: 'once' | 'always' | 'reject', why?: string) =>
     void answer(`/outrigger/v1/permission/${request.id}/reply`, { reply: word, ...(why ? { message: why } : {}) })
-  const { command, rows, diff } = facts(request)
-  const path = visible(text(request.metadata['filepath']) || text(request.metadata['filePath']))
-  const title = NAMES[request.permission] ?? visible(request.permission)
+  const { command, rows, change } = place(asked)
+  const title = visible(asked.title)
   return (
     <div
       role="group"
@@ -74,12 +66,7 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
         <p className="waiting-title">{title}</p>
         <span className="tag">{visible(request.permission)}</span>
       </header>
-      {command ? (
-        <pre className="asked mono" tabIndex={0}>
-          <span className="prompt" aria-hidden="true">$ </span>
-          {command}
-        </pre>
-      ) : null}
+      {command && <CommandLine className="asked mono">{command}</CommandLine>}
       {rows.length > 0 && (
         <dl className="asked-facts">
           {rows.map(({ name, text }) => (
@@ -90,7 +77,7 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
           ))}
         </dl>
       )}
-      {diff && <Diff change={fromText(path || 'file', diff)} />}
+      {change && <Diff change={fromText(changedFile(waiting), change)} />}
       {error && <p className="bad" role="alert">{error}</p>}
       {reason === null ? (
         <div className="buttons">

@@ -5,6 +5,7 @@ import { request } from '../lib/http'
 import { go } from '../lib/router'
 import { message } from '../state/live'
 import { Coloured, languageOf } from './Code'
+import { CommandLine } from './CommandLine'
 import { Copy } from './Copy'
 import { Counts, Diff } from './Diff'
 import { compare } from './diff'
@@ -230,13 +231,9 @@ function Command({ details, cut, at, command }: { details: CommandOutputDetails;
   return (
     <div className="terminal">
       {command && (
-        <div className="terminal-command">
-          <pre tabIndex={0}>
-            <span className="prompt" aria-hidden="true">$ </span>
-            <Coloured text={command} language="bash" />
-          </pre>
+        <RanCommand text={command}>
           <Copy text={command} label="Copy command" />
-        </div>
+        </RanCommand>
       )}
       {stdout.trim() && <Output text={stdout} />}
       {stderr.trim() && <Output text={stderr} isError />}
@@ -271,15 +268,20 @@ function Progress({ metadata }: { metadata: MessageMetadata }) {
   const command = text(field(metadata.input, 'command'))
   return (
     <div className="terminal">
-      {command && (
-        <div className="terminal-command">
-          <pre tabIndex={0}>
-            <span className="prompt" aria-hidden="true">$ </span>
-            <Coloured text={command} language="bash" />
-          </pre>
-        </div>
-      )}
+      {command && <RanCommand text={command} />}
       {printed && <Output text={printed} />}
+    </div>
+  )
+}
+
+/** The command of a terminal. */
+function RanCommand({ text, children }: { text: string; children?: ReactNode }) {
+  return (
+    <div className="terminal-command">
+      <CommandLine>
+        <Coloured text={text} language="bash" />
+      </CommandLine>
+      {children}
     </div>
   )
 }

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useEffect, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { count, dollars, folder } from '../lib/format'
 import { href, type Tab } from '../lib/router'
 import { useCatalog } from '../state/catalog'
@@ -7,11 +7,10 @@ import { useSignal } from '../state/signal'
 import { Composer } from '../ui/Composer'
 import { Icon } from '../ui/Icon'
 import { Failed, Loading } from '../ui/states'
+import { Changes } from './Changes'
+import { Cost } from './Cost'
 import { Talk } from './Talk'
-
-const Changes = lazy(() => import('./Changes').then((module) => ({ default: module.Changes })))
-const Trace = lazy(() => import('./Trace').then((module) => ({ default: module.Trace })))
-const Cost = lazy(() => import('./Cost').then((module) => ({ default: module.Cost })))
+import { Trace } from './Trace'
 
 const TABS: [Tab, string][] = [
   ['talk', 'Conversation'],
@@ -20,7 +19,7 @@ const TABS: [Tab, string][] = [
   ['cost', 'Cost'],
 ]
 
-export function ConversationView({ id, tab }: { id: string; tab: Tab }) {
+export function ConversationView({ id, tab, at }: { id: string; tab: Tab; at: string | undefined }) {
   useSignal(live.list)
   useSignal(live.status)
   const [error, setError] = useState<string | null>(null)
@@ -68,13 +67,11 @@ export function ConversationView({ id, tab }: { id: string; tab: Tab }) {
           </a>
         ))}
       </nav>
-      <Suspense fallback={<Loading label="Loading" />}>
-        {tab === 'talk' && <Talk key={id} open={open} info={info} />}
-        {tab === 'changes' && <Changes key={id} info={info} />}
-        {tab === 'trace' && <Trace key={id} info={info} />}
-        {tab === 'cost' && <Cost key={id} info={info} context={model?.context ?? 0} />}
-      </Suspense>
-      {(tab === 'talk' || tab === 'changes') && <Composer info={info} isOffline={live.link === 'lost'} />}
+      {tab === 'talk' && <Talk key={id} open={open} info={info} at={at} />}
+      {tab === 'changes' && <Changes key={id} info={info} />}
+      {tab === 'trace' && <Trace key={id} info={info} />}
+      {tab === 'cost' && <Cost key={id} info={info} context={model?.context ?? 0} />}
+      {(tab === 'talk' || tab === 'changes') && <Composer info={info} isOffline={live.link === 'lost' || live.link === 'stranger'} />}
     </div>
   )
 }

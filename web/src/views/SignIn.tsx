@@ -1,6 +1,5 @@
 import { useState } from 'react'
-import { signIn } from '../lib/auth'
-import { get } from '../lib/http'
+import { server } from '../lib/server'
 import { message } from '../state/live'
 
 /** Asks for the password of the server, where the address did not bring it. */
@@ -8,13 +7,16 @@ export function SignIn({ done }: { done: () => void }) {
   const [name, setName] = useState('opencode')
   const [password, setPassword] = useState('')
   const [error, setError] = useState<string | null>(null)
+  const [busy, setBusy] = useState(false)
   const submit = async () => {
-    signIn(name, password)
+    setBusy(true)
+    setError(null)
     try {
-      await get('/outrigger/v1/waiting')
+      await server.signIn(name, password)
       done()
     } catch (problem) {
       setError(message(problem))
+      setBusy(false)
     }
   }
   return (
@@ -28,7 +30,8 @@ export function SignIn({ done }: { done: () => void }) {
       >
         <h1>Outrigger</h1>
         <p className="quiet">
-          This server asks for a password. <code>outrigger web</code> prints an address that has it; or type what <code>OPENCODE_SERVER_PASSWORD</code> says.
+          This server asks for a password. <code>outrigger web</code> prints an address that signs in, as long as that server lives; or type what{' '}
+          <code>OPENCODE_SERVER_PASSWORD</code> says.
         </p>
         <label>
           <span>User</span>
@@ -43,8 +46,8 @@ export function SignIn({ done }: { done: () => void }) {
             {error}
           </p>
         )}
-        <button type="submit" className="primary" disabled={!password}>
-          Sign in
+        <button type="submit" className="primary" disabled={!password || busy}>
+          {busy ? 'Signing in …' : 'Sign in'}
         </button>
       </form>
     </main>

@@ -1,7 +1,10 @@
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { Virtualizer, type VirtualizerHandle } from 'virtua'
 import type { Conversation } from '../api'
-import { live, type Open } from '../state/live'
+import { plural } from '../lib/format'
+import { post } from '../lib/http'
+import { drafts } from '../state/drafts'
+import { live, message, type Open } from '../state/live'
 import { useSignal } from '../state/signal'
 import { EntryRow, Writing } from '../ui/EntryRow'
 import { Icon } from '../ui/Icon'
@@ -13,8 +16,37 @@ const EARLY = 1500
 /** Pixels from the end that count as the end. */
 const NEAR = 40
 
+/** The first key that is taken back. */
+function takenBack(info: Conversation): string | null {
+  const { revert } = info
+  if (!revert) return null
+  return revert.partID ? `${revert.messageID}/${revert.partID}` : revert.messageID
+}
+
+/** What was taken back is there until the next prompt. */
+function TakenBack({ info, count }: { info: Conversation; count: number }) {
+  const [error, setError] = useState<string | null>(null)
+  const restore = () =>
+    void post(`/session/${info.id}/unrevert`, {}, { directory: info.directory }).then(
+      () => drafts.write(info.id, ''),
+      (problem: unknown) => setError(message(problem)),
+    )
+  return (
+    <div className="notice taken" role="status">
+      <Icon name="undo" />
+      <div>
+        <strong>{plural(count, 'message')} taken back, with the changes of files.</strong>
+        <p>{error ?? 'They are gone with your next prompt.'}</p>
+      </div>
+      <button type="button" onClick={restore}>
+        Bring back
+      </button>
+    </div>
+  )
+}
+
 /** A conversation, the newest at the bottom. Only what is in view is drawn. */
-export function Talk({ open, info }: { open: Open; info: Conversation }) {
+export function Talk({ open, info, at }: { open: Open; info: Conversation; at: string | undefined }) {
   useSignal(open.rows)
   useSignal(live.list)
   const scroller = useRef<HTMLDivElement>(null)
@@ -22,7 +54,10 @@ export function Talk({ open, info }: { open: Open; info: Conversation }) {
   const handle = useRef<VirtualizerHandle>(null)
   const sticks = useRef(true)
   const [isAway, setAway] = useState(false)
-  const rows = open.model.rows()
+  const known = open.model.rows()
+  const taken = takenBack(info)
+  const rows = useMemo(() => (taken === null ? known : known.filter((key) => key < taken)), [known, taken])
+  const [found, setFound] = useState<string | null>(null)
   const before = useRef<string[]>([])
   const waiting = live.waitingOf(info.id)
 
@@ -68,6 +103,28 @@ export function Talk({ open, info }: { open: Open; info: Conversation }) {
     toEnd()
   }, [open, toEnd])
 
+  // An entry that a search found: read back to it, then go there.
+  const isRead = open.model.next !== undefined
+  useEffect(() => {
+    if (!at || !isRead) return
+    let current = true
+    sticks.current = false
+    void open.seek(at).then((index) => {
+      if (!current || index < 0) return
+      setFound(open.model.rows()[index] ?? null)
+      // Rows have their heights once they are drawn.
+      const go = (times: number) => {
+        if (!current) return
+        handle.current?.scrollToIndex(index, { align: 'center' })
+        if (times > 0) requestAnimationFrame(() => go(times - 1))
+      }
+      go(10)
+    })
+    return () => {
+      current = false
+    }
+  }, [at, open, isRead])
+
   useEffect(() => {
     if (rows.length && scroller.current && scroller.current.scrollTop < EARLY) void open.older()
   }, [rows, open])
@@ -85,8 +142,9 @@ export function Talk({ open, info }: { open: Open; info: Conversation }) {
           {rows.length === 0 && !waiting.length && <Empty icon="comment" title="Nothing was said yet" text="Write below what is to be done. The agent works in the folder that is named above." />}
           {rows.length > 0 && open.model.next === null && <p className="beginning">The beginning of this conversation</p>}
           <Virtualizer ref={handle} scrollRef={scroller} data={rows} shift={isOlder} bufferSize={600}>
-            {(key) => <EntryRow key={key} id={key} open={open} directory={info.directory} />}
+            {(key) => <EntryRow key={key} id={key} open={open} directory={info.directory} isFound={key === found} />}
           </Virtualizer>
+          {taken !== null && <TakenBack info={info} count={known.length - rows.length} />}
           {works && !waiting.length && (
             <div className="row working">
               <Writing /> {info.status === 'retry' && <span className="quiet">The provider is asked again</span>}

@@ -4,7 +4,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { createRequire } from 'node:module'
 import { chromium } from 'playwright-core'
-import { World } from './world.mjs'
+import { Impostor, PASSWORD, World } from './world.mjs'
 
 const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
@@ -27,11 +27,17 @@ async function visit(hash = '', options = {}) {
   page.on('pageerror', (error) => page.problems.push(String(error)))
   page.on('request', (request) => {
     if (/auth_token|token=/.test(request.url())) page.problems.push(`the token is in ${request.url()}`)
+    if (carriesPassword(request)) page.problems.push(`the password went to ${request.url()}`)
     if (!request.url().startsWith(`http://127.0.0.1:${world.port}/`) && !/^(data|blob):/.test(request.url())) page.problems.push(`it asked ${request.url()}`)
   })
   await page.goto(world.page)
   if (hash) await page.evaluate((hash) => { location.hash = hash }, hash)
   return page
+}
+
+function carriesPassword(request) {
+  const sent = [request.url(), request.postData() ?? '', ...Object.values(request.headers())].join('\n')
+  return /^basic /im.test(sent) || sent.includes(PASSWORD) || sent.includes(btoa(`opencode:${PASSWORD}`))
 }
 
 async function leave(page) {
@@ -42,7 +48,7 @@ async function leave(page) {
 
 /** The files of web/dist instead of those in the program: for work on the page (DIST=1). What the server says about them stays. */
 async function fromDisk(context) {
-  await context.route('**/outrigger/web/**', async (route) => {
+  await context.route((url) => url.pathname.startsWith('/outrigger/web/') && !url.pathname.includes('/session'), async (route) => {
     const name = new URL(route.request().url()).pathname.split('/').pop() || 'index.html'
     const file = path.join(import.meta.dirname, '../../dist', name)
     const index = await route.fetch({ url: `http://127.0.0.1:${world.port}/outrigger/web/` })
@@ -114,15 +120,18 @@ try {
   await test('password', async () => {
     const context = await browser.newContext()
     const page = await context.newPage()
+    const carried = []
+    page.on('request', (request) => carriesPassword(request) && carried.push(request.url()))
     await page.goto(world.page.split('#')[0])
     await page.getByLabel('Password').fill('wrong')
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await shows(page, 'asks for a password (OPENCODE_SERVER_PASSWORD)')
-    await page.getByLabel('Password').fill('a password of tests')
+    await shows(page, 'That is not the password of this server.')
+    await page.getByLabel('Password').fill(PASSWORD)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('link', { name: 'New', exact: true }).waitFor()
     await page.reload()
     await page.getByRole('link', { name: 'New', exact: true }).waitFor()
+    assert.deepEqual(carried, [])
     await context.close()
   })
 
@@ -212,6 +221,46 @@ try {
     await leave(page)
   })
 
+  // Somebody else listens where the server was: it is sent a number, and what it finds in the tab opens nothing.
+  await test('impostor', async () => {
+    const id = await world.session('Kept from strangers')
+    const page = await visit(`#/c/${id}`)
+    await page.getByLabel('Prompt', { exact: true }).fill('a draft that is nobody else\'s')
+    await world.kill()
+    const impostor = await Impostor.listen(world.port)
+    await shows(page, 'another program answers at')
+    assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled())
+    assert.equal(await page.getByLabel('Prompt', { exact: true }).inputValue(), 'a draft that is nobody else\'s')
+    await accessible(page, 'impostor')
+    await picture(page, 'impostor')
+    await page.getByRole('link', { name: 'Changes' }).click()
+    await page.getByRole('link', { name: 'Audit' }).click()
+    const again = page.waitForResponse(/session\?nonce=/)
+    await page.getByRole('button', { name: 'Ask again' }).click()
+    await again
+    await shows(page, 'another program answers at')
+    assert.equal(impostor.heard.length, 2, JSON.stringify(impostor.heard))
+    for (const { line, headers, body } of impostor.heard) {
+      assert.match(line, /^GET \/outrigger\/web\/session\?nonce=[\w-]{32}$/)
+      assert.deepEqual([headers.authorization, headers.cookie, body], [undefined, undefined, ''])
+    }
+    // A tab that is loaded anew is the stranger's, with all that is stored in it.
+    await page.context().unrouteAll()
+    const tab = await page.context().newPage()
+    await tab.goto(world.page)
+    await tab.close()
+    await page.reload()
+    const found = await page.evaluate(() => Object.values(sessionStorage))
+    assert.equal(found.length, 1)
+    impostor.close()
+    await world.serve()
+    for (const token of [...found, world.tokens.at(-2)]) {
+      const answer = await fetch(`http://127.0.0.1:${world.port}/outrigger/v1/waiting`, { headers: { authorization: `Bearer ${token}` } })
+      assert.equal(answer.status, 401)
+    }
+    await page.context().close()
+  })
+
   await test('long output', async () => {
     const id = await world.session()
     const page = await visit(`#/c/${id}`)
@@ -262,6 +311,80 @@ try {
     await page.keyboard.press('?')
     await page.getByRole('dialog').waitFor()
     await accessible(page, 'help')
+    await leave(page)
+  })
+
+  // What is stored anywhere is found, and gone to, also where it was said long ago.
+  await test('search', async () => {
+    const page = await visit()
+    await page.getByLabel('Search conversations').fill('elapsed limiter')
+    const hits = page.getByRole('group', { name: 'In messages' }).getByRole('link')
+    await hits.first().waitFor()
+    await page.getByText('Looking through messages').waitFor({ state: 'detached' })
+    await hits.first().click()
+    await page.locator('.row.found').waitFor()
+    assert.ok(await page.locator('.row.found').evaluate((row) => { const box = row.getBoundingClientRect(); return box.top < innerHeight && box.bottom > 0 }))
+    await accessible(page, 'search')
+    await picture(page, 'search')
+    await page.getByLabel('Search conversations').fill('nothing says thisword')
+    await shows(page, 'Nothing has that, neither titles nor messages.')
+    await leave(page)
+  })
+
+  // A file by its name, an image from the clipboard: both go with the prompt.
+  await test('attachments', async () => {
+    const id = await world.session('With files')
+    const page = await visit(`#/c/${id}`)
+    const prompt = page.getByLabel('Prompt', { exact: true })
+    await prompt.pressSequentially('ask nobody about @limit')
+    await page.getByRole('listbox', { name: 'Files' }).getByRole('option', { name: 'src/limiter.ts' }).waitFor()
+    await accessible(page, 'files')
+    await prompt.press('Enter')
+    assert.equal(await prompt.inputValue(), 'ask nobody about @src/limiter.ts ')
+    await prompt.evaluate((area) => {
+      const bytes = Uint8Array.from(atob('iVBORw0KGgoAAAANSUhEUgAAABgAAAAYCAYAAADgdz34AAAAIklEQVR42mNk+M9QzzCKBgYYRzWMahjVMKphVMOohlENAIxoBVXmdQ4ZAAAAAElFTkSuQmCC'), (it) => it.charCodeAt(0))
+      const data = new DataTransfer()
+      data.items.add(new File([bytes], 'shot.png', { type: 'image/png' }))
+      data.items.add(new File(['x'], 'notes.txt', { type: 'text/plain' }))
+      area.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }))
+    })
+    await page.getByRole('button', { name: 'Remove shot.png' }).waitFor()
+    await shows(page, 'notes.txt is no PNG, JPEG, GIF or WebP image')
+    await picture(page, 'attachments')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.locator('img.picture').waitFor()
+    const stored = await world.api('GET', `/session/${id}/message`)
+    const files = stored.flatMap((it) => it.parts).filter((it) => it.type === 'file')
+    assert.deepEqual(files.map((it) => it.filename).toSorted(), ['limiter.ts', 'shot.png'])
+    await page.locator('.working').waitFor({ state: 'detached', timeout: 30_000 })
+    await leave(page)
+  })
+
+  await test('take back', async () => {
+    const id = await world.session('Taken back')
+    const page = await visit(`#/c/${id}`)
+    await world.prompt(id, 'print a lot')
+    await shows(page, 'Printed.')
+    await world.prompt(id, 'talk slowly')
+    await shows(page, /word58 word59/)
+    await page.locator('.working').waitFor({ state: 'detached', timeout: 30_000 })
+    const last = page.locator('.row.user').last()
+    await last.hover()
+    await last.getByRole('button', { name: /^Take back/ }).click()
+    await shows(page, 'taken back, with the changes of files')
+    assert.equal(await page.getByText(/word58 word59/).count(), 0)
+    const prompt = page.getByLabel('Prompt', { exact: true })
+    assert.equal(await prompt.inputValue(), 'talk slowly')
+    await accessible(page, 'taken back')
+    await picture(page, 'taken-back')
+    await page.getByRole('button', { name: 'Bring back' }).click()
+    await shows(page, /word58 word59/)
+    // The copy ends before the prompt, which is there to be written anew.
+    await page.locator('.row.user').last().getByRole('button', { name: /^Fork/ }).click()
+    await page.waitForURL((url) => url.hash.startsWith('#/c/ses_') && !url.hash.includes(id))
+    await shows(page, 'Printed.')
+    assert.equal(await page.getByText(/word58 word59/).count(), 0)
+    assert.equal(await prompt.inputValue(), 'talk slowly')
     await leave(page)
   })
 

@@ -1,6 +1,7 @@
 // A project, the scripted model of tests/clients and a server in front of it.
 import { execFileSync, spawn } from 'node:child_process'
 import fs from 'node:fs'
+import http from 'node:http'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -109,6 +110,8 @@ export class World {
     this.home = path.join(this.folder, 'home')
     this.binary = path.resolve(process.env.OUTRIGGER_BIN ?? path.join(ROOT, 'target/debug/outrigger'))
     this.processes = new Set()
+    /** Of each server that was started. */
+    this.tokens = []
   }
 
   async begin() {
@@ -150,6 +153,7 @@ export class World {
     this.server = this.start(this.binary, ['web', '--no-open', '--port', String(this.port ?? 0)])
     const [, page] = await said(this.server, /page: (\S+)/)
     this.page = page
+    this.tokens.push(/token=([\w-]+)/.exec(page)[1])
     this.port = Number(new URL(page).port)
     return page
   }
@@ -186,6 +190,31 @@ export class World {
   end() {
     for (const child of this.processes) child.kill('SIGKILL')
     fs.rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+/** Another program at the port of a server that has ended. It writes down what it is sent, and says yes to everything. */
+export class Impostor {
+  static async listen(port) {
+    const impostor = new Impostor()
+    impostor.heard = []
+    impostor.server = http.createServer((request, response) => {
+      let body = ''
+      request.on('data', (piece) => (body += piece))
+      request.on('end', () => {
+        impostor.heard.push({ line: `${request.method} ${request.url}`, headers: request.headers, body })
+        const isPage = request.url.endsWith('/web/')
+        response.writeHead(200, { 'content-type': isPage ? 'text/html' : 'application/json' })
+        response.end(isPage ? '<!doctype html><title>Outrigger</title><form><input type="password"></form>' : JSON.stringify({ instance: 'x', proof: 'y', token: 'z', key: null, event: 1, conversations: [], entries: [], next: null }))
+      })
+    })
+    await new Promise((done, failed) => impostor.server.once('error', failed).listen(port, '127.0.0.1', done))
+    return impostor
+  }
+
+  close() {
+    this.server.close()
+    this.server.closeAllConnections()
   }
 }
 

@@ -1,54 +1,19 @@
 import { expect, test } from 'vitest'
-import type { WaitingPermission } from '../../src/api'
-import { facts, visible } from '../../src/lib/permission'
+import { place, visible } from '../../src/lib/permission'
 
-type Request = WaitingPermission['request']
-
-function request(more: Partial<Request>): Request {
-  return { id: 'per_1', sessionID: 'ses_1', permission: 'bash', patterns: ['npm test'], always: ['npm *'], metadata: {}, ...more }
-}
-
-test('who wants a call and what was changed is shown beside what runs', () => {
-  const shown = facts(
-    request({
-      provenance: [{ by: 'user', did: 'prompted' }, { by: 'plugin', topPluginId: 'omo', subPluginId: 'inner', did: 'changed', what: '/args/command' }],
-      metadata: { hookReason: 'it needs a look', outriggerCall: { tool: 'bash', input: { command: 'npm test; rm -r x', workdir: 'sub' } }, programs: ['/home/me/bin/npm'] },
-      patterns: ['npm test', 'rm -r x'],
-      always: ['npm *', 'rm *', '*'],
-    }),
-  )
-  expect(shown.command).toBe('npm test; rm -r x')
-  expect(shown.rows).toEqual([
-    { name: 'by', text: 'user prompted, plugin omo/inner changed /args/command' },
-    { name: 'because', text: 'it needs a look' },
+test('every fact of the server has a place, in its order', () => {
+  const facts = [
+    { name: 'by', text: 'user prompted, plugin acme changed' },
     { name: 'runs', text: 'npm test\nrm -r x' },
-    { name: 'folder', text: 'sub' },
-    { name: 'program', text: '/home/me/bin/npm' },
-    { name: 'always', text: 'npm *\nrm *\nall calls of this kind' },
-  ])
-})
-
-test('a command that a plugin says of its own question is not shown as what runs', () => {
-  const call = { tool: 'mine', input: { url: 'http://x' } }
-  const shown = facts(request({ patterns: ['curl x | sh'], metadata: { command: 'ls', outriggerCall: call } }))
-  expect(shown.command).toBe('')
-  expect(shown.rows).toEqual([
-    { name: 'tool', text: 'mine' },
-    { name: 'runs', text: 'curl x | sh' },
-    { name: 'with', text: 'url: http://x' },
-    { name: 'says', text: 'command: ls' },
-    { name: 'always', text: 'npm *' },
-  ])
-})
-
-test('no argument of another tool is left out, and none passes for two', () => {
-  const call = { tool: 'shell_run', input: { command: 'rm -rf ~', workdir: '/', 'a: 1\nurl': 'http://x' } }
-  const shown = facts(request({ permission: 'shell_run', patterns: ['*'], always: ['*'], metadata: { outriggerCall: call } }))
-  expect(shown.rows).toEqual([
-    { name: 'tool', text: 'shell_run' },
-    { name: 'with', text: 'command: rm -rf ~\nworkdir: /\na: 1 url: http://x' },
-    { name: 'always', text: 'all calls of this kind' },
-  ])
+    { name: 'command', text: 'npm test; rm\u202E -r x' },
+    { name: 'later', text: 'what this page has not heard of' },
+    { name: 'change', text: '--- a\n+++ b\n' },
+  ]
+  expect(place({ title: 'Run a command', facts })).toEqual({
+    command: 'npm test; rm\\u{202e} -r x',
+    change: '--- a\n+++ b\n',
+    rows: [facts[0], facts[1], facts[3]],
+  })
 })
 
 test('what reorders or hides text is shown by its number', () => {

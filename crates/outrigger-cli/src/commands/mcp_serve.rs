@@ -67,6 +67,7 @@ async fn over_http(
         hosts: Vec::new(),
         cors: Vec::new(),
         has_pages: false,
+        page: None,
     };
     let url = format!("http://{}/mcp", listening.address);
     out(&format!("outrigger MCP server listening on {url}\n"));

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
 
 use crate::support::*;
@@ -90,4 +91,28 @@ fn the_kept_password_goes_to_our_own_server_only() {
     let file = servers.join(ours);
     server.stop().exited(143);
     assert!(!file.exists(), "a server that ends is announced no more");
+}
+
+/// A server that is killed leaves the file that led a browser to its page. What is in it is a token of that server's life.
+#[test]
+fn what_a_killed_server_left_for_a_browser_goes_with_the_next_one() {
+    let world = World::new([done()]);
+    let leftover = world.store().with_file_name("web-4194303.html");
+    fs::create_dir_all(leftover.parent().unwrap()).unwrap();
+    fs::write(&leftover, "of a server that was killed").unwrap();
+    let server = world.serve(&[]);
+    assert!(!leftover.exists());
+    // Everybody may ask who the server is; that is another one after each start.
+    let who = |server: &Server| server.get("/outrigger/web/session").json(200)["instance"].clone();
+    let first = who(&server);
+    assert!(first.is_string());
+    server.kill();
+    let second = world.serve(&[]);
+    assert_ne!(who(&second), first);
+    let key = world.store().with_file_name("server-page-key");
+    assert_eq!(
+        fs::metadata(key).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(second.get("/outrigger/web/session/key").status, 401);
 }

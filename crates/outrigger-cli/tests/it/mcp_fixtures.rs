@@ -278,6 +278,7 @@ async fn every_server_scenario_passes() {
         hosts: Vec::new(),
         cors: Vec::new(),
         has_pages: false,
+        page: None,
     };
     let router = guard.around(outrigger_mcp_server::http::router(Arc::new(Fixtures)));
     let serving = tokio::spawn(listening.serve_router(router, std::future::pending()));

@@ -197,6 +197,43 @@ fn a_signal_in_the_middle_restores_the_terminal() {
     assert!(!world.path("b.txt").exists());
 }
 
+/// At a server: its questions are asked here, what it stores is found here, and its end is said and leaves the terminal as it was.
+#[test]
+fn a_server_is_attached_to_and_its_end_is_said() {
+    let world = World::new([turn([touch("c.txt")]), done()]);
+    asking(&world);
+    let server = world.serve(&[]);
+    let Some(tmux) = Tmux::open(&world, 100, 24) else {
+        return;
+    };
+    let url = server.url();
+    tmux.runs(&format!(
+        "$OUTRIGGER --attach {url} --prompt 'make the heron'"
+    ));
+    tmux.sees("┃ make the heron");
+    tmux.sees("? allow bash?");
+    // Keys that come at once are meant for the prompt.
+    std::thread::sleep(Duration::from_millis(700));
+    tmux.presses("y");
+    tmux.sees("▣ build");
+    assert!(world.path("c.txt").exists());
+    // A new conversation, and from there back to what was said in the one before.
+    tmux.runs("/new");
+    tmux.sees("❯ what is to be done?");
+    tmux.presses("C-x");
+    tmux.presses("/");
+    tmux.sees("Search");
+    tmux.types("heron");
+    tmux.presses("Tab");
+    tmux.sees("▸ make the heron");
+    tmux.presses("Enter");
+    tmux.sees("┃ make the heron");
+    server.kill();
+    tmux.sees("the server is gone");
+    tmux.presses("C-d");
+    tmux.is_restored();
+}
+
 /// The user's editor has the terminal meanwhile; after a SIGKILL the next start leaves it as shells want it; wrong keys are named.
 #[test]
 fn an_editor_a_kill_and_wrong_keys() {

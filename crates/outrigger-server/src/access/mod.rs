@@ -3,6 +3,7 @@
 pub(crate) mod author;
 pub(crate) mod guard;
 pub(crate) mod marks;
+pub(crate) mod page_session;
 pub(crate) mod permission_escalation;
 pub(crate) mod plugin_routes;
 pub(crate) mod project_sessions;

@@ -4,7 +4,7 @@ use outrigger_schema::{Schema, schema};
 
 use outrigger_api::forms::{
     AuditEntry, AuditVerification, Conversation, ConversationPage, EntryPage, PluginPage,
-    PromptDiff, StreamItem, Trace, Turn, Waiting,
+    PromptDiff, SearchPage, StreamItem, Trace, Turn, Waiting,
 };
 
 use super::forms::*;
@@ -140,6 +140,7 @@ bodies! {
     outrigger.v1.plugin.list -> PluginPage;
     outrigger.v1.question.reject -> boolean;
     outrigger.v1.question.reply ({answers: [QuestionAnswer]}) -> boolean;
+    outrigger.v1.search ? {q: string, limit?: integer, cursor?: string, conversation?: string} -> SearchPage;
     outrigger.v1.stream ? {after?: integer, merge?: boolean} -> (stream StreamItem);
     outrigger.v1.waiting -> [Waiting];
     outrigger.session.turn ({prompt?: {any}, command?: [any], resume?: string}) -> {any};

@@ -1,4 +1,5 @@
-//! The password that is made when the user gives none: random, kept in a file that only the user can read.
+//! The password that is made when the user gives none: random, kept in a file that only the user can read. Other secrets of servers are kept
+//! in the same way.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -19,8 +20,11 @@ pub fn password_file(data: &Path) -> PathBuf {
 /// # Errors
 /// A file that is there and cannot be read.
 pub fn kept_password(data: &Path) -> io::Result<Option<String>> {
-    let path = password_file(data);
-    let meta = match fs::symlink_metadata(&path) {
+    kept(&password_file(data))
+}
+
+fn kept(path: &Path) -> io::Result<Option<String>> {
+    let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -28,7 +32,7 @@ pub fn kept_password(data: &Path) -> io::Result<Option<String>> {
     if !meta.is_file() || meta.permissions().mode() & 0o077 != 0 {
         return Ok(None);
     }
-    let text = outrigger_files::read_to_string(&path, outrigger_files::SETTINGS)?;
+    let text = outrigger_files::read_to_string(path, outrigger_files::SETTINGS)?;
     Ok(Some(text.trim().to_owned()).filter(|text| text.len() >= 16))
 }
 
@@ -37,36 +41,42 @@ pub fn kept_password(data: &Path) -> io::Result<Option<String>> {
 /// # Errors
 /// A folder that cannot be written to; a system without randomness.
 pub fn keep_password(data: &Path) -> io::Result<String> {
-    if let Some(password) = kept_password(data)? {
-        return Ok(password);
+    keep_secret(&password_file(data))
+}
+
+/// A random text that is kept in a file of its own, as the password is.
+pub(crate) fn keep_secret(path: &Path) -> io::Result<String> {
+    if let Some(secret) = kept(path)? {
+        return Ok(secret);
     }
-    fs::create_dir_all(data)?;
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
     let mut bytes = [0_u8; 24];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let password = URL_SAFE_NO_PAD.encode(bytes);
-    let path = password_file(data);
-    // Written beside and put in place whole: two servers that start at once end with one password.
-    let fresh = data.join(format!("server-password.{}", std::process::id()));
+    let secret = URL_SAFE_NO_PAD.encode(bytes);
+    // Written beside and put in place whole: two servers that start at once end with one secret.
+    let fresh = path.with_extension(std::process::id().to_string());
     let _ = fs::remove_file(&fresh);
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(&fresh)?;
-    writeln!(file, "{password}")?;
+    writeln!(file, "{secret}")?;
     file.sync_all()?;
-    let placed = match fs::hard_link(&fresh, &path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match kept_password(data)? {
-            Some(password) => {
+    let placed = match fs::hard_link(&fresh, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match kept(path)? {
+            Some(secret) => {
                 fs::remove_file(&fresh)?;
-                return Ok(password);
+                return Ok(secret);
             }
-            None => fs::rename(&fresh, &path),
+            None => fs::rename(&fresh, path),
         },
         linked => linked.and_then(|()| fs::remove_file(&fresh)),
     };
     placed?;
-    Ok(password)
+    Ok(secret)
 }
 
 #[cfg(test)]

@@ -1,16 +1,24 @@
 //! `/outrigger/web/`: the page, which asks for everything else over the API. Its files are in the program and hold nothing secret, so they
-//! are served without a password; which `Host` and whose `Origin` may ask is checked as everywhere.
+//! are served without a password; which `Host` and whose `Origin` may ask is checked as everywhere. How it signs in is in
+//! `access::page_session`.
 
-use axum::Router;
-use axum::extract::Path;
+use axum::extract::{DefaultBodyLimit, Path, Query};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
+use axum::{Extension, Json, Router};
+use outrigger_protocol::message::NamedError;
+use serde::{Deserialize, Serialize};
 
-use crate::error::ApiError;
+use crate::access::guard::PageAt;
+use crate::error::{ApiError, JsonResult};
 
 /// Where the page is.
 pub const PAGE: &str = "/outrigger/web/";
+/// Where the page signs in, and asks who the server is.
+const SESSION: &str = "/outrigger/web/session";
+/// Bytes of a body that somebody without a password sends, at most.
+const MAX_SIGN_IN: usize = 4096;
 
 /// What the page may do: run its own code, ask this server, show images that are in it. Text never becomes code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; img-src 'self' data: blob:; \
@@ -24,6 +32,91 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
             "/outrigger/web/{file}",
             get(async |Path(name): Path<String>| answer(&name)),
         )
+        .route(SESSION, get(server).post(sign_in))
+        .route("/outrigger/web/session/key", get(key))
+        .route_layer(DefaultBodyLimit::max(MAX_SIGN_IN))
+}
+
+/// Whether a request is the page's answer to what a person typed.
+pub(crate) fn is_sign_in(method: &Method, uri: &Uri) -> bool {
+    method == Method::POST && uri.path() == SESSION
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    nonce: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Server {
+    /// The name of the server's life; none where no password is needed.
+    instance: Option<String>,
+    /// Of the number that the page chose.
+    proof: Option<String>,
+}
+
+async fn server(page: Option<Extension<PageAt>>, Query(asked): Query<Asked>) -> Json<Server> {
+    let page = page.map(|Extension(page)| page);
+    Json(Server {
+        instance: page.as_ref().map(|it| it.session.instance().to_owned()),
+        proof: page.and_then(|it| it.session.proof(&it.host, &asked.nonce?)),
+    })
+}
+
+#[derive(Deserialize)]
+struct Typed {
+    user: String,
+    instance: String,
+    nonce: String,
+    proof: String,
+}
+
+#[derive(Serialize)]
+struct Given {
+    token: String,
+    proof: String,
+}
+
+async fn sign_in(page: Option<Extension<PageAt>>, Json(typed): Json<Typed>) -> JsonResult<Given> {
+    let Extension(page) = page.ok_or_else(none_needed)?;
+    if typed.instance != page.session.instance() {
+        let error = NamedError::new(
+            "Conflict",
+            "the server was started again: load the page anew",
+        );
+        return Err(ApiError::named(StatusCode::CONFLICT, error));
+    }
+    let signed_in = page
+        .session
+        .sign_in(&typed.user, &typed.nonce, &typed.proof);
+    let signed_in = signed_in.ok_or_else(|| {
+        let error = NamedError::new("Unauthorized", "that is not the password of this server");
+        ApiError::named(StatusCode::UNAUTHORIZED, error)
+    })?;
+    Ok(Json(Given {
+        token: signed_in.token,
+        proof: signed_in.proof,
+    }))
+}
+
+#[derive(Serialize)]
+struct Known {
+    instance: String,
+    /// None where the page cannot know a server again.
+    key: Option<String>,
+}
+
+/// For a page that has signed in: by what it knows this server again.
+async fn key(page: Option<Extension<PageAt>>) -> JsonResult<Known> {
+    let Extension(page) = page.ok_or_else(none_needed)?;
+    Ok(Json(Known {
+        instance: page.session.instance().to_owned(),
+        key: page.session.key(&page.host),
+    }))
+}
+
+fn none_needed() -> ApiError {
+    ApiError::missing("this server needs no password")
 }
 
 /// Whether a request is for a file of the page and for nothing else.

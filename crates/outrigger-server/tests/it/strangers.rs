@@ -55,6 +55,7 @@ async fn a_stranger_does_not_stay_and_a_client_does() {
         hosts: Vec::new(),
         cors: Vec::new(),
         has_pages: false,
+        page: None,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -115,6 +116,7 @@ fn served_at(door: impl FnOnce(TcpListener) -> Door, listener: TcpListener) -> S
         hosts: Vec::new(),
         cors: Vec::new(),
         has_pages: false,
+        page: None,
     };
     let address = listener.local_addr().unwrap().to_string();
     let door = door(listener);

@@ -158,7 +158,7 @@ fn a_search_goes_to_the_row() {
 
      row 58
 
-    ─ Search ─────────────────────── enter chooses · esc closes
+    ─ Search ───── enter chooses · tab: everything · esc closes
     ❯ row 17
     ▸ row 17
     ────────────────────────────────────────────────────────────
@@ -234,4 +234,51 @@ fn a_click_unfolds_a_card() {
             .count(),
         1
     );
+}
+
+/// `tab` in a search looks through all conversations; a choice goes to the message, however far back it is.
+#[test]
+fn a_search_of_all_conversations_goes_to_a_message_far_back() {
+    let mut app = talking(70, 14);
+    control(&mut app, 'x', 0);
+    key(&mut app, KeyCode::Char('/'), 0);
+    type_in(&mut app, "stored 4242", 0);
+    let effects = key(&mut app, KeyCode::Tab, 0);
+    let [Effect::Call { path, then, .. }] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(path, "/outrigger/v1/search?limit=100&q=stored%204242");
+    let hit = json!({ "conversation": "ses_1", "title": "A long one", "directory": "/p", "message": "msg_04242", "key": "msg_04242/prt_04242",
+        "kind": "text", "before": "", "found": "stored", "after": " 4242" });
+    let page = json!({ "hits": [hit], "next": "77" });
+    app.update(Input::Reply(then.clone(), Ok(page)), 0);
+    insta::assert_snapshot!(screen(&mut app).lines().skip(8).collect::<Vec<_>>().join("\n"), @r"
+    ❯
+    ▸ stored 4242                                              A long one
+      look further back
+    ──────────────────────────────────────────────────────────────────────
+    ❯ what is to be done?
+     build                                       $0.01 · /home/me/project
+    ");
+    let effects = key(&mut app, KeyCode::Enter, 0);
+    let [Effect::Call { path, then, .. }] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((path.as_str(), then), ("/session/ses_1", &Then::Enter));
+    let session = serde_json::to_value(app.session.as_ref().unwrap()).unwrap();
+    let effects = app.update(Input::Reply(Then::Enter, Ok(session)), 0);
+    let asked = effects.iter().find_map(|effect| match effect {
+        Effect::Call { path, then, .. } if matches!(then, Then::Around(..)) => Some((path, then)),
+        _ => None,
+    });
+    let (path, then) = asked.unwrap();
+    assert!(path.contains("&before="), "{path}");
+    let messages: Vec<Value> = (4143..=4242).map(stored).collect();
+    app.update(Input::Reply(then.clone(), Ok(json!(messages))), 0);
+    assert!(
+        screen(&mut app).contains("stored 4242"),
+        "{}",
+        screen(&mut app)
+    );
+    assert!(app.has_newer && app.has_older);
 }

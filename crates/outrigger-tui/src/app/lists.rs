@@ -126,6 +126,7 @@ impl App {
                 picker.filter.take();
                 picker.narrow();
             }
+            KeyCode::Tab if picker.kind == ListKind::Search => return self.search_all(),
             KeyCode::Enter => return self.choose(),
             KeyCode::Char(c) if !control => {
                 picker.filter.insert(c.encode_utf8(&mut [0; 4]));
@@ -153,6 +154,7 @@ impl App {
                 let conversation = &mut self.conversation;
                 self.scroll.to_text(&chosen, wanted, conversation, shape);
             }
+            ListKind::Found => return self.go_to_found(&chosen),
             ListKind::Models => self.model = ModelRef::parse(&chosen),
             ListKind::Agents => self.agent = Some(chosen),
             ListKind::Commands => return self.run_command(&chosen, ""),

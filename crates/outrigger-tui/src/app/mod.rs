@@ -5,6 +5,7 @@
 mod act;
 mod attach;
 mod commands;
+mod found;
 mod history;
 #[cfg(test)]
 mod history_tests;
@@ -124,6 +125,8 @@ pub struct App {
     pub(crate) has_newer: bool,
     /// Until when a second Ctrl-C leaves.
     pub(crate) leaves_until: u64,
+    /// What is looked for in all conversations.
+    pub(crate) sought: found::Sought,
     /// The prompt that a timeline's choice is about.
     pub(crate) chosen_prompt: Option<String>,
     pub(crate) start: Start,
@@ -175,6 +178,7 @@ impl App {
             has_older: false,
             has_newer: false,
             leaves_until: 0,
+            sought: found::Sought::default(),
             chosen_prompt: None,
             start: Start::default(),
         }

@@ -34,6 +34,7 @@ impl App {
             Then::Made => return self.made(value),
             Then::Messages(id) => self.messages(&id, value),
             Then::Older(id) => self.older(&id, of(value)),
+            Then::Around(id, part) => self.around(&id, &part, of(value)),
             Then::Over(id) => {
                 let mut effects = self.over(&id, value);
                 // A turn that was cancelled leaves no question behind.
@@ -77,6 +78,7 @@ impl App {
 
     fn list(&mut self, list: &Then, value: &Value) {
         match list {
+            Then::Found => self.found(value),
             Then::Sessions => {
                 let items = lists::sessions(of(value.clone()));
                 let own = self.session.as_ref().map(|it| it.id.to_string());
@@ -176,7 +178,8 @@ impl App {
         }
         let id = session.id.to_string();
         self.session = Some(session);
-        let mut effects = self.reload();
+        let found = self.fetch_found();
+        let mut effects = found.unwrap_or_else(|| self.reload());
         effects.push(get("/session/status".to_owned(), Then::Status));
         effects.extend(self.release(&id));
         effects.extend(self.first_prompt());

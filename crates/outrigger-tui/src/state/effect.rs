@@ -61,6 +61,10 @@ pub enum Then {
     Granted,
     /// Messages of this session that come before those that are there.
     Older(String),
+    /// Messages of this session up to the one that has this part, which was looked for.
+    Around(String, String),
+    /// Texts of all conversations that were looked for.
+    Found,
     /// What sessions do.
     Status,
     /// Sessions of subagents.

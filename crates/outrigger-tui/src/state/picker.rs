@@ -24,6 +24,8 @@ pub enum ListKind {
     Prompt,
     /// Lines of the conversation.
     Search,
+    /// Texts of all conversations.
+    Found,
     /// Sessions of subagents.
     Children,
     /// Earlier prompts.
@@ -138,7 +140,7 @@ impl Picker {
             .map(|it| format!("{} {}", it.label, it.detail));
         // Who searches a text knows what stands there.
         let kind = match self.kind {
-            ListKind::Search | ListKind::History => AtomKind::Substring,
+            ListKind::Search | ListKind::Found | ListKind::History => AtomKind::Substring,
             _ => AtomKind::Fuzzy,
         };
         self.shown = matching(self.filter.text(), labels, kind);

@@ -8,7 +8,7 @@ use super::{clear, put};
 use crate::app::App;
 use crate::render::text::{Row, cut, inline, row, width};
 use crate::render::theme::Role;
-use crate::state::picker::{Completion, Item, Picker};
+use crate::state::picker::{Completion, Item, ListKind, Picker};
 
 /// Columns of a list, at most.
 const MAX_COLUMNS: u16 = 100;
@@ -29,7 +29,10 @@ pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) 
     };
     clear(area, buffer);
     let title = format!("─ {} ", picker.title);
-    let hints = " enter chooses · esc closes ";
+    let hints = match picker.kind {
+        ListKind::Search => " enter chooses · tab: everything · esc closes ",
+        _ => " enter chooses · esc closes ",
+    };
     let rule = usize::from(columns).saturating_sub(title.chars().count() + hints.chars().count());
     let mut shown = vec![
         row(vec![

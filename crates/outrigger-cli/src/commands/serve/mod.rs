@@ -7,11 +7,12 @@ mod telegram;
 pub(crate) mod web;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_agent::{Answering, Boot, Folders, Place};
-use outrigger_server::{Guard, Hub, Login, MakeBoot};
+use outrigger_server::{Guard, Hub, Login, MakeBoot, PageSession};
 use tokio::task::JoinHandle;
 
 use self::network::Network;
@@ -48,12 +49,7 @@ pub(crate) async fn serve_with(
         .await
         .map_err(|error| cannot_listen(&network, &error))?;
     let (login, made) = match args.no_auth {
-        true if !listening.address.ip().is_loopback() => {
-            return Err(Failure::usage(
-                format!("--no-auth on {} would let everyone in", network.hostname),
-                Some("leave it out, or listen on 127.0.0.1".into()),
-            ));
-        }
+        true if !listening.address.ip().is_loopback() => return Err(lets_all_in(&network)),
         true => (None, false),
         false => login(&env, &folders).map(|(login, made)| (Some(login), made))?,
     };
@@ -70,8 +66,9 @@ pub(crate) async fn serve_with(
         started(&hub).await?;
     }
     let telegram = telegram::start(&hub, &boot, &env);
-    let router =
-        guard(login.clone(), network, args).around(outrigger_server::serve_router(hub.clone()));
+    let session = page_session(login.as_ref(), listening.address, &folders)?;
+    let guard = guard(login.clone(), network, args, session.clone());
+    let router = guard.around(outrigger_server::serve_router(hub.clone()));
     let url = format!("http://{}", listening.address);
     out(&format!("{} server listening on {url}\n", name()));
     if let Some(login) = login.as_ref().filter(|_| made) {
@@ -79,7 +76,7 @@ pub(crate) async fn serve_with(
     }
     // The port is open: what the browser asks for waits until it is answered.
     let opened = match page {
-        Some(page) => page.show(listening.address, login.as_ref(), &folders).await,
+        Some(page) => (page.show(listening.address, session.as_deref(), &folders)).await,
         None => None,
     };
     // A turn is not in the way of a signal here: ending is what cancels it.
@@ -94,14 +91,44 @@ pub(crate) async fn serve_with(
     Ok(0)
 }
 
+fn lets_all_in(network: &Network) -> Failure {
+    Failure::usage(
+        format!("--no-auth on {} would let everyone in", network.hostname),
+        Some("leave it out, or listen on 127.0.0.1".into()),
+    )
+}
+
+/// How pages sign in at a server that wants a password.
+fn page_session(
+    login: Option<&Login>,
+    address: SocketAddr,
+    folders: &Folders,
+) -> Result<Option<Arc<PageSession>>, Failure> {
+    web::remove_leftovers(&folders.data);
+    let Some(login) = login else { return Ok(None) };
+    let session = PageSession::new(&folders.data, login.clone(), address);
+    let session = session.map_err(|error| {
+        let message = format!("cannot keep a key in {}: {error}", folders.data.display());
+        let hint = "make that folder writable for you, or set XDG_DATA_HOME";
+        Failure::new("serve.page_key", message, Some(hint.into()))
+    })?;
+    Ok(Some(Arc::new(session)))
+}
+
 /// Who may ask.
-fn guard(login: Option<Login>, network: Network, args: ServeArgs) -> Guard {
+fn guard(
+    login: Option<Login>,
+    network: Network,
+    args: ServeArgs,
+    page: Option<Arc<PageSession>>,
+) -> Guard {
     Guard {
         login,
         hostname: network.hostname,
         hosts: args.allow_host,
         cors: network.cors,
         has_pages: true,
+        page,
     }
 }
 

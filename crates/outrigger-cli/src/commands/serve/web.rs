@@ -1,16 +1,14 @@
 //! `outrigger web`: a server, and the page in the user's browser.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outrigger_agent::Folders;
 use outrigger_sandbox::{Spawner, Spec, env};
-use outrigger_server::{Login, PAGE};
+use outrigger_server::{PAGE, PageSession};
 
 use crate::args::{Global, WebArgs};
 use crate::failure::Failure;
@@ -25,6 +23,10 @@ const DESKTOP: [&str; 5] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "BROWSER",
 ];
+
+/// Names of the files that lead a browser to the page.
+const PREFIX: &str = "web-";
+const SUFFIX: &str = ".html";
 
 /// Runs the command.
 pub(crate) async fn web(global: &Global, args: WebArgs, signals: Signals) -> Result<u8, Failure> {
@@ -51,10 +53,10 @@ impl Page {
     pub(super) async fn show(
         self,
         at: SocketAddr,
-        login: Option<&Login>,
+        session: Option<&PageSession>,
         folders: &Folders,
     ) -> Option<Opened> {
-        let url = address(at, login);
+        let url = address(at, session.map(PageSession::token));
         err(&format!("page: {url}\n"));
         if !self.open {
             return None;
@@ -72,26 +74,43 @@ impl Page {
 }
 
 /// Where the page is. What a browser sends to a server is without the fragment, so the token is in no request and no log.
-fn address(at: SocketAddr, login: Option<&Login>) -> String {
+fn address(at: SocketAddr, token: Option<&str>) -> String {
     // Any address: this machine's own is one of them.
     let host = match at {
         _ if !at.ip().is_unspecified() => at.to_string(),
         SocketAddr::V4(_) => format!("127.0.0.1:{}", at.port()),
         SocketAddr::V6(_) => format!("[::1]:{}", at.port()),
     };
-    let token = login.map(|login| {
-        let pair = format!("{}:{}", login.username, login.password);
-        format!("#token={}", URL_SAFE_NO_PAD.encode(pair))
-    });
+    let token = token.map(|token| format!("#token={token}"));
     format!("http://{host}{PAGE}{}", token.unwrap_or_default())
 }
 
-/// A file that leads to the page, for this user alone: arguments of processes are for everybody on the machine to read.
-pub(super) struct Opened(PathBuf);
+/// A file that leads to the page, for this user alone: arguments of processes are for everybody on the machine to read. It is locked as
+/// long as its server lives.
+pub(super) struct Opened {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes the files of servers that were killed. What is in them opens nothing any more.
+pub(super) fn remove_leftovers(data: &Path) {
+    for entry in fs::read_dir(data).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let number = (name.strip_prefix(PREFIX)).and_then(|rest| rest.strip_suffix(SUFFIX));
+        if !number.is_some_and(|it| !it.is_empty() && it.bytes().all(|b| b.is_ascii_digit())) {
+            continue;
+        }
+        let is_left = outrigger_files::open(&entry.path()).is_ok_and(|it| it.try_lock().is_ok());
+        if is_left && let Err(error) = fs::remove_file(entry.path()) {
+            tracing::warn!("[server] cannot remove {}: {error}", entry.path().display());
+        }
     }
 }
 
@@ -107,7 +126,7 @@ impl Opened {
         // In a session of its own: the browser stays when the server ends. It writes where nobody reads.
         let spec = Spec::new("setsid")
             .args(["--fork", "xdg-open"])
-            .arg(&opened.0)
+            .arg(&opened.path)
             .vars(env::of_host(&DESKTOP))
             .label("browser");
         let mut child = (spawner.spawn(spec).await).map_err(|error| error.to_string())?;
@@ -119,22 +138,26 @@ impl Opened {
     }
 
     fn write(url: &str, folders: &Folders) -> io::Result<Self> {
-        let path = folders
-            .data
-            .join(format!("web-{}.html", std::process::id()));
+        let name = format!("{PREFIX}{}{SUFFIX}", std::process::id());
+        let path = folders.data.join(name);
         fs::create_dir_all(&folders.data)?;
-        let _ = fs::remove_file(&path);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?;
+        let mut file = loop {
+            let _ = fs::remove_file(&path);
+            let mut options = OpenOptions::new();
+            let options = options.write(true).create_new(true).mode(0o600);
+            let file = options.open(&path)?;
+            file.lock()?;
+            // Another server may have taken it for a leftover before it was locked.
+            if file.metadata()?.nlink() > 0 {
+                break file;
+            }
+        };
         // An address with a base64 text has nothing that HTML would read.
         writeln!(
             file,
             "<!doctype html><meta charset=utf-8><title>Outrigger</title><meta http-equiv=refresh content=\"0;url={url}\"><a href=\"{url}\">Outrigger</a>"
         )?;
-        Ok(Self(path))
+        Ok(Self { path, _lock: file })
     }
 }
 
@@ -144,11 +167,7 @@ mod tests {
 
     #[test]
     fn the_token_is_in_the_fragment_alone() {
-        let login = Login {
-            username: "opencode".into(),
-            password: "a b+c?".into(),
-        };
-        for (at, login, want) in [
+        for (at, token, want) in [
             (
                 "127.0.0.1:4096",
                 None,
@@ -156,13 +175,37 @@ mod tests {
             ),
             (
                 "0.0.0.0:1",
-                Some(&login),
-                "http://127.0.0.1:1/outrigger/web/#token=b3BlbmNvZGU6YSBiK2M_",
+                Some("b3_-"),
+                "http://127.0.0.1:1/outrigger/web/#token=b3_-",
             ),
             ("[::]:1", None, "http://[::1]:1/outrigger/web/"),
             ("[::1]:1", None, "http://[::1]:1/outrigger/web/"),
         ] {
-            assert_eq!(address(at.parse().unwrap(), login), want);
+            assert_eq!(address(at.parse().unwrap(), token), want);
         }
+    }
+
+    #[test]
+    fn what_a_killed_server_left_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let others = [
+            "web-.html",
+            "web-x.html",
+            "web-1.html.bak",
+            "server-password",
+        ];
+        for name in others.iter().chain(&["web-1.html", "web-2.html"]) {
+            fs::write(at(name), "x").unwrap();
+        }
+        let lives = File::open(at("web-2.html")).unwrap();
+        lives.lock().unwrap();
+        remove_leftovers(dir.path());
+        assert!(!at("web-1.html").exists());
+        assert!(at("web-2.html").exists());
+        assert!(others.iter().all(|name| at(name).exists()));
+        drop(lives);
+        remove_leftovers(dir.path());
+        assert!(!at("web-2.html").exists());
     }
 }

@@ -3,7 +3,8 @@
 //! A name in `Host` that is not this server's is refused (a page can make any name point to 127.0.0.1), and so is an
 //! `Origin` that is not on OpenCode's list, its own or the user's, or what a browser sends for a page of another site without one (an image, a
 //! link). Then the password, in OpenCode's two forms:
-//! `Authorization: Basic`, or `auth_token` in the query for clients that cannot send headers (`EventSource`, web sockets).
+//! `Authorization: Basic`, or `auth_token` in the query for clients that cannot send headers (`EventSource`, web sockets). Our own page has a
+//! token of the server's life instead ([`super::page_session`]).
 
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use outrigger_bridge::Visitor;
 use outrigger_protocol::message::NamedError;
 use sha2::{Digest as _, Sha256};
 
+use super::page_session::PageSession;
 use crate::error::ApiError;
 use crate::routes::page;
 
@@ -57,6 +59,8 @@ pub struct Guard {
     pub cors: Vec<String>,
     /// Pages of OpenCode's and of other servers of this machine may ask, as in OpenCode.
     pub has_pages: bool,
+    /// How our own page signs in, where it has to.
+    pub page: Option<Arc<PageSession>>,
 }
 
 impl Guard {
@@ -116,6 +120,9 @@ impl Guard {
         let Some(login) = &self.login else {
             return true;
         };
+        if let (Some(page), Some(token)) = (&self.page, page_token(request)) {
+            return page.knows(token);
+        }
         let Some(token) = token(request) else {
             return false;
         };
@@ -155,6 +162,12 @@ fn token(request: &Request) -> Option<String> {
         .then(|| token.trim().to_owned())
 }
 
+/// What our own page sends.
+fn page_token(request: &Request) -> Option<&str> {
+    let value = only(request.headers(), &header::AUTHORIZATION)?.to_str();
+    value.ok()?.strip_prefix("Bearer ")
+}
+
 /// The value of a header that is there once.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
@@ -166,6 +179,13 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue
 /// plugins are is not for strangers to choose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByTicket;
+
+/// For routes of the page: the sessions of pages, and the `Host` that was checked.
+#[derive(Clone, Debug)]
+pub(crate) struct PageAt {
+    pub(crate) session: Arc<PageSession>,
+    pub(crate) host: String,
+}
 
 async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let host = match host(&guard, &request) {
@@ -187,12 +207,21 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
             visitor.let_in();
         }
     };
+    if let Some(session) = &guard.page {
+        let at = PageAt {
+            session: Arc::clone(session),
+            host,
+        };
+        request.extensions_mut().insert(at);
+    }
     let mut response = if origin.is_some() && preflight {
         permitted(&request)
     } else if guard.knows_user(&request) {
         let_in();
         next.run(request).await
-    } else if page::is_page(request.method(), request.uri()) {
+    } else if page::is_page(request.method(), request.uri())
+        || page::is_sign_in(request.method(), request.uri())
+    {
         // It asks for the password itself.
         next.run(request).await
     } else if brings_ticket(request.uri()) {

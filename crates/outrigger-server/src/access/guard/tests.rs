@@ -14,6 +14,7 @@ fn guard(hostname: &str) -> Guard {
         hosts: vec!["Box.lan".into()],
         cors: vec!["https://my.page".into()],
         has_pages: true,
+        page: None,
     }
 }
 
@@ -31,6 +32,57 @@ async fn asked(guard: Guard, method: &str, uri: &str, headers: &[(&str, &str)]) 
 
 fn basic(text: &str) -> String {
     format!("Basic {}", STANDARD.encode(text))
+}
+
+/// The token of the page opens what the password opens, as long as the server lives that made it.
+#[tokio::test]
+async fn tokens_of_pages_by_table() {
+    let data = tempfile::tempdir().unwrap();
+    let session = || {
+        let login = guard("127.0.0.1").login.unwrap();
+        let address = "127.0.0.1:4096".parse().unwrap();
+        Arc::new(PageSession::new(data.path(), login, address).unwrap())
+    };
+    let (ended, lives) = (session(), session());
+    let bearer = |token: &str| format!("Bearer {token}");
+    let own = bearer(lives.token());
+    for (page, headers, status) in [
+        (Some(&lives), vec![("authorization", own.as_str())], 200),
+        (None, vec![("authorization", own.as_str())], 401),
+        (Some(&ended), vec![("authorization", own.as_str())], 401),
+        (Some(&lives), vec![("authorization", "Bearer ")], 401),
+        (
+            Some(&lives),
+            vec![
+                ("authorization", own.as_str()),
+                ("authorization", "Basic x"),
+            ],
+            401,
+        ),
+        (
+            Some(&lives),
+            vec![("authorization", basic("opencode:s3cret:x").as_str())],
+            200,
+        ),
+    ] {
+        let guard = Guard {
+            page: page.cloned(),
+            ..guard("127.0.0.1")
+        };
+        let all = [vec![("host", "127.0.0.1:4096")], headers].concat();
+        let answer = asked(guard, "GET", "/x", &all).await;
+        assert_eq!(answer.status(), status, "{all:?}");
+    }
+    let guard = Guard {
+        page: Some(Arc::clone(&lives)),
+        ..guard("127.0.0.1")
+    };
+    let basic = basic(&format!("opencode:{}", lives.token()));
+    let headers = [
+        ("host", "127.0.0.1:4096"),
+        ("authorization", basic.as_str()),
+    ];
+    assert_eq!(asked(guard, "GET", "/x", &headers).await.status(), 401);
 }
 
 /// What a page has a browser ask without saying which page it is, and a server that has no pages.
@@ -329,6 +381,9 @@ async fn the_page_by_table() {
             403,
         ),
         ("POST", page, vec![name], 401),
+        ("POST", "/outrigger/web/session", vec![name], 200),
+        ("PUT", "/outrigger/web/session", vec![name], 401),
+        ("GET", "/outrigger/web/session/key", vec![name], 401),
         ("GET", "/outrigger/web/../v1/audit", vec![name], 401),
         ("GET", "/outrigger/web/a/b", vec![name], 401),
         ("GET", "/outrigger/webx", vec![name], 401),

@@ -4,8 +4,8 @@ use axum::extract::{Path, Query, State};
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
-use outrigger_api::{Conversation, ConversationPage, EntryPage};
-use outrigger_conversation::{Form, ListQuery};
+use outrigger_api::{Conversation, ConversationPage, EntryPage, SearchPage};
+use outrigger_conversation::{Form, ListQuery, SearchQuery};
 use outrigger_protocol::id::{MessageId, SessionId};
 use serde::Deserialize;
 
@@ -16,6 +16,7 @@ use crate::error::{ApiError, JsonResult};
 /// On a page where nothing is said, and at most.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 1000;
+const NO_CURSOR: &str = "`cursor` is none; pass on what `next` of the page before said";
 
 #[derive(Deserialize)]
 pub(super) struct Listed {
@@ -41,9 +42,7 @@ pub(super) async fn list(
     };
     let allowed = |folder: &std::path::Path| scope.as_ref().is_none_or(|it| it.holds(folder));
     let page = source.reader()?.list(&query, &allowed)?;
-    let page = page.ok_or_else(|| {
-        ApiError::bad_request("`cursor` is none; pass on what `next` of the page before said")
-    })?;
+    let page = page.ok_or_else(|| ApiError::bad_request(NO_CURSOR))?;
     Ok(Json(page))
 }
 
@@ -98,4 +97,36 @@ pub(super) async fn content(
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     Ok((headers, text).into_response())
+}
+
+#[derive(Deserialize)]
+pub(super) struct Looked {
+    q: String,
+    limit: Option<usize>,
+    cursor: Option<String>,
+    conversation: Option<SessionId>,
+}
+
+/// Looks through what is stored, of all projects.
+pub(super) async fn search(
+    State(source): State<Source>,
+    scope: Option<Extension<Scope>>,
+    Query(looked): Query<Looked>,
+) -> JsonResult<SearchPage> {
+    let cursor = looked.cursor.filter(|text| !text.is_empty());
+    let cursor = cursor.map(|text| text.parse()).transpose();
+    let query = SearchQuery {
+        words: looked.q,
+        limit: looked.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE),
+        cursor: cursor.map_err(|_| ApiError::bad_request(NO_CURSOR))?,
+        conversation: looked.conversation,
+    };
+    let reader = source.reader()?;
+    let found = tokio::task::spawn_blocking(move || {
+        let allowed = |folder: &std::path::Path| scope.as_ref().is_none_or(|it| it.holds(folder));
+        reader.search(&query, &allowed)
+    });
+    let found = found.await;
+    let page = found.map_err(|lost| ApiError::internal(lost.to_string()))??;
+    Ok(Json(page))
 }

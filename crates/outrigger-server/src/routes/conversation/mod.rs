@@ -27,6 +27,7 @@ pub(crate) fn routes() -> Router<Source> {
             "/outrigger/v1/conversation/{id}/stream",
             get(stream::of_one),
         )
+        .route("/outrigger/v1/search", get(entries::search))
         .route("/outrigger/v1/stream", get(stream::of_all))
         .route("/outrigger/v1/waiting", get(waiting::list))
         .route("/outrigger/v1/permission/{id}/reply", post(waiting::reply))

@@ -101,7 +101,7 @@ impl Live for OfAgent {
 /// What an agent asks a person.
 pub(crate) fn waiting_of(agent: &Agent) -> Vec<Waiting> {
     let permissions = agent.questions().into_iter();
-    let permissions = permissions.map(|request| Waiting::Permission { request });
+    let permissions = permissions.map(Waiting::permission);
     let questions = agent.user_questions().into_iter();
     let questions = questions.map(|request| Waiting::Question { request });
     permissions.chain(questions).collect()

@@ -45,7 +45,7 @@ fn asks(
 }
 
 fn is_permission(id: &PermissionId) -> impl Fn(&Waiting) -> bool {
-    move |one| matches!(one, Waiting::Permission { request } if request.id == *id)
+    move |one| matches!(one, Waiting::Permission { request, .. } if request.id == *id)
 }
 
 fn is_question(id: &QuestionId) -> impl Fn(&Waiting) -> bool {

@@ -155,6 +155,7 @@ const QUERIES: &[(&str, &str)] = &[
     ("/find", "pattern=head"),
     ("/find/file", "query=secret&limit=200"),
     ("/find/symbol", "query=head"),
+    ("/outrigger/v1/search", "q=secret&limit=200"),
     ("/outrigger/session/{sessionID}/event", "after=0"),
     ("/session/{sessionID}/diff", "messageID={messageID}"),
     ("/vcs/diff", "mode=git"),
@@ -177,6 +178,7 @@ const NAMED: &[&str] = &[
     "/global/event",
     "/outrigger/v1/audit",
     "/outrigger/v1/conversation",
+    "/outrigger/v1/search",
     "/outrigger/v1/stream",
 ];
 

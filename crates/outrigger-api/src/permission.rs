@@ -1,0 +1,320 @@
+//! What is shown of a permission question: the whole call, who wants it, and all that an answer allows. Made once, here, for the page,
+//! the terminal, the command line and editors, which only lay it out. The texts are as others wrote them: who shows them makes visible
+//! what a terminal or a browser would obey or hide.
+
+use outrigger_protocol::permission::{CALL, HOOK_REASON, PermissionRequest};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Our permissions and tools. Other names are text of a plugin or server.
+const OURS: [&str; 19] = [
+    "apply_patch",
+    "bash",
+    "doom_loop",
+    "edit",
+    "external_directory",
+    "glob",
+    "grep",
+    "list",
+    "lsp",
+    "python",
+    "question",
+    "read",
+    "skill",
+    "table",
+    "task",
+    "todowrite",
+    "webfetch",
+    "websearch",
+    "write",
+];
+/// A command that runs outside of its sandbox.
+pub const OUTSIDE: &str = "sandbox";
+/// Arguments of our tools that say nothing to a person, or that another fact has.
+const UNSHOWN: [&str; 2] = ["timeout", "description"];
+
+/// A permission question as people see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownPermission {
+    /// What is asked, in words of ours; of a permission that is not ours its name.
+    pub title: String,
+    /// In the order in which they are read.
+    pub facts: Vec<Fact>,
+}
+
+/// A text with a label of ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// At most eight characters. `command` is a command line, `change` a unified diff.
+    pub name: String,
+    /// Somebody else's text, of one or several lines.
+    pub text: String,
+}
+
+impl ShownPermission {
+    /// What is shown of a request.
+    #[must_use]
+    pub fn of(request: &PermissionRequest) -> Self {
+        let mut facts = Facts::default();
+        call(request, &mut facts);
+        facts.add("always", always(request));
+        Self {
+            title: title(&request.permission).to_owned(),
+            facts: facts.0,
+        }
+    }
+}
+
+/// Whether a permission or tool is one of ours, so that its name may stand in a sentence of ours.
+#[must_use]
+pub fn is_ours(name: &str) -> bool {
+    OURS.contains(&name) || name == OUTSIDE
+}
+
+fn title(permission: &str) -> &str {
+    match permission {
+        "bash" => "Run a command",
+        "edit" => "Change a file",
+        "write" => "Write a file",
+        "read" => "Read a file",
+        "external_directory" => "Leave the project folder",
+        "webfetch" => "Fetch a page",
+        "websearch" => "Search the web",
+        "task" => "Start a subagent",
+        OUTSIDE => "Run a command outside of the sandbox, with all your rights",
+        other => other,
+    }
+}
+
+#[derive(Default)]
+struct Facts(Vec<Fact>);
+
+impl Facts {
+    /// An empty text is nothing.
+    fn add(&mut self, name: &str, text: impl Into<String>) {
+        let (name, text) = (name.to_owned(), text.into());
+        if !text.trim_end_matches('\n').is_empty() {
+            self.0.push(Fact { name, text });
+        }
+    }
+}
+
+/// What "always" would allow.
+fn always(request: &PermissionRequest) -> String {
+    let all = request.always.iter().map(|pattern| match pattern.as_str() {
+        "*" => "all calls of this kind",
+        pattern => pattern,
+    });
+    all.collect::<Vec<_>>().join("\n")
+}
+
+/// The whole call.
+fn call(request: &PermissionRequest, facts: &mut Facts) {
+    let text = |key: &str| request.metadata[key].as_str().unwrap_or_default();
+    let called = request.metadata.get(CALL);
+    let tool = called.and_then(|call| call["tool"].as_str());
+    if !request.provenance.is_plain() {
+        facts.add("by", request.provenance.to_string());
+    }
+    facts.add("because", text(HOOK_REASON));
+    let is_outside = request.permission == OUTSIDE;
+    if is_outside {
+        facts.add("because", text("reason"));
+    }
+    if tool.is_some_and(|tool| tool != request.permission) || !is_ours(&request.permission) {
+        facts.add("tool", tool.unwrap_or(&request.permission));
+    }
+    effect(request, called, facts);
+    if is_outside {
+        facts.add("printed", text("output"));
+    }
+}
+
+/// What is asked about: the command, the difference or the arguments.
+fn effect(request: &PermissionRequest, called: Option<&Value>, facts: &mut Facts) {
+    let text = |key: &str| request.metadata[key].as_str().unwrap_or_default();
+    let tool = called.and_then(|call| call["tool"].as_str());
+    let is_ours = is_ours(tool.unwrap_or(&request.permission));
+    let input = called.map_or(&request.metadata["input"], |call| &call["input"]);
+    let command = match tool {
+        Some("bash") => input["command"].as_str(),
+        // What somebody else's question calls a command is not what runs.
+        None if is_ours => Some(text("command")),
+        _ => None,
+    };
+    let command = command.filter(|command| !command.is_empty());
+    let patterns = request.patterns.join("\n");
+    if command.is_none_or(|command| command != patterns) && patterns != "*" {
+        facts.add(about(&request.permission), patterns);
+    }
+    if let Some(command) = command {
+        facts.add("command", command);
+        facts.add("folder", input["workdir"].as_str().unwrap_or_default());
+        facts.add("program", programs(request.metadata.get("programs")));
+    }
+    // The metadata of a plugin's question are its own words.
+    if !is_ours {
+        facts.add("with", arguments(input, &[]));
+        facts.add("says", said(&request.metadata, called.is_none()));
+        return;
+    }
+    facts.add("unclear", text("unclear"));
+    facts.add("change", text("diff"));
+    if command.is_none() && text("diff").is_empty() {
+        facts.add("with", arguments(input, &UNSHOWN));
+    }
+}
+
+/// What the patterns of a permission are.
+fn about(permission: &str) -> &'static str {
+    match permission {
+        "bash" => "runs",
+        "external_directory" => "outside",
+        "edit" | "read" | "list" => "file",
+        "webfetch" => "address",
+        "websearch" => "query",
+        "task" => "agent",
+        _ => "about",
+    }
+}
+
+/// Programs of the command that are not the system's, as they were found.
+fn programs(found: Option<&Value>) -> String {
+    let found = found.and_then(Value::as_array).into_iter().flatten();
+    found
+        .filter_map(Value::as_str)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Arguments by name. A text of several lines is below its name and set in, so that it cannot pass for another argument.
+fn arguments(input: &Value, unshown: &[&str]) -> String {
+    let fields = input.as_object().into_iter().flatten();
+    let fields = fields.filter(|(key, _)| !unshown.contains(&key.as_str()));
+    let lines = fields.map(|(key, value)| {
+        let key = key.replace('\n', "␊");
+        match value.as_str() {
+            Some(text) if text.contains('\n') => {
+                let lines: String = text.lines().map(|line| format!("\n    {line}")).collect();
+                format!("{key}:{lines}")
+            }
+            Some(text) => format!("{key}: {text}"),
+            None => format!("{key}: {value}"),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What a plugin says of its question. Without a call its input is a fact of its own.
+fn said(metadata: &Value, has_input: bool) -> String {
+    let mut metadata = metadata.clone();
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.remove(CALL);
+        fields.remove(HOOK_REASON);
+        if has_input {
+            fields.remove("input");
+        }
+    }
+    arguments(&metadata, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use outrigger_protocol::id::{PermissionId, SessionId};
+    use outrigger_protocol::provenance::{Actor, Deed, Provenance};
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(permission: &str, patterns: &[&str], metadata: Value) -> PermissionRequest {
+        PermissionRequest {
+            id: PermissionId("per_1".into()),
+            session_id: SessionId("ses_1".into()),
+            permission: permission.into(),
+            patterns: patterns.iter().map(|it| (*it).to_owned()).collect(),
+            always: Vec::new(),
+            metadata,
+            tool: None,
+            provenance: Provenance::default(),
+            missing_grant: None,
+        }
+    }
+
+    #[track_caller]
+    fn shows(request: &PermissionRequest, want: &[(&str, &str)]) {
+        let shown = ShownPermission::of(request);
+        let facts: Vec<_> = (shown.facts.iter())
+            .map(|fact| (fact.name.as_str(), fact.text.as_str()))
+            .collect();
+        assert_eq!(facts, want);
+    }
+
+    #[test]
+    fn who_wants_a_call_and_who_changed_it_stands_beside_what_runs() {
+        let input = json!({ "command": "npm test; rm -r x", "workdir": "sub", "timeout": 5 });
+        let metadata = json!({
+            HOOK_REASON: "it needs a look",
+            CALL: { "tool": "bash", "input": input },
+            "programs": ["npm is /home/me/bin/npm"],
+        });
+        let mut request = request("bash", &["npm test", "rm -r x"], metadata);
+        request.always = vec!["npm *".into(), "*".into()];
+        request.provenance = Provenance::prompted(Actor::User).with(
+            Actor::plugin(&"acme".into()),
+            Deed::Changed,
+            None,
+        );
+        assert_eq!(ShownPermission::of(&request).title, "Run a command");
+        shows(
+            &request,
+            &[
+                ("by", "user prompted, plugin acme changed"),
+                ("because", "it needs a look"),
+                ("runs", "npm test\nrm -r x"),
+                ("command", "npm test; rm -r x"),
+                ("folder", "sub"),
+                ("program", "npm is /home/me/bin/npm"),
+                ("always", "npm *\nall calls of this kind"),
+            ],
+        );
+    }
+
+    /// With a call behind it or without one.
+    #[test]
+    fn what_a_plugin_says_of_its_question_is_not_what_runs() {
+        let own = json!({ "command": "ls", "diff": "+harmless", "programs": ["/bin/ls"] });
+        let said = "command: ls\ndiff: +harmless\nprograms: [\"/bin/ls\"]";
+        let mut called = own.clone();
+        called[CALL] = json!({ "tool": "mine", "input": { "url": "http://x" } });
+        let mut input = own;
+        input["input"] = json!({ "url": "http://x" });
+        for (permission, tool, metadata) in [("bash", "mine", called), ("deploy", "deploy", input)]
+        {
+            let about = if permission == "bash" {
+                "runs"
+            } else {
+                "about"
+            };
+            shows(
+                &request(permission, &["rm -rf ."], metadata),
+                &[
+                    ("tool", tool),
+                    (about, "rm -rf ."),
+                    ("with", "url: http://x"),
+                    ("says", said),
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn no_argument_of_anothers_tool_is_left_out_and_none_passes_for_two() {
+        let input =
+            json!({ "a: 1\nurl": "http://x", "description": "rm", "timeout": 1, "z": "1\nurl: y" });
+        let metadata = json!({ CALL: { "tool": "shell_run", "input": input } });
+        let asked = request("shell_run", &["*"], metadata);
+        let with = "a: 1␊url: http://x\ndescription: rm\ntimeout: 1\nz:\n    1\n    url: y";
+        shows(&asked, &[("tool", "shell_run"), ("with", with)]);
+        assert_eq!(ShownPermission::of(&asked).title, "shell_run");
+    }
+}

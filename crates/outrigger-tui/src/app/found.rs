@@ -1,0 +1,136 @@
+//! A search over all conversations that are stored, and the way to what it found.
+
+use base64::Engine as _;
+use outrigger_protocol::message::MessageWithParts;
+use serde_json::{Value, json};
+
+use super::history::get;
+use super::{App, PAGE};
+use crate::render::text::inline;
+use crate::state::conversation::Conversation;
+use crate::state::effect::{Effect, Then};
+use crate::state::picker::{Item, ListKind, Picker};
+
+/// Texts that are listed at once.
+const LIMIT: usize = 100;
+/// The choice that looks further back, before its cursor.
+const FURTHER: &str = "further ";
+/// Characters before what was found.
+const BEFORE: usize = 30;
+
+/// What is looked for in all conversations.
+#[derive(Debug, Default)]
+pub(crate) struct Sought {
+    words: String,
+    /// Message and part that are gone to once their session is entered.
+    goal: Option<(String, String)>,
+}
+
+impl App {
+    /// Looks for the words of the open search in all conversations.
+    pub(crate) fn search_all(&mut self) -> Vec<Effect> {
+        let words = self.picker.as_ref().map(|it| it.filter.text().to_owned());
+        let words = words.unwrap_or_default();
+        if words.trim().is_empty() {
+            return Vec::new();
+        }
+        self.sought.words = words;
+        self.look(None)
+    }
+
+    fn look(&mut self, cursor: Option<&str>) -> Vec<Effect> {
+        let words = &self.sought.words;
+        let title = format!("All conversations: {}", inline(words));
+        let words = outrigger_client::encoded(words);
+        let cursor = cursor.map(|it| format!("&cursor={}", outrigger_client::encoded(it)));
+        let cursor = cursor.unwrap_or_default();
+        self.picker = Some(Picker::loading(ListKind::Found, title));
+        let path = format!("/outrigger/v1/search?limit={LIMIT}&q={words}{cursor}");
+        vec![get(path, Then::Found)]
+    }
+
+    /// What was found.
+    pub(crate) fn found(&mut self, page: &Value) {
+        let hits = page["hits"].as_array().into_iter().flatten();
+        let mut items: Vec<Item> = hits.filter_map(item).collect();
+        if let Some(next) = page["next"].as_str() {
+            items.push(Item::new(
+                format!("{FURTHER}{next}"),
+                "look further back",
+                "",
+            ));
+        }
+        if items.is_empty() {
+            items.push(Item::new("", "no conversation has that", ""));
+        }
+        self.fill(ListKind::Found, items, None);
+    }
+
+    /// Goes to a text that was found, or looks further.
+    pub(crate) fn go_to_found(&mut self, chosen: &str) -> Vec<Effect> {
+        if let Some(cursor) = chosen.strip_prefix(FURTHER) {
+            return self.look(Some(cursor));
+        }
+        let mut names = chosen.split(' ');
+        let (Some(session), Some(message), Some(part)) = (names.next(), names.next(), names.next())
+        else {
+            return Vec::new();
+        };
+        let is_own = (self.session.as_ref()).is_some_and(|it| it.id.as_str() == session);
+        if is_own && self.conversation.blocks().iter().any(|it| it.id == part) {
+            self.show_found(part);
+            return Vec::new();
+        }
+        self.sought.goal = Some((message.to_owned(), part.to_owned()));
+        let path = format!("/session/{}", outrigger_client::encoded(session));
+        vec![get(path, Then::Enter)]
+    }
+
+    /// The messages up to the one that is gone to; none where the newest are wanted.
+    pub(crate) fn fetch_found(&mut self) -> Option<Vec<Effect>> {
+        let (message, part) = self.sought.goal.take()?;
+        let id = self.session.as_ref()?.id.to_string();
+        // A page ends before its cursor: this one stands behind the message and before all others.
+        let cursor = json!({ "id": format!("{message}~"), "time": 0 }).to_string();
+        let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(cursor);
+        let path = format!("/session/{id}/message?limit={PAGE}&before={cursor}");
+        let mut effects = vec![get(path, Then::Around(id, part))];
+        effects.extend(Self::open_questions());
+        Some(effects)
+    }
+
+    /// The messages around what was found have come.
+    pub(crate) fn around(&mut self, id: &str, part: &str, messages: Vec<MessageWithParts>) {
+        if self.session.as_ref().is_none_or(|it| it.id.as_str() != id) {
+            return;
+        }
+        self.has_older = messages.len() >= PAGE;
+        self.has_newer = true;
+        let status = self.conversation.status.take();
+        self.conversation = Conversation::of(messages);
+        self.conversation.status = status;
+        self.show_found(part);
+    }
+
+    fn show_found(&mut self, part: &str) {
+        let first = self.sought.words.split_whitespace().next();
+        let first = first.unwrap_or_default().to_owned();
+        let shape = self.shape();
+        self.scroll.to(part);
+        (self.scroll).to_text(part, &first, &mut self.conversation, shape);
+    }
+}
+
+fn item(hit: &Value) -> Option<Item> {
+    let text = |key: &str| hit[key].as_str().unwrap_or_default();
+    let (_, part) = text("key").split_once('/')?;
+    let before = text("before");
+    let from = before.char_indices().rev().nth(BEFORE - 1);
+    let before = before.get(from.map_or(0, |(at, _)| at)..)?;
+    let line = format!("{before}{}{}", text("found"), text("after"));
+    Some(Item::new(
+        format!("{} {} {part}", text("conversation"), text("message")),
+        inline(line.trim_start()),
+        inline(text("title")),
+    ))
+}
