@@ -96,7 +96,7 @@ async fn a_query_without_what_it_needs_is_refused() {
             }
         }
     }
-    assert_eq!(tried, 8);
+    assert_eq!(tried, 9);
 }
 
 /// What the document says is required is checked.
