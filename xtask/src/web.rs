@@ -122,6 +122,12 @@ fn in_browser(binary: &std::path::Path, screens: bool) -> Result {
         "--example",
         "fill",
     ]))?;
+    let mut exported = command("node");
+    check(
+        exported
+            .arg("web/tests/export/run.mjs")
+            .env("OUTRIGGER_BIN", binary),
+    )?;
     let mut node = command("node");
     node.arg("web/tests/browser/run.mjs");
     if screens {

@@ -135,7 +135,13 @@ impl Claude {
             .collect()
     }
 
-    fn block(&mut self, block: &Value, result: Option<&Value>, at: Millis) -> Option<Step> {
+    /// What a block of a message says; `result`: the structured result of a call.
+    pub(crate) fn block(
+        &mut self,
+        block: &Value,
+        result: Option<&Value>,
+        at: Millis,
+    ) -> Option<Step> {
         let of = |key: &str| text(block, key).unwrap_or_default();
         match of("/type") {
             "text" => said(of("/text"), at),

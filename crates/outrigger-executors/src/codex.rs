@@ -113,6 +113,11 @@ impl Codex {
         }
     }
 
+    /// The calls that are open.
+    pub(crate) fn calls(&mut self) -> &mut Calls {
+        &mut self.calls
+    }
+
     fn response(&mut self, id: u64, value: &Value) -> Vec<Step> {
         if let Some(error) = text(value, "/error/message") {
             return match id {
@@ -285,7 +290,8 @@ impl Codex {
         }
     }
 
-    fn completed(&mut self, item: &Value, at: Millis) -> Vec<Step> {
+    /// What a whole item says.
+    pub(crate) fn completed(&mut self, item: &Value, at: Millis) -> Vec<Step> {
         let of = |key: &str| text(item, key).unwrap_or_default();
         match of("/type") {
             "userMessage" => Vec::new(),
@@ -433,7 +439,7 @@ fn files(item: &Value) -> Vec<Value> {
 }
 
 /// What a shell is given by `bash -lc 'LINE'`, where that is all; else the command as it is.
-fn script(command: &str) -> String {
+pub(crate) fn script(command: &str) -> String {
     let given = command.split_once(' ').and_then(|(program, rest)| {
         // One of another place may be a program that a command has made.
         let (place, name) = program.rsplit_once('/')?;

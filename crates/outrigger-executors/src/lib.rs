@@ -22,6 +22,7 @@ mod lines;
 mod place;
 mod rpc;
 mod step;
+mod stored;
 mod used;
 mod work;
 
@@ -30,5 +31,6 @@ pub use drive::{Host, Limits, Streams, drive};
 pub use executor::{Executor, ExecutorError, Launch};
 pub use place::Place;
 pub use step::{End, Image, Protocol, Question, Said, Step, Task, Verdict};
+pub use stored::{Piece, Stored, StoredClaude, StoredCodex};
 pub use used::Used;
 pub use work::{Asked, Boxed, Keeper, Work, is_as_said, prompt_texts, title};

@@ -25,7 +25,7 @@ pub type Object = serde_json::Map<String, serde_json::Value>;
 
 /// Milliseconds since the Unix epoch, as OpenCode writes every time.
 pub type Millis = u64;
-pub use conversation::{compaction, event, message, permission, question, session};
+pub use conversation::{compaction, event, message, origin, permission, question, session};
 pub use plugin::{auth, custom_points, history, hook, login, manifest, rpc, transfer};
 pub use records::{audit, log, provenance, turn};
 pub use tools::{canonical, descriptor, invoke, merged, tool};

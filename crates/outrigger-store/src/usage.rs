@@ -1,4 +1,5 @@
-//! What models cost, summed from the messages that are stored.
+//! What models cost, summed from the messages that are stored. Answers that another program stored
+//! (`outrigger_protocol::origin::IMPORTED`) were paid for there and do not count.
 
 use outrigger_protocol::Millis;
 use rusqlite::{Connection, params};
@@ -31,7 +32,8 @@ const SUMS: &str = "
         sum(m.body ->> '$.tokens.input'), sum(m.body ->> '$.tokens.output') + sum(m.body ->> '$.tokens.reasoning'),
         sum(m.body ->> '$.tokens.cache.read'), sum(m.body ->> '$.tokens.cache.write'), sum(m.body ->> '$.cost')
     FROM messages m JOIN sessions s ON s.id = m.session
-    WHERE m.body ->> '$.role' = 'assistant' AND m.body ->> '$.time.created' >= ?1 AND (?2 IS NULL OR s.directory = ?2)
+    WHERE m.body ->> '$.role' = 'assistant' AND m.body ->> '$.imported' IS NULL
+        AND m.body ->> '$.time.created' >= ?1 AND (?2 IS NULL OR s.directory = ?2)
     GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
 
 /// By day and model, the oldest day first.
@@ -77,7 +79,7 @@ const SESSION: &str = "
     tree(id) AS (SELECT id FROM up UNION SELECT s.id FROM sessions s JOIN tree ON s.parent = tree.id)
     SELECT
         (SELECT count(DISTINCT m.body ->> '$.parentID') FROM messages m
-            WHERE m.session IN tree AND m.body ->> '$.role' = 'assistant'),
+            WHERE m.session IN tree AND m.body ->> '$.role' = 'assistant' AND m.body ->> '$.imported' IS NULL),
         total(max(0, ifnull(body ->> '$.tokens.input', 0)) + max(0, ifnull(body ->> '$.tokens.output', 0))
             + max(0, ifnull(body ->> '$.tokens.reasoning', 0)) + max(0, ifnull(body ->> '$.tokens.cache.read', 0))
             + max(0, ifnull(body ->> '$.tokens.cache.write', 0))),
@@ -95,7 +97,7 @@ const ESTIMATE: &str = "
         WHERE session IN tree GROUP BY session, message),
     sent(session, message, size) AS (SELECT session, message, sum(size) OVER (PARTITION BY session ORDER BY message) FROM sizes)
     SELECT total(sent.size) / 4 FROM sent JOIN messages m ON m.session = sent.session AND m.id = sent.message
-    WHERE m.body ->> '$.role' = 'assistant' AND m.body ->> '$.finish' IS NOT NULL
+    WHERE m.body ->> '$.role' = 'assistant' AND m.body ->> '$.finish' IS NOT NULL AND m.body ->> '$.imported' IS NULL
         AND max(0, ifnull(m.body ->> '$.tokens.input', 0)) + max(0, ifnull(m.body ->> '$.tokens.cache.read', 0))
             + max(0, ifnull(m.body ->> '$.tokens.cache.write', 0)) = 0";
 

@@ -143,7 +143,8 @@ impl Agent {
 fn last_prompt(history: &History) -> Option<&UserMessage> {
     let messages = history.iter().rev().filter_map(|m| m.stored());
     messages.into_iter().find_map(|m| match &m.info {
-        MessageInfo::User(user) => Some(user),
-        MessageInfo::Assistant(_) => None,
+        // One that was imported names no model and no agent.
+        MessageInfo::User(user) if !user.model.provider_id.is_empty() => Some(user),
+        _ => None,
     })
 }

@@ -12,6 +12,7 @@ mod run;
 mod server;
 mod session;
 mod tool;
+mod transfer;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) use self::run::{DemoArgs, Format, RunArgs};
 pub(crate) use self::server::{AttachArgs, BridgeArgs, ServeArgs, ServerArgs, WebArgs};
 pub(crate) use self::session::{SessionCommand, StatsArgs};
 pub(crate) use self::tool::ToolCommand;
+pub(crate) use self::transfer::{ExportArgs, FileForm, ImportArgs};
 
 /// A coding agent that runs OpenCode's plugins beside itself.
 #[derive(Debug, Parser)]
@@ -144,6 +146,10 @@ pub(crate) enum Command {
     /// List, show, export and delete sessions
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Write a conversation to a file: JSON, Markdown, HTML, OpenCode's form
+    Export(ExportArgs),
+    /// Import sessions of OpenCode, Claude Code or Codex, or exported ones
+    Import(ImportArgs),
     /// List the tools and show what each declares
     #[command(subcommand)]
     Tool(ToolCommand),
@@ -253,6 +259,8 @@ mod tests {
           acp          Be the agent of an editor, over standard input and output (Agent Client Protocol)
           attach       Connect to a running server
           session      List, show, export and delete sessions
+          export       Write a conversation to a file: JSON, Markdown, HTML, OpenCode's form
+          import       Import sessions of OpenCode, Claude Code or Codex, or exported ones
           tool         List the tools and show what each declares
           sandbox      Run a command in the sandbox
           auth         Manage credentials of model providers [alias: providers]

@@ -50,6 +50,8 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Acp => guarded(|signals| acp::acp(&global, signals)).await,
         Command::Attach(args) => guarded(|signals| attach::attach(&global, args, signals)).await,
         Command::Session(command) => session::session(&global, command).await,
+        Command::Export(args) => session::export::export(&global, args),
+        Command::Import(args) => session::import::import(&global, args).await,
         Command::Auth(command) => auth::auth(&global, command).await,
         Command::Models(args) => models::models(&global, args).await,
         Command::Stats(args) => stats::stats(&global, &args),

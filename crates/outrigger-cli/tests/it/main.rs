@@ -136,6 +136,7 @@ mod throws;
 mod tool_files;
 mod tool_hosts;
 mod tools_declared;
+mod transfer;
 mod trust;
 mod turns;
 mod unfit_files;

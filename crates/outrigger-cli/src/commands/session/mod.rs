@@ -2,6 +2,8 @@
 
 mod causes;
 pub(crate) mod conversation;
+pub(crate) mod export;
+pub(crate) mod import;
 pub(crate) mod stored;
 
 use std::path::Path;
@@ -10,7 +12,6 @@ use outrigger_agent::{Place, budget_line, replay};
 use outrigger_config::settings::Settings;
 use outrigger_protocol::session::Session;
 use outrigger_store::{ChainFault, SessionFilter, Store};
-use serde_json::json;
 
 use self::conversation::conversation;
 use self::stored::{find, of_place, open};
@@ -38,10 +39,8 @@ pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<
         SessionCommand::Export { id } => {
             let session = find(&store, &place, id)?;
             let messages = store.messages(&session.id)?;
-            let text =
-                serde_json::to_string_pretty(&json!({ "info": session, "messages": messages }))
-                    .unwrap_or_default();
-            out(&format!("{text}\n"));
+            let stored = outrigger_export::Stored { session, messages };
+            out(&outrigger_export::opencode(stored).map_err(outrigger_export::ExportError::from)?);
             Ok(0)
         }
         SessionCommand::Delete { id } => {

@@ -1,0 +1,241 @@
+//! `outrigger import`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use outrigger_agent::{Boot, Place};
+use outrigger_import::{
+    Destination, Found, ImportError, Outcome, Problem, Program, Source, accept, write,
+};
+use outrigger_protocol::id::SessionId;
+use outrigger_store::Store;
+
+use super::date;
+use crate::args::{Global, ImportArgs};
+use crate::failure::Failure;
+use crate::terminal::progress::Line;
+use crate::terminal::{err, name, out};
+
+/// Runs the command. Nothing of what it reads is executed.
+pub(crate) async fn import(global: &Global, args: ImportArgs) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    let place = Place::find(&boot.directory);
+    let (program, path, ids) = wanted(&boot, &args)?;
+    let is_named = program == Program::Outrigger || path.is_file() || !ids.is_empty();
+    let mut problems = Vec::new();
+    let source = Source::open(program, &path, &mut problems)?;
+    let here = (!is_named && !args.all).then(|| place.directory.to_string_lossy().into_owned());
+    let chosen = chosen(&source, &ids, here.as_deref())?;
+    if args.list {
+        list(&chosen, here.is_none());
+        said(&problems);
+        return Ok(0);
+    }
+    let store = Store::open(&boot.folders.store())?.0;
+    let to = destination(&store, &place)?;
+    let counts = all(&source, &chosen, &to, (&store, args.dry_run), &mut problems).await?;
+    said(&problems);
+    counts.report(&source, here.as_deref(), args.dry_run);
+    Ok(u8::from(counts.failed > 0))
+}
+
+/// The program, where its sessions are, and which are meant.
+fn wanted(boot: &Boot, args: &ImportArgs) -> Result<(Program, PathBuf, Vec<String>), Failure> {
+    let programs = [Program::OpenCode, Program::Claude, Program::Codex];
+    let program = programs.into_iter().find(|it| it.name() == args.from);
+    let Some(program) = program else {
+        let path = PathBuf::from(&args.from);
+        return match path.is_file() {
+            true => Ok((Program::Outrigger, path, args.which.clone())),
+            false => Err(Failure::usage(
+                format!("`{}` is no program that is known, and no file", args.from),
+                Some("one of opencode, claude, codex, or an exported file".into()),
+            )),
+        };
+    };
+    let mut which = args.which.clone();
+    let path = match which.first() {
+        Some(first) if Path::new(first).exists() => PathBuf::from(which.remove(0)),
+        _ => program.place(&boot.folders.home, |key| boot.env.get(key).cloned()),
+    };
+    Ok((program, path, which))
+}
+
+/// The sessions that are meant, those that others came from first.
+fn chosen<'s>(
+    source: &'s Source,
+    ids: &[String],
+    here: Option<&str>,
+) -> Result<Vec<&'s Found>, Failure> {
+    let all = source.found();
+    for id in ids {
+        if !all.iter().any(|one| one.id.starts_with(id.as_str())) {
+            return Err(Failure::new(
+                "import.no_session",
+                format!("{} has no session {id}", source.program().title()),
+                Some("`--list --all` shows what is there".into()),
+            ));
+        }
+    }
+    let is_meant = |one: &&Found| {
+        let is_named = ids.is_empty() || ids.iter().any(|id| one.id.starts_with(id.as_str()));
+        is_named && here.is_none_or(|folder| one.directory == folder)
+    };
+    let mut chosen: Vec<&Found> = all.iter().filter(is_meant).collect();
+    // Subagents go with the sessions that began them.
+    let mut at = 0;
+    while let Some(parent) = chosen.get(at).map(|one| one.id.clone()) {
+        let is_new = |one: &&Found| {
+            one.parent.as_ref() == Some(&parent) && !chosen.iter().any(|it| it.id == one.id)
+        };
+        let children: Vec<&Found> = all.iter().filter(is_new).collect();
+        chosen.extend(children);
+        at += 1;
+    }
+    chosen.sort_by_key(|one| depth(one, all));
+    Ok(chosen)
+}
+
+/// How many sessions are above one.
+fn depth(one: &Found, all: &[Found]) -> usize {
+    let mut parent = one.parent.as_ref();
+    let mut depth = 0;
+    while let Some(above) = parent.filter(|_| depth < 32) {
+        depth += 1;
+        parent = all
+            .iter()
+            .find(|it| it.id == *above)
+            .and_then(|it| it.parent.as_ref());
+    }
+    depth
+}
+
+fn list(chosen: &[&Found], with_folder: bool) {
+    for one in chosen {
+        let folder = match with_folder {
+            true => format!("  {}", name(&one.directory)),
+            false => String::new(),
+        };
+        let (id, title) = (name(&one.id), name(&one.title));
+        out(&format!("{id}  {}  {title}{folder}\n", date(one.updated)));
+    }
+}
+
+fn destination(store: &Store, place: &Place) -> Result<Destination, Failure> {
+    let key = format!("project:{}", place.worktree.display());
+    let project = match place.git {
+        true => store.meta_get(&key)?,
+        false => None,
+    };
+    Ok(Destination {
+        directory: place.directory.to_string_lossy().into_owned(),
+        path: place.relative(),
+        project_id: project.unwrap_or_else(|| "global".to_owned()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now: now(),
+    })
+}
+
+#[derive(Default)]
+struct Counts {
+    imported: usize,
+    there: usize,
+    failed: usize,
+}
+
+impl Counts {
+    fn report(&self, source: &Source, here: Option<&str>, is_dry: bool) {
+        let Self {
+            imported,
+            there,
+            failed,
+        } = self;
+        let verb = if is_dry {
+            "would be imported"
+        } else {
+            "imported"
+        };
+        let failed = match failed {
+            0 => String::new(),
+            count => format!(", {count} could not be read"),
+        };
+        out(&format!(
+            "{imported} {verb}, {there} already there{failed}\n"
+        ));
+        if let (Some(folder), 0) = (here, imported + there) {
+            let others = source.found().len();
+            err(&format!(
+                "none of the {others} sessions is of {}; `--all` includes those of other folders\n",
+                name(folder)
+            ));
+        }
+    }
+}
+
+async fn all(
+    source: &Source,
+    chosen: &[&Found],
+    to: &Destination,
+    (store, is_dry): (&Store, bool),
+    problems: &mut Vec<Problem>,
+) -> Result<Counts, Failure> {
+    let mut counts = Counts::default();
+    let mut known: BTreeMap<String, SessionId> = BTreeMap::new();
+    for one in chosen {
+        let transcript = match source.read(one, problems) {
+            Ok(transcript) => transcript,
+            Err(error) => {
+                counts.failed += 1;
+                let place = name(&one.id);
+                err(&format!("warning: {place}: {}\n", name(&error.to_string())));
+                continue;
+            }
+        };
+        let accepted = accept(transcript, to, &known);
+        let (id, title) = (accepted.session.id.clone(), name(&accepted.session.title));
+        known.insert(one.id.clone(), id.clone());
+        let outcome = match is_dry {
+            false => write(store, accepted, now()).await?,
+            true if store.session(&id)?.is_some() => Outcome::There(id),
+            true => Outcome::Imported(id),
+        };
+        match outcome {
+            Outcome::Imported(id) => {
+                counts.imported += 1;
+                out(&format!("{id}  {title}\n"));
+            }
+            Outcome::There(id) => {
+                counts.there += 1;
+                out(&format!("{id}  {title}: already there\n"));
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// What was left out, each with its place.
+fn said(problems: &[Problem]) {
+    for problem in problems {
+        err(&format!(
+            "warning: {}; it is left out\n",
+            name(&problem.to_string())
+        ));
+    }
+}
+
+fn now() -> u64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or_default()
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Self {
+        match error {
+            ImportError::Store(error) => error.into(),
+            error => Self::new(error.code(), error.to_string(), error.hint()),
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! What Claude Code and Codex keep of a session in their files, by the readers of what they print: the lines are near to these.
+//!
+//! A reader is given the lines of a file, parsed, one after the other. Lines that are about the program itself say nothing.
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::merged::AgentOutput;
+use outrigger_protocol::message::{CacheTokens, Tokens};
+use serde_json::{Map, Value, json};
+
+use crate::calls::{Call, Ended, said, text, thought};
+use crate::claude::Claude;
+use crate::codex::{Codex, script};
+use crate::step::{Said, Step, Task};
+
+/// What a line of a stored session says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stored {
+    /// The session: its identifier, folder and the program's version, each as far as the line says it.
+    Session {
+        /// Identifier.
+        id: Option<String>,
+        /// Working directory.
+        folder: Option<String>,
+        /// Version.
+        version: Option<String>,
+    },
+    /// A title; the last one counts.
+    Title(String),
+    /// What the user said: texts and pictures (`data:` addresses).
+    Prompt(Vec<Piece>),
+    /// What follows is of this answer of this model.
+    Answer {
+        /// Equal ones belong together.
+        id: String,
+        /// Model.
+        model: String,
+        /// What it used, as far as is known.
+        tokens: Option<Tokens>,
+    },
+    /// What the agent said or did.
+    Say(Said),
+    /// A summary stands for all before it.
+    Summary(String),
+}
+
+/// A piece of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text.
+    Text(String),
+    /// A picture.
+    Picture {
+        /// Its media type.
+        mime: String,
+        /// Its contents, as a `data:` address.
+        url: String,
+    },
+}
+
+/// Lines of `~/.claude/projects/*/*.jsonl` (2.1.197).
+pub struct StoredClaude(Claude);
+
+impl Default for StoredClaude {
+    fn default() -> Self {
+        Self(Claude::new(Task::default()))
+    }
+}
+
+impl StoredClaude {
+    /// What a line says.
+    #[must_use]
+    pub fn line(&mut self, line: &Value, at: Millis) -> Vec<Stored> {
+        let flag = |key: &str| line.get(key) == Some(&Value::Bool(true));
+        let title = |key: &str| {
+            let title = text(line, key).map(|it| Stored::Title(it.to_owned()));
+            title.into_iter().collect()
+        };
+        match text(line, "/type") {
+            Some("summary") => title("/summary"),
+            Some("ai-title") => title("/aiTitle"),
+            Some("custom-title") => title("/customTitle"),
+            // Of a subagent, or the program's own words.
+            Some("user" | "assistant") if flag("isSidechain") || flag("isMeta") => Vec::new(),
+            Some("user") if flag("isCompactSummary") => {
+                let pieces = pieces(line.pointer("/message/content"));
+                let texts = pieces.into_iter().filter_map(|piece| match piece {
+                    Piece::Text(text) => Some(text),
+                    Piece::Picture { .. } => None,
+                });
+                vec![Stored::Summary(texts.collect::<Vec<_>>().join("\n\n"))]
+            }
+            Some("user") => self.user(line, at),
+            Some("assistant") => self.assistant(line, at),
+            _ => Vec::new(),
+        }
+    }
+
+    fn user(&mut self, line: &Value, at: Millis) -> Vec<Stored> {
+        let of = |key: &str| text(line, key).map(str::to_owned);
+        let mut out = vec![Stored::Session {
+            id: of("/sessionId"),
+            folder: of("/cwd"),
+            version: of("/version"),
+        }];
+        let pieces = pieces(line.pointer("/message/content"));
+        if !pieces.is_empty() {
+            out.push(Stored::Prompt(pieces));
+        }
+        let result = line.get("toolUseResult");
+        let blocks = blocks(line).filter(|block| text(block, "/type") == Some("tool_result"));
+        let steps = blocks.filter_map(|block| self.0.block(block, result, at));
+        out.extend(steps.filter_map(spoken));
+        if text(line, "/toolUseResult/stdout").is_some() {
+            out.iter_mut().for_each(exited);
+        }
+        out
+    }
+
+    fn assistant(&mut self, line: &Value, at: Millis) -> Vec<Stored> {
+        let of = |key: &str| text(line, key).unwrap_or_default().to_owned();
+        let count = |key: &str| {
+            let count = line.pointer(&format!("/message/usage/{key}"));
+            count.and_then(Value::as_u64).unwrap_or_default()
+        };
+        let tokens = line.pointer("/message/usage").map(|_| Tokens {
+            total: None,
+            input: count("input_tokens"),
+            output: count("output_tokens"),
+            reasoning: 0,
+            cache: CacheTokens {
+                read: count("cache_read_input_tokens"),
+                write: count("cache_creation_input_tokens"),
+            },
+        });
+        let answer = Stored::Answer {
+            id: of("/message/id"),
+            model: of("/message/model"),
+            tokens,
+        };
+        let steps = blocks(line).filter_map(|block| self.0.block(block, None, at));
+        let said = steps.filter_map(spoken);
+        std::iter::once(answer).chain(said).collect()
+    }
+}
+
+/// Lines of `~/.codex/sessions/**/rollout-*.jsonl` (0.171.0, and what came before without items).
+pub struct StoredCodex {
+    codex: Codex,
+    /// The file has whole items: what a model was sent and sent says the same once more.
+    has_items: bool,
+    model: String,
+    answers: u64,
+}
+
+/// What begins texts that Codex itself puts among those of the user.
+const OWN_WORDS: [&str; 5] = [
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions",
+    "<turn_aborted>",
+    "# AGENTS.md instructions",
+];
+
+impl StoredCodex {
+    /// For a file that has whole items (`item_completed`) or not.
+    #[must_use]
+    pub fn new(has_items: bool) -> Self {
+        Self {
+            codex: Codex::new(Task::default()),
+            has_items,
+            model: String::new(),
+            answers: 0,
+        }
+    }
+
+    /// Whether a line, as text, is that of a whole item.
+    #[must_use]
+    pub fn is_item(line: &str) -> bool {
+        line.contains(r#""type":"item_completed""#)
+    }
+
+    /// What a line says.
+    #[must_use]
+    pub fn line(&mut self, line: &Value, at: Millis) -> Vec<Stored> {
+        let payload = line.get("payload").unwrap_or(&Value::Null);
+        let of = |key: &str| text(payload, key).map(str::to_owned);
+        match (text(line, "/type"), text(payload, "/type")) {
+            (Some("session_meta"), _) => vec![Stored::Session {
+                id: of("/id"),
+                folder: of("/cwd"),
+                version: of("/cli_version"),
+            }],
+            (Some("turn_context"), _) => {
+                self.model = of("/model").unwrap_or_default();
+                Vec::new()
+            }
+            (Some("compacted"), _) => of("/message").map(Stored::Summary).into_iter().collect(),
+            (Some("event_msg"), Some("token_count")) => self.used(payload),
+            (Some("event_msg"), Some("item_completed")) => {
+                let item = payload.get("item").unwrap_or(&Value::Null);
+                self.item(item, at)
+            }
+            (Some("response_item"), Some(kind)) if !self.has_items => {
+                self.response(kind, payload, at)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The answer that is being read.
+    fn answer(&self, tokens: Option<Tokens>) -> Stored {
+        Stored::Answer {
+            id: self.answers.to_string(),
+            model: self.model.clone(),
+            tokens,
+        }
+    }
+
+    /// What the last request used; the next answer begins.
+    fn used(&mut self, payload: &Value) -> Vec<Stored> {
+        let Some(used) = payload.pointer("/info/last_token_usage") else {
+            return Vec::new();
+        };
+        let count = |key: &str| used.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let read = count("cached_input_tokens");
+        let reasoning = count("reasoning_output_tokens");
+        let tokens = Tokens {
+            total: None,
+            input: count("input_tokens").saturating_sub(read),
+            output: count("output_tokens").saturating_sub(reasoning),
+            reasoning,
+            cache: CacheTokens { read, write: 0 },
+        };
+        let answer = self.answer(Some(tokens));
+        self.answers += 1;
+        vec![answer]
+    }
+
+    fn item(&mut self, item: &Value, at: Millis) -> Vec<Stored> {
+        let item = in_printed_form(item);
+        if text(&item, "/type") == Some("userMessage") {
+            return prompt(item.get("content"));
+        }
+        let steps = self.codex.completed(&item, at);
+        self.spoken(steps)
+    }
+
+    fn spoken(&self, steps: Vec<Step>) -> Vec<Stored> {
+        let said: Vec<Stored> = steps.into_iter().filter_map(spoken).collect();
+        match said.is_empty() {
+            true => said,
+            false => std::iter::once(self.answer(None)).chain(said).collect(),
+        }
+    }
+
+    fn response(&mut self, kind: &str, item: &Value, at: Millis) -> Vec<Stored> {
+        let of = |key: &str| text(item, key).unwrap_or_default();
+        let calls = self.codex.calls();
+        let steps = match (kind, of("/role")) {
+            ("message", "user") => return prompt(item.get("content")),
+            ("message", "assistant") => {
+                let texts = pieces(item.get("content"));
+                let texts = texts.into_iter().filter_map(|piece| match piece {
+                    Piece::Text(text) => said(&text, at),
+                    Piece::Picture { .. } => None,
+                });
+                texts.collect()
+            }
+            ("reasoning", _) => {
+                let summary = item.get("summary").and_then(Value::as_array);
+                let texts = summary.into_iter().flatten();
+                let texts: Vec<&str> = texts.filter_map(|it| text(it, "/text")).collect();
+                thought(&texts.join("\n\n"), at).into_iter().collect()
+            }
+            ("function_call", _) => {
+                let arguments = serde_json::from_str(of("/arguments"));
+                let arguments = arguments.unwrap_or_else(|_| json!(of("/arguments")));
+                vec![calls.starts(
+                    of("/call_id"),
+                    function(of("/name"), arguments),
+                    of("/name"),
+                    at,
+                )]
+            }
+            ("custom_tool_call", _) => {
+                let input = of("/input");
+                let call = match of("/name") {
+                    "apply_patch" => Call::new("apply_patch", json!({ "patchText": input })),
+                    name => Call::new(name, json!({ "input": input })),
+                };
+                vec![calls.starts(of("/call_id"), call, of("/name"), at)]
+            }
+            ("function_call_output" | "custom_tool_call_output", _) => {
+                vec![calls.ends(of("/call_id"), output(item), at)]
+            }
+            _ => Vec::new(),
+        };
+        self.spoken(steps)
+    }
+}
+
+/// A call of a function of Codex's as one of ours.
+fn function(name: &str, arguments: Value) -> Call {
+    let command = arguments.get("command").or(arguments.get("cmd"));
+    let command = command.and_then(|command| match command {
+        Value::String(line) => Some(line.clone()),
+        Value::Array(words) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            Some(command_line(&words))
+        }
+        _ => None,
+    });
+    match command.filter(|_| ["shell", "shell_command", "exec_command"].contains(&name)) {
+        Some(command) => Call::bash(&command, None),
+        None => Call::new(name, arguments),
+    }
+}
+
+/// `bash -lc LINE` as its line, else the words.
+fn command_line(words: &[&str]) -> String {
+    match words {
+        [shell, "-lc" | "-c", line] if shell.ends_with("sh") => (*line).to_owned(),
+        words => script(&words.join(" ")),
+    }
+}
+
+fn output(item: &Value) -> Ended {
+    let output = item.get("output").unwrap_or(&Value::Null);
+    // Older ones are JSON in a text: `{output, metadata: {exit_code}}`.
+    let inner = output
+        .as_str()
+        .and_then(|it| serde_json::from_str::<Value>(it).ok());
+    let value = inner.as_ref().filter(|it| it.is_object()).unwrap_or(output);
+    let said = text(value, "/output")
+        .or(text(value, "/content"))
+        .or(value.as_str());
+    let exit = value.pointer("/metadata/exit_code").cloned();
+    Ended {
+        text: said.map_or_else(|| value.to_string(), str::to_owned),
+        is_error: value.get("success") == Some(&Value::Bool(false)),
+        facts: exit.map(|it| ("exit".to_owned(), it)).into_iter().collect(),
+    }
+}
+
+/// An item of a file in the form in which the program prints it: other names, the same facts.
+fn in_printed_form(item: &Value) -> Value {
+    let Value::Object(fields) = item else {
+        return Value::Null;
+    };
+    let fields = fields
+        .iter()
+        .map(|(key, value)| (camel(key), value.clone()));
+    let mut fields: Map<String, Value> = fields.collect();
+    let of = |key: &str| item.get(key).cloned().unwrap_or_default();
+    let kind = text(item, "/type").map(camel).unwrap_or_default();
+    match kind.as_str() {
+        "commandExecution" => {
+            let words = item.get("command").and_then(Value::as_array);
+            let words = words.into_iter().flatten().filter_map(Value::as_str);
+            let words: Vec<&str> = words.collect();
+            if !words.is_empty() {
+                fields.insert("command".to_owned(), json!(command_line(&words)));
+            }
+            fields.remove("cwd");
+        }
+        "fileChange" => {
+            let changes = item.get("changes").and_then(Value::as_object);
+            let changes = changes.into_iter().flatten().map(|(path, change)| {
+                let diff = text(change, "/unified_diff").or(text(change, "/content"));
+                let kind =
+                    json!({ "type": change.get("type"), "move_path": change.get("move_path") });
+                json!({ "path": path, "kind": kind, "diff": diff })
+            });
+            fields.insert("changes".to_owned(), changes.collect());
+        }
+        "agentMessage" => {
+            let said = joined(item.get("content"));
+            fields.insert("text".to_owned(), json!(said));
+        }
+        "reasoning" => {
+            fields.insert("summary".to_owned(), of("summary_text"));
+            fields.insert("content".to_owned(), of("raw_content"));
+        }
+        _ => {}
+    }
+    fields.insert("type".to_owned(), json!(kind));
+    Value::Object(fields)
+}
+
+/// `CommandExecution` and `exit_code` as `commandExecution` and `exitCode`.
+fn camel(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut is_word = false;
+    for c in name.chars() {
+        match c {
+            '_' => is_word = true,
+            c if is_word => {
+                out.push(c.to_ascii_uppercase());
+                is_word = false;
+            }
+            c if out.is_empty() => out.push(c.to_ascii_lowercase()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A command that did not fail ended with 0, which the file does not say.
+fn exited(stored: &mut Stored) {
+    if let Stored::Say(Said {
+        output: AgentOutput::ToolResult {
+            is_error: false, ..
+        },
+        facts,
+    }) = stored
+    {
+        facts.entry("exit").or_insert(json!(0));
+    }
+}
+
+fn joined(content: Option<&Value>) -> String {
+    let blocks = content.and_then(Value::as_array).into_iter().flatten();
+    let texts: Vec<&str> = blocks.filter_map(|block| text(block, "/text")).collect();
+    texts.join("\n\n")
+}
+
+fn prompt(content: Option<&Value>) -> Vec<Stored> {
+    let is_users = |piece: &Piece| match piece {
+        Piece::Text(text) => !OWN_WORDS.iter().any(|words| text.starts_with(words)),
+        Piece::Picture { .. } => true,
+    };
+    let pieces: Vec<Piece> = pieces(content).into_iter().filter(is_users).collect();
+    match pieces.is_empty() {
+        true => Vec::new(),
+        false => vec![Stored::Prompt(pieces)],
+    }
+}
+
+fn blocks(line: &Value) -> impl Iterator<Item = &Value> {
+    let content = line.pointer("/message/content").and_then(Value::as_array);
+    content.into_iter().flatten()
+}
+
+/// Texts and pictures of a prompt, in the forms of both.
+fn pieces(content: Option<&Value>) -> Vec<Piece> {
+    let piece = |block: &Value| {
+        if let Some(said) = text(block, "/text") {
+            return Some(Piece::Text(said.to_owned()));
+        }
+        if let Some(data) = text(block, "/source/data") {
+            let mime = text(block, "/source/media_type")?.to_owned();
+            let url = format!("data:{mime};base64,{data}");
+            return Some(Piece::Picture { mime, url });
+        }
+        let url = text(block, "/image_url")?.to_owned();
+        let mime = url
+            .strip_prefix("data:")?
+            .split([';', ','])
+            .next()?
+            .to_owned();
+        Some(Piece::Picture { mime, url })
+    };
+    match content {
+        Some(Value::String(text)) if !text.is_empty() => vec![Piece::Text(text.clone())],
+        Some(Value::Array(blocks)) => blocks.iter().filter_map(piece).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What was said of a step. Whether somebody was asked about a call, the file does not say.
+fn spoken(step: Step) -> Option<Stored> {
+    let Step::Say(mut said) = step else {
+        return None;
+    };
+    if let Some(Value::Object(whose)) = said.facts.get_mut(outrigger_protocol::merged::EXECUTOR) {
+        whose.remove("unasked");
+    }
+    Some(Stored::Say(said))
+}

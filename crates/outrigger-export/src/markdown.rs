@@ -1,0 +1,327 @@
+//! Markdown that any viewer shows.
+//!
+//! What somebody said stands in a quote, so that no text looks like a heading or an entry of the file. Outside of code `<` is written as
+//! `&lt;`: there is no HTML but the folded blocks of tool calls. Pictures become links, and links that run something become text. A fence
+//! is longer than any in what it holds.
+
+use std::fmt::Write as _;
+
+use outrigger_api::Entry;
+use outrigger_protocol::Millis;
+use outrigger_protocol::merged::Details;
+use outrigger_terminal::{name, safe};
+use pulldown_cmark::{Event, Options, Parser, Tag};
+use serde_json::Value;
+use similar::TextDiff;
+
+use crate::document::{Document, Exported};
+
+/// Bytes of a file beyond which a change of it is named and not shown.
+const MAX_DIFFED: usize = 1024 * 1024;
+/// Characters of the line that says what a call was about.
+const MAX_ABOUT: usize = 120;
+
+/// The text of the file.
+#[must_use]
+pub fn markdown(document: &Document) -> String {
+    let texts = document.conversations.iter().map(conversation);
+    texts.collect::<Vec<_>>().join("\n---\n\n")
+}
+
+fn conversation(exported: &Exported) -> String {
+    let of = &exported.conversation;
+    let title = match of.title.trim() {
+        "" => "Untitled",
+        title => title,
+    };
+    let mut out = format!("# {}\n\n", escaped(&name(title)));
+    let mut fact = |label: &str, value: &str| {
+        let _ = writeln!(out, "- {label}: {}", code(value));
+    };
+    fact("Session", of.id.as_str());
+    if let Some(parent) = &of.parent_id {
+        fact("Subagent of", parent.as_str());
+    }
+    fact("Folder", &of.directory);
+    fact("Begun", &moment(of.time.created));
+    if let Some(origin) = &exported.origin {
+        fact("Imported from", &origin.to_string());
+    }
+    let mut speaker = "";
+    for entry in &exported.entries {
+        let Some(text) = said(entry) else { continue };
+        if speaker != entry.message.role {
+            speaker = &entry.message.role;
+            let who = if speaker == "user" {
+                "You"
+            } else {
+                "Assistant"
+            };
+            let _ = write!(out, "\n## {who}, {}\n", moment(entry.message.timestamp));
+        }
+        let _ = write!(out, "\n{text}\n");
+    }
+    out
+}
+
+/// What an entry says; nothing where the page shows none either.
+fn said(entry: &Entry) -> Option<String> {
+    let message = &entry.message;
+    let flag = |key: &str| message.metadata.get(key) == Some(&Value::Bool(true));
+    let content = message.content.as_str();
+    Some(match message.message_type.as_str() {
+        "step" => return None,
+        "text" if flag("synthetic") || flag("ignored") => return None,
+        "text" if content.trim().is_empty() => return None,
+        "text" => quoted(&inert(content)),
+        "reasoning" if content.trim().is_empty() => return None,
+        "reasoning" => folded("Thought", &quoted(&inert(content))),
+        "tool_use" | "tool_result" | "tool_execution" => call(entry),
+        "file" => format!("File: {}", code(content)),
+        "error" => quoted(&format!("**Error:** {}", escaped(content))),
+        _ if content.is_empty() => return None,
+        _ => quoted(&escaped(content)),
+    })
+}
+
+fn call(entry: &Entry) -> String {
+    let metadata = &entry.message.metadata;
+    let text = |key: &str| metadata.get(key).and_then(Value::as_str);
+    let tool = text("tool_name").unwrap_or("tool");
+    let input = metadata.get("input").unwrap_or(&Value::Null);
+    let argument = |key: &&str| input.get(*key).and_then(Value::as_str);
+    let names = [
+        "command",
+        "filePath",
+        "path",
+        "pattern",
+        "url",
+        "query",
+        "description",
+    ];
+    let about = names.iter().find_map(argument);
+    let about = about.or(text("summary")).unwrap_or(&entry.message.content);
+    let about: String = name(about.lines().next().unwrap_or_default());
+    let about: String = about.chars().take(MAX_ABOUT).collect();
+    let failed = metadata.get("is_error") == Some(&Value::Bool(true));
+    let mark = if failed { "✗" } else { "✓" };
+    // In a line of HTML there is no Markdown.
+    let title = format!(
+        "{mark} <code>{}</code> {}",
+        entities(&name(tool)),
+        entities(&about)
+    );
+    let command = argument(&"command").filter(|command| command.contains('\n'));
+    let mut body: Vec<String> = command.map(|it| fenced(it, "sh")).into_iter().collect();
+    body.extend(outcome(entry, input, failed));
+    let body = body.join("\n");
+    format!("<details>\n<summary>{title}</summary>\n\n{body}\n</details>")
+}
+
+/// What came of a call.
+fn outcome(entry: &Entry, input: &Value, failed: bool) -> Vec<String> {
+    let metadata = &entry.message.metadata;
+    let changes = metadata.get("changes").and_then(Value::as_array);
+    let all = metadata.get("details").into_iter();
+    let all = all.chain(changes.into_iter().flatten());
+    let details = all.filter_map(|it| serde_json::from_value(it.clone()).ok());
+    let mut parts: Vec<String> = details.map(|it| detail(&it)).collect();
+    let output = metadata.get("output").map(|output| match output {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    if parts.is_empty() {
+        if input.as_object().is_some_and(|fields| !fields.is_empty()) {
+            let input = serde_json::to_string_pretty(input).unwrap_or_default();
+            parts.push(fenced(&input, "json"));
+        }
+        parts.extend(output.map(|text| fenced(&text, "")));
+    } else if failed {
+        parts.extend(output.map(|text| fenced(&text, "")));
+    }
+    parts
+}
+
+fn detail(details: &Details) -> String {
+    match details {
+        Details::Diff {
+            old_content,
+            new_content,
+            path,
+        } => {
+            let path = name(path.as_deref().unwrap_or("file"));
+            if old_content.len().max(new_content.len()) > MAX_DIFFED {
+                return format!("{} changed; it is too large to be shown.\n", code(&path));
+            }
+            if old_content == new_content {
+                return fenced(new_content, "text");
+            }
+            let diff = TextDiff::from_lines(old_content.as_str(), new_content.as_str());
+            let text = diff.unified_diff().header(&path, &path).to_string();
+            fenced(&text, "diff")
+        }
+        Details::FileList { files } => {
+            let lines = files.iter().map(|file| format!("- {}\n", code(file)));
+            lines.collect()
+        }
+        Details::CommandOutput {
+            stdout,
+            stderr,
+            exit_code,
+        } => {
+            let texts = [stdout, stderr].into_iter().filter(|text| !text.is_empty());
+            let mut out: String = texts.map(|text| fenced(text, "text")).collect();
+            if let Some(exit) = exit_code.filter(|exit| *exit != 0) {
+                let _ = writeln!(out, "\nExit code {exit}");
+            }
+            out
+        }
+    }
+}
+
+fn folded(title: &str, body: &str) -> String {
+    format!("<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>")
+}
+
+/// In a fence that is longer than any run of backticks in it.
+fn fenced(text: &str, language: &str) -> String {
+    let text = safe(text, false);
+    let fence = "`".repeat((longest_run(&text) + 1).max(3));
+    let end = if text.ends_with('\n') || text.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
+    format!("{fence}{language}\n{text}{end}{fence}\n")
+}
+
+/// As code within a line.
+fn code(text: &str) -> String {
+    let text = name(text);
+    let mark = "`".repeat(longest_run(&text) + 1);
+    match text.starts_with('`') || text.ends_with('`') || text.is_empty() {
+        true => format!("{mark} {text} {mark}"),
+        false => format!("{mark}{text}{mark}"),
+    }
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or_default()
+}
+
+fn quoted(text: &str) -> String {
+    let lines = text.trim_end().lines().map(|line| match line {
+        "" => ">".to_owned(),
+        line => format!("> {line}"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A text within HTML.
+fn entities(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// A text that is no Markdown.
+fn escaped(text: &str) -> String {
+    let text = safe(text, false);
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Markdown without HTML, pictures, and links to anything but the web.
+fn inert(text: &str) -> String {
+    let text = safe(text, false);
+    let (mut code, mut links) = (Vec::new(), Vec::new());
+    for (event, range) in Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(_)) | Event::Code(_) => code.push(range),
+            Event::Start(Tag::Image { dest_url, .. }) => {
+                links.push(range.start);
+                if !is_web(&dest_url) {
+                    links.push(range.start + 1);
+                }
+            }
+            Event::Start(Tag::Link { dest_url, .. }) if !is_web(&dest_url) => {
+                links.push(range.start);
+            }
+            _ => {}
+        }
+    }
+    let mut out = String::with_capacity(text.len());
+    let is_code = |at: usize| code.iter().any(|range| range.contains(&at));
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' if !is_code(at) => out.push_str("&lt;"),
+            '!' | '[' if links.contains(&at) => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn is_web(address: &str) -> bool {
+    let address = address.to_ascii_lowercase();
+    let schemes = ["http://", "https://", "mailto:"];
+    schemes.iter().any(|scheme| address.starts_with(scheme))
+}
+
+fn moment(at: Millis) -> String {
+    let time = i64::try_from(at).unwrap_or_default();
+    let time = jiff::Timestamp::from_millisecond(time).unwrap_or_default();
+    time.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_of_a_text_stays_without_html_pictures_and_links_that_run() {
+        for (text, shown) in [
+            ("**bold** and `<b>` stay", "**bold** and `<b>` stay"),
+            ("<script>x</script>", "&lt;script>x&lt;/script>"),
+            ("```\n<b>\n```", "```\n<b>\n```"),
+            ("[a](https://x.y)", "[a](https://x.y)"),
+            ("[a](javascript:x)", "\\[a](javascript:x)"),
+            ("[a](JaVaScript:x)", "\\[a](JaVaScript:x)"),
+            ("![a](https://x.y/z.png)", "\\![a](https://x.y/z.png)"),
+            (
+                "![a](data:image/svg+xml,x)",
+                "\\!\\[a](data:image/svg+xml,x)",
+            ),
+            ("<javascript:x>", "&lt;javascript:x>"),
+            ("\u{1b}[2J\u{202e}x", "␛[2J\\u202ex"),
+        ] {
+            assert_eq!(inert(text), shown);
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_text_ends_what_it_stands_in() {
+        assert_eq!(fenced("a", "sh"), "```sh\na\n```\n");
+        assert_eq!(fenced("````\nb\n", ""), "`````\n````\nb\n`````\n");
+        assert_eq!(quoted("# You\n\n</details>"), "> # You\n>\n> </details>");
+        assert_eq!(code("a`b"), "``a`b``");
+        assert_eq!(code("`"), "`` ` ``");
+        assert_eq!(escaped("<b> *x* [y](z)"), "&lt;b&gt; \\*x\\* \\[y\\](z)");
+    }
+}

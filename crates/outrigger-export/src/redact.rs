@@ -1,0 +1,190 @@
+//! What is not for others: what tools printed, what files held, and secrets.
+
+use outrigger_protocol::message::{
+    MessageInfo, MessageWithParts, NamedError, Part, PartKind, ToolPart, ToolState,
+};
+use outrigger_protocol::origin::ORIGIN;
+use outrigger_protocol::{Object, session::Session};
+use outrigger_store::Redactor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::select::Stored;
+
+/// What stands where something was.
+pub const LEFT_OUT: &str = "[left out]";
+
+/// Arguments that say what a call was about. All others may hold the contents of files, and are left out.
+const SHOWN: &[&str] = &[
+    "description",
+    "filePath",
+    "include",
+    "limit",
+    "name",
+    "offset",
+    "path",
+    "pattern",
+    "query",
+    "replaceAll",
+    "subagent_type",
+    "timeout",
+    "url",
+    "workdir",
+];
+
+/// Takes things out of sessions, with the secrets that the audit is kept free of.
+pub struct Redaction {
+    redactor: Redactor,
+}
+
+impl Redaction {
+    /// With what `redactor` knows.
+    #[must_use]
+    pub fn new(redactor: Redactor) -> Self {
+        Self { redactor }
+    }
+
+    /// Takes it out.
+    ///
+    /// # Errors
+    /// A value that is no JSON.
+    pub fn apply(&self, stored: &mut Stored) -> Result<(), serde_json::Error> {
+        session(&mut stored.session);
+        stored.session = self.cleaned(&stored.session)?;
+        for message in &mut stored.messages {
+            of_message(message);
+            *message = self.cleaned(message)?;
+        }
+        Ok(())
+    }
+
+    fn cleaned<T: Serialize + DeserializeOwned>(&self, of: &T) -> Result<T, serde_json::Error> {
+        let mut value = serde_json::to_value(of)?;
+        self.clean(&mut value);
+        serde_json::from_value(value)
+    }
+
+    fn clean(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.redactor.clean(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.clean(field)),
+            _ => {}
+        }
+    }
+}
+
+fn session(session: &mut Session) {
+    session.permission = None;
+    session.extra = Object::new();
+    if let Some(revert) = &mut session.revert {
+        revert.diff = None;
+    }
+    if let Some(metadata) = &mut session.metadata {
+        metadata.retain(|key, _| key == ORIGIN);
+    }
+}
+
+fn of_message(message: &mut MessageWithParts) {
+    match &mut message.info {
+        MessageInfo::User(user) => {
+            (user.system, user.tools, user.format, user.summary) = (None, None, None, None);
+            user.extra = Object::new();
+        }
+        MessageInfo::Assistant(answer) => {
+            answer.structured = None;
+            answer.extra = Object::new();
+            if let Some(error) = &mut answer.error {
+                *error = NamedError::new(error.name.clone(), error.message().to_owned());
+            }
+        }
+    }
+    message.parts.iter_mut().for_each(of_part);
+}
+
+fn of_part(part: &mut Part) {
+    match &mut part.kind {
+        PartKind::Text(text) => {
+            // What a file held that was put into a prompt.
+            if text.synthetic == Some(true) {
+                text.text = LEFT_OUT.to_owned();
+            }
+            text.extra = Object::new();
+        }
+        PartKind::Reasoning(thought) => {
+            thought.metadata = None;
+            thought.extra = Object::new();
+        }
+        PartKind::Tool(call) => of_call(call),
+        PartKind::File(file) => file.retain(|key, _| key == "mime" || key == "filename"),
+        PartKind::Snapshot(fields) => fields.clear(),
+        _ => {}
+    }
+}
+
+fn of_call(call: &mut ToolPart) {
+    call.metadata = None;
+    call.extra = Object::new();
+    let time = |state: &ToolState| match state {
+        ToolState::Pending { .. } => None,
+        ToolState::Running { time, .. }
+        | ToolState::Completed { time, .. }
+        | ToolState::Error { time, .. } => Some(time.clone()),
+    };
+    let at = time(&call.state).unwrap_or_default();
+    let input = arguments(call.state.input());
+    call.state = match &call.state {
+        ToolState::Pending { .. } => ToolState::Pending {
+            input,
+            raw: String::new(),
+        },
+        ToolState::Running { title, .. } => ToolState::Running {
+            input,
+            title: title.clone(),
+            metadata: None,
+            time: at,
+        },
+        ToolState::Completed { title, .. } => ToolState::Completed {
+            input,
+            output: LEFT_OUT.to_owned(),
+            title: title.clone(),
+            metadata: json!({}),
+            time: at,
+            attachments: None,
+        },
+        ToolState::Error { .. } => ToolState::Error {
+            input,
+            error: LEFT_OUT.to_owned(),
+            metadata: None,
+            time: at,
+        },
+    };
+}
+
+fn arguments(input: &Value) -> Value {
+    let Value::Object(fields) = input else {
+        return json!({});
+    };
+    let fields = fields.iter().map(|(key, value)| {
+        let value = match (key.as_str(), value) {
+            (_, Value::Number(_) | Value::Bool(_) | Value::Null) => value.clone(),
+            // A command may have a file in its further lines.
+            ("command", Value::String(text)) => match text.split_once('\n') {
+                Some((first, _)) => json!(format!("{first} {LEFT_OUT}")),
+                None => value.clone(),
+            },
+            ("patchText", Value::String(text)) => json!(files_of(text)),
+            (key, Value::String(_)) if SHOWN.contains(&key) => value.clone(),
+            _ => json!(LEFT_OUT),
+        };
+        (key.clone(), value)
+    });
+    Value::Object(fields.collect())
+}
+
+/// The lines of a patch that name files.
+fn files_of(patch: &str) -> String {
+    let lines = patch.lines().filter(|line| line.starts_with("*** "));
+    lines.collect::<Vec<_>>().join("\n")
+}

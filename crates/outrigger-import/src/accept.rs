@@ -1,0 +1,252 @@
+//! From a transcript to a session: the one place where it is decided what of a file counts.
+//!
+//! What is kept is what was said and what is shown of it. Left out is whatever the program would act on: rules, agents, models, system
+//! texts, tools that are switched, what is reverted, trees of files, signatures, plugins as causes, other vendors' sessions, shares and
+//! workspaces, addresses of files, identifiers. The session belongs to the folder in which a person imports it; where it was is said in
+//! its [`Origin`]. A part that would start something when it is read again becomes text.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::{
+    AssistantMessage, MessageInfo, MessagePath, MessageTime, MessageWithParts, NamedError, Part,
+    UserMessage,
+};
+use outrigger_protocol::origin::{IMPORTED, ORIGIN, Origin};
+use outrigger_protocol::session::{Session, SessionTime};
+use outrigger_protocol::{Millis, Object};
+use serde_json::json;
+
+use crate::ids::{self, Numbered};
+use crate::parts::{Context, part, tokens};
+use crate::source::Program;
+use crate::transcript::Transcript;
+
+/// Characters of a title.
+const MAX_TITLE: usize = 200;
+/// Characters of a name that is only shown.
+const MAX_NAME: usize = 200;
+/// How far a time of a file may be ahead of ours, in milliseconds.
+const MAX_AHEAD: Millis = 24 * 60 * 60 * 1000;
+/// US dollars of an answer, beyond which a number is none.
+const MAX_COST: f64 = 1_000_000.0;
+
+/// Where imported sessions go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Destination {
+    /// The folder, absolute.
+    pub directory: String,
+    /// The same relative to the project's root.
+    pub path: String,
+    /// The project.
+    pub project_id: String,
+    /// Version of this program.
+    pub version: String,
+    /// Now.
+    pub now: Millis,
+}
+
+/// A session to be stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accepted {
+    /// The session.
+    pub session: Session,
+    /// Its messages, in order.
+    pub messages: Vec<MessageWithParts>,
+}
+
+/// Makes a session of a transcript. `known` has the sessions of the same program that were imported, by their identifiers there: only these
+/// may be its parent or its children.
+#[must_use]
+pub fn accept(
+    transcript: Transcript,
+    to: &Destination,
+    known: &BTreeMap<String, SessionId>,
+) -> Accepted {
+    let time = |at: Millis| at.min(to.now.saturating_add(MAX_AHEAD));
+    let created = time(transcript.created);
+    let id = ids::session(transcript.program, &transcript.id, created);
+    let session = Session {
+        id: id.clone(),
+        slug: "imported".to_owned(),
+        project_id: to.project_id.clone(),
+        directory: to.directory.clone(),
+        path: to.path.clone(),
+        parent_id: transcript
+            .parent
+            .as_ref()
+            .and_then(|it| known.get(it))
+            .cloned(),
+        title: title(&transcript),
+        version: to.version.clone(),
+        metadata: origin(&transcript),
+        time: SessionTime {
+            created,
+            updated: time(transcript.updated).max(created),
+            ..SessionTime::default()
+        },
+        ..Session::default()
+    };
+    let mut writer = Writer {
+        to,
+        session: &id,
+        program: transcript.program,
+        ids: Numbered::of(&id),
+        renamed: BTreeMap::new(),
+        last_prompt: None,
+        context: Context {
+            known,
+            calls: BTreeSet::new(),
+            latest: to.now.saturating_add(MAX_AHEAD),
+        },
+    };
+    let messages = transcript.messages.into_iter();
+    let messages = messages.map(|message| writer.message(message)).collect();
+    Accepted { session, messages }
+}
+
+struct Writer<'a> {
+    to: &'a Destination,
+    session: &'a SessionId,
+    program: Program,
+    ids: Numbered,
+    /// New identifiers of prompts by those in the file.
+    renamed: BTreeMap<MessageId, MessageId>,
+    last_prompt: Option<MessageId>,
+    context: Context<'a>,
+}
+
+impl Writer<'_> {
+    fn message(&mut self, message: MessageWithParts) -> MessageWithParts {
+        let id = self.ids.message();
+        let info = match message.info {
+            MessageInfo::User(user) => {
+                self.renamed.insert(user.id.clone(), id.clone());
+                self.last_prompt = Some(id.clone());
+                MessageInfo::User(self.prompt(&user, &id))
+            }
+            MessageInfo::Assistant(answer) => MessageInfo::Assistant(self.answer(answer, &id)),
+        };
+        let mut parts = Vec::new();
+        for foreign in message.parts {
+            let Some(kind) = part(foreign.kind, &mut self.context, &self.renamed) else {
+                continue;
+            };
+            parts.push(Part {
+                id: self.ids.part(),
+                session_id: self.session.clone(),
+                message_id: id.clone(),
+                kind,
+            });
+        }
+        MessageWithParts { info, parts }
+    }
+
+    fn prompt(&self, user: &UserMessage, id: &MessageId) -> UserMessage {
+        UserMessage {
+            id: id.clone(),
+            session_id: self.session.clone(),
+            time: MessageTime {
+                created: self.context.time(user.time.created),
+                completed: None,
+            },
+            ..UserMessage::default()
+        }
+    }
+
+    fn answer(&self, answer: AssistantMessage, id: &MessageId) -> AssistantMessage {
+        let asked = self.renamed.get(&answer.parent_id).cloned();
+        let created = self.context.time(answer.time.created);
+        let completed = answer.time.completed.map(|at| self.context.time(at));
+        let folder = self.to.directory.clone();
+        AssistantMessage {
+            id: id.clone(),
+            // An answer to nothing would stand before the whole conversation.
+            parent_id: asked
+                .or_else(|| self.last_prompt.clone())
+                .unwrap_or_default(),
+            session_id: self.session.clone(),
+            mode: self.program.name().to_owned(),
+            agent: self.program.name().to_owned(),
+            path: MessagePath {
+                cwd: folder.clone(),
+                root: folder,
+            },
+            cost: cost(answer.cost),
+            tokens: tokens(&answer.tokens),
+            model_id: shortened(&answer.model_id, MAX_NAME),
+            provider_id: shortened(&answer.provider_id, MAX_NAME),
+            time: MessageTime {
+                created,
+                // Without one the agent would go on with it.
+                completed: Some(completed.unwrap_or(created).max(created)),
+            },
+            finish: Some(finish(answer.finish.as_deref())),
+            error: answer.error.map(|error| {
+                NamedError::new(shortened(&error.name, MAX_NAME), error.message().to_owned())
+            }),
+            summary: answer.summary.filter(|is_summary| *is_summary),
+            extra: Object::from_iter([(IMPORTED.to_owned(), json!(true))]),
+            ..AssistantMessage::default()
+        }
+    }
+}
+
+fn origin(transcript: &Transcript) -> Option<Object> {
+    let origin = match (&transcript.origin, transcript.program) {
+        (Some(origin), _) => origin.clone(),
+        (None, Program::Outrigger) => return None,
+        (None, program) => Origin {
+            program: program.title().to_owned(),
+            version: transcript.version.clone(),
+            session: transcript.id.clone(),
+            directory: transcript.directory.clone(),
+        },
+    };
+    let origin = Origin {
+        program: shortened(&origin.program, MAX_NAME),
+        version: shortened(&origin.version, MAX_NAME),
+        session: shortened(&origin.session, MAX_NAME),
+        directory: shortened(&origin.directory, 4096),
+    };
+    Some(Object::from_iter([(ORIGIN.to_owned(), json!(origin))]))
+}
+
+/// One line. Whose session it is stands in the title, as lists of every client show it.
+fn title(transcript: &Transcript) -> String {
+    let title = transcript.title.split_whitespace();
+    let title = title.collect::<Vec<_>>().join(" ");
+    let title = match title.is_empty() {
+        true => "Untitled".to_owned(),
+        false => shortened(&title, MAX_TITLE),
+    };
+    match transcript.program {
+        Program::Outrigger => title,
+        program => format!("{title} ({})", program.title()),
+    }
+}
+
+fn finish(said: Option<&str>) -> String {
+    let known = [
+        "stop",
+        "tool-calls",
+        "length",
+        "content-filter",
+        "error",
+        "other",
+    ];
+    let said = said.filter(|it| known.contains(it));
+    said.unwrap_or("stop").to_owned()
+}
+
+/// What is no price is none.
+pub(crate) fn cost(said: f64) -> f64 {
+    match said.is_finite() && (0.0..=MAX_COST).contains(&said) {
+        true => said,
+        false => 0.0,
+    }
+}
+
+pub(crate) fn shortened(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
+}

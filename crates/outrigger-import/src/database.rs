@@ -1,0 +1,241 @@
+//! OpenCode's database (1.18): read, never written to.
+//!
+//! A database whose log of writes is empty is opened as it is, as one that nobody changes (`immutable`), for which SQLite makes no files
+//! beside it. Where the log holds something, OpenCode runs or was ended: then database and log are copied to a folder of our own, and the
+//! copy is read. A copy that was made while OpenCode wrote is made again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use outrigger_protocol::message::MessageWithParts;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+use crate::error::{ImportError, Problem};
+use crate::lenient;
+use crate::source::{Found, Program};
+use crate::transcript::{MAX_MESSAGES, Transcript};
+
+/// Sessions that are listed.
+const MAX_SESSIONS: usize = 20_000;
+/// Bytes of a database that are copied.
+const MAX_COPIED: u64 = 4 << 30;
+/// How often a copy is made anew.
+const TRIES: usize = 5;
+
+/// What every database of SQLite begins with.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// Whether a file is a database of SQLite.
+pub(crate) fn is_database(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut begin = [0; MAGIC.len()];
+    let file = outrigger_files::open(path);
+    file.is_ok_and(|mut file| file.read_exact(&mut begin).is_ok() && begin == MAGIC)
+}
+
+/// An open database.
+pub(crate) struct Database {
+    path: PathBuf,
+    conn: Connection,
+    /// Where the copy is, as long as it is read.
+    _copy: Option<TempDir>,
+}
+
+impl Database {
+    pub(crate) fn open(path: &Path) -> Result<Self, ImportError> {
+        let failed = |error: &dyn std::fmt::Display| ImportError::read(path, error);
+        if !is_database(path) {
+            return Err(failed(&"it is no database of SQLite"));
+        }
+        let (conn, copy) = match fs::metadata(log_of(path)) {
+            Ok(log) if log.len() > 0 => {
+                let copy = copied(path)?;
+                let file = copy.path().join("opencode.db");
+                let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+                (Connection::open_with_flags(file, flags), Some(copy))
+            }
+            _ => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+                    | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                    | OpenFlags::SQLITE_OPEN_URI;
+                (Connection::open_with_flags(address(path), flags), None)
+            }
+        };
+        let conn = conn.map_err(|error| failed(&error))?;
+        // Nothing of the database decides what is run: views and triggers of it have no functions with effects.
+        let _ = conn.pragma_update(None, "trusted_schema", false);
+        Ok(Self {
+            path: path.to_owned(),
+            conn,
+            _copy: copy,
+        })
+    }
+
+    fn sql<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, ImportError> {
+        read(&self.conn).map_err(|error| ImportError::read(&self.path, error))
+    }
+
+    /// Its sessions, the latest first.
+    pub(crate) fn found(&self) -> Result<Vec<Found>, ImportError> {
+        let sql = "SELECT id, title, directory, time_updated, parent_id FROM session ORDER BY time_updated DESC, id LIMIT ?";
+        self.sql(|conn| {
+            let mut statement = conn.prepare(sql)?;
+            let limit = i64::try_from(MAX_SESSIONS).unwrap_or(i64::MAX);
+            let rows = statement.query_map([limit], |row| {
+                Ok(Found {
+                    id: row.get(0)?,
+                    title: row.get(1)?,
+                    directory: row.get(2)?,
+                    updated: row.get::<_, i64>(3)?.unsigned_abs(),
+                    parent: row.get(4)?,
+                    file: self.path.clone(),
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// One session with its messages.
+    pub(crate) fn transcript(
+        &self,
+        id: &str,
+        problems: &mut Vec<Problem>,
+    ) -> Result<Transcript, ImportError> {
+        let sql = "SELECT title, directory, version, parent_id, time_created, time_updated FROM session WHERE id = ?";
+        let head = self.sql(|conn| {
+            conn.query_row(sql, [id], |row| {
+                Ok(Transcript {
+                    program: Program::OpenCode,
+                    id: id.to_owned(),
+                    title: row.get(0)?,
+                    directory: row.get(1)?,
+                    version: row.get(2)?,
+                    parent: row.get(3)?,
+                    created: row.get::<_, i64>(4)?.unsigned_abs(),
+                    updated: row.get::<_, i64>(5)?.unsigned_abs(),
+                    ..Transcript::default()
+                })
+            })
+            .optional()
+        })?;
+        let mut transcript =
+            head.ok_or_else(|| ImportError::read(&self.path, format!("it has no session {id}")))?;
+        let rows = self.rows(
+            "SELECT id, data FROM message WHERE session_id = ? ORDER BY id LIMIT ?",
+            id,
+        )?;
+        if rows.len() > MAX_MESSAGES {
+            let message = "the session has more than 100,000 messages; the rest is left out";
+            problems.push(Problem::new(&self.path, id, message));
+        }
+        for (message, data) in rows.into_iter().take(MAX_MESSAGES) {
+            let ids = json!({ "id": message, "sessionID": id });
+            let Some(info) = self.value(&message, &data, ids, lenient::info, problems) else {
+                continue;
+            };
+            let parts = self.rows(
+                "SELECT id, data FROM part WHERE message_id = ? ORDER BY id LIMIT ?",
+                &message,
+            )?;
+            let parts = parts.into_iter().filter_map(|(part, data)| {
+                let ids = json!({ "id": part, "sessionID": id, "messageID": message });
+                self.value(&part, &data, ids, lenient::part, problems)
+            });
+            let parts = parts.collect();
+            transcript.messages.push(MessageWithParts { info, parts });
+        }
+        Ok(transcript)
+    }
+
+    fn rows(&self, sql: &str, key: &str) -> Result<Vec<(String, String)>, ImportError> {
+        self.sql(|conn| {
+            let limit = i64::try_from(MAX_MESSAGES + 1).unwrap_or(i64::MAX);
+            let mut statement = conn.prepare_cached(sql)?;
+            let rows =
+                statement.query_map(params![key, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        })
+    }
+
+    /// What a row holds, whose identifiers stand beside it; what is no value of the kind is a problem.
+    fn value<T>(
+        &self,
+        id: &str,
+        data: &str,
+        ids: Value,
+        read: impl Fn(Value) -> Result<T, serde_json::Error>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<T> {
+        let fields = serde_json::from_str::<Map<String, Value>>(data);
+        let value = fields.and_then(|mut fields| {
+            if let Value::Object(ids) = ids {
+                fields.extend(ids);
+            }
+            read(Value::Object(fields))
+        });
+        let wrong = |error: &serde_json::Error| problems.push(Problem::new(&self.path, id, error));
+        value.inspect_err(wrong).ok()
+    }
+}
+
+/// The log of writes beside a database.
+fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
+/// The file as one that nobody changes.
+fn address(path: &Path) -> String {
+    use std::fmt::Write as _;
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut address = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+            byte => {
+                let _ = write!(address, "%{byte:02x}");
+            }
+        }
+    }
+    address + "?mode=ro&immutable=1"
+}
+
+/// A copy of database and log, as they were at one time.
+fn copied(path: &Path) -> Result<TempDir, ImportError> {
+    let failed = |error: std::io::Error| ImportError::read(path, error);
+    let log = log_of(path);
+    for _ in 0..TRIES {
+        let before = (state(path), state(&log));
+        let size = before.0.map_or(0, |it| it.0) + before.1.map_or(0, |it| it.0);
+        if size > MAX_COPIED {
+            return Err(ImportError::read(
+                path,
+                "it is larger than 4 GiB and in use; end OpenCode and try again",
+            ));
+        }
+        let folder = tempfile::tempdir().map_err(failed)?;
+        fs::copy(path, folder.path().join("opencode.db")).map_err(failed)?;
+        // It may be gone by now: then all of it is in the database, which has changed.
+        let log_copy = fs::copy(&log, folder.path().join("opencode.db-wal"));
+        if (state(path), state(&log)) == before && log_copy.is_ok() {
+            return Ok(folder);
+        }
+    }
+    Err(ImportError::read(
+        path,
+        "OpenCode is writing to it; try again when it is idle",
+    ))
+}
+
+fn state(path: &Path) -> Option<(u64, SystemTime)> {
+    let meta = path.metadata().ok()?;
+    Some((meta.len(), meta.modified().ok()?))
+}

@@ -1,0 +1,30 @@
+//! Stored sessions of other programs, as sessions of ours.
+//!
+//! - A [`Source`] lists what a program stored ([`Found`]) and reads one of these ([`Transcript`]). Files are opened to be read only; what
+//!   cannot be read is a [`Problem`] with its place, and the rest is not lost.
+//! - [`accept`] makes a session of a transcript. A transcript is text from outside: what it says is kept, what it would decide is not.
+//! - [`write`] puts it into the store's log, unless it is there.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+
+mod accept;
+mod database;
+mod entries;
+mod error;
+mod exported;
+mod ids;
+mod lenient;
+mod lines;
+mod parts;
+mod source;
+mod speech;
+mod storage;
+mod transcript;
+mod vendor;
+mod write;
+
+pub use accept::{Accepted, Destination, accept};
+pub use error::{ImportError, Problem};
+pub use source::{Found, Program, Source};
+pub use transcript::Transcript;
+pub use write::{Outcome, write};

@@ -1,0 +1,291 @@
+//! What of a part counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outrigger_protocol::id::{CallId, MessageId, SessionId};
+use outrigger_protocol::merged::{CHANGED_BY, EXECUTOR};
+use outrigger_protocol::message::{
+    CacheTokens, PartKind, PartTime, ReasoningPart, StepFinishPart, TextPart, Tokens, ToolPart,
+    ToolState,
+};
+use outrigger_protocol::provenance::Provenance;
+use outrigger_protocol::{Millis, Object};
+use serde_json::{Value, json};
+
+use crate::accept::{cost, shortened};
+
+/// What is kept of what a tool reported: what is shown of it.
+const REPORTED: &[&str] = &[
+    "answers",
+    "details",
+    "display",
+    "exists",
+    "exit",
+    "filediff",
+    "files",
+    "output",
+    "stderr",
+    "stdout",
+    "summary",
+    "todos",
+    "truncated",
+    CHANGED_BY,
+    EXECUTOR,
+];
+/// Kinds of files of which the contents are kept: a model may not take others.
+const CONTENTS: &[&str] = &[
+    "application/pdf",
+    "image/gif",
+    "image/jpeg",
+    "image/png",
+    "image/webp",
+    "text/plain",
+];
+/// Tokens beyond which a number is none.
+const MAX_TOKENS: u64 = 1_000_000_000;
+/// The key of a call of which one half never came.
+const UNMATCHED: &str = "unmatched";
+
+/// What is known of the session while its parts are read.
+pub(crate) struct Context<'a> {
+    /// Sessions of the same program that were imported.
+    pub(crate) known: &'a BTreeMap<String, SessionId>,
+    /// Calls so far.
+    pub(crate) calls: BTreeSet<String>,
+    /// No time is later.
+    pub(crate) latest: Millis,
+}
+
+impl Context<'_> {
+    pub(crate) fn time(&self, at: Millis) -> Millis {
+        at.min(self.latest)
+    }
+
+    fn times(&self, time: &PartTime) -> PartTime {
+        let start = self.time(time.start);
+        PartTime {
+            start,
+            end: Some(self.time(time.end.unwrap_or(start)).max(start)),
+            compacted: time.compacted.map(|at| self.time(at)),
+        }
+    }
+
+    /// An identifier that providers take, and that no other call of the session has.
+    fn call(&mut self, said: &CallId) -> CallId {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let said = said.as_str();
+        let is_fit = !said.is_empty() && said.len() <= 64 && said.chars().all(is_plain);
+        let mut id = match is_fit {
+            true => said.to_owned(),
+            false => format!("call_{}", self.calls.len()),
+        };
+        while !self.calls.insert(id.clone()) {
+            id = format!("call_{}_{}", self.calls.len(), shortened(&id, 32));
+        }
+        CallId(id)
+    }
+}
+
+/// The part as it is stored; nothing where it says nothing to a person or a model.
+pub(crate) fn part(
+    kind: PartKind,
+    context: &mut Context<'_>,
+    renamed: &BTreeMap<MessageId, MessageId>,
+) -> Option<PartKind> {
+    Some(match kind {
+        PartKind::Text(said) => PartKind::Text(TextPart {
+            time: said.time.as_ref().map(|time| context.times(time)),
+            // What a model reads is seen: a text may be kept from the model, not from the user alone.
+            ignored: said.ignored.filter(|is_ignored| *is_ignored),
+            text: said.text,
+            ..TextPart::default()
+        }),
+        PartKind::Reasoning(thought) => PartKind::Reasoning(ReasoningPart {
+            time: context.times(&thought.time),
+            text: thought.text,
+            ..ReasoningPart::default()
+        }),
+        PartKind::Tool(call) => PartKind::Tool(of_call(call, context)),
+        PartKind::File(fields) => PartKind::File(file(&fields)),
+        // Each would start something when it is read again.
+        PartKind::Agent(fields) => text(format!("@{}", word(&fields, "name"))),
+        PartKind::Subtask(fields) => {
+            let words = ["description", "prompt"].map(|key| word(&fields, key));
+            text(words.join("\n\n"))
+        }
+        PartKind::StepFinish(step) => PartKind::StepFinish(StepFinishPart {
+            reason: shortened(&step.reason, 40),
+            snapshot: None,
+            tokens: tokens(&step.tokens),
+            cost: cost(step.cost),
+        }),
+        PartKind::StepStart(_) => PartKind::StepStart(Object::new()),
+        // Names for people. By the tree of it files would be put back.
+        PartKind::Patch(fields) => {
+            let files = fields.get("files").and_then(Value::as_array);
+            let files = files.into_iter().flatten().filter_map(Value::as_str);
+            let files: Vec<&str> = files.collect();
+            PartKind::Patch(object(json!({ "hash": "", "files": files })))
+        }
+        PartKind::Retry(fields) => {
+            let message = Value::Object(fields);
+            let message = message
+                .pointer("/error/data/message")
+                .and_then(Value::as_str)?;
+            let error = json!({ "name": "APIError", "data": { "message": message } });
+            PartKind::Retry(object(json!({ "attempt": 1, "error": error })))
+        }
+        PartKind::Compaction(fields) => {
+            let tail = fields.get("tail_start_id").and_then(Value::as_str);
+            let tail = tail.and_then(|id| renamed.get(&MessageId::from(id)));
+            let mut fields = object(json!({ "auto": fields.get("auto") == Some(&json!(true)) }));
+            fields.extend(tail.map(|id| ("tail_start_id".to_owned(), json!(id))));
+            PartKind::Compaction(fields)
+        }
+        PartKind::Snapshot(_) => return None,
+    })
+}
+
+fn of_call(call: ToolPart, context: &mut Context<'_>) -> ToolPart {
+    let half = call.extra.get(UNMATCHED).and_then(Value::as_str);
+    let half = half.filter(|half| ["start", "result"].contains(half));
+    let extra = half.map(|half| (UNMATCHED.to_owned(), json!(half)));
+    // It is shown as somebody else's tool; a cause of nothing.
+    let replaced = call.provenance.replaced_tool_of();
+    let tool = tool_name(&call.tool);
+    let provenance = replaced.map(|plugin| Provenance::default().by_replaced_tool(&plugin, &tool));
+    ToolPart {
+        call_id: context.call(&call.call_id),
+        tool,
+        state: state(call.state, context),
+        metadata: None,
+        provenance: provenance.unwrap_or_default(),
+        extra: extra.into_iter().collect(),
+    }
+}
+
+fn state(state: ToolState, context: &Context<'_>) -> ToolState {
+    match state {
+        ToolState::Completed {
+            input,
+            output,
+            title,
+            metadata,
+            time,
+            ..
+        } => ToolState::Completed {
+            input: arguments(input),
+            output,
+            title: shortened(&title, 400),
+            metadata: Value::Object(reported(metadata, context)),
+            time: context.times(&time),
+            attachments: None,
+        },
+        ToolState::Error {
+            input,
+            error,
+            metadata,
+            time,
+        } => ToolState::Error {
+            input: arguments(input),
+            error,
+            metadata: metadata.map(|it| Value::Object(reported(it, context))),
+            time: context.times(&time),
+        },
+        ToolState::Pending { input, .. } => interrupted(input, &PartTime::default(), context),
+        ToolState::Running { input, time, .. } => interrupted(input, &time, context),
+    }
+}
+
+/// A call that had not ended does not go on here.
+fn interrupted(input: Value, time: &PartTime, context: &Context<'_>) -> ToolState {
+    ToolState::Error {
+        input: arguments(input),
+        error: "it had not ended when the session was imported".to_owned(),
+        metadata: None,
+        time: context.times(time),
+    }
+}
+
+/// Providers take objects only.
+fn arguments(input: Value) -> Value {
+    match input {
+        Value::Object(_) => input,
+        Value::Null => json!({}),
+        other => json!({ "input": other }),
+    }
+}
+
+fn reported(metadata: Value, context: &Context<'_>) -> Object {
+    let Value::Object(fields) = metadata else {
+        return Object::new();
+    };
+    // The conversation of a subagent, if that is imported too.
+    let child = fields.get("sessionId").and_then(Value::as_str);
+    let child = child.and_then(|id| context.known.get(id));
+    let child = child.map(|id| ("sessionId".to_owned(), json!(id)));
+    let kept = fields.into_iter();
+    let kept = kept.filter(|(key, _)| REPORTED.contains(&key.as_str()));
+    kept.chain(child).collect()
+}
+
+/// A name that providers take.
+fn tool_name(said: &str) -> String {
+    let plain = |c: char| match c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+        true => c,
+        false => '_',
+    };
+    match said.is_empty() {
+        true => "unknown".to_owned(),
+        false => said.chars().take(64).map(plain).collect(),
+    }
+}
+
+/// A file with its contents. An address would be opened, here or by a provider.
+fn file(fields: &Object) -> Object {
+    let text = |key: &str| fields.get(key).and_then(Value::as_str);
+    let is_known = |mime: &&str| CONTENTS.contains(mime);
+    let url = text("url")
+        .filter(|url| url.starts_with("data:") && text("mime").is_some_and(|mime| is_known(&mime)));
+    let kept = [
+        ("mime", text("mime")),
+        ("filename", text("filename")),
+        ("url", url),
+    ];
+    let kept = kept.into_iter();
+    kept.filter_map(|(key, value)| Some((key.to_owned(), json!(value?))))
+        .collect()
+}
+
+fn word(fields: &Object, key: &str) -> String {
+    let text = fields.get(key).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+fn text(text: String) -> PartKind {
+    PartKind::Text(TextPart {
+        text,
+        ..TextPart::default()
+    })
+}
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    }
+}
+
+pub(crate) fn tokens(said: &Tokens) -> Tokens {
+    let count = |said: u64| said.min(MAX_TOKENS);
+    Tokens {
+        total: said.total.map(count),
+        input: count(said.input),
+        output: count(said.output),
+        reasoning: count(said.reasoning),
+        cache: CacheTokens {
+            read: count(said.cache.read),
+            write: count(said.cache.write),
+        },
+    }
+}

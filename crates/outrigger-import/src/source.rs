@@ -1,0 +1,198 @@
+//! What a program stored, and where.
+
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::Millis;
+
+use crate::error::{ImportError, Problem};
+use crate::transcript::Transcript;
+use crate::{database, exported, storage, vendor};
+
+/// Whose sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Program {
+    /// Our own, in a file of `outrigger export`.
+    #[default]
+    Outrigger,
+    /// OpenCode.
+    OpenCode,
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+}
+
+impl Program {
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Outrigger => "outrigger",
+            Self::OpenCode => "opencode",
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+        }
+    }
+
+    /// As people call it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Outrigger => "Outrigger",
+            Self::OpenCode => "OpenCode",
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
+        }
+    }
+
+    /// Where it keeps its sessions. `variable` looks up a variable of the environment.
+    #[must_use]
+    pub fn place(self, home: &Path, variable: impl Fn(&str) -> Option<String>) -> PathBuf {
+        let named = |name: &str| {
+            variable(name)
+                .filter(|it| !it.is_empty())
+                .map(PathBuf::from)
+        };
+        match self {
+            Self::Outrigger => home.to_owned(),
+            Self::OpenCode => {
+                let data = named("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
+                data.join("opencode")
+            }
+            Self::Claude => {
+                let folder = named("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.join(".claude"));
+                folder.join("projects")
+            }
+            Self::Codex => {
+                let folder = named("CODEX_HOME").unwrap_or_else(|| home.join(".codex"));
+                folder.join("sessions")
+            }
+        }
+    }
+}
+
+/// A session that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its identifier.
+    pub id: String,
+    /// Its title, or how it begins.
+    pub title: String,
+    /// The folder that it worked in.
+    pub directory: String,
+    /// When it was last used.
+    pub updated: Millis,
+    /// The session whose agent began it.
+    pub parent: Option<String>,
+    /// The file that has it.
+    pub file: PathBuf,
+}
+
+/// The stored sessions of a program.
+pub struct Source {
+    program: Program,
+    found: Vec<Found>,
+    kind: Kind,
+}
+
+enum Kind {
+    Lines,
+    Database(Box<database::Database>),
+    Storage(storage::Storage),
+    Whole(Vec<Transcript>),
+}
+
+impl Source {
+    /// Looks at what a program stored at a path: its folder, or a file of it.
+    ///
+    /// # Errors
+    /// [`ImportError`], where nothing is there or nothing can be read.
+    pub fn open(
+        program: Program,
+        path: &Path,
+        problems: &mut Vec<Problem>,
+    ) -> Result<Self, ImportError> {
+        let nothing = || ImportError::Nothing {
+            program: program.title(),
+            path: path.to_owned(),
+        };
+        if !path.exists() {
+            return Err(nothing());
+        }
+        let (kind, found) = match program {
+            Program::Claude | Program::Codex => {
+                let files = vendor::files(program, path)?;
+                let found = files.iter().filter_map(|file| vendor::head(program, file));
+                (Kind::Lines, found.collect())
+            }
+            Program::OpenCode if path.is_dir() => of_folder(path, problems)?.ok_or_else(nothing)?,
+            Program::OpenCode if database::is_database(path) => of_database(path)?,
+            Program::OpenCode | Program::Outrigger => {
+                let transcripts = exported::read(path, problems)?;
+                let found = transcripts.iter().map(|it| exported::found(it, path));
+                let found = found.collect();
+                (Kind::Whole(transcripts), found)
+            }
+        };
+        Ok(Self {
+            program,
+            found,
+            kind,
+        })
+    }
+
+    /// Whose they are.
+    #[must_use]
+    pub fn program(&self) -> Program {
+        self.program
+    }
+
+    /// The sessions, those that were used last first.
+    #[must_use]
+    pub fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// Reads one of them.
+    ///
+    /// # Errors
+    /// Where it cannot be read at all.
+    pub fn read(
+        &self,
+        found: &Found,
+        problems: &mut Vec<Problem>,
+    ) -> Result<Transcript, ImportError> {
+        match &self.kind {
+            Kind::Lines => vendor::transcript(self.program, &found.file, problems),
+            Kind::Database(database) => database.transcript(&found.id, problems),
+            Kind::Storage(storage) => storage.transcript(&found.id, problems),
+            Kind::Whole(transcripts) => {
+                let one = transcripts.iter().find(|it| it.id == found.id);
+                one.cloned().ok_or_else(|| ImportError::Form {
+                    path: found.file.clone(),
+                    message: format!("it has no session {}", found.id),
+                })
+            }
+        }
+    }
+}
+
+fn of_database(path: &Path) -> Result<(Kind, Vec<Found>), ImportError> {
+    let database = database::Database::open(path)?;
+    let found = database.found()?;
+    Ok((Kind::Database(Box::new(database)), found))
+}
+
+/// The database where there is one; an older version has files.
+fn of_folder(
+    path: &Path,
+    problems: &mut Vec<Problem>,
+) -> Result<Option<(Kind, Vec<Found>)>, ImportError> {
+    let database = path.join("opencode.db");
+    if database.is_file() {
+        return of_database(&database).map(Some);
+    }
+    let storage = storage::Storage::at(path);
+    let found = storage.found(problems);
+    Ok((!found.is_empty()).then_some((Kind::Storage(storage), found)))
+}

@@ -1,0 +1,180 @@
+//! The files of lines of Claude Code and of Codex: where they are, what is in them.
+
+use std::path::{Path, PathBuf};
+
+use outrigger_executors::{Stored, StoredClaude, StoredCodex};
+use outrigger_protocol::Millis;
+
+use crate::error::{ImportError, Problem};
+use crate::lines::{Lines, at};
+use crate::source::{Found, Program};
+use crate::speech::{Speech, first_line};
+use crate::transcript::Transcript;
+
+/// Files of a program that are looked at.
+const MAX_FILES: usize = 20_000;
+/// Folders below each other.
+const MAX_DEPTH: usize = 5;
+/// Lines of a file that are read to list it.
+const HEAD: usize = 60;
+
+/// The files of sessions at a path: itself, or those below it, the latest first.
+pub(crate) fn files(program: Program, path: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let meta = path
+        .metadata()
+        .map_err(|error| ImportError::read(path, error))?;
+    if !meta.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    walk(program, path, 0, &mut found);
+    found.sort_by_key(|file: &PathBuf| std::cmp::Reverse(modified(file)));
+    Ok(found)
+}
+
+fn walk(program: Program, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = folder.read_dir() else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if found.len() >= MAX_FILES {
+            return;
+        }
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        let path = entry.path();
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        // Links lead elsewhere.
+        if kind.is_dir() && depth < MAX_DEPTH && name != "subagents" {
+            walk(program, &path, depth + 1, found);
+        } else if kind.is_file() && name.ends_with(".jsonl") && is_session(program, &name) {
+            found.push(path);
+        }
+    }
+}
+
+fn is_session(program: Program, name: &str) -> bool {
+    match program {
+        Program::Codex => name.starts_with("rollout-"),
+        _ => !name.starts_with("agent-"),
+    }
+}
+
+fn modified(file: &Path) -> Millis {
+    let time = file.metadata().and_then(|meta| meta.modified());
+    let time = time
+        .ok()
+        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    time.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(0))
+}
+
+/// What one file holds, by its first lines. Nothing where no session is in it.
+pub(crate) fn head(program: Program, file: &Path) -> Option<Found> {
+    let mut reader = Reader::new(program, true);
+    let mut speech = Speech::new(blank(program), "");
+    for line in Lines::open(file).ok()?.take(HEAD).flatten() {
+        let time = at(&line).unwrap_or_default();
+        for said in reader.line(&line, time) {
+            speech.say(said, time);
+        }
+    }
+    // In what a file has before its first item, prompts stand in another form.
+    let mut read = speech.finish();
+    if read.title.is_empty() {
+        let mut reader = Reader::new(program, false);
+        for line in Lines::open(file).ok()?.take(HEAD).flatten() {
+            for said in reader.line(&line, 0) {
+                if let (Stored::Prompt(pieces), true) = (said, read.title.is_empty()) {
+                    let texts = pieces.into_iter().filter_map(|piece| match piece {
+                        outrigger_executors::Piece::Text(text) => Some(text),
+                        outrigger_executors::Piece::Picture { .. } => None,
+                    });
+                    read.title = first_line(&texts.collect::<Vec<_>>().join("\n"));
+                }
+            }
+        }
+    }
+    let is_session = !read.id.is_empty();
+    is_session.then(|| Found {
+        id: read.id,
+        title: read.title,
+        directory: read.directory,
+        updated: modified(file),
+        parent: None,
+        file: file.to_owned(),
+    })
+}
+
+/// A whole session.
+pub(crate) fn transcript(
+    program: Program,
+    file: &Path,
+    problems: &mut Vec<Problem>,
+) -> Result<Transcript, ImportError> {
+    let has_items = program == Program::Codex
+        && Lines::open(file)?
+            .texts()
+            .any(|it| StoredCodex::is_item(&it));
+    let mut reader = Reader::new(program, has_items);
+    let provider = match program {
+        Program::Codex => "openai",
+        _ => "anthropic",
+    };
+    let mut speech = Speech::new(blank(program), provider);
+    let mut last = 0;
+    'file: for line in Lines::open(file)? {
+        let line = match line {
+            Ok(line) => line,
+            Err(problem) => {
+                problems.push(problem);
+                continue;
+            }
+        };
+        last = at(&line).unwrap_or(last);
+        for said in reader.line(&line, last) {
+            if !speech.say(said, last) {
+                let message = "the session has more than 100,000 messages; the rest is left out";
+                problems.push(Problem::new(file, "", message));
+                break 'file;
+            }
+        }
+    }
+    let transcript = speech.finish();
+    match transcript.id.is_empty() {
+        true => Err(ImportError::Form {
+            path: file.to_owned(),
+            message: format!("no line of it is one of {}", program.title()),
+        }),
+        false => Ok(transcript),
+    }
+}
+
+fn blank(program: Program) -> Transcript {
+    Transcript {
+        program,
+        ..Transcript::default()
+    }
+}
+
+enum Reader {
+    Claude(Box<StoredClaude>),
+    Codex(Box<StoredCodex>),
+}
+
+impl Reader {
+    fn new(program: Program, has_items: bool) -> Self {
+        match program {
+            Program::Codex => Self::Codex(Box::new(StoredCodex::new(has_items))),
+            _ => Self::Claude(Box::default()),
+        }
+    }
+
+    fn line(&mut self, line: &serde_json::Value, at: Millis) -> Vec<Stored> {
+        match self {
+            Self::Claude(reader) => reader.line(line, at),
+            Self::Codex(reader) => reader.line(line, at),
+        }
+    }
+}
