@@ -14,6 +14,8 @@ mod retention;
 mod retention_tests;
 mod seal;
 #[cfg(test)]
+mod seal_tests;
+#[cfg(test)]
 mod tamper_tests;
 mod verify;
 
