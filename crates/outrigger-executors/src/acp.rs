@@ -6,9 +6,9 @@ use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
 use crate::calls::{Call, Calls, Ended, MAX_CONTENT, MAX_OPEN, as_it_came, said, text, thought};
-use crate::rpc;
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
 use crate::used::Used;
+use crate::wire::rpc;
 
 const VERSION: u64 = 1;
 

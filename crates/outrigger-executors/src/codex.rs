@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use self::patch::{Change, changes, patch};
 use crate::access::{Access, below};
 use crate::calls::{Call, Calls, Ended, as_it_came, said, text, thought};
-use crate::rpc;
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
 use crate::used::Used;
+use crate::wire::rpc;
 
 const SHELLS: [&str; 3] = ["bash", "sh", "zsh"];
 

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-use crate::lines::{Line, Lines};
 use crate::step::{End, Protocol, Question, Said, Step, Verdict};
 use crate::used::Used;
+use crate::wire::lines::{Line, Lines};
 
 /// Questions that wait at once. One more is refused.
 const MAX_QUESTIONS: usize = 64;

@@ -18,12 +18,11 @@ mod codex;
 mod drive;
 mod executor;
 mod gemini;
-mod lines;
 mod place;
-mod rpc;
 mod step;
 mod stored;
 mod used;
+mod wire;
 mod work;
 
 pub use access::{Access, Unasked};

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::ids::{self, Numbered};
 use crate::parts::{Context, part, tokens};
-use crate::source::Program;
+use crate::program::Program;
 use crate::transcript::Transcript;
 
 /// Characters of a title.

@@ -4,7 +4,7 @@ use outrigger_protocol::Millis;
 use outrigger_protocol::id::{IdMaker, SessionId};
 use sha2::{Digest as _, Sha256};
 
-use crate::source::Program;
+use crate::program::Program;
 
 /// Digits after the prefix.
 const DIGITS: usize = 26;

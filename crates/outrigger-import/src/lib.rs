@@ -8,23 +8,17 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 mod accept;
-mod database;
-mod entries;
 mod error;
-mod exported;
 mod ids;
-mod lenient;
-mod lines;
 mod parts;
+mod program;
 mod source;
-mod speech;
-mod storage;
 mod transcript;
-mod vendor;
 mod write;
 
 pub use accept::{Accepted, Destination, accept};
 pub use error::{ImportError, Problem};
-pub use source::{Found, Program, Source};
+pub use program::{Found, Program};
+pub use source::Source;
 pub use transcript::Transcript;
 pub use write::{Outcome, write};

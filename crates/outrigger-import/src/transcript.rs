@@ -4,7 +4,7 @@ use outrigger_protocol::Millis;
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::origin::Origin;
 
-use crate::source::Program;
+use crate::program::Program;
 
 /// Messages of a session, at most; what is beyond is a problem that is named.
 pub(crate) const MAX_MESSAGES: usize = 100_000;

@@ -14,7 +14,7 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
-use crate::source::Program;
+use crate::program::Program;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
 /// A conversation of a file.
@@ -202,14 +202,7 @@ fn call(said: ConversationMessage, state: EntryState, time: PartTime) -> ToolPar
         ("tool_result", _) => Some("result"),
         _ => None,
     };
-    let output = said.metadata.get("output").map(|output| match output {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    });
-    let output = output.unwrap_or_else(|| match half {
-        Some("result") => said.content.clone(),
-        _ => "no result came".to_owned(),
-    });
+    let output = output(&said, half);
     let input = said.metadata.get("input").cloned().unwrap_or_default();
     let reported = match half {
         Some("result") => said.metadata.get("metadata").cloned().unwrap_or_default(),
@@ -252,6 +245,15 @@ fn call(said: ConversationMessage, state: EntryState, time: PartTime) -> ToolPar
     }
 }
 
+fn output(said: &ConversationMessage, half: Option<&str>) -> String {
+    match said.metadata.get("output") {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None if half == Some("result") => said.content.clone(),
+        None => "no result came".to_owned(),
+    }
+}
+
 /// What the tool must have reported to be shown so: under the names that it uses, and as it would declare it.
 fn reported(said: &ConversationMessage, tool: &str) -> Object {
     let of = |key: &str| said.metadata.get(key);
@@ -266,10 +268,20 @@ fn reported(said: &ConversationMessage, tool: &str) -> Object {
     if let Some(child) = of("conversation") {
         put("sessionId", child.clone());
     }
-    let Some(details) = of("details") else {
-        return reported;
-    };
-    put("details", details.clone());
+    if let Some(details) = of("details") {
+        put("details", details.clone());
+        detailed(said, tool, details, put);
+    }
+    reported
+}
+
+/// The same of what its details say, by their kind.
+fn detailed(
+    said: &ConversationMessage,
+    tool: &str,
+    details: &Value,
+    mut put: impl FnMut(&str, Value) -> Option<Value>,
+) {
     let typed = serde_json::from_value::<Details>(details.clone());
     match typed {
         Ok(Details::Diff {
@@ -311,13 +323,12 @@ fn reported(said: &ConversationMessage, tool: &str) -> Object {
             put("display", json!({ "type": "directory", "entries": files }));
         }
         Ok(Details::FileList { files }) if tool == "apply_patch" => {
-            let changes = of("changes").cloned().unwrap_or_default();
+            let changes = said.metadata.get("changes").cloned().unwrap_or_default();
             let changes: Vec<Details> = serde_json::from_value(changes).unwrap_or_default();
             put("files", json!(patched(&said.content, &files, &changes)));
         }
         _ => {}
     }
-    reported
 }
 
 fn patched(summary: &str, files: &[String], changes: &[Details]) -> Vec<Value> {

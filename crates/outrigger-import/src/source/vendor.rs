@@ -6,9 +6,9 @@ use outrigger_executors::{Stored, StoredClaude, StoredCodex};
 use outrigger_protocol::Millis;
 
 use crate::error::{ImportError, Problem};
-use crate::lines::{Lines, at};
-use crate::source::{Found, Program};
-use crate::speech::{Speech, first_line};
+use crate::program::{Found, Program};
+use crate::source::lines::{Lines, at};
+use crate::source::speech::{Speech, first_line};
 use crate::transcript::Transcript;
 
 /// Files of a program that are looked at.

@@ -6,11 +6,11 @@ use outrigger_export::{Document, FORMAT, VERSION};
 use outrigger_protocol::message::MessageWithParts;
 use serde_json::Value;
 
-use crate::entries::messages;
 use crate::error::{ImportError, Problem};
-use crate::lenient;
-use crate::source::Found;
-use crate::storage::of_session;
+use crate::program::Found;
+use crate::source::entries::messages;
+use crate::source::lenient;
+use crate::source::storage::of_session;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
 /// Bytes of a file.

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::error::{ImportError, Problem};
-use crate::lenient;
-use crate::source::{Found, Program};
+use crate::program::{Found, Program};
+use crate::source::lenient;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
 /// Sessions that are listed.

@@ -7,8 +7,8 @@ use outrigger_protocol::session::Session;
 use serde_json::Value;
 
 use crate::error::{ImportError, Problem};
-use crate::lenient;
-use crate::source::{Found, Program};
+use crate::program::{Found, Program};
+use crate::source::lenient;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
 /// Bytes of one file.
