@@ -38,27 +38,33 @@ pub(crate) fn below(folder: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| folder.join(name)).collect()
 }
 
+fn opencode(home: &Path) -> Access {
+    let data = home.join(".local/share/opencode");
+    // Its database besides the user's own, which has accounts, whose settings the user's OpenCode fetches and obeys.
+    let own = data.join("outrigger");
+    Access {
+        write: vec![
+            data.join("log"),
+            data.join("storage"),
+            own.clone(),
+            home.join(".local/state/opencode"),
+        ],
+        files: vec![data.join("auth.json")],
+        read: vec![data],
+        leads: vec![
+            ("OPENCODE_DB", own.join("opencode.db").into()),
+            // Its snapshots are repositories, whose settings the user's own OpenCode would have git obey.
+            ("OPENCODE_CONFIG_CONTENT", r#"{"snapshot":false}"#.into()),
+        ],
+        ..Access::default()
+    }
+}
+
 /// Folders of programs that are known, found on `PATH`. A name says nothing of any other program: it could be chosen for the folder.
 pub(crate) fn of_acp(home: &Path, program: &str) -> Access {
-    let data = home.join(".local/share/opencode");
     let mut access = match program {
         "gemini" => return crate::gemini::access(home),
-        "opencode" => Access {
-            write: vec![
-                data.join("log"),
-                data.join("storage"),
-                home.join(".local/state/opencode"),
-            ],
-            files: vec![data.join("auth.json")],
-            made: below(
-                &data,
-                &["opencode.db", "opencode.db-shm", "opencode.db-wal"],
-            ),
-            read: vec![data.clone()],
-            // Its snapshots are repositories, whose settings the user's own OpenCode would have git obey.
-            leads: vec![("OPENCODE_CONFIG_CONTENT", r#"{"snapshot":false}"#.into())],
-            ..Access::default()
-        },
+        "opencode" => opencode(home),
         _ => Access::default(),
     };
     // One that lies in the project may be anything.

@@ -1,7 +1,7 @@
 //! Gemini CLI: `gemini --output-format stream-json` (0.61.0). It asks nobody: what rules do not allow as a whole it is not given, and
 //! its calls are marked as unasked. `acp:gemini --acp` asks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outrigger_protocol::Millis;
 use serde_json::{Value, json};
@@ -44,15 +44,40 @@ pub(crate) fn access(home: &Path) -> Access {
         "policies",
         "skills",
         "trustedFolders.json",
+        "trusted_hooks.json",
+        "acknowledgments",
+        "antigravity",
+        // Repositories of its checkpoints: git obeys their settings.
+        "history",
         "tmp/bin",
     ];
+    let mut keep = below(&folder, &runs);
+    keep.extend(others(&folder));
     Access {
-        keep: below(&folder, &runs),
+        keep,
         write: vec![folder],
         read: Vec::new(),
         variables: &["GEMINI_*", "GOOGLE_*"],
         ..Access::default()
     }
+}
+
+/// What of its folder it writes in a turn. Whatever else is there stays as it is, known here or not.
+const WRITTEN: [&str; 8] = [
+    "google_accounts.json",
+    "installation_id",
+    "oauth_creds.json",
+    "projects.json",
+    "projects.json.lock",
+    "state.json",
+    "tmp",
+    "user_id",
+];
+
+fn others(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let kept = entries.filter(|it| !WRITTEN.iter().any(|name| it.file_name() == *name));
+    kept.map(|it| it.path()).collect()
 }
 
 pub(crate) struct Gemini {

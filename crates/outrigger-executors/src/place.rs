@@ -132,7 +132,7 @@ mod tests {
         for folder in [
             ".claude/sessions",
             ".codex",
-            ".gemini",
+            ".gemini/later",
             ".local/share/opencode",
         ] {
             std::fs::create_dir_all(home.join(folder)).unwrap();
@@ -161,6 +161,8 @@ mod tests {
             (
                 "acp:opencode acp",
                 &[
+                    ".local/share/opencode/opencode.db",
+                    ".local/share/opencode/opencode.db-wal",
                     ".local/share/opencode/bin/x",
                     ".cache/opencode/node_modules/x",
                     ".local/share/opencode/snapshot/x/config",
@@ -183,9 +185,21 @@ mod tests {
         let sessions = home.join(".claude/sessions");
         assert!(open("claude", &home).hide.contains(&sessions));
         let gemini = open("gemini", &home);
-        for name in [".gemini/commands", ".gemini/extensions", ".gemini/tmp/bin"] {
-            assert!(gemini.read_only.contains(&home.join(name)), "{name}");
+        for name in [
+            "acknowledgments",
+            "antigravity",
+            "commands",
+            "extensions",
+            "history",
+            // Of a version that nobody here knows.
+            "later",
+            "tmp/bin",
+        ] {
+            let path = home.join(".gemini").join(name);
+            assert!(gemini.read_only.contains(&path), "{name}");
         }
+        let absent = home.join(".gemini/trusted_hooks.json");
+        assert!(gemini.absent.contains(&absent));
         let keyrings = home.join(".local/share/keyrings");
         assert!(open("acp:./keyrings", &home).hide.contains(&keyrings));
         std::fs::remove_dir_all(home).unwrap();

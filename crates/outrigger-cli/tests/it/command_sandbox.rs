@@ -231,6 +231,7 @@ const PLANTS: [&str; 66] = [
     "mkdir -p ~/.cargo/bin && echo x > ~/.cargo/bin/cargo",
     "mkdir -p ~/.cache/pre-commit && echo x > ~/.cache/pre-commit/db.db",
     "echo evil >> ~/.cache/uv/archive-v0/a.py; mkdir -p ~/.cache/uv/environments-v2 && echo evil > ~/.cache/uv/environments-v2/b.py",
+    "echo evil >> ~/.cache/pypoetry/virtualenvs/a/bin/python; echo evil >> ~/.cache/selenium/chromedriver/x; mkdir -p ~/.cache/torch/hub && echo evil > ~/.cache/torch/hub/a.py",
     "mkdir -p ~/.cache/deno/gen && echo evil > ~/.cache/deno/gen/a.js",
     "echo evil >> ~/.bun/install/cache/@t@/a.pile; mkdir -p ~/.cache/bun/@t@ && echo evil > ~/.cache/bun/@t@/a.pile; mkdir -p ~/.cache/.bun && echo evil > ~/.cache/.bun/x",
     "echo 'preload = [\"./evil.js\"]' > bunfig.toml; echo 'node path:evil' > .tool-versions; echo x > .envrc.local",
@@ -322,6 +323,8 @@ fn commands_change_nothing_that_runs_the_next_time() {
     home_file(&world, ".gitconfig", "[user]\nname=me\n");
     home_file(&world, ".cache/pip/x", "");
     home_file(&world, ".cache/uv/archive-v0/a.py", "");
+    home_file(&world, ".cache/pypoetry/virtualenvs/a/bin/python", "");
+    home_file(&world, ".cache/selenium/chromedriver/x", "");
     home_file(&world, ".bun/install/cache/@t@/a.pile", "");
     world.file(".opencode/command/x.md", "hello");
     world.file("packages/old/.claude/settings.json", "mine");

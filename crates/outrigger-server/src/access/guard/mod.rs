@@ -102,6 +102,12 @@ impl Guard {
             return false;
         }
         let name = authority.host();
+        // What is no number is no port, but a part of another name.
+        let port = authority.as_str().strip_prefix(name).unwrap_or_default();
+        let number = port.strip_prefix(':').unwrap_or_default();
+        if !port.is_empty() && number.parse::<u16>().is_err() {
+            return false;
+        }
         let own = host.is_some_and(|host| host.eq_ignore_ascii_case(authority.as_str()));
         match scheme {
             "http" | "https" if own => true,

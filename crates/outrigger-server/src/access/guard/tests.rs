@@ -312,6 +312,9 @@ async fn pages_by_table() {
         ("https://evilopencode.ai", false),
         ("http://box.lan", false),
         ("http://localhost:3000 http://evil.example", false),
+        ("http://127.0.0.1:4610.evil.example", false),
+        ("http://localhost:evil.example", false),
+        ("http://[::1].evil.example", false),
     ];
     let login = basic("opencode:s3cret:x");
     for (origin, known) in cases {

@@ -1,11 +1,14 @@
 //! The Agent Client Protocol, version 1, from the client's side: JSON-RPC over lines.
 
+mod call;
+
 use std::collections::BTreeMap;
 
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
-use crate::calls::{Call, Calls, Ended, MAX_CONTENT, MAX_OPEN, as_it_came, said, text, thought};
+use self::call::{ours, result_of};
+use crate::calls::{Call, Calls, Ended, MAX_OPEN, as_it_came, said, text, thought};
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
 use crate::used::Used;
 use crate::wire::rpc;
@@ -229,7 +232,10 @@ impl Acp {
     fn begun(&mut self, id: &str, known: &Value, at: Millis) -> Option<Step> {
         let kind = text(known, "/kind").unwrap_or("other").to_owned();
         let is_open = self.calls.is_open(id);
-        (!is_open).then(|| self.calls.starts(id, ours(known), &kind, at))
+        (!is_open).then(|| {
+            self.calls
+                .starts(id, ours(known, &self.task.folder), &kind, at)
+        })
     }
 
     /// What is known of a call with this.
@@ -291,7 +297,7 @@ impl Acp {
         self.calls.asked(&name);
         let Call { tool, input } = match self.calls.get(&name) {
             Some(call) => call.clone(),
-            None => ours(&known),
+            None => ours(&known, &self.task.folder),
         };
         self.next += 1;
         let waiting = Waiting {
@@ -328,6 +334,10 @@ impl Protocol for Acp {
         match (text(&value, "/method"), value.get("id")) {
             (Some(method), Some(id)) => self.asked(method, id, params, at),
             (Some("session/update"), None) if self.is_loading => Vec::new(),
+            // Of another session of the agent's, which nobody here began.
+            (Some("session/update"), None) if text(params, "/sessionId") != Some(&self.session) => {
+                vec![as_it_came(line, at)]
+            }
             (Some("session/update"), None) => {
                 let update = params.get("update").unwrap_or(&Value::Null);
                 self.update(line, update, at)
@@ -388,96 +398,5 @@ impl Protocol for Acp {
             }
         }
         steps
-    }
-}
-
-/// A change of a file: path, before, after.
-fn diff(known: &Value) -> Option<(&str, Option<&str>, &str)> {
-    let mut content = known.get("content")?.as_array()?.iter();
-    let diff = content.find(|it| text(it, "/type") == Some("diff"))?;
-    Some((
-        text(diff, "/path")?,
-        text(diff, "/oldText"),
-        text(diff, "/newText")?,
-    ))
-}
-
-/// A call of a kind of the protocol as one of our tools.
-fn ours(known: &Value) -> Call {
-    let title = text(known, "/title").unwrap_or_default();
-    let raw = known.get("rawInput").cloned().unwrap_or_else(|| json!({}));
-    let of = |keys: [&str; 4]| keys.into_iter().find_map(|key| text(&raw, key));
-    let path = of(["/filePath", "/file_path", "/path", "/filepath"]);
-    let path = path.or(text(known, "/locations/0/path"));
-    match (text(known, "/kind").unwrap_or("other"), diff(known), path) {
-        ("execute", ..) => Call::bash(
-            text(&raw, "/command").unwrap_or(title),
-            text(&raw, "/description"),
-        ),
-        (_, Some((path, Some(old), new)), _) if !old.is_empty() => {
-            let input = json!({ "filePath": path, "oldString": old, "newString": new });
-            Call::new("edit", input)
-        }
-        (_, Some((path, _, new)), _) => {
-            Call::new("write", json!({ "filePath": path, "content": new }))
-        }
-        ("edit", _, Some(path)) => {
-            let old = of(["/oldString", "/old_string", "/oldText", "/old"]);
-            let new = of(["/newString", "/new_string", "/newText", "/new"]);
-            match (old, new, text(&raw, "/content")) {
-                (Some(old), Some(new), _) => {
-                    let input = json!({ "filePath": path, "oldString": old, "newString": new });
-                    Call::new("edit", input)
-                }
-                (_, _, Some(content)) => {
-                    Call::new("write", json!({ "filePath": path, "content": content }))
-                }
-                _ => Call::new("change", json!({ "filePath": path, "title": title })),
-            }
-        }
-        ("read", _, Some(path)) => Call::new("read", json!({ "filePath": path })),
-        ("fetch", ..) if text(&raw, "/url").is_some() => {
-            Call::new("webfetch", json!({ "url": raw.get("url") }))
-        }
-        (kind, _, path) => {
-            let mut input = raw.clone();
-            if let Value::Object(fields) = &mut input {
-                fields.insert("title".to_owned(), json!(title));
-                if let Some(path) = path {
-                    fields.insert("filePath".to_owned(), json!(path));
-                }
-            }
-            Call::new(kind, input)
-        }
-    }
-}
-
-fn result_of(known: &Value, is_error: bool) -> Ended {
-    let content = known.get("content").and_then(Value::as_array);
-    let texts = content.into_iter().flatten();
-    let texts: Vec<&str> = texts.filter_map(|it| text(it, "/content/text")).collect();
-    let raw = known.get("rawOutput").unwrap_or(&Value::Null);
-    let raw_text = raw
-        .as_str()
-        .or_else(|| text(raw, "/output"))
-        .or_else(|| text(raw, "/error"));
-    let mut facts = Object::new();
-    if let Some(exit) = raw.pointer("/metadata/exit") {
-        facts.insert("exit".to_owned(), exit.clone());
-    }
-    if let Some((_, old, new)) = diff(known)
-        && old.unwrap_or_default().len() + new.len() <= MAX_CONTENT
-    {
-        facts.insert("exists".to_owned(), json!(old.is_some()));
-        let diff = json!({ "before": old.unwrap_or_default(), "after": new });
-        facts.insert("filediff".to_owned(), diff);
-    }
-    Ended {
-        text: match texts.is_empty() {
-            true => raw_text.unwrap_or_default().to_owned(),
-            false => texts.join("\n"),
-        },
-        is_error,
-        facts,
     }
 }
