@@ -207,7 +207,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Another program would run each of these later. `G` is `.git`.
-const PLANTS: [&str; 66] = [
+const PLANTS: [&str; 67] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
