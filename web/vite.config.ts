@@ -22,7 +22,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
     chunkSizeWarningLimit: 1000,
-    // One script and one style, loaded at once: a piece that is fetched later could come from whoever has the port by then.
+    // One script and one style, loaded at once: a chunk that is fetched later could come from another process that has the port by then.
     cssCodeSplit: false,
     rolldownOptions: { output: { codeSplitting: false } },
   },
