@@ -243,7 +243,8 @@ impl Inner {
             HookAnswer::None => {}
         }
         let answering = question.answering(self.answering);
-        let open = (question.ask.clone(), question.is_alone());
+        let alone = question.requires_approval().is_some();
+        let open = (question.ask.clone(), alone);
         question.asker.reported().await;
         match self.ask_user(request, open, answering).await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => Err(Refusal::User(

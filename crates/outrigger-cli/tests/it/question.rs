@@ -311,6 +311,26 @@ fn a_question_that_needs_no_answer_any_more_is_passed_over() {
     assert_eq!(world.read("hello.txt"), "ho there\n");
 }
 
+/// The second question is not open when the first is answered: a plugin is still asked about it.
+#[test]
+fn always_covers_a_question_that_plugins_are_still_asked_about() {
+    let world = asking([bash("touch 1.txt"), bash("touch 2.txt")]);
+    world.plugin(
+        "slow",
+        "import { existsSync } from 'node:fs'
+export const Slow = async ({ directory }) => ({ 'permission.ask': async (input) => {
+  while (input.patterns[0] === 'touch 2.txt' && !existsSync(directory + '/1.txt')) await new Promise(r => setTimeout(r, 10))
+} })",
+    );
+    let mut person = Person::at(&world, &["do it"]);
+    person.sees("touch 1.txt");
+    person.sees("? allow bash?");
+    person.types("a\n");
+    person.ends(0);
+    assert_eq!(person.questions(), 1, "{}", person.screen());
+    assert!(world.path("2.txt").exists(), "{}", person.screen());
+}
+
 #[test]
 fn a_refusal_is_reported_to_the_model() {
     let world = asking([bash("touch ran.txt")]);

@@ -24,7 +24,7 @@ pub struct OpenQuestion {
     pub request: PermissionRequest,
     /// What the rules are held against.
     pub ask: PermissionAsk,
-    /// "Always" for another question does not answer it.
+    /// "Always" for another question does not answer it: what a hook, a missing grant or a start-up file needs approval for.
     pub alone: bool,
     /// Takes the answer.
     pub answer: oneshot::Sender<Answered>,

@@ -51,7 +51,7 @@ impl Question<'_> {
         self.lacking().or(self.wider.as_ref())
     }
 
-    /// It is answered by itself: "always" for another question does not cover it.
+    /// It is answered for its files only, whatever else was allowed.
     pub(super) fn is_alone(&self) -> bool {
         self.later.is_some()
     }

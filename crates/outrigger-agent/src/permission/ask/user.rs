@@ -31,6 +31,9 @@ impl Inner {
             answer: sender,
         };
         lock(&self.questions.open).insert(request.id.clone(), waiting);
+        if self.is_covered_by_now(&request.id) {
+            return Ok(Allowed::by_rule());
+        }
         let mut open = Withdrawal {
             inner: self,
             request: Some(request.clone()),
@@ -71,6 +74,17 @@ impl Inner {
                 "{who} rejected permission for this tool call: {text}."
             ))),
         }
+    }
+
+    /// Takes a question back that an "always" covers which was said while plugins were asked about it: [`Self::answer_others`]
+    /// answers those that are open, and this one was not yet.
+    fn is_covered_by_now(&self, id: &PermissionId) -> bool {
+        let approvals = lock(&self.questions.approvals).clone();
+        let mut open = lock(&self.questions.open);
+        let is_covered = open
+            .get(id)
+            .is_some_and(|it| !it.alone && self.covers(&it.ask, &approvals));
+        is_covered && open.remove(id).is_some()
     }
 
     /// Whether answers of "always" cover all that is asked about.
