@@ -19,10 +19,10 @@ use crate::turn;
 
 /// Answers one editor.
 pub(crate) struct Server {
-    inner: Arc<Inner>,
+    inner: Arc<ServerState>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct ServerState {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) peer: Peer,
     pub(crate) sessions: Sessions,
@@ -38,7 +38,7 @@ type Answering = BoxFuture<'static, Result<Answer, RpcError>>;
 
 impl Server {
     pub(crate) fn new(host: Arc<dyn Host>, peer: Peer) -> Self {
-        let inner = Inner {
+        let inner = ServerState {
             host,
             peer,
             sessions: Sessions::default(),
@@ -56,7 +56,7 @@ impl Server {
     }
 }
 
-impl Inner {
+impl ServerState {
     /// Says what is new in a session.
     pub(crate) async fn update(&self, open: &Open, update: Value) {
         let params = json!({ "sessionId": open.id, "update": update });

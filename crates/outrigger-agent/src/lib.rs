@@ -47,7 +47,7 @@ pub use outrigger_session_state::ids::{self, now};
 pub use outrigger_session_state::turn_channel::Compact;
 pub use outrigger_workspace::formatters::FormatterStatus;
 pub use outrigger_workspace::snapshot::SnapshotError;
-pub use outrigger_workspace::{Folders, Place};
+pub use outrigger_workspace::{Folders, ProjectLocation};
 pub use permission::answering::Answering;
 pub use permission::trust::{
     allow_settings, count_settings, distrust_folder, settle_folder, trust_folder, waiting_settings,

@@ -1,7 +1,7 @@
 //! The command registry: which command lines a bridge executes (C9, 5). Strict by default: a line is words, with no shell
 //! in it, and one of the rules has to fit all of them.
 
-use crate::Refusal;
+use crate::BridgeError;
 
 /// A rule: words, of which a `*` at the end of one stands for any rest, and `**` as the last for any further ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,11 +69,11 @@ impl Commands {
     ///
     /// # Errors
     /// `bridge.command`.
-    pub fn admit(&self, line: &str) -> Result<String, Refusal> {
+    pub fn admit(&self, line: &str) -> Result<String, BridgeError> {
         if self.shell {
             return Ok(line.to_owned());
         }
-        let refuse = |why: String| Refusal::new("bridge.command", why);
+        let refuse = |why: String| BridgeError::new("bridge.command", why);
         let words = words(line).map_err(|why| refuse(why.to_owned()))?;
         if !self.rules.iter().any(|rule| rule.fits(&words)) {
             let first = words.first().map_or("", String::as_str);

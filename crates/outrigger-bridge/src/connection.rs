@@ -21,7 +21,7 @@ use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::layers::{Call, Outcome};
 use crate::server::Shared;
-use crate::{Params, Refusal, frame};
+use crate::{BridgeError, Params, frame};
 
 /// A controller that accepts no answer for so long is gone.
 const SENDING: Duration = Duration::from_secs(10);
@@ -96,7 +96,7 @@ impl Connection {
                     ControlFlow::Break(()) => return None,
                 },
                 Some(Ok(Message::Binary(_))) => {
-                    let why = Refusal::new("bridge.frame", "frames are text");
+                    let why = BridgeError::new("bridge.frame", "frames are text");
                     Some(refused(&self.shared, self.number, (None, why)))
                 }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
@@ -170,7 +170,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn error(id: Option<String>, refusal: Refusal) -> BridgeFrame {
+fn error(id: Option<String>, refusal: BridgeError) -> BridgeFrame {
     BridgeFrame::Error {
         id,
         code: refusal.code,
@@ -180,7 +180,11 @@ fn error(id: Option<String>, refusal: Refusal) -> BridgeFrame {
 }
 
 /// What is refused before it is a call; it is written down like one.
-fn refused(shared: &Shared, number: u64, (id, refusal): (Option<String>, Refusal)) -> BridgeFrame {
+fn refused(
+    shared: &Shared,
+    number: u64,
+    (id, refusal): (Option<String>, BridgeError),
+) -> BridgeFrame {
     let subject = match &id {
         Some(id) => format!("frame {id} of connection {number}"),
         None => format!("frame of connection {number}"),
@@ -230,7 +234,7 @@ impl Drop for Taken {
     fn drop(&mut self) {
         if !self.over {
             let why = "the connection was gone before the call had ended, and the call was stopped";
-            self.tell(&Err(Refusal::new("bridge.gone", why)));
+            self.tell(&Err(BridgeError::new("bridge.gone", why)));
         }
     }
 }
@@ -250,7 +254,7 @@ fn begin(
         let mut open = lock(running);
         if open.contains_key(&id) {
             drop(open);
-            let refusal = Refusal::new("bridge.id", "a call of this id runs");
+            let refusal = BridgeError::new("bridge.id", "a call of this id runs");
             room.send(refused(shared, number, (Some(id), refusal)));
             return;
         }
@@ -295,9 +299,9 @@ async fn execute(shared: &Shared, call: &mut Call, cancel: CancelFlag) -> Outcom
         to_the_deadline = params.timeout.is_none_or(|asked| asked >= ms);
         params.timeout = Some(params.timeout.unwrap_or(ms).clamp(1, ms));
     }
-    let late = |output: Option<String>| Refusal {
+    let late = |output: Option<String>| BridgeError {
         output,
-        ..Refusal::new(
+        ..BridgeError::new(
             "bridge.timeout",
             format!(
                 "the call did not end within {} ms and was stopped",
@@ -309,7 +313,7 @@ async fn execute(shared: &Shared, call: &mut Call, cancel: CancelFlag) -> Outcom
     let work = AssertUnwindSafe(shared.executor.execute(call, cancel.clone())).catch_unwind();
     tokio::select! {
         biased;
-        () = cancel.cancelled() => Err(Refusal::new("bridge.cancelled", "the controller cancelled the call")),
+        () = cancel.cancelled() => Err(BridgeError::new("bridge.cancelled", "the controller cancelled the call")),
         ended = timeout(deadline + Duration::from_secs(2), work) => match ended {
             Ok(Ok(Ok(output)))
                 if to_the_deadline && began.elapsed() >= deadline && has_no_exit(&output) =>
@@ -317,7 +321,7 @@ async fn execute(shared: &Shared, call: &mut Call, cancel: CancelFlag) -> Outcom
                 Err(late(Some(output.output)))
             }
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(Refusal::new("bridge.failed", "the call failed inside; this is a defect of the bridge")),
+            Ok(Err(_)) => Err(BridgeError::new("bridge.failed", "the call failed inside; this is a defect of the bridge")),
             Err(_) => Err(late(None)),
         },
     }

@@ -178,7 +178,7 @@ impl Listener for Door {
         };
         let connection = Connection {
             stream,
-            visitor: Visitor(Arc::new(Place {
+            visitor: Visitor(Arc::new(ConnectionSlot {
                 strangers: Arc::clone(&self.strangers),
                 number,
                 address: address.ip(),
@@ -198,17 +198,17 @@ impl Listener for Door {
 /// Who is at the other end of a connection: a stranger, until a request is let in. Requests carry it as
 /// `ConnectInfo<Visitor>`.
 #[derive(Clone, Debug)]
-pub struct Visitor(Arc<Place>);
+pub struct Visitor(Arc<ConnectionSlot>);
 
 #[derive(Debug)]
-struct Place {
+struct ConnectionSlot {
     strangers: Arc<Mutex<Strangers>>,
     number: u64,
     address: IpAddr,
     is_let_in: Mutex<bool>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         lock(&self.strangers).all.remove(&self.number);
     }

@@ -4,11 +4,11 @@ use outrigger_protocol::invoke::{Cancel, ControllerFrame, Invoke};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::Refusal;
+use crate::BridgeError;
 
 /// A frame, or what to answer: with the id, where it could be read.
-pub(crate) fn read(text: &str) -> Result<ControllerFrame, (Option<String>, Refusal)> {
-    let refuse = |id: Option<String>, why: String| (id, Refusal::new("bridge.frame", why));
+pub(crate) fn read(text: &str) -> Result<ControllerFrame, (Option<String>, BridgeError)> {
+    let refuse = |id: Option<String>, why: String| (id, BridgeError::new("bridge.frame", why));
     let Once(value) = serde_json::from_str(text)
         .map_err(|error| refuse(None, format!("the frame cannot be read: {error}")))?;
     let Value::Object(mut fields) = value else {

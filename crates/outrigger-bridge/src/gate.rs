@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use outrigger_protocol::invoke::BEARER_PROTOCOL;
 
-use crate::Refusal;
+use crate::BridgeError;
 
 /// What a connection has to bring.
 #[derive(Clone)]
@@ -30,12 +30,12 @@ impl Gate {
     ///
     /// # Errors
     /// `bridge.origin`, `bridge.unauthorized`.
-    pub fn admit(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub fn admit(&self, headers: &HeaderMap) -> Result<(), BridgeError> {
         let mut origins = headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (None, _) if self.no_origin => {}
             (None, _) => {
-                return Err(Refusal::new(
+                return Err(BridgeError::new(
                     "bridge.origin",
                     "a connection without an Origin is refused; start the bridge with --no-origin for programs that are no browser",
                 ));
@@ -45,7 +45,7 @@ impl Gate {
                     .to_str()
                     .is_ok_and(|it| self.origins.iter().any(|known| known == it)) => {}
             _ => {
-                return Err(Refusal::new(
+                return Err(BridgeError::new(
                     "bridge.origin",
                     "this origin may not connect; the bridge's --origin names those that may",
                 ));
@@ -53,7 +53,7 @@ impl Gate {
         }
         let given = token_of(headers);
         if self.token.len() < 16 || !given.is_some_and(|token| same(token, &self.token)) {
-            return Err(Refusal::new(
+            return Err(BridgeError::new(
                 "bridge.unauthorized",
                 "the token is missing or wrong",
             ));

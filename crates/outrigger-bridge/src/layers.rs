@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{Commands, Refusal, SharedExecutor};
+use crate::{BridgeError, Commands, SharedExecutor};
 
 /// Parameters of a call, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,16 +34,17 @@ pub enum Params {
 
 impl Params {
     /// Reads those of a contract.
-    fn read(contract: Contract, value: &Value) -> Result<Self, Refusal> {
-        fn of<T: DeserializeOwned>(value: &Value) -> Result<T, Refusal> {
+    fn read(contract: Contract, value: &Value) -> Result<Self, BridgeError> {
+        fn of<T: DeserializeOwned>(value: &Value) -> Result<T, BridgeError> {
             // A list would be read as the fields in their order.
             if !value.is_object() {
-                return Err(Refusal::new(
+                return Err(BridgeError::new(
                     "bridge.params",
                     "the parameters are an object, each by its name",
                 ));
             }
-            T::deserialize(value).map_err(|error| Refusal::new("bridge.params", error.to_string()))
+            T::deserialize(value)
+                .map_err(|error| BridgeError::new("bridge.params", error.to_string()))
         }
         Ok(match contract {
             Contract::Read => Self::Read(of(value)?),
@@ -113,8 +114,8 @@ impl Call {
         }
     }
 
-    fn params(&self) -> Result<&Params, Refusal> {
-        let missing = || Refusal::new("bridge.params", "the parameters were not read");
+    fn params(&self) -> Result<&Params, BridgeError> {
+        let missing = || BridgeError::new("bridge.params", "the parameters were not read");
         self.params.as_ref().ok_or_else(missing)
     }
 
@@ -134,7 +135,7 @@ impl Call {
 }
 
 /// What a call came to.
-pub(crate) type Outcome = Result<ToolOutput, Refusal>;
+pub(crate) type Outcome = Result<ToolOutput, BridgeError>;
 
 /// One of them.
 pub trait Layer: Send + Sync {
@@ -144,7 +145,7 @@ pub trait Layer: Send + Sync {
     ///
     /// # Errors
     /// The call is refused; layers after this one do not see it.
-    fn before(&self, call: &mut Call) -> Result<(), Refusal>;
+    fn before(&self, call: &mut Call) -> Result<(), BridgeError>;
     /// On the way out, for calls that this layer has seen.
     fn after(&self, call: &Call, outcome: &Outcome) {
         let _ = (call, outcome);
@@ -178,7 +179,7 @@ impl Layer for Audited {
     fn name(&self) -> &'static str {
         "audit"
     }
-    fn before(&self, _call: &mut Call) -> Result<(), Refusal> {
+    fn before(&self, _call: &mut Call) -> Result<(), BridgeError> {
         Ok(())
     }
     fn after(&self, call: &Call, outcome: &Outcome) {
@@ -208,8 +209,8 @@ impl Layer for Audited {
     }
 }
 
-fn not_of_bridge(name: &str) -> Refusal {
-    Refusal::new(
+fn not_of_bridge(name: &str) -> BridgeError {
+    BridgeError::new(
         "bridge.contract",
         format!("{name:?} is none of read, write, edit and exec"),
     )
@@ -222,7 +223,7 @@ impl Layer for Valid {
     fn name(&self) -> &'static str {
         "parameters"
     }
-    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+    fn before(&self, call: &mut Call) -> Result<(), BridgeError> {
         let name = &call.invoke.tool;
         let contract = Contract::from_name(name).ok_or_else(|| not_of_bridge(name))?;
         call.params = Some(Params::read(contract, &call.invoke.params)?);
@@ -237,9 +238,9 @@ impl Layer for Limited {
     fn name(&self) -> &'static str {
         "concurrency"
     }
-    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+    fn before(&self, call: &mut Call) -> Result<(), BridgeError> {
         let permit = Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
-            Refusal::new(
+            BridgeError::new(
                 "bridge.busy",
                 format!("{} calls run already; wait for one of them", self.1),
             )
@@ -256,7 +257,7 @@ impl Layer for NotifyHooks {
     fn name(&self) -> &'static str {
         "points"
     }
-    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+    fn before(&self, call: &mut Call) -> Result<(), BridgeError> {
         let input = points::before_invoke::Input(call.identity());
         let (point, payload) = input.call(&Empty {});
         self.0.tell(call.connection, point, payload);
@@ -296,16 +297,16 @@ impl Layer for PathGuard {
     fn name(&self) -> &'static str {
         "paths"
     }
-    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+    fn before(&self, call: &mut Call) -> Result<(), BridgeError> {
         let params = call.params()?;
         let path = resolve(&self.root, std::path::Path::new(params.path()));
         let real = self
             .roots
             .contains(&path)
-            .map_err(|error| Refusal::new("bridge.path", error.to_string()))?;
+            .map_err(|error| BridgeError::new("bridge.path", error.to_string()))?;
         let writes = matches!(params, Params::Write(_) | Params::Edit(_));
         match self.reader(&path).or_else(|| self.reader(&real)) {
-            Some(reader) if writes => Err(Refusal::new(
+            Some(reader) if writes => Err(BridgeError::new(
                 "bridge.path",
                 format!(
                     "{} is not written over the bridge: it is what {reader} which programs to start",
@@ -341,7 +342,7 @@ impl Layer for Commands {
     fn name(&self) -> &'static str {
         "commands"
     }
-    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+    fn before(&self, call: &mut Call) -> Result<(), BridgeError> {
         if let Some(Params::Exec(params)) = &mut call.params {
             params.command = self.admit(&params.command)?;
         }

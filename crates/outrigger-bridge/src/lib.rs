@@ -35,7 +35,7 @@ use outrigger_tools::CancelFlag;
 /// Why a call was refused or failed: a stable code, and a message for the controller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub struct BridgeError {
     /// Stable code: `bridge.` and what it was, or the code of a tool's error.
     pub code: String,
     /// In words.
@@ -44,7 +44,7 @@ pub struct Refusal {
     pub output: Option<String>,
 }
 
-impl Refusal {
+impl BridgeError {
     /// A refusal without output.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
@@ -63,7 +63,7 @@ pub trait ToolExecutor: Send + Sync {
         &'a self,
         call: &'a Call,
         cancel: CancelFlag,
-    ) -> BoxFuture<'a, Result<ToolOutput, Refusal>>;
+    ) -> BoxFuture<'a, Result<ToolOutput, BridgeError>>;
     /// Notifies the plugins of a point, for a call of that connection.
     fn tell(&self, connection: u64, point: HookPoint, payload: HookPayload);
     /// Writes a record into the audit.

@@ -45,7 +45,7 @@ pub struct Grant {
 
 /// Why a tab may not be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum LeaseError {
     /// There is no lease on it.
     None {
         /// Tab.
@@ -79,7 +79,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl LeaseError {
     /// A stable code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
@@ -93,7 +93,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for LeaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None { tab } => write!(f, "there is no lease on the tab {tab}"),
@@ -154,11 +154,11 @@ impl Leases {
     /// The lease on a tab: the one that the owner has, a new one where it is free, or a place in the queue.
     ///
     /// # Errors
-    /// [`Refusal::Held`] and [`Refusal::Person`].
-    pub fn acquire(&mut self, tab: &str, owner: &Owner, now: u64) -> Result<Grant, Refusal> {
+    /// [`LeaseError::Held`] and [`LeaseError::Person`].
+    pub fn acquire(&mut self, tab: &str, owner: &Owner, now: u64) -> Result<Grant, LeaseError> {
         let desk = self.tabs.entry(tab.to_string()).or_default();
         if desk.person {
-            return Err(Refusal::Person { tab: tab.into() });
+            return Err(LeaseError::Person { tab: tab.into() });
         }
         desk.lease.take_if(|lease| lease.until <= now);
         desk.waiting.retain(|(_, until)| *until > now);
@@ -194,7 +194,7 @@ impl Leases {
             .map(|lease| lease.owner.clone())
             .or(first);
         let place = desk.wait(owner, now);
-        Err(Refusal::Held {
+        Err(LeaseError::Held {
             tab: tab.into(),
             by: by.unwrap_or_default(),
             place,
@@ -204,28 +204,28 @@ impl Leases {
     /// Whether a lease counts, right before a change. It lives on from now.
     ///
     /// # Errors
-    /// Every [`Refusal`].
-    pub fn check(&mut self, grant: &Grant, now: u64) -> Result<(), Refusal> {
+    /// Every [`LeaseError`].
+    pub fn check(&mut self, grant: &Grant, now: u64) -> Result<(), LeaseError> {
         let tab = || grant.tab.clone();
         let desk = self
             .tabs
             .get_mut(&grant.tab)
-            .ok_or_else(|| Refusal::None { tab: tab() })?;
+            .ok_or_else(|| LeaseError::None { tab: tab() })?;
         if desk.person {
-            return Err(Refusal::Person { tab: tab() });
+            return Err(LeaseError::Person { tab: tab() });
         }
         let Some(lease) = desk.lease.as_mut() else {
-            return Err(Refusal::None { tab: tab() });
+            return Err(LeaseError::None { tab: tab() });
         };
         if lease.token != grant.token || lease.owner != grant.owner {
-            return Err(Refusal::Stale {
+            return Err(LeaseError::Stale {
                 tab: tab(),
                 token: grant.token,
             });
         }
         if lease.until <= now {
             desk.lease = None;
-            return Err(Refusal::Expired { tab: tab() });
+            return Err(LeaseError::Expired { tab: tab() });
         }
         lease.until = now.saturating_add(LIFE_MS);
         Ok(())
@@ -328,7 +328,7 @@ mod tests {
         let held = leases.acquire("t1", &b, 2).unwrap_err();
         assert_eq!(
             held,
-            Refusal::Held {
+            LeaseError::Held {
                 tab: "t1".into(),
                 by: a.clone(),
                 place: 1
@@ -336,13 +336,13 @@ mod tests {
         );
         assert!(matches!(
             leases.acquire("t1", &c, 3),
-            Err(Refusal::Held { place: 2, .. })
+            Err(LeaseError::Held { place: 2, .. })
         ));
         leases.end_turn("a");
         // Not before its turn.
         assert!(matches!(
             leases.acquire("t1", &c, 4),
-            Err(Refusal::Held { place: 2, .. })
+            Err(LeaseError::Held { place: 2, .. })
         ));
         let second = leases.acquire("t1", &b, 5).unwrap();
         assert!(second.token > first.token);

@@ -1,6 +1,6 @@
 //! What can go wrong with a browser. The text of an error is what the model reads.
 
-use outrigger_browser_core::lease::Refusal;
+use outrigger_browser_core::lease::LeaseError;
 use outrigger_browser_core::site::Refused;
 
 /// Why something was not done in a browser, or not known to be done.
@@ -68,7 +68,7 @@ pub enum BrowserError {
     },
     /// No lease, or one that does not count (C9, 6).
     #[error("Not done: {0}.")]
-    Lease(Refusal),
+    Lease(LeaseError),
     /// An address that is not shown.
     #[error("{url} is not opened: {refused}")]
     Site {
@@ -154,8 +154,8 @@ impl BrowserError {
     }
 }
 
-impl From<Refusal> for BrowserError {
-    fn from(refusal: Refusal) -> Self {
+impl From<LeaseError> for BrowserError {
+    fn from(refusal: LeaseError) -> Self {
         Self::Lease(refusal)
     }
 }

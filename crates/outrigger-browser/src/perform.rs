@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::desk::{Browser, Seen};
 use crate::error::BrowserError;
-use crate::provider::{Dialog, Done, Mark, Place, Provider, Step, TabInfo};
+use crate::provider::{ActionTarget, Dialog, Done, Mark, Provider, Step, TabInfo};
 
 /// How long a page may take to load after an action.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -64,15 +64,16 @@ impl Browser {
             .map_err(|what| BrowserError::Input(what.to_owned()))?;
         let tab = self.tab(session, action.tab.as_deref())?;
         self.may_begin(provider, &tab.tab, action.action)?;
-        let place = |reference: &Option<String>, at| -> Result<Option<Place>, BrowserError> {
-            match (reference, at) {
-                (Some(reference), _) => {
-                    let key = self.key(&tab.tab, reference)?;
-                    Ok(Some(Place::Element(key)))
+        let place =
+            |reference: &Option<String>, at| -> Result<Option<ActionTarget>, BrowserError> {
+                match (reference, at) {
+                    (Some(reference), _) => {
+                        let key = self.key(&tab.tab, reference)?;
+                        Ok(Some(ActionTarget::Element(key)))
+                    }
+                    (None, at) => Ok(Option::map(at, ActionTarget::Point)),
                 }
-                (None, at) => Ok(Option::map(at, Place::Point)),
-            }
-        };
+            };
         let (at, to) = (
             place(&action.target, action.at)?,
             place(&action.to, action.to_at)?,
@@ -132,13 +133,13 @@ impl Browser {
         provider: &dyn Provider,
         tab: &str,
         action: &Action,
-        at: Option<&Place>,
+        at: Option<&ActionTarget>,
     ) -> Result<Aim, BrowserError> {
         let mut aim = Aim {
             words: action.target.clone().unwrap_or_default(),
             ..Aim::default()
         };
-        if let Some(Place::Element(key)) = at {
+        if let Some(ActionTarget::Element(key)) = at {
             let found = provider.target(tab, key).await;
             let found = found.map_err(|error| named(error, &aim.words))?;
             (aim.field, aim.submits) = (found.field, found.submits);
@@ -369,7 +370,7 @@ fn verdict(
 /// What is done, in full.
 fn step_of(
     action: &Action,
-    (at, to): (Option<Place>, Option<Place>),
+    (at, to): (Option<ActionTarget>, Option<ActionTarget>),
     text: Option<String>,
 ) -> Step {
     let mut step = Step::of(action.action, LOAD_TIMEOUT);

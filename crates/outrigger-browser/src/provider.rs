@@ -101,7 +101,7 @@ pub struct Target {
 
 /// Where something is done.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum ActionTarget {
     /// To an element.
     Element(Key),
     /// At a point of what is in view.
@@ -114,9 +114,9 @@ pub struct Step {
     /// What.
     pub kind: Kind,
     /// Where.
-    pub place: Option<Place>,
+    pub place: Option<ActionTarget>,
     /// Where a drag ends.
-    pub to: Option<Place>,
+    pub to: Option<ActionTarget>,
     /// What is typed, pressed or answered.
     pub text: Option<String>,
     /// Options of a list.

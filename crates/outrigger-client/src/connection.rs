@@ -1,7 +1,7 @@
 //! Where an agent is asked: in this process or at a server, by the same routes.
 
 use http::Method;
-use outrigger_server::{LocalClient, Refusal};
+use outrigger_server::{LocalClient, RequestError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -96,7 +96,7 @@ impl Connection {
     }
 }
 
-fn refused(refusal: Refusal) -> ClientError {
+fn refused(refusal: RequestError) -> ClientError {
     let code = refusal.code.unwrap_or("agent.refused");
     ClientError::new(code, refusal.message, refusal.hint)
 }

@@ -31,7 +31,7 @@ pub enum ConfigError {
         hint: String,
     },
     /// A known key of opencode.json has a value of the wrong type.
-    #[error("{file}{}: {}: expected {expected}, found {found}", Place(*line, *column), Pointer(pointer))]
+    #[error("{file}{}: {}: expected {expected}, found {found}", LineColumn(*line, *column), Pointer(pointer))]
     Type {
         /// File, environment variable, or `config hook`.
         file: String,
@@ -47,7 +47,7 @@ pub enum ConfigError {
         found: String,
     },
     /// `{file:PATH}` names a file that cannot be read.
-    #[error("{file}{}: {}: {reference} cannot be read: {path}: {reason}", Place(*line, *column), Pointer(pointer))]
+    #[error("{file}{}: {}: {reference} cannot be read: {path}: {reason}", LineColumn(*line, *column), Pointer(pointer))]
     FileReference {
         /// File or environment variable that contains the substitution.
         file: String,
@@ -121,7 +121,7 @@ pub enum ConfigError {
         why: String,
     },
     /// A setting of outrigger.toml or of the environment has a value that it cannot have.
-    #[error("{file}{}: setting `{key}`: expected {expected}, found {found}", Place(*line, *column))]
+    #[error("{file}{}: setting `{key}`: expected {expected}, found {found}", LineColumn(*line, *column))]
     Setting {
         /// File or environment variable.
         file: String,
@@ -218,9 +218,9 @@ impl fmt::Display for ConfigProblem {
 }
 
 /// `:line:column`, or nothing when the line is not known.
-struct Place(u32, u32);
+struct LineColumn(u32, u32);
 
-impl fmt::Display for Place {
+impl fmt::Display for LineColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
             Ok(())

@@ -10,7 +10,7 @@ use outrigger_config::narrow_providers;
 use outrigger_plugins::Plugins;
 use outrigger_sandbox::SandboxOverrides;
 use outrigger_sandbox::paths::resolve;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use serde_json::{Value, json};
 
 use crate::NOTHING;
@@ -34,7 +34,7 @@ pub async fn sandbox_contributions(
     plugins: &Plugins,
     before: &Value,
     after: &mut Value,
-    place: &Place,
+    place: &ProjectLocation,
     sandboxes: &SandboxOverrides,
 ) {
     for key in OF_THE_USER {
@@ -137,7 +137,12 @@ fn keep_disabled(key: &str, before: &Value, after: &mut Value) {
 
 /// Files with instructions, and folders with skills, that plugins name are read by our process: those of the project, and of
 /// plugins' own folders.
-fn keep_own_instructions(before: &Value, after: &mut Value, place: &Place, folders: &[PathBuf]) {
+fn keep_own_instructions(
+    before: &Value,
+    after: &mut Value,
+    place: &ProjectLocation,
+    folders: &[PathBuf],
+) {
     for pointer in ["/instructions", "/skills/paths"] {
         let known = before.pointer(pointer).and_then(Value::as_array).cloned();
         let known = known.unwrap_or_default();
@@ -356,7 +361,7 @@ mod tests {
             std::fs::write(file, "").unwrap();
         }
         std::os::unix::fs::symlink(root.join("outside/key"), root.join("own/link.md")).unwrap();
-        let place = Place {
+        let place = ProjectLocation {
             directory: root.join("p/sub"),
             worktree: root.join("p"),
             git: true,

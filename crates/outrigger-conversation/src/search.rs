@@ -94,7 +94,7 @@ impl Reader {
     }
 }
 
-fn hit(session: &Session, part: StoredPart<'_>, found: Found) -> SearchHit {
+fn hit(session: &Session, part: StoredPart<'_>, found: Excerpt) -> SearchHit {
     SearchHit {
         conversation: session.id.clone(),
         title: session.title.clone(),
@@ -108,7 +108,7 @@ fn hit(session: &Session, part: StoredPart<'_>, found: Found) -> SearchHit {
     }
 }
 
-struct Found {
+struct Excerpt {
     kind: String,
     before: String,
     found: String,
@@ -125,7 +125,7 @@ impl Words {
     }
 
     /// The first text of a part that has all the words.
-    fn find(&self, body: &str) -> Option<Found> {
+    fn find(&self, body: &str) -> Option<Excerpt> {
         // Most parts have not all of them anywhere, and need not be decoded.
         let lower = body.to_lowercase();
         let is_in = |word: &String| {
@@ -144,7 +144,7 @@ impl Words {
         let first = self.0.first()?;
         let (at, length) = (text.char_indices())
             .find_map(|(at, _)| Some((at, begins(text.get(at..)?, first)?)))?;
-        Some(Found {
+        Some(Excerpt {
             kind,
             before: last_of(&text[..at]),
             found: text[at..at + length].to_owned(),

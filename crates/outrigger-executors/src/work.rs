@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::access::Unasked;
 use crate::drive::{Host, Limits, Streams, drive};
 use crate::executor::Executor;
-use crate::place::{Place, start};
+use crate::process_context::{ProcessContext, start};
 use crate::step::{End, Image, Question, Said, Task, Verdict};
 use crate::used::Used;
 
@@ -71,7 +71,7 @@ pub struct Work {
     /// What it writes.
     message: AssistantMessage,
     seed: u64,
-    place: Place,
+    place: ProcessContext,
     /// What of the prompt it is not given, in words.
     left_out: Option<String>,
 }
@@ -83,7 +83,7 @@ impl Work {
         executor: Executor,
         asked: Asked<'_>,
         unasked: Unasked,
-        place: Place,
+        place: ProcessContext,
         seed: u64,
     ) -> Self {
         let infos = asked.messages.iter().map(|it| &it.info);

@@ -69,7 +69,7 @@ impl Program {
 
 /// A session that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredSession {
     /// Its identifier.
     pub id: String,
     /// Its title, or how it begins.

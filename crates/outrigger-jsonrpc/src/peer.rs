@@ -15,11 +15,11 @@ const MAX_WAITING: usize = 256;
 /// The other side. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    inner: Arc<Inner>,
+    inner: Arc<PeerState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct PeerState {
     out: mpsc::Sender<String>,
     next: AtomicU64,
     asked: Mutex<Asked>,
@@ -59,7 +59,7 @@ impl Peer {
     #[must_use]
     pub fn new(cancel: Option<&'static str>) -> (Self, Outbox) {
         let (out, lines) = mpsc::channel(MAX_WAITING);
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(PeerState {
             out,
             next: AtomicU64::new(1),
             asked: Mutex::default(),

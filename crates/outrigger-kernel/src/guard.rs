@@ -110,7 +110,7 @@ impl Word {
 
 /// A place of an output that hooks leave as it is, though the field around it is open to them.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct GuardedField {
     /// Point.
     pub point: HookPoint,
     /// Way to it.
@@ -123,21 +123,21 @@ pub struct Place {
 /// Every guarded place.
 // A table is read by its columns.
 #[rustfmt::skip]
-pub const PLACES: &[Place] = &[
-    Place { point: HookPoint::RunBeforeStart, path: &["message", "id"], rule: Rule::Identity, when: When::Always },
-    Place { point: HookPoint::RunBeforeStart, path: &["message", "sessionID"], rule: Rule::Identity, when: When::Always },
-    Place { point: HookPoint::RunBeforeStart, path: &["message", "role"], rule: Rule::Identity, when: When::Always },
-    Place { point: HookPoint::ToolBeforePermission, path: &["status"], rule: Rule::Refusal, when: When::Says(Word::Text("deny")) },
-    Place { point: HookPoint::ToolAfterResult, path: &["isError"], rule: Rule::Failure, when: When::Says(Word::True) },
-    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "isError"], rule: Rule::Failure, when: When::Says(Word::True) },
-    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "exit"], rule: Rule::Failure, when: When::Says(Word::Failed) },
+pub const PLACES: &[GuardedField] = &[
+    GuardedField { point: HookPoint::RunBeforeStart, path: &["message", "id"], rule: Rule::Identity, when: When::Always },
+    GuardedField { point: HookPoint::RunBeforeStart, path: &["message", "sessionID"], rule: Rule::Identity, when: When::Always },
+    GuardedField { point: HookPoint::RunBeforeStart, path: &["message", "role"], rule: Rule::Identity, when: When::Always },
+    GuardedField { point: HookPoint::ToolBeforePermission, path: &["status"], rule: Rule::Refusal, when: When::Says(Word::Text("deny")) },
+    GuardedField { point: HookPoint::ToolAfterResult, path: &["isError"], rule: Rule::Failure, when: When::Says(Word::True) },
+    GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "isError"], rule: Rule::Failure, when: When::Says(Word::True) },
+    GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "exit"], rule: Rule::Failure, when: When::Says(Word::Failed) },
     // What a person is shown of a change.
-    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "diff"], rule: Rule::Identity, when: When::There },
-    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "filediff"], rule: Rule::Identity, when: When::There },
-    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "files"], rule: Rule::Identity, when: When::There },
-    Place { point: HookPoint::ToolAfterResult, path: &["status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
-    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
-    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "verify"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
+    GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "diff"], rule: Rule::Identity, when: When::There },
+    GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "filediff"], rule: Rule::Identity, when: When::There },
+    GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "files"], rule: Rule::Identity, when: When::There },
+    GuardedField { point: HookPoint::ToolAfterResult, path: &["status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
+    GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
+    GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "verify"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
 ];
 
 /// The point at which variables are added to a command that was approved already.

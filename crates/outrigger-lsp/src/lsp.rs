@@ -114,7 +114,7 @@ impl Slot {
     }
 }
 
-struct Inner {
+struct LspState {
     servers: Vec<Server>,
     options: Options,
     slots: Mutex<BTreeMap<(String, PathBuf), Arc<Slot>>>,
@@ -127,13 +127,13 @@ struct Inner {
 
 /// The language servers of a project. Cheap to clone.
 #[derive(Clone)]
-pub struct Lsp(Arc<Inner>);
+pub struct Lsp(Arc<LspState>);
 
 impl Lsp {
     /// Reads the configuration (`lsp` of `opencode.json`); starts nothing.
     #[must_use]
     pub fn new(config: Option<&Value>, options: Options) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(LspState {
             servers: servers(config),
             options,
             slots: Mutex::default(),

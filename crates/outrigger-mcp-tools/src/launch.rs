@@ -18,7 +18,7 @@ use outrigger_permissions::helper_sandbox::HelperSandbox;
 use outrigger_permissions::project_programs::ProjectPrograms;
 use outrigger_sandbox::{Spawner, host_path, which};
 use outrigger_workspace::sync::lock;
-use outrigger_workspace::{Folders, Place};
+use outrigger_workspace::{Folders, ProjectLocation};
 use serde_json::{Value, json};
 
 use self::outside::Outside;
@@ -69,7 +69,7 @@ pub struct ServerLauncher {
     programs: Arc<ProjectPrograms>,
     /// As the files have it.
     config: Loaded,
-    place: Place,
+    place: ProjectLocation,
     folders: Folders,
     /// Files of the project that servers of the user's run, as they were at the first start.
     first: Mutex<BTreeMap<String, Vec<String>>>,
@@ -93,7 +93,7 @@ impl ServerLauncher {
     #[must_use]
     pub fn new(
         config: &Loaded,
-        place: &Place,
+        place: &ProjectLocation,
         folders: &Folders,
         programs: Arc<ProjectPrograms>,
         spawners: Spawners,

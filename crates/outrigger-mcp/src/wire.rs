@@ -17,7 +17,7 @@ pub(crate) enum Incoming {
     /// The answer to a request of ours.
     Answer {
         id: Id,
-        result: Result<Value, Refusal>,
+        result: Result<Value, RpcError>,
     },
     /// A request of its own, whose identifier is given back as it is.
     Request {
@@ -31,7 +31,7 @@ pub(crate) enum Incoming {
 
 /// A JSON-RPC error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
 }
@@ -70,9 +70,9 @@ fn one(message: Value) -> Option<Incoming> {
     Some(Incoming::Answer { id, result })
 }
 
-fn refusal(error: &Map<String, Value>) -> Refusal {
+fn refusal(error: &Map<String, Value>) -> RpcError {
     let message = error.get("message").and_then(Value::as_str);
-    Refusal {
+    RpcError {
         code: error
             .get("code")
             .and_then(Value::as_i64)

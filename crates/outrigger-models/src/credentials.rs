@@ -99,13 +99,13 @@ impl CredentialError {
 
 /// Credentials by provider. Cheap to clone; the files are read when asked, so that another process's login counts.
 #[derive(Clone, Default)]
-pub struct Credentials(Arc<Inner>);
+pub struct Credentials(Arc<CredentialsState>);
 
 /// A credential, and the plugin whose login it is of.
 type Given = (Credential, Option<String>);
 
 #[derive(Default)]
-struct Inner {
+struct CredentialsState {
     own: PathBuf,
     opencode: Option<PathBuf>,
     content: Option<Object>,
@@ -146,7 +146,7 @@ impl Credentials {
             }
             parsed
         });
-        Self(Arc::new(Inner {
+        Self(Arc::new(CredentialsState {
             own,
             opencode,
             content,

@@ -7,7 +7,7 @@ use outrigger_net::Lookup;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 
-use crate::transport::refusal::Refusal;
+use crate::transport::error_response::ErrorResponse;
 use crate::transport::retry::RetryPolicy;
 
 /// A failure of this crate. No variant ever holds an API key: texts that come from a provider are scrubbed first.
@@ -93,7 +93,7 @@ pub enum ModelError {
         /// What the provider says.
         message: String,
         /// Its whole answer.
-        refusal: Option<Box<Refusal>>,
+        refusal: Option<Box<ErrorResponse>>,
     },
     /// 404: no such model, or the base URL is wrong.
     #[error("provider `{provider}` does not know model `{model}` at {url}: {message}")]
@@ -107,7 +107,7 @@ pub enum ModelError {
         /// What the provider says.
         message: String,
         /// Its whole answer.
-        refusal: Option<Box<Refusal>>,
+        refusal: Option<Box<ErrorResponse>>,
     },
     /// 429 after all tries, or a wait that is too long.
     #[error("provider `{provider}` is limiting requests{}: {message}", wait_text(*retry_after))]
@@ -119,7 +119,7 @@ pub enum ModelError {
         /// What the provider says.
         message: String,
         /// Its whole answer.
-        refusal: Option<Box<Refusal>>,
+        refusal: Option<Box<ErrorResponse>>,
     },
     /// The conversation is longer than the model takes.
     #[error("the conversation is too long for the model of `{provider}`: {message}")]
@@ -129,7 +129,7 @@ pub enum ModelError {
         /// What the provider says.
         message: String,
         /// Its whole answer.
-        refusal: Option<Box<Refusal>>,
+        refusal: Option<Box<ErrorResponse>>,
     },
     /// Any other refusal by the provider.
     #[error("provider `{provider}` answered with an error{}: {message}", status_text(*status))]
@@ -143,7 +143,7 @@ pub enum ModelError {
         /// A later try may succeed.
         retryable: bool,
         /// Its whole answer; absent when the error came inside the stream.
-        refusal: Option<Box<Refusal>>,
+        refusal: Option<Box<ErrorResponse>>,
     },
     /// No connection.
     #[error("cannot reach provider `{provider}` at {url}: {message}")]
@@ -455,7 +455,7 @@ impl ModelError {
     }
 
     /// What the provider answered, where it answered at all.
-    fn refusal(&self) -> Option<&Refusal> {
+    fn refusal(&self) -> Option<&ErrorResponse> {
         match self {
             Self::Auth { refusal, .. }
             | Self::NotFound { refusal, .. }
@@ -467,7 +467,7 @@ impl ModelError {
     }
 
     /// Puts in what the provider answered; errors that are none of its answers stay as they are.
-    pub(crate) fn with_refusal(mut self, answer: Refusal) -> Self {
+    pub(crate) fn with_refusal(mut self, answer: ErrorResponse) -> Self {
         if let Self::Auth { refusal, .. }
         | Self::NotFound { refusal, .. }
         | Self::RateLimited { refusal, .. }

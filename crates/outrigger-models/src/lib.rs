@@ -39,10 +39,10 @@ pub use provider::withheld::Speaker;
 pub use resolved::{Resolved, StreamOptions};
 pub use transform::{temperature, top_k, top_p};
 pub use transport::client::http_client;
+pub use transport::error_response::ErrorResponse;
 pub use transport::fetch::{
     ContributedProvider, FILES, FetchRequest, FetchResponse, Overlay, ProviderFetch, Route,
     names_place,
 };
-pub use transport::refusal::Refusal;
 pub use transport::retry::{Deadlines, RetryPolicy};
 pub use transport::stream::{ModelStream, RetryNotice, StreamItem};

@@ -18,7 +18,7 @@ use outrigger_protected_paths::{self as protected_paths, git_files};
 use outrigger_protocol::startup::{OF_AGENTS, STARTUP};
 use outrigger_sandbox::{Calls, Loopback, Policy, RealPaths, SandboxError, private_tmp, which};
 use outrigger_workspace::Folders;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::git_policy;
 
 use crate::home_files::HomeFiles;
@@ -96,7 +96,7 @@ pub fn loopback(config: &Loaded) -> Loopback {
 }
 
 /// A turn begins, which may run commands: what has to be known of the project for them is looked up while the model answers.
-pub fn prepare(config: &Loaded, place: &Place) {
+pub fn prepare(config: &Loaded, place: &ProjectLocation) {
     let is_kept = config.settings.tools.sandbox == Profile::WorkspaceWrite;
     if is_kept && config.settings.sandbox != Sandbox::Off {
         protected_paths::prepare(&place.worktree);
@@ -111,7 +111,7 @@ pub struct Around<'a> {
     /// Settings of the sandbox and of tools.
     pub config: &'a Loaded,
     /// The project.
-    pub place: &'a Place,
+    pub place: &'a ProjectLocation,
     /// The user's folders.
     pub folders: &'a Folders,
     /// The folder for temporary files.
@@ -250,7 +250,7 @@ impl Around<'_> {
 }
 
 /// Those of [`programs`] that lie in the project, where plugins and servers write, too.
-pub fn programs_of_project(config: &Loaded, place: &Place) -> Vec<PathBuf> {
+pub fn programs_of_project(config: &Loaded, place: &ProjectLocation) -> Vec<PathBuf> {
     let real = |path: &Path| path.canonicalize().ok();
     let roots = [&place.directory, &place.worktree];
     let roots: Vec<PathBuf> = roots.iter().filter_map(|it| real(it)).collect();

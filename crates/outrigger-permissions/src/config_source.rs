@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use outrigger_config::{ConfigError, LoadOptions, Loaded};
-use outrigger_workspace::{Folders, Place};
+use outrigger_workspace::{Folders, ProjectLocation};
 
 /// What trust needs to know of the start of an agent.
 pub trait ConfigSource: Sync {
@@ -14,13 +14,13 @@ pub trait ConfigSource: Sync {
     fn folders(&self) -> &Folders;
 
     /// From what the configuration of a place is read.
-    fn options(&self, place: &Place) -> LoadOptions;
+    fn options(&self, place: &ProjectLocation) -> LoadOptions;
 
     /// Reads the configuration of a place.
     ///
     /// # Errors
     /// Those of the configuration.
-    fn load_config(&self, place: &Place) -> Result<Loaded, ConfigError> {
+    fn load_config(&self, place: &ProjectLocation) -> Result<Loaded, ConfigError> {
         outrigger_config::load(&self.options(place))
     }
 }

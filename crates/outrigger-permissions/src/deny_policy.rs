@@ -11,7 +11,7 @@ use outrigger_config::forbid::{Leads, TooMany, expand};
 use outrigger_config::{FilePattern, Forbid, Loaded, ProgramPattern};
 use outrigger_sandbox::path_masks::{self, Cover};
 use outrigger_sandbox::{Forbids, SandboxError, Spawner, programs_named};
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::sync::lock;
 
 use crate::config_source::ConfigSource;
@@ -69,13 +69,13 @@ impl DenyPolicy {
     }
 
     /// In this project, with the programs of our own `PATH`.
-    pub fn here(forbid: Forbid, place: &Place) -> Self {
+    pub fn here(forbid: Forbid, place: &ProjectLocation) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self::new(forbid, place.worktree.clone(), path)
     }
 
     /// What the configuration forbids in a project.
-    pub fn of(config: &Loaded, place: &Place) -> Self {
+    pub fn of(config: &Loaded, place: &ProjectLocation) -> Self {
         Self::here(config.settings.forbid.clone(), place)
     }
 
@@ -84,7 +84,7 @@ impl DenyPolicy {
     /// # Errors
     /// Those of the policies.
     pub fn by_policy(source: &dyn ConfigSource) -> Result<Self, outrigger_config::ConfigError> {
-        let place = Place::find(source.directory());
+        let place = ProjectLocation::find(source.directory());
         let mut forbid = Forbid::default();
         for file in outrigger_config::policy::policies(&source.options(&place))? {
             forbid.add(&file.policy.forbid);

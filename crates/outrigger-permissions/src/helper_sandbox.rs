@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
 use outrigger_sandbox::{Loopback, Policy, SandboxError, Spawner};
-use outrigger_workspace::{Folders, Place};
+use outrigger_workspace::{Folders, ProjectLocation};
 
 use crate::command_sandbox::{Around, Process, Temporary};
 
@@ -16,7 +16,7 @@ use crate::command_sandbox::{Around, Process, Temporary};
 #[derive(Debug)]
 pub struct HelperSandbox {
     config: Loaded,
-    place: Place,
+    place: ProjectLocation,
     folders: Folders,
     /// Of the agent, with which it goes.
     temporary: Weak<Temporary>,
@@ -27,7 +27,7 @@ impl HelperSandbox {
     /// That of an agent: with the folder for temporary files and the services of its commands.
     pub fn new(
         config: &Loaded,
-        place: &Place,
+        place: &ProjectLocation,
         folders: &Folders,
         temporary: &Arc<Temporary>,
         loopback: &Loopback,

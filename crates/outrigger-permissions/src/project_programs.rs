@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outrigger_config::claude_hooks::HookScope;
 use outrigger_config::{HookPrograms, Loaded};
 use outrigger_sandbox::host_path;
-use outrigger_workspace::{Folders, Place};
+use outrigger_workspace::{Folders, ProjectLocation};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -21,7 +21,7 @@ const NOT_TRUSTED: &str = "is not as it was when the folder was trusted (`outrig
 #[derive(Debug)]
 pub struct ProjectPrograms {
     config: Loaded,
-    place: Place,
+    place: ProjectLocation,
     folders: Folders,
     /// What is the project's, as it is called and where it really is.
     roots: Vec<PathBuf>,
@@ -29,7 +29,7 @@ pub struct ProjectPrograms {
 
 impl ProjectPrograms {
     /// Those of a project with these settings, before plugins changed them.
-    pub fn new(config: &Loaded, place: &Place, folders: &Folders) -> Arc<Self> {
+    pub fn new(config: &Loaded, place: &ProjectLocation, folders: &Folders) -> Arc<Self> {
         let it = Self {
             config: config.clone(),
             place: place.clone(),
@@ -179,11 +179,11 @@ impl ProjectPrograms {
 
 /// Nothing that this program starts for itself is taken from the folders of this project: commands write to them. Reads the disk.
 pub fn pass_over_project(directory: &Path, home: &Path) {
-    host_path::pass_over(roots(&Place::find(directory), home));
+    host_path::pass_over(roots(&ProjectLocation::find(directory), home));
 }
 
 /// The folders of a project. One that the home folder lies in is the user's own.
-fn roots(place: &Place, home: &Path) -> Vec<PathBuf> {
+fn roots(place: &ProjectLocation, home: &Path) -> Vec<PathBuf> {
     let named = [&place.directory, &place.worktree];
     let named = named.into_iter().filter(|it| it.parent().is_some());
     let real = named.clone().filter_map(|it| it.canonicalize().ok());

@@ -12,7 +12,7 @@ use outrigger_sandbox::{
     CoversFn, Forbids as _, Level, Policy, SandboxError, Spawner, private_tmp,
 };
 use outrigger_workspace::Folders;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 
 use crate::access::{Access, PathRules};
 use crate::deny_policy::DenyPolicy;
@@ -192,7 +192,7 @@ pub struct Withheld {
 
 impl Withheld {
     /// Of this project; `None` where nothing is sandboxed.
-    pub fn of(config: &Loaded, place: &Place, folders: &Folders) -> Option<Self> {
+    pub fn of(config: &Loaded, place: &ProjectLocation, folders: &Folders) -> Option<Self> {
         let ours = ours(folders);
         (config.settings.sandbox != Sandbox::Off).then(|| Self {
             rules: Access::new(place, &folders.home).rules(&[&config.config.permission]),
@@ -214,7 +214,7 @@ impl Withheld {
 pub fn spawner(
     spawner: &Spawner,
     config: &Loaded,
-    place: &Place,
+    place: &ProjectLocation,
     folders: &Folders,
     settled: Option<&Arc<WorkspaceTrust>>,
 ) -> Spawner {
@@ -250,7 +250,7 @@ pub fn installer_covers(of_plugins: CoversFn, folders: &Folders) -> CoversFn {
 }
 
 /// What is kept from plugins, as things are when one is started.
-pub fn plugin_covers(config: &Loaded, place: &Place, folders: &Folders) -> CoversFn {
+pub fn plugin_covers(config: &Loaded, place: &ProjectLocation, folders: &Folders) -> CoversFn {
     let access = Access::new(place, &folders.home);
     let rules = config.config.permission.clone();
     let forbidden = DenyPolicy::of(config, place);
@@ -401,7 +401,7 @@ mod tests {
             ),
         ];
         for git in [true, false] {
-            let place = Place {
+            let place = ProjectLocation {
                 directory: project.clone(),
                 worktree: project.clone(),
                 git,

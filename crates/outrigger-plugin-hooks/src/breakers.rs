@@ -13,7 +13,7 @@ use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
 
 /// A hook of a plugin: the plugin's index and the point.
-type Place = (usize, &'static str);
+type HookKey = (usize, &'static str);
 
 /// What is kept of breakers, and the name that each plugin has there.
 struct Kept {
@@ -23,7 +23,7 @@ struct Kept {
 
 #[derive(Default)]
 struct State {
-    hooks: BTreeMap<Place, Breaker>,
+    hooks: BTreeMap<HookKey, Breaker>,
     /// By plugin the hooks at which it timed out.
     strikes: Strikes<usize, &'static str>,
 }
@@ -85,7 +85,7 @@ impl Breakers {
     }
 
     /// Keeps a breaker that has changed.
-    fn keep(&self, (plugin, point): Place, breaker: &Breaker) {
+    fn keep(&self, (plugin, point): HookKey, breaker: &Breaker) {
         let kept = self.kept.get();
         if let Some((kept, name)) = kept.and_then(|it| Some((it, it.names.get(&plugin)?))) {
             kept.memory.keep(name, point, breaker.keep());
@@ -208,7 +208,7 @@ impl Breakers {
         let now = self.now();
         let state = self.state();
         let hooks = state.hooks.range((plugin, "")..(plugin + 1, ""));
-        let status = |(place, breaker): (&Place, &Breaker)| {
+        let status = |(place, breaker): (&HookKey, &Breaker)| {
             let point = HookPoint::parse(place.1);
             let hook = point.map_or(place.1, |point| point.hook());
             BreakerStatus::of(hook, breaker.view(now, &self.rules), now)

@@ -68,7 +68,7 @@ impl Bound {
 }
 
 #[derive(Default)]
-struct Inner {
+struct RegistryState {
     plugins: Vec<Plugin>,
     table: HashMap<&'static str, Arc<[Bound]>>,
 }
@@ -83,7 +83,7 @@ enum Bun {
 
 /// All plugins, in load order.
 pub struct Registry {
-    inner: RwLock<Inner>,
+    inner: RwLock<RegistryState>,
     bun: Mutex<Bun>,
     progress: ProgressFn,
     /// The processes that plugins live in, to end those of hosted ones with their hosts.
@@ -96,7 +96,7 @@ impl Registry {
     /// A list of these plugins, in load order; each is reported to `progress` at once.
     pub fn new(plugins: Vec<Plugin>, progress: ProgressFn) -> Self {
         let registry = Self {
-            inner: RwLock::new(Inner {
+            inner: RwLock::new(RegistryState {
                 plugins,
                 table: HashMap::new(),
             }),
@@ -111,11 +111,11 @@ impl Registry {
         registry
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+    fn read(&self) -> RwLockReadGuard<'_, RegistryState> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+    fn write(&self) -> RwLockWriteGuard<'_, RegistryState> {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 

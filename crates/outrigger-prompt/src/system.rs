@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 
 /// What every primary agent without a prompt of its own reads.
 const BASE: &str = "\
@@ -37,7 +37,7 @@ pub struct Instruction {
 /// nothing, the file is passed over.
 #[must_use]
 pub fn instructions(
-    place: &Place,
+    place: &ProjectLocation,
     home: &Path,
     config_home: &Path,
     listed: &[String],
@@ -76,7 +76,7 @@ pub fn instructions(
         .collect()
 }
 
-fn listed_files(place: &Place, home: &Path, entry: &str) -> Vec<PathBuf> {
+fn listed_files(place: &ProjectLocation, home: &Path, entry: &str) -> Vec<PathBuf> {
     // Addresses need the network; they are a matter of the session's start, not of every request.
     if entry.starts_with("http://") || entry.starts_with("https://") {
         return Vec::new();
@@ -121,7 +121,7 @@ pub struct SystemPrompt<'a> {
     /// Provider and model.
     pub model_ref: &'a str,
     /// Where the agent works.
-    pub place: &'a Place,
+    pub place: &'a ProjectLocation,
     /// The day, as people write it.
     pub today: &'a str,
     /// Instruction files.
@@ -191,7 +191,7 @@ mod tests {
         ] {
             std::fs::write(root.join(file), text).unwrap();
         }
-        let place = Place {
+        let place = ProjectLocation {
             directory: root.join("sub"),
             worktree: root.clone(),
             git: true,
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_prompt_names_place_rules_and_skills() {
-        let place = Place {
+        let place = ProjectLocation {
             directory: "/p/sub".into(),
             worktree: "/p".into(),
             git: true,

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outrigger_files::sync::lock;
-use outrigger_sandbox::absent::{Place, SUFFIX};
+use outrigger_sandbox::absent::{FolderEntry, SUFFIX};
 
 use self::repository::{Repository, SETTINGS, Stamp, Stamps, active_hooks, repository_in};
 use self::walk::{Extent, MAX_NAMES, Walked, startup_in, walk};
@@ -265,8 +265,8 @@ impl NestedGit {
         if fs::read_link(&entry).is_ok_and(|now| now == *target) {
             return None;
         }
-        Place::of(&self.worktree, &entry).and_then(|it| it.move_aside());
-        let again = Place::free(&self.worktree, &entry).and_then(|it| it.link_to(target));
+        FolderEntry::of(&self.worktree, &entry).and_then(|it| it.move_aside());
+        let again = FolderEntry::free(&self.worktree, &entry).and_then(|it| it.link_to(target));
         if let Err(error) = again {
             tracing::warn!("[sandbox] {} is not restored: {error}", entry.display());
         }
@@ -298,7 +298,7 @@ impl NestedGit {
                 if is_itself && self.leads_where_it_led(repository) {
                     continue;
                 }
-                let entry = Place::of(&self.worktree, &repository.entry);
+                let entry = FolderEntry::of(&self.worktree, &repository.entry);
                 if entry.and_then(|it| it.move_aside()).is_some() {
                     report.push(format!(
                         "{folder}/.git leads out of the project, to {}; it was renamed to .git{}-*.",
@@ -340,13 +340,13 @@ impl NestedGit {
         if before == Some(&Content::of(hook, &meta)) {
             return false;
         }
-        let aside = Place::of(base, hook).and_then(|it| it.move_aside());
+        let aside = FolderEntry::of(base, hook).and_then(|it| it.move_aside());
         let again = match before {
             Some(Content::File { bytes, mode }) => {
-                Place::free(base, hook).and_then(|it| it.write_new(bytes, *mode))
+                FolderEntry::free(base, hook).and_then(|it| it.write_new(bytes, *mode))
             }
             Some(Content::Link(target)) => {
-                Place::free(base, hook).and_then(|it| it.link_to(target))
+                FolderEntry::free(base, hook).and_then(|it| it.link_to(target))
             }
             _ => Ok(()),
         };
@@ -429,7 +429,7 @@ fn clear_settings(
     if is_read && taken.is_empty() {
         return Vec::new();
     }
-    let Some(place) = Place::of(base, path) else {
+    let Some(place) = FolderEntry::of(base, path) else {
         return Vec::new();
     };
     if place.move_aside().is_none() {

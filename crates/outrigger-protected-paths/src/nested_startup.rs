@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use outrigger_protocol::startup::{GIT, STARTUP, startup_file};
-use outrigger_sandbox::absent::{Place, SUFFIX};
+use outrigger_sandbox::absent::{FolderEntry, SUFFIX};
 
 use crate::content::{Before, Content, listed};
 use crate::nested_git::startup_below;
@@ -123,7 +123,7 @@ impl NestedStartup {
                 continue;
             }
             let whole = self.worktree.join(&path);
-            let Some(place) = Place::of(&self.worktree, &whole) else {
+            let Some(place) = FolderEntry::of(&self.worktree, &whole) else {
                 continue;
             };
             if place.move_aside().is_none() {

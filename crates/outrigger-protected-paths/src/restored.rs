@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_sandbox::Policy;
-use outrigger_sandbox::absent::{Place, SUFFIX};
+use outrigger_sandbox::absent::{FolderEntry, SUFFIX};
 
 use crate::content::{Before, Content, listed};
 use crate::running::{First, Running};
@@ -82,17 +82,17 @@ impl Restored {
                 continue;
             };
             // A folder may have come in the place of a file.
-            let stays = |it: Place| it.move_aside().is_none();
-            if Place::of(base, path).is_some_and(stays) {
+            let stays = |it: FolderEntry| it.move_aside().is_none();
+            if FolderEntry::of(base, path).is_some_and(stays) {
                 tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
                 continue;
             }
             let again = match self.before.get(path) {
                 Some(Content::File { bytes, mode }) => {
-                    Place::free(base, path).and_then(|it| it.write_new(bytes, *mode))
+                    FolderEntry::free(base, path).and_then(|it| it.write_new(bytes, *mode))
                 }
                 Some(Content::Link(target)) => {
-                    Place::free(base, path).and_then(|it| it.link_to(target))
+                    FolderEntry::free(base, path).and_then(|it| it.link_to(target))
                 }
                 Some(Content::Other(..)) | None => Ok(()),
             };

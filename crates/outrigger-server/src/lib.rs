@@ -23,7 +23,7 @@ pub use access::page_session::PageSession;
 pub use doc::openapi;
 pub use hosting::dispatch::serve_router;
 pub use hosting::hub::{Hub, MakeBoot};
-pub use hosting::local_client::{LocalClient, Refusal, call};
+pub use hosting::local_client::{LocalClient, RequestError, call};
 pub use hosting::sdk_service::serve_plugins;
 pub use listen::password::{keep_password, kept_password, password_file};
 pub use listen::port_registry::{Announced, announce, is_announced};

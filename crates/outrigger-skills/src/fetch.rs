@@ -63,7 +63,7 @@ pub(super) async fn all(
 }
 
 /// One address.
-struct Place {
+struct SkillSource {
     /// With a `/` at its end.
     base: Url,
     client: Client,
@@ -81,7 +81,7 @@ async fn one(
     let own = sandboxes
         .of(&sandbox_label(url))
         .and_then(|own| own.proxy());
-    let place = match Place::new(url, cache, end, own) {
+    let place = match SkillSource::new(url, cache, end, own) {
         Ok(place) => place,
         Err(why) => return (Vec::new(), vec![format!("skills of {url}: {why}")]),
     };
@@ -140,7 +140,7 @@ enum Wrong {
     Failed(String),
 }
 
-impl Place {
+impl SkillSource {
     /// `proxy`: of the plugin that contributed the address.
     fn new(url: &str, cache: &Path, end: Instant, proxy: Option<String>) -> Result<Self, String> {
         let mut base = Url::parse(url).map_err(|error| format!("not an address: {error}"))?;
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn only_https_and_this_machine() {
         let cache = Path::new("/cache");
-        let made = |url: &str| Place::new(url, cache, Instant::now(), None);
+        let made = |url: &str| SkillSource::new(url, cache, Instant::now(), None);
         for (url, good) in [
             ("https://example.com/skills", true),
             ("http://127.0.0.1:4000/", true),

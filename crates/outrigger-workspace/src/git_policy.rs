@@ -9,7 +9,7 @@ use outrigger_sandbox::path_masks::Kept;
 use outrigger_sandbox::{Calls, Policy};
 
 pub use self::pipes::watched;
-use crate::place::Place;
+use crate::project_location::ProjectLocation;
 
 /// Files of the user's that git reads: they were written by the user, and cannot be changed from in here.
 const OF_THE_USER: [&str; 4] = [
@@ -30,7 +30,7 @@ const KEPT_BY_FILTERS: &str = "lfs";
 /// What git may touch for a `command` of its own: the repository and the project, to write where the command does; nothing else of the
 /// machine but its programs, and no network. A filter that the repository names runs in here, too, and it may be a script of the project:
 /// of what commands of the model do not change (`.git/config`, hooks, `.envrc`) it changes nothing. `kept` is kept from it besides.
-pub fn policy(place: &Place, home: &Path, kept: Kept, command: &str) -> Policy {
+pub fn policy(place: &ProjectLocation, home: &Path, kept: Kept, command: &str) -> Policy {
     let mut policy = Policy::system();
     let mut folders = stores(&place.worktree);
     let repositories = folders.iter().cloned().chain([place.worktree.join(".git")]);
@@ -52,7 +52,7 @@ pub fn policy(place: &Place, home: &Path, kept: Kept, command: &str) -> Policy {
 }
 
 /// What git reads outside of a project: the user's settings, and where the repository is if it is elsewhere. Reads the disk.
-pub fn reads(place: &Place, home: &Path) -> impl Iterator<Item = PathBuf> {
+pub fn reads(place: &ProjectLocation, home: &Path) -> impl Iterator<Item = PathBuf> {
     let users = OF_THE_USER.map(|name| home.join(name));
     stores(&place.worktree).into_iter().chain(users)
 }

@@ -8,11 +8,11 @@ mod folders;
 pub mod formatters;
 pub mod git_policy;
 pub mod lock_file;
-mod place;
+mod project_location;
 pub mod snapshot;
 pub mod sync;
 pub mod terminals;
 pub mod vcs;
 
 pub use folders::Folders;
-pub use place::Place;
+pub use project_location::ProjectLocation;

@@ -11,7 +11,7 @@ use outrigger_protocol::session::{Session, Todo};
 use serde_json::{Value, json};
 
 use crate::errors::refused;
-use crate::server::Inner;
+use crate::server::ServerState;
 use crate::session::Open;
 use crate::session::options::{Chosen, Offer};
 use crate::session::servers::{self, Handed};
@@ -20,7 +20,7 @@ use crate::updates::{Updates, plan, time};
 /// Sessions on a page of a list.
 const PAGE: usize = 100;
 
-impl Inner {
+impl ServerState {
     /// `session/new`.
     pub(crate) async fn new_session(self: Arc<Self>, params: Value) -> Result<Answer, RpcError> {
         let folder = folder_of(&params)?;

@@ -12,7 +12,7 @@ use outrigger_protocol::message::NamedError;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::bus::numbered;
 
 /// Sent from where it happens. There is one for each restart or turn of a breaker, so the queue needs no bound.
@@ -26,7 +26,7 @@ pub(crate) fn channel() -> (NoticeFn, UnboundedReceiver<Notice>) {
 }
 
 /// Passes them on as events, in order.
-pub(crate) fn bind(inner: &Arc<Inner>, mut notices: UnboundedReceiver<Notice>) {
+pub(crate) fn bind(inner: &Arc<AgentState>, mut notices: UnboundedReceiver<Notice>) {
     let owner = Arc::downgrade(inner);
     tokio::spawn(async move {
         while let Some(notice) = notices.recv().await {
@@ -45,7 +45,7 @@ pub(crate) fn bind(inner: &Arc<Inner>, mut notices: UnboundedReceiver<Notice>) {
 
 /// Notifies clients which plugins could not be loaded, as OpenCode does (facts 3.2): an error without a session. Plugins
 /// are not notified; in OpenCode, too, none listens by then.
-pub(crate) fn failed(inner: &Inner) {
+pub(crate) fn failed(inner: &AgentState) {
     let plugins = inner.plugins.list();
     let failed = plugins
         .iter()

@@ -13,7 +13,7 @@ use outrigger_plugins::Progress;
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::ledger::Ledger;
 use outrigger_store::{OpenReport, Store};
-use outrigger_workspace::{Folders, Place};
+use outrigger_workspace::{Folders, ProjectLocation};
 
 use crate::error::AgentError;
 use crate::permission::answering::Answering;
@@ -161,12 +161,12 @@ impl Boot {
     ///
     /// # Errors
     /// Those of the configuration.
-    pub fn load(&self, place: &Place) -> Result<Loaded, AgentError> {
+    pub fn load(&self, place: &ProjectLocation) -> Result<Loaded, AgentError> {
         Ok(outrigger_config::load(&self.config_options(place))?)
     }
 
     /// From what the configuration of a folder is read.
-    pub(crate) fn config_options(&self, place: &Place) -> outrigger_config::LoadOptions {
+    pub(crate) fn config_options(&self, place: &ProjectLocation) -> outrigger_config::LoadOptions {
         let mut options = self.options(&place.directory, &place.worktree);
         options.pure = self.pure;
         options.hooks = outrigger_plugins::refusing_hooks();

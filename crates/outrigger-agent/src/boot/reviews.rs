@@ -2,7 +2,7 @@
 
 use outrigger_plugins::Snapshot;
 use outrigger_sandbox::Spawner;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 
 use crate::boot::options::Boot;
 use crate::boot::start::worktree;
@@ -13,7 +13,7 @@ use crate::error::AgentError;
 /// # Errors
 /// A configuration that cannot be read, a process that cannot start others.
 pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
-    let place = Place::find(&boot.directory);
+    let place = ProjectLocation::find(&boot.directory);
     let config = boot.load(&place)?;
     let (mut plugins, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
     // What does not run until it is trusted can be looked at.
@@ -35,7 +35,7 @@ pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, A
 /// As [`review_options`].
 pub fn verify_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
     let mut options = review_options(boot)?;
-    let config = boot.load(&Place::find(&boot.directory))?;
+    let config = boot.load(&ProjectLocation::find(&boot.directory))?;
     let (_, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
     options.plugins.extend(skipped_for(&skipped, "Signature"));
     Ok(options)

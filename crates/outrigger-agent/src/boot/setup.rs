@@ -2,7 +2,7 @@
 
 use outrigger_plugins::{Installer, PluginError, PluginSettings};
 use outrigger_sandbox::Spawner;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 
 use crate::boot::options::{Boot, describe};
 use crate::error::AgentError;
@@ -12,7 +12,7 @@ use crate::error::AgentError;
 /// # Errors
 /// A configuration that cannot be read.
 pub fn policies(boot: &Boot) -> Result<Vec<outrigger_config::PolicyFile>, AgentError> {
-    Ok(boot.load(&Place::find(&boot.directory))?.policies)
+    Ok(boot.load(&ProjectLocation::find(&boot.directory))?.policies)
 }
 
 /// Installs what plugins need of npm ahead of their first use, Bun included where there is none, and says what is there.
@@ -30,7 +30,7 @@ pub async fn setup_plugins(boot: &Boot) -> Result<Vec<String>, PluginError> {
         outrigger_plugins::setup(&boot.folders.data, installer.as_ref(), &spawner).await?;
     // A project whose configuration cannot be read is no reason against preparing the machine.
     let settings = boot
-        .load(&Place::find(&boot.directory))
+        .load(&ProjectLocation::find(&boot.directory))
         .map(|config| config.settings)
         .unwrap_or_default();
     let settings = PluginSettings::from(&settings);

@@ -5,10 +5,10 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
 
 use crate::error::AgentError;
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 
-impl Inner {
+impl AgentState {
     /// Marks old tool output of a session, when the configuration wants it. Done after every turn.
     pub(crate) async fn prune(&self, id: &SessionId) -> Result<(), AgentError> {
         if self.config.config.compaction.prune != Some(true) {

@@ -17,11 +17,11 @@ use outrigger_protocol::model::ModelInfo;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input};
 
 use crate::error::AgentError;
-use crate::state::Inner;
+use crate::state::AgentState;
 use crate::turn::request_options;
 use outrigger_session_state::turn_channel::Msg;
 
-impl Inner {
+impl AgentState {
     /// When a turn with this model compacts by itself, in a session whose last step used so many tokens.
     pub(crate) fn auto_compact(&self, model: &ModelInfo, used: u64) -> Option<AutoCompact> {
         let config = &self.config.config.compaction;
@@ -155,7 +155,7 @@ impl Inner {
 
 /// Begins a compaction: what it works with, or why it cannot begin.
 pub(crate) fn prepare(
-    inner: &Inner,
+    inner: &AgentState,
     session_id: &SessionId,
     effect: EffectId,
     message_id: &MessageId,

@@ -11,12 +11,12 @@ use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 use outrigger_protocol::tool::ToolCall;
 use serde_json::Value;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 
 /// Characters that are shown of an argument's old value.
 const MAX_SHOWN: usize = 200;
 
-impl Inner {
+impl AgentState {
     /// Whether the user is to be asked about the call whatever the rules allow; `before` and `after` are what the hooks in
     /// front of it were given and what they left, `records` what each of them did, `provider` the one whose model made it.
     /// With its own tools a plugin does as it likes: they run in its sandbox.

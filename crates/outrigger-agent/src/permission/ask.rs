@@ -3,10 +3,10 @@
 mod answers;
 mod call;
 mod outside;
+mod plugin_rules;
 mod question;
 mod startup;
 mod user;
-mod wider;
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use outrigger_workspace::sync::lock;
 use self::question::{Question, with_reason};
 use crate::permission::answering::Answering;
 use crate::permission::audit::{Decided, who_allowed};
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::turn_channel::Outbox;
 
 /// That something may be done.
@@ -101,7 +101,7 @@ impl Asker<'_> {
     }
 }
 
-impl Inner {
+impl AgentState {
     /// Decides a question; the text is for the call's record. The decision is in the audit, listed or counted, before anybody
     /// acts on it (the intent of the call is stored after it).
     pub(crate) async fn decide(

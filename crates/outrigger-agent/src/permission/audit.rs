@@ -8,7 +8,7 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolSpec};
 
 use crate::permission::answering::Answering;
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 
 /// The plugin whose tool it is.
@@ -42,7 +42,7 @@ pub(crate) struct Decided<'a> {
     pub(crate) causes: Provenance,
 }
 
-impl Inner {
+impl AgentState {
     /// Writes a decision down. The intent of the call waits for the disk later, so it need not.
     pub(crate) fn audit_decision(&self, decided: Decided<'_>) {
         let denied = decided.decision == "deny";

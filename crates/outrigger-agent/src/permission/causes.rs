@@ -12,7 +12,7 @@ use outrigger_protocol::turn::CommandCall;
 use outrigger_tools::PermissionAsk;
 
 use crate::session::edit;
-use crate::state::Inner;
+use crate::state::AgentState;
 
 /// Tools that ask by themselves about what is beyond reading the project, or have no effect outside of the session. A subagent
 /// has the causes of the call that started it.
@@ -37,7 +37,7 @@ const QUIET: [&str; 15] = [
 /// Of these, what reads the project.
 const READING: [&str; 5] = ["read", "glob", "grep", "list", "lsp"];
 
-impl Inner {
+impl AgentState {
     /// Who contributed the agent, and the command, that a turn begins with, where the user did not.
     pub(crate) fn contributions(&self, agent: &str, command: Option<&CommandCall>) -> Provenance {
         let named = [

@@ -11,15 +11,15 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::path_masks::{self, Cover, Kept};
 use outrigger_sandbox::{Calls, CoversFn, Policy, SandboxError};
-use outrigger_workspace::{Place, git_policy};
+use outrigger_workspace::{ProjectLocation, git_policy};
 
-use crate::state::Inner;
+use crate::state::AgentState;
 
 /// What else of a project a process does not change.
-type MoreFn = fn(&Place) -> Result<Vec<PathBuf>, SandboxError>;
+type MoreFn = fn(&ProjectLocation) -> Result<Vec<PathBuf>, SandboxError>;
 
 /// What says which programs git starts: `.git`, file or folder, of the project and of every repository in it. Blocking.
-fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
+fn gits(place: &ProjectLocation) -> Result<Vec<PathBuf>, SandboxError> {
     let found = path_masks::find(&place.worktree, |path, _| {
         let name = path.rsplit('/').next().unwrap_or_default();
         match name.eq_ignore_ascii_case(".git") {
@@ -40,7 +40,7 @@ struct Command<'a> {
     reads: Option<Vec<PathBuf>>,
 }
 
-impl Inner {
+impl AgentState {
     /// The sandbox of a shell command of a session under these rules; `None` where nothing is kept from it.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Inner {
     /// The sandbox of a command that a person lets run outside of its sandbox: what rules deny and what is ours is kept from it.
     ///
     /// # Errors
-    /// As for [`Inner::confine`].
+    /// As for [`AgentState::confine`].
     pub(crate) async fn confine_outside(
         &self,
         session: &SessionId,
@@ -88,7 +88,7 @@ impl Inner {
     /// reads; without them everything.
     ///
     /// # Errors
-    /// As for [`Inner::confine`].
+    /// As for [`AgentState::confine`].
     pub(crate) async fn confine_bridge(
         &self,
         rules: Vec<Rule>,

@@ -6,7 +6,7 @@ use outrigger_config::LoadOptions;
 use outrigger_permissions::folder_trust::FolderQuestion;
 use outrigger_permissions::workspace_trust::Rewritten;
 use outrigger_permissions::{ConfigSource, folder_trust, workspace_trust};
-use outrigger_workspace::{Folders, Place};
+use outrigger_workspace::{Folders, ProjectLocation};
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;
@@ -21,7 +21,7 @@ impl ConfigSource for Boot {
         &self.folders
     }
 
-    fn options(&self, place: &Place) -> LoadOptions {
+    fn options(&self, place: &ProjectLocation) -> LoadOptions {
         self.config_options(place)
     }
 }
@@ -55,7 +55,7 @@ pub fn allow_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
 /// # Errors
 /// Those of the configuration and of the data folder.
 pub async fn waiting_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
-    let place = Place::find(&boot.directory);
+    let place = ProjectLocation::find(&boot.directory);
     let config = boot.load(&place)?;
     Ok(workspace_trust::changed(boot, &place, &config).await?)
 }
@@ -66,7 +66,7 @@ pub async fn waiting_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
 /// # Errors
 /// Those of the configuration and of the data folder.
 pub async fn settle_folder(boot: &Boot) -> Result<(), AgentError> {
-    let place = Place::find(&boot.directory);
+    let place = ProjectLocation::find(&boot.directory);
     let config = boot.load(&place)?;
     let settled = folder_trust::settle(boot, boot.trust_folder.as_ref(), &place, config, None);
     Ok(settled.await.map(drop)?)

@@ -10,10 +10,10 @@ use outrigger_workspace::sync::lock;
 use tokio::sync::oneshot;
 
 use crate::permission::answering::Answering;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 use outrigger_session_state::ids;
 
-impl Inner {
+impl AgentState {
     /// A person can be asked: only then is the model offered the tool. Without one a run would wait for ever, or the model
     /// would hear each time that nobody is there.
     pub(crate) fn can_ask_questions(&self) -> bool {
@@ -68,7 +68,7 @@ fn rejected(request: &QuestionRequest) -> Event {
 
 /// A question whose call was cancelled is taken back, and clients that show it are notified.
 struct Open<'a> {
-    inner: &'a Arc<Inner>,
+    inner: &'a Arc<AgentState>,
     request: Option<QuestionRequest>,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use outrigger_bridge::{Call, Refusal, ToolExecutor};
+use outrigger_bridge::{BridgeError, Call, ToolExecutor};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
@@ -24,7 +24,7 @@ use outrigger_tools::{
 use serde_json::Value;
 
 use crate::error::AgentError;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 use outrigger_session_state::ids::now;
 use outrigger_session_state::notifications::About;
 
@@ -32,7 +32,7 @@ use outrigger_session_state::notifications::About;
 const NOBODY: &str = "bridge";
 
 struct Executor {
-    inner: Arc<Inner>,
+    inner: Arc<AgentState>,
     runtime: Arc<ToolRuntime>,
     root: PathBuf,
     rules: Arc<Vec<Rule>>,
@@ -78,8 +78,8 @@ fn tool(contract: Contract) -> &'static str {
 }
 
 impl Executor {
-    async fn run(&self, call: &Call, cancel: CancelFlag) -> Result<ToolOutput, Refusal> {
-        let missing = || Refusal::new("bridge.params", "the parameters were not read");
+    async fn run(&self, call: &Call, cancel: CancelFlag) -> Result<ToolOutput, BridgeError> {
+        let missing = || BridgeError::new("bridge.params", "the parameters were not read");
         let params = call.params.as_ref().ok_or_else(missing)?;
         let session = call.invoke.session_id.as_deref().unwrap_or(NOBODY);
         let tool_call = ToolCall {
@@ -109,7 +109,7 @@ impl Executor {
         ctx.limits = self.inner.tool_limits();
         match self.runtime.execute(tool_call, ctx).await.outcome {
             ToolOutcome::Completed { output, .. } => Ok(output),
-            ToolOutcome::Failed { code, message, .. } => Err(Refusal::new(&code, message)),
+            ToolOutcome::Failed { code, message, .. } => Err(BridgeError::new(&code, message)),
         }
     }
 }
@@ -119,7 +119,7 @@ impl ToolExecutor for Executor {
         &'a self,
         call: &'a Call,
         cancel: CancelFlag,
-    ) -> BoxFuture<'a, Result<ToolOutput, Refusal>> {
+    ) -> BoxFuture<'a, Result<ToolOutput, BridgeError>> {
         Box::pin(self.run(call, cancel))
     }
 
@@ -166,7 +166,7 @@ fn without_git_programs() -> impl Iterator<Item = (String, Value)> {
 
 /// The session's side of a bridge's call: there is no session here.
 struct Host {
-    inner: Arc<Inner>,
+    inner: Arc<AgentState>,
     call: ToolCall,
     rules: Arc<Vec<Rule>>,
     reads: Option<Arc<[PathBuf]>>,

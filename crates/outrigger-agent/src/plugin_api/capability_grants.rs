@@ -3,9 +3,9 @@
 
 use outrigger_protocol::id::SessionId;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 
-impl Inner {
+impl AgentState {
     /// The agents whose subagent that of a session is.
     pub(crate) fn callers_of(&self, session: &SessionId) -> Vec<String> {
         let stored = |id: &SessionId| self.store.session(id).ok().flatten();
@@ -14,7 +14,7 @@ impl Inner {
 }
 
 /// Holds the tools that are there to what the user's settings say.
-pub(crate) fn narrow(inner: &Inner) {
+pub(crate) fn narrow(inner: &AgentState) {
     let settings = &inner.config.settings.tool_execution;
     outrigger_contributions::grants::narrow_all(&inner.runtime, settings, |it| {
         inner.agents.contains_key(it)

@@ -14,11 +14,11 @@ use serde_json::json;
 
 use crate::plugin_api::connector_hooks::Notifying;
 use crate::plugin_api::plugin_tools::{call, error_of};
-use crate::state::Inner;
+use crate::state::AgentState;
 
 /// The provider that `[connectors.NAME]` stands for.
 pub(crate) fn provider(
-    inner: &Arc<Inner>,
+    inner: &Arc<AgentState>,
     name: &str,
     connector: &Connector,
     env: &BTreeMap<String, String>,
@@ -44,7 +44,7 @@ pub(crate) fn provider(
 }
 
 fn notifying(
-    owner: Weak<Inner>,
+    owner: Weak<AgentState>,
     name: &str,
     provider: impl Provider + 'static,
 ) -> Arc<dyn Provider> {
@@ -92,13 +92,13 @@ impl Provider for Broken {
 /// A plugin that executes: its tool of the connector's name is called with the contract and the arguments. Asked for at each
 /// call, since plugins come and go.
 struct Executor {
-    owner: Weak<Inner>,
+    owner: Weak<AgentState>,
     plugin: String,
     name: String,
 }
 
 impl Executor {
-    fn tool(&self, inner: &Inner) -> Result<PluginToolEntry, String> {
+    fn tool(&self, inner: &AgentState) -> Result<PluginToolEntry, String> {
         let (plugin, name) = (&self.plugin, &self.name);
         let source = format!("plugin:{plugin}");
         let plugins = inner.plugins.list();
@@ -151,7 +151,7 @@ impl Provider for Executor {
 }
 
 /// Whether a plugin's tool is called for a connector, and so is none for the model.
-pub(crate) fn is_executor(inner: &Inner, entry: &PluginToolEntry) -> bool {
+pub(crate) fn is_executor(inner: &AgentState, entry: &PluginToolEntry) -> bool {
     let connector = inner
         .config
         .settings

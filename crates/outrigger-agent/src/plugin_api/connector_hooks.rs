@@ -10,7 +10,7 @@ use outrigger_tools::routes::{Invocation, Provider};
 use outrigger_tools::{ToolContext, ToolError};
 use serde_json::Value;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
 /// What is reported of a call that nobody waits for any more.
@@ -18,14 +18,14 @@ const CANCELLED: &str = "bridge.cancelled";
 
 /// A connector of whose calls plugins are notified.
 pub(crate) struct Notifying<P> {
-    pub(crate) owner: Weak<Inner>,
+    pub(crate) owner: Weak<AgentState>,
     pub(crate) name: String,
     pub(crate) provider: P,
 }
 
 /// A call under way. Dropped before its end, it was cancelled.
 struct Asked<'a> {
-    owner: &'a Weak<Inner>,
+    owner: &'a Weak<AgentState>,
     call: Call<'a>,
     about: About,
     over: bool,

@@ -13,11 +13,11 @@ use outrigger_tools::Stage;
 use outrigger_tools::routes::{LOCAL, Route, Routes};
 use outrigger_workspace::sync::lock;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
 /// Binds contracts to providers as the user's settings say, and notifies plugins of it.
-pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
+pub(crate) fn bind(inner: &Arc<AgentState>, env: &BTreeMap<String, String>) {
     let policy = &inner.config.settings.tool_execution;
     let providers = policy.connectors.iter().map(|(name, connector)| {
         let provider = crate::plugin_api::connector::provider(inner, name, connector, env);
@@ -68,7 +68,7 @@ impl Bound {
     }
 }
 
-fn notify(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage<'_>) {
+fn notify(inner: &Arc<AgentState>, bound: &BoundCalls, call: &ToolCall, stage: &Stage<'_>) {
     let key = || (call.session_id.clone(), call.call_id.clone());
     match stage {
         Stage::Routed {

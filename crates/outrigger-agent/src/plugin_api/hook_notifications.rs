@@ -7,13 +7,13 @@ use outrigger_kernel::hooks::{HookInput, HookPoint};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::turn::HookPayload;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use crate::turn::sequence;
 use outrigger_session_state::notifications::{About, MAX_PENDING, Notification, Put, What};
 
 /// Notifies what is in one line, until nothing is.
 struct Notifier {
-    inner: Arc<Inner>,
+    inner: Arc<AgentState>,
     line: About,
     over: bool,
 }
@@ -75,7 +75,7 @@ fn report_missed(line: &About, missed: u64) {
     }
 }
 
-impl Inner {
+impl AgentState {
     /// Notifies plugins of a point, beside whatever happens next, and after what was to be notified about the same before.
     pub(crate) fn notify_hook<I: HookInput>(
         self: &Arc<Self>,

@@ -17,7 +17,7 @@ use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
 use crate::plugin_api::sdk_service::SdkService;
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 use outrigger_session_state::plugin_calls::PluginCalls;
 
@@ -25,12 +25,12 @@ use outrigger_session_state::plugin_calls::PluginCalls;
 /// their tools to the calls that they belong to.
 #[derive(Default)]
 pub(crate) struct Bridge {
-    agent: OnceLock<Weak<Inner>>,
+    agent: OnceLock<Weak<AgentState>>,
     calls: Arc<PluginCalls>,
 }
 
 impl Bridge {
-    pub(crate) fn connect(&self, inner: &Arc<Inner>) {
+    pub(crate) fn connect(&self, inner: &Arc<AgentState>) {
         let _ = self.agent.set(Arc::downgrade(inner));
     }
 
@@ -40,7 +40,7 @@ impl Bridge {
     }
 
     /// The agent, once it is there.
-    pub(crate) fn inner(&self) -> Option<Arc<Inner>> {
+    pub(crate) fn inner(&self) -> Option<Arc<AgentState>> {
         self.agent.get().and_then(Weak::upgrade)
     }
 

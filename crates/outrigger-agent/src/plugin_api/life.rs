@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outrigger_plugins::PluginError;
 use outrigger_tools::ToolRuntime;
 
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 
 impl Agent {
     /// Takes a plugin out of the run: its hooks and tools are not called until it is resumed; its process stays.
@@ -65,7 +65,7 @@ impl Agent {
 }
 
 /// Brings the tools of the runtime to what plugins contribute now. A bundled tool that one of them had replaced comes back.
-fn tools(inner: &Arc<Inner>) {
+fn tools(inner: &Arc<AgentState>) {
     crate::plugin_api::plugin_tools::register(inner);
     let now = inner.plugins.tools();
     inner.runtime.retain(|spec| {

@@ -11,7 +11,7 @@ use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::PluginId;
 use outrigger_store::Store;
 use outrigger_workspace::Folders;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;
@@ -120,7 +120,7 @@ pub(crate) fn displaced(admitted: &Snapshot) -> impl Iterator<Item = Progress> +
 }
 
 /// Asks the snapshot again about a plugin that is to be loaded anew, with the configuration and the machine as they are now.
-pub(crate) fn again(boot: &Boot, place: &Place) -> AdmitFn {
+pub(crate) fn again(boot: &Boot, place: &ProjectLocation) -> AdmitFn {
     let (options, data) = (boot.config_options(place), boot.folders.data.clone());
     Arc::new(move |plugin| {
         let refused = |why: String| PluginError::Life {
@@ -149,6 +149,6 @@ pub fn runs_bundled(config: &Loaded, folders: &Folders, id: &str) -> bool {
 /// # Errors
 /// A configuration that cannot be read.
 pub fn plugin_snapshot(boot: &Boot) -> Result<Snapshot, AgentError> {
-    let config = boot.load(&Place::find(&boot.directory))?;
+    let config = boot.load(&ProjectLocation::find(&boot.directory))?;
     Ok(Snapshot::of(&config, &boot.folders.data))
 }

@@ -9,7 +9,7 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{FnTool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
-use crate::state::Inner;
+use crate::state::AgentState;
 
 /// Bytes of history that go with a call of a plugin's tool (`ctx.messages`). Few tools read it, and all of it can be had
 /// from the client.
@@ -44,7 +44,7 @@ fn taken(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
 }
 
 /// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it, but for [`RESERVED`].
-pub(crate) fn register(inner: &Arc<Inner>) {
+pub(crate) fn register(inner: &Arc<AgentState>) {
     let plugins = inner.plugins.list();
     let sandboxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
     let tools = inner.plugins.tools();
@@ -107,7 +107,7 @@ pub(crate) fn register(inner: &Arc<Inner>) {
 
 /// Calls a plugin's tool, with what a tool of OpenCode knows of its call.
 pub(crate) async fn call(
-    owner: &Weak<Inner>,
+    owner: &Weak<AgentState>,
     runner: &ToolRunner,
     input: Value,
     ctx: &ToolContext,
@@ -146,7 +146,7 @@ pub(crate) fn error_of(error: PluginError, ctx: &ToolContext) -> ToolError {
 }
 
 /// Says, and writes down, that a tool of a plugin is not registered.
-fn left_out(inner: &Inner, spec: &ToolSpec, why: &str) {
+fn left_out(inner: &AgentState, spec: &ToolSpec, why: &str) {
     tracing::warn!(
         "[plugin] the tool `{}` of {} is left out: {why}",
         spec.name,

@@ -14,13 +14,13 @@ use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::CancelFlag;
 use serde_json::json;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
 /// Notified of every handler that failed at another point.
 const HOOK_ERROR: HookPoint = HookPoint::HookOnError;
 
-impl Inner {
+impl AgentState {
     /// Runs a chain and writes down what every handler did.
     pub(crate) async fn run_hooks(
         &self,

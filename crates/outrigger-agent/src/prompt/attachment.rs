@@ -12,7 +12,7 @@ use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::open_resolved;
 use outrigger_sandbox::{Anchor, Forbids};
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;
@@ -155,7 +155,7 @@ impl Boot {
         ask: impl AsyncFnOnce(&str) -> bool,
     ) -> Result<Vec<PartInput>, AgentError> {
         let forbidden = DenyPolicy::by_policy(self)?;
-        let place = Place::find(&self.directory);
+        let place = ProjectLocation::find(&self.directory);
         let config = self.load(&place)?.config;
         let agents = agents::all(&config.agent, &config.permission, agents::Places::default());
         let agent = agents::default_name(&agents, config.default_agent.as_deref());
@@ -176,7 +176,7 @@ impl Boot {
 /// A file that the user names.
 struct NamedFile<'a> {
     path: &'a Path,
-    place: &'a Place,
+    place: &'a ProjectLocation,
     forbids: Option<&'a dyn Forbids>,
 }
 

@@ -7,12 +7,12 @@ use outrigger_protocol::permission::Action;
 use outrigger_sandbox::paths::open_resolved;
 use outrigger_workspace::sync::lock;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 
 /// Endings of texts.
 const TEXTS: [&str; 4] = ["markdown", "md", "mdc", "txt"];
 
-impl Inner {
+impl AgentState {
     /// What an instruction file says. A process that may make such a file could make a link in its place, and what our process may read
     /// is not theirs to see: what lies in the project has to be there really, and nothing that is kept from processes is
     /// read. One that is skipped is reported once.

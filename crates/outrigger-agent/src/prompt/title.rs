@@ -14,14 +14,14 @@ use outrigger_protocol::model::{ChatMessage, Content, StreamEvent};
 use serde_json::Value;
 
 use crate::session::sessions::is_placeholder;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 use crate::turn::draft::Draft;
 use crate::turn::request_options;
 
 /// Longest title, in characters.
 const LONGEST: usize = 100;
 
-impl Inner {
+impl AgentState {
     /// Makes a title and gives it to the session. A failure costs the title only.
     pub(crate) async fn make_title(
         self: std::sync::Arc<Self>,
@@ -157,7 +157,7 @@ fn opening(parts: &[Part]) -> Vec<ChatMessage> {
         .collect()
 }
 
-impl Inner {
+impl AgentState {
     /// The configured small model, else what a plugin says, else a known small one of the same provider.
     async fn small_model(&self, session_id: &SessionId, model: &ModelRef) -> ModelRef {
         if let Some(configured) = self.models.configured_small_model() {

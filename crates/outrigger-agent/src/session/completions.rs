@@ -13,7 +13,7 @@ use outrigger_protocol::turn::HookPayload;
 
 use crate::error::AgentError;
 use crate::session::owner::own;
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::ids::{self, now};
 use outrigger_session_state::notifications::{About, What};
 
@@ -26,7 +26,7 @@ const POINTS: [HookPoint; 3] = [
     HookPoint::ExecuteOnError,
 ];
 
-impl Inner {
+impl AgentState {
     /// The messages that these events complete: they were open before. Goes before the events are stored, and adds a record
     /// of each where plugins are to be notified.
     pub(crate) fn completions(

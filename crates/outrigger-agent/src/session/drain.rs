@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 
 /// Somebody is at work in an agent: it is not retired meanwhile.
-pub struct Working(Arc<Inner>);
+pub struct Working(Arc<AgentState>);
 
 impl Drop for Working {
     fn drop(&mut self) {

@@ -6,7 +6,7 @@ use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::MessageInfo;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
 const POINT: HookPoint = HookPoint::SessionAfterAppendEntry;
@@ -19,7 +19,7 @@ fn is_complete(info: &MessageInfo) -> bool {
     }
 }
 
-impl Inner {
+impl AgentState {
     /// The messages that these events complete. Goes before they are stored: what the store has complete was published.
     pub(crate) fn entries(&self, events: &[BusEvent]) -> Vec<(SessionId, MessageId)> {
         let mut entries = Vec::new();

@@ -17,7 +17,7 @@ use crate::state::Agent;
 use outrigger_session_state::ids::now;
 
 const KEY: &str = "project.info:";
-/// Written by [`crate::Place`]: which project a folder is.
+/// Written by [`crate::ProjectLocation`]: which project a folder is.
 const FOLDER_KEY: &str = "project:";
 
 /// What `PATCH /project/{id}` changes. A key that is absent leaves what is there, `null` takes it away.

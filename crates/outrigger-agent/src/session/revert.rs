@@ -25,7 +25,7 @@ struct Touch {
 }
 
 /// A tree and a file in it.
-type Place = (String, String);
+type FileInTree = (String, String);
 
 impl Agent {
     /// Takes back a message of the user and all that follows, or, with a part, the answer from that part on. The messages
@@ -171,7 +171,7 @@ impl Agent {
         expected: &BTreeMap<String, String>,
         now: &str,
     ) -> Result<(), AgentError> {
-        let mut asked: Vec<Place> = Vec::new();
+        let mut asked: Vec<FileInTree> = Vec::new();
         for (file, tree) in wanted.iter().chain(expected) {
             asked.push((tree.clone(), file.clone()));
             asked.push((now.to_owned(), file.clone()));
@@ -188,7 +188,7 @@ impl Agent {
 
     /// What a step left of a file has to be what the next step that touched it found.
     async fn check_between(&self, touched: &[Touch]) -> Result<(), AgentError> {
-        let mut asked: Vec<Place> = Vec::new();
+        let mut asked: Vec<FileInTree> = Vec::new();
         for touch in touched {
             asked.push((touch.before.clone(), touch.file.clone()));
             asked.extend(touch.after.clone().map(|tree| (tree, touch.file.clone())));

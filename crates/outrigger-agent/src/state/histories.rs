@@ -13,7 +13,7 @@ use outrigger_store::{Store, StoreError, StoredHistory};
 use outrigger_workspace::sync::lock;
 
 use crate::error::AgentError;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 use outrigger_session_state::facts::{Facts, KeptFacts};
 
 /// Bytes of stored text of all histories that are kept, but for the one that was used last, which may be larger.
@@ -160,7 +160,7 @@ impl Entries {
     }
 }
 
-impl Inner {
+impl AgentState {
     /// The messages of a session as they are stored now, by identifier.
     pub(crate) fn history(&self, id: &SessionId) -> Result<History, AgentError> {
         let read = |kept: &mut Kept| kept.stored.messages().clone();

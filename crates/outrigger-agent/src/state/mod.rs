@@ -22,7 +22,7 @@ use outrigger_sandbox::Spawner;
 use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
 use outrigger_workspace::Folders;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::sync::lock;
 use tokio::sync::broadcast;
 
@@ -47,13 +47,13 @@ use outrigger_session_state::turns::Turns;
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
 #[derive(Clone)]
 pub struct Agent {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<AgentState>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct AgentState {
     /// Itself, for what outlives a call.
-    pub(crate) this: Weak<Inner>,
-    pub(crate) place: Place,
+    pub(crate) this: Weak<AgentState>,
+    pub(crate) place: ProjectLocation,
     /// Its folder, held open; `None` where there was none.
     pub(crate) anchor: Option<Arc<outrigger_sandbox::Anchor>>,
     /// What of files is allowed, asked about and denied.
@@ -134,7 +134,7 @@ pub(crate) struct Inner {
     pub(crate) publish_order: tokio::sync::Mutex<()>,
 }
 
-impl Inner {
+impl AgentState {
     /// Stores records and events in one transaction, then publishes the events in order (invariant 6).
     pub(crate) async fn commit(
         &self,
@@ -234,7 +234,7 @@ impl Inner {
 impl Agent {
     /// The folder that it works in.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &ProjectLocation {
         &self.inner.place
     }
     /// The project.

@@ -39,7 +39,7 @@ use tokio::sync::watch;
 
 use crate::permission::ask::{Asker, Refusal};
 use crate::session::sessions::NewSession;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 use crate::tools::mcp::host;
 use crate::turn::request::TurnRequest;
 use outrigger_session_state::notifications::About;
@@ -50,7 +50,7 @@ const QUESTION: &str = "question";
 
 /// The turn that a call belongs to.
 pub(crate) struct CallTurn {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<AgentState>,
     pub(crate) turn: TurnId,
     /// What the kernel waits for.
     pub(crate) effect: EffectId,
@@ -62,7 +62,7 @@ pub(crate) struct CallTurn {
 
 /// The session's side of one tool call.
 pub(crate) struct CallHost {
-    inner: Arc<Inner>,
+    inner: Arc<AgentState>,
     turn: TurnId,
     session_id: SessionId,
     tool: ToolRef,
@@ -268,7 +268,7 @@ impl CallHost {
         };
         let tool = self.call.tool.as_str();
         let causes = self.causes();
-        Inner::is_loud(tool)
+        AgentState::is_loud(tool)
             && self
                 .inner
                 .prompted_without_grant(&causes, Some(tool), &ask)

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub use outrigger_lsp::Status as LspStatus;
 
 use crate::boot::options::Boot;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 
 /// Variables that language servers and formatters get besides the usual ones: where tool chains keep their things. None of
 /// them holds a secret; proxies and keys are named in `env` of the server where they are needed.
@@ -79,7 +79,7 @@ pub(crate) fn switch(env: &std::collections::BTreeMap<String, String>, name: &st
 }
 
 /// Publishes when a server came up, as OpenCode does.
-pub(crate) fn bind(inner: &Arc<Inner>) {
+pub(crate) fn bind(inner: &Arc<AgentState>) {
     if !inner.lsp.is_on() {
         return;
     }

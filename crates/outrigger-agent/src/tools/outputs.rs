@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use outrigger_permissions::sandbox_policy::OUTPUTS;
 use outrigger_protocol::id::SessionId;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 
 /// Subagents of subagents that are followed.
 const MAX_DEPTH: usize = 64;
 
-impl Inner {
+impl AgentState {
     /// The folder of a session's outputs. It is made with the first one.
     pub(crate) fn outputs_of(&self, session: &SessionId) -> PathBuf {
         let mut root = session.clone();

@@ -19,7 +19,7 @@ use outrigger_workspace::terminals::{
 };
 use serde_json::{Value, json};
 
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 
 fn event(kind: &str, properties: Value) -> Event {
     let properties = match properties {
@@ -33,7 +33,7 @@ fn event(kind: &str, properties: Value) -> Event {
     })
 }
 
-impl Inner {
+impl AgentState {
     /// Events of terminals that cannot be stored go to the log: the terminal itself is not at fault.
     async fn publish_pty(&self, kind: &str, properties: Value) {
         if let Err(error) = self.commit(Vec::new(), vec![event(kind, properties)]).await {
@@ -185,7 +185,7 @@ impl Agent {
 }
 
 /// Follows a terminal until it ends and publishes that. One that was removed has been published already.
-async fn follow(inner: Weak<Inner>, started: Started) {
+async fn follow(inner: Weak<AgentState>, started: Started) {
     let id = started.info.id.clone();
     if let Some(code) = started.follow().await
         && let Some(inner) = inner.upgrade()

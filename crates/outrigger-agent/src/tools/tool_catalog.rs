@@ -16,9 +16,9 @@ use outrigger_tools::builtin::optional;
 use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
 use serde_json::Value;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 
-impl Inner {
+impl AgentState {
     /// The tools of a step: those that the agent's rules leave, as the hooks describe them. The second list is what a call
     /// may name, with the hidden ones.
     pub(crate) async fn offer_tools(
@@ -113,7 +113,7 @@ impl Inner {
 
 /// Which tools an agent has in a session: rules, the switches of the prompt, what its model is suited to.
 struct ToolChoice<'a> {
-    inner: &'a Inner,
+    inner: &'a AgentState,
     switches: Option<&'a Object>,
     session: &'a SessionId,
     /// As the model's API knows it.
@@ -124,7 +124,7 @@ struct ToolChoice<'a> {
 
 impl<'a> ToolChoice<'a> {
     fn new(
-        inner: &'a Inner,
+        inner: &'a AgentState,
         agent: &str,
         model: &ModelRef,
         switches: Option<&'a Object>,

@@ -8,7 +8,7 @@ use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::path_masks::Kept;
 use outrigger_tools::PermissionAsk;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::vcs::{Vcs, VcsHost, VisibleFn};
 
 use crate::state::Agent;
@@ -22,7 +22,7 @@ impl Agent {
 }
 
 impl VcsHost for Agent {
-    fn place(&self) -> &Place {
+    fn place(&self) -> &ProjectLocation {
         &self.inner.place
     }
 

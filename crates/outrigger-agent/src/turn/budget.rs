@@ -9,7 +9,7 @@ use outrigger_store::SessionUsage;
 use serde_json::json;
 
 use crate::error::AgentError;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 
 /// Turns that plugins may start in a row, where the user sets no number.
 const MAX_PLUGIN_TURNS: u64 = 100;
@@ -63,7 +63,7 @@ fn used_up(settings: &Settings, used: &SessionUsage) -> Option<NamedError> {
     })
 }
 
-impl Inner {
+impl AgentState {
     /// Whether a model may be asked for a session.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
 use crate::error::AgentError;
-use crate::state::Inner;
+use crate::state::AgentState;
 use crate::turn::effects::structured;
 use crate::turn::request_options;
 use outrigger_prompt::history::decode;
@@ -70,7 +70,7 @@ impl Draft {
     /// The payload of a point of the request.
     pub(crate) fn payload(
         &self,
-        inner: &Inner,
+        inner: &AgentState,
         session_id: &SessionId,
         state: &Turn,
         point: HookPoint,
@@ -138,7 +138,7 @@ fn stored(history: &History) -> impl Iterator<Item = &MessageWithParts> {
 }
 
 fn payload(
-    inner: &Inner,
+    inner: &AgentState,
     session_id: &SessionId,
     state: &Turn,
     point: HookPoint,
@@ -175,7 +175,7 @@ fn payload(
 
 /// The system prompt of a step: the agent's, what MCP servers say, and what the turn asks for.
 fn system(
-    inner: &Inner,
+    inner: &AgentState,
     session_id: &SessionId,
     state: &Turn,
     agent: &AgentInfo,

@@ -22,7 +22,7 @@ use outrigger_workspace::file_changes::Changes;
 use tokio::sync::watch;
 
 use crate::error::AgentError;
-use crate::state::Inner;
+use crate::state::AgentState;
 use crate::turn::draft::Draft;
 use crate::turn::effects::spawn::is_raised;
 use crate::turn::observe::Observer;
@@ -37,7 +37,7 @@ mod begin;
 mod transient;
 
 pub(crate) struct Driver {
-    inner: Arc<Inner>,
+    inner: Arc<AgentState>,
     turn_id: TurnId,
     session_id: SessionId,
     state: Option<Turn>,
@@ -61,7 +61,7 @@ pub(crate) struct Driver {
 impl Driver {
     /// On the heap: each future that hands it on would have room for it otherwise.
     pub(crate) fn new(
-        inner: Arc<Inner>,
+        inner: Arc<AgentState>,
         turn_id: TurnId,
         session_id: SessionId,
         changes: Changes,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use outrigger_executors::{Asked, Boxed, Executor, ExecutorError, Keeper, Place, Unasked, Work};
+use outrigger_executors::{
+    Asked, Boxed, Executor, ExecutorError, Keeper, ProcessContext, Unasked, Work,
+};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::Grant;
@@ -22,7 +24,7 @@ use tokio::sync::watch;
 
 use crate::error::AgentError;
 use crate::session::sessions::is_placeholder;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 use crate::tools::host::{CallHost, CallTurn, MadeBy};
 use crate::turn::drive::Driver;
 use crate::turn::effects::spawn::is_raised;
@@ -209,7 +211,7 @@ impl Agent {
             commands: is_free && inner.access.allows_all("bash", &rules),
         };
         let policy = inner.confine(Some(id), rules).await;
-        let place = Place {
+        let place = ProcessContext {
             spawner: inner.commands_spawner.clone(),
             policy: policy.map_err(|error| AgentError::Tools(error.to_string()))?,
             env: outrigger_tools::builtin::shell_environment(&inner.shell.shell_env, None),
@@ -228,7 +230,7 @@ impl Agent {
     }
 }
 
-impl Inner {
+impl AgentState {
     /// What the user's own settings say of an agent that no plugin wrote.
     fn executor_of_agent(&self, name: &str) -> Option<String> {
         let named = self.config.executor_of(name)?.to_owned();
@@ -239,7 +241,7 @@ impl Inner {
 
 /// The agent's side of a turn.
 struct Keeping {
-    inner: Arc<Inner>,
+    inner: Arc<AgentState>,
     turn: TurnId,
     model: ModelRef,
     agent: AgentInfo,

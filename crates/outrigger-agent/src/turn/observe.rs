@@ -11,12 +11,12 @@ use outrigger_protocol::log::CompletionRecord;
 use outrigger_protocol::message::{AssistantMessage, MessageInfo};
 use outrigger_protocol::turn::{Begin, Input, ModelSignal, TurnOutcome};
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
 /// Whom a turn's observations are about.
 pub(crate) struct Observer<'a> {
-    pub(crate) inner: &'a Arc<Inner>,
+    pub(crate) inner: &'a Arc<AgentState>,
     pub(crate) session_id: &'a SessionId,
     pub(crate) turn: &'a TurnId,
     pub(crate) begin: &'a Begin,

@@ -9,9 +9,9 @@ use outrigger_prompt::system::{SystemPrompt, instructions};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::model::{ModelInfo, ModelParams};
 
-use crate::state::Inner;
+use crate::state::AgentState;
 
-impl Inner {
+impl AgentState {
     /// The system prompt for an agent, as one text.
     pub(crate) fn system_text(
         &self,

@@ -9,7 +9,7 @@ use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_store::Scope;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::notifications::{About, What};
 
 /// The target of these lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
@@ -17,7 +17,7 @@ const SEQ: &str = "plugin::seq";
 
 /// Has the line of a turn written to the log, where anyone wants it: once plugins have been notified of all that the turn
 /// reached.
-pub(crate) fn announce(inner: &Arc<Inner>, session: &SessionId, turn: &TurnId) {
+pub(crate) fn announce(inner: &Arc<AgentState>, session: &SessionId, turn: &TurnId) {
     if tracing::enabled!(target: SEQ, tracing::Level::DEBUG) {
         let about = About::Turn(session.clone(), turn.clone());
         inner.notify(What::Sequence(turn.clone()), about);
@@ -25,7 +25,7 @@ pub(crate) fn announce(inner: &Arc<Inner>, session: &SessionId, turn: &TurnId) {
 }
 
 /// Writes the line.
-pub(crate) async fn log(inner: &Inner, turn: &TurnId) {
+pub(crate) async fn log(inner: &AgentState, turn: &TurnId) {
     // Records of hooks that nobody waits for are written with the next transaction.
     if let Err(error) = inner.store.flush(false).await {
         tracing::warn!(target: SEQ, "[plugin-seq] turn={turn}: {error}");

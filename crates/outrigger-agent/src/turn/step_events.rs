@@ -8,12 +8,12 @@ use outrigger_protocol::turn::SessionPatch;
 use outrigger_workspace::file_changes::Changes;
 
 use crate::error::AgentError;
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 
 /// The bus events of a step's effects, in order. Patches of the session build on each other.
 pub(crate) fn events_of(
-    inner: &Inner,
+    inner: &AgentState,
     id: &SessionId,
     effects: &[Effect],
     changes: &Changes,

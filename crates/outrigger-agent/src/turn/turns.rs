@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 use crate::error::AgentError;
 use crate::session::owner::{Owner, own};
 use crate::state::histories::Conversation;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 use crate::turn::drive::Driver;
 use crate::turn::effects::spawn::is_raised;
 use crate::turn::request::{Origin, TurnInput, TurnRequest};
@@ -36,7 +36,7 @@ impl Drop for CancelOnDrop {
 
 /// Takes a session off the list of running ones.
 pub(crate) struct Registered<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a AgentState,
     pub(crate) id: SessionId,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{SinkExt as _, StreamExt as _};
-use outrigger_bridge::{Bridge, Call, Commands, Gate, Options, Refusal, ToolExecutor};
+use outrigger_bridge::{Bridge, BridgeError, Call, Commands, Gate, Options, ToolExecutor};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_protocol::tool::ToolOutput;
@@ -50,7 +50,7 @@ impl ToolExecutor for Noting {
         &'a self,
         call: &'a Call,
         _cancel: CancelFlag,
-    ) -> BoxFuture<'a, Result<ToolOutput, Refusal>> {
+    ) -> BoxFuture<'a, Result<ToolOutput, BridgeError>> {
         Box::pin(async move {
             self.running.fetch_add(1, Ordering::SeqCst);
             let _runs = Runs(Arc::clone(&self.running));
@@ -61,7 +61,7 @@ impl ToolExecutor for Noting {
             }
             assert!(!asked.contains("panic"), "as asked");
             if asked.contains("fail") {
-                return Err(Refusal::new("tool.failed", "as asked"));
+                return Err(BridgeError::new("tool.failed", "as asked"));
             }
             if asked.contains("slow") {
                 // Like a command that ends at its time limit.

@@ -11,7 +11,7 @@ use super::element::Element;
 use super::input::Writer;
 use super::{Chromium, keys};
 use crate::error::BrowserError;
-use crate::provider::{Done, Place, Step};
+use crate::provider::{ActionTarget, Done, Step};
 
 const FILL: &str = include_str!("../scripts/fill.js");
 const VALUE: &str = include_str!("../scripts/value.js");
@@ -114,12 +114,12 @@ impl Chromium {
     async fn place(
         &self,
         writer: &Writer<'_>,
-        place: Option<&Place>,
+        place: Option<&ActionTarget>,
         action: &str,
     ) -> Result<Point, BrowserError> {
         match place {
-            Some(Place::Point(point)) => Ok(*point),
-            Some(Place::Element(key)) => {
+            Some(ActionTarget::Point(point)) => Ok(*point),
+            Some(ActionTarget::Element(key)) => {
                 let element = self.element(&writer.grant.tab, key).await?;
                 self.locate(&writer.grant.tab, &element, action).await
             }
@@ -129,7 +129,7 @@ impl Chromium {
 
     async fn aimed(&self, writer: &Writer<'_>, step: &Step) -> Result<Element, BrowserError> {
         match &step.place {
-            Some(Place::Element(key)) => self.element(&writer.grant.tab, key).await,
+            Some(ActionTarget::Element(key)) => self.element(&writer.grant.tab, key).await,
             _ => Err(BrowserError::Input("`ref` is missing".to_owned())),
         }
     }
@@ -158,7 +158,7 @@ impl Chromium {
             return Ok(Done::default());
         }
         let value = match &step.place {
-            Some(Place::Element(_)) => self.value(&self.aimed(writer, step).await?).await,
+            Some(ActionTarget::Element(_)) => self.value(&self.aimed(writer, step).await?).await,
             _ => None,
         };
         Ok(Done {
@@ -242,12 +242,12 @@ impl Chromium {
 
     async fn scroll(&self, writer: &Writer<'_>, step: &Step) -> Result<Done, BrowserError> {
         let element = match &step.place {
-            Some(Place::Element(_)) => self.aimed(writer, step).await?,
+            Some(ActionTarget::Element(_)) => self.aimed(writer, step).await?,
             _ => self.page_element(&writer.grant.tab).await?,
         };
         let (x, y) = match (step.by, &step.place) {
             (Some(by), _) => (json!(by.x), json!(by.y)),
-            (None, Some(Place::Element(_))) => (Value::Null, Value::Null),
+            (None, Some(ActionTarget::Element(_))) => (Value::Null, Value::Null),
             (None, _) => (json!(0), json!(600)),
         };
         self.check_lease(writer.grant)?;

@@ -1,6 +1,6 @@
 //! What every provider of `browser.read` and `browser.write` does. `cdp` is the first of them.
 
-use outrigger_browser::provider::{Place, Provider as _, Step};
+use outrigger_browser::provider::{ActionTarget, Provider as _, Step};
 use outrigger_browser_core::action::{Kind, Point};
 use outrigger_browser_core::lease::Grant;
 
@@ -59,7 +59,7 @@ async fn every_action_has_its_effect_on_the_page() {
     std::fs::write(&file, "a").unwrap();
     let grant = browser.acquire(&tab, &owner("s")).unwrap();
     let upload = Step {
-        place: Some(Place::Element(key("button", "File"))),
+        place: Some(ActionTarget::Element(key("button", "File"))),
         file: Some(file),
         ..Step::of(Kind::Upload, WAIT)
     };
@@ -85,9 +85,9 @@ async fn every_action_has_its_effect_on_the_page() {
         let said = out().await;
         assert!(said.contains(want), "{name}: {said}");
     }
-    let to = Some(Place::Element(key("button", "Drop")));
+    let to = Some(ActionTarget::Element(key("button", "Drop")));
     let drag = Step {
-        place: Some(Place::Element(key("button", "Drag"))),
+        place: Some(ActionTarget::Element(key("button", "Drag"))),
         to,
         ..Step::of(Kind::Drag, WAIT)
     };
@@ -276,7 +276,9 @@ async fn a_thousand_forged_and_stale_leases_change_nothing() {
     let tab = it.browser.open(&owner("s"), Some(&at), WAIT).await.unwrap();
     let look = it.browser.look(&tab).await.unwrap();
     let step = Step {
-        place: Some(Place::Element(find(&look, "button", "Count").key.clone())),
+        place: Some(ActionTarget::Element(
+            find(&look, "button", "Count").key.clone(),
+        )),
         ..Step::of(Kind::Click, WAIT)
     };
     let stale = it.browser.acquire(&tab, &owner("s")).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_browser::provider::{Done, Look, Place, Provider, Step};
+use outrigger_browser::provider::{ActionTarget, Done, Look, Provider, Step};
 use outrigger_browser::{BrowserError, Chromium, Sites, Source};
 use outrigger_browser_core::action::Kind;
 use outrigger_browser_core::lease::Owner;
@@ -120,7 +120,7 @@ pub(crate) async fn act(
 ) -> Result<Done, BrowserError> {
     let grant = browser.acquire(tab, &owner("s"))?;
     let step = Step {
-        place: Some(Place::Element(key.clone())),
+        place: Some(ActionTarget::Element(key.clone())),
         text: Some(text.to_owned()),
         values: vec![text.to_owned()],
         ..Step::of(kind, WAIT)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use outrigger_agent::Place;
+use outrigger_agent::ProjectLocation;
 
 use crate::args::{ConfigCommand, Global};
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Fail
         }
         return Ok(0);
     };
-    let loaded = boot.load(&Place::find(&boot.directory))?;
+    let loaded = boot.load(&ProjectLocation::find(&boot.directory))?;
     if json {
         let text = serde_json::to_string_pretty(&loaded.redacted()).unwrap_or_default();
         out(&format!("{text}\n"));

@@ -2,7 +2,7 @@
 
 use outrigger_agent::{
     Agent, AgentError, AllowedServers, AuthState, Boot, McpError, McpPlacement, McpState,
-    McpStatus, Place, servers_of_skills,
+    McpStatus, ProjectLocation, servers_of_skills,
 };
 use outrigger_config::claude::ClaudeServer;
 use serde_json::{Map, Value, json};
@@ -166,7 +166,7 @@ async fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, 
     let boot = crate::boot::boot(global, &Line::new())?;
     let folders = boot.folders.clone();
     let allowed = AllowedServers::new(&folders);
-    let config = boot.load(&Place::find(&boot.directory))?;
+    let config = boot.load(&ProjectLocation::find(&boot.directory))?;
     let servers = waiting(boot, name).await?;
     let Some(name) = name else {
         if servers.is_empty() {
@@ -204,7 +204,9 @@ async fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, 
 
 /// The servers that have to be allowed: those of `.mcp.json`, and those of skills, which plugins may bring too.
 async fn waiting(boot: Boot, name: Option<&str>) -> Result<Vec<(String, ClaudeServer)>, Failure> {
-    let (servers, problems) = boot.load(&Place::find(&boot.directory))?.claude_servers();
+    let (servers, problems) = boot
+        .load(&ProjectLocation::find(&boot.directory))?
+        .claude_servers();
     if let Some(problem) = problems.first() {
         return Err(Failure::new("mcp.allow", problem.to_string(), None));
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use outrigger_agent::{Boot, Place};
+use outrigger_agent::{Boot, ProjectLocation};
 use outrigger_config::{edited, global_file, project_file, with_item, without, without_items};
 use outrigger_files::Readers;
 use serde_json::Value;
@@ -25,7 +25,7 @@ impl SettingsFile {
     pub(super) fn load(boot: &Boot, of_user: bool) -> Result<Self, Failure> {
         let path = match of_user {
             true => global_file(&boot.folders.config.join("opencode")),
-            false => project_file(&Place::find(&boot.directory).worktree),
+            false => project_file(&ProjectLocation::find(&boot.directory).worktree),
         };
         if !of_user {
             outrigger_files::refuse_link(&path)

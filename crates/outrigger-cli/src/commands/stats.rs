@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outrigger_agent::Place;
+use outrigger_agent::ProjectLocation;
 use outrigger_store::ModelUsage;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Runs the command. No plugin is started for it.
 pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
-    let folder = Place::find(&boot.directory).directory;
+    let folder = ProjectLocation::find(&boot.directory).directory;
     let folder = folder.to_string_lossy();
     let store = open(&boot)?;
     let since = args.days.map_or(0, |days| {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::error::{ImportError, Problem};
-use crate::program::{Found, Program};
+use crate::program::{Program, StoredSession};
 use crate::source::lenient;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
@@ -82,13 +82,13 @@ impl Database {
     }
 
     /// Its sessions, the latest first.
-    pub(crate) fn found(&self) -> Result<Vec<Found>, ImportError> {
+    pub(crate) fn found(&self) -> Result<Vec<StoredSession>, ImportError> {
         let sql = "SELECT id, title, directory, time_updated, parent_id FROM session ORDER BY time_updated DESC, id LIMIT ?";
         self.sql(|conn| {
             let mut statement = conn.prepare(sql)?;
             let limit = i64::try_from(MAX_SESSIONS).unwrap_or(i64::MAX);
             let rows = statement.query_map([limit], |row| {
-                Ok(Found {
+                Ok(StoredSession {
                     id: row.get(0)?,
                     title: row.get(1)?,
                     directory: row.get(2)?,

@@ -7,7 +7,7 @@ use outrigger_protocol::message::MessageWithParts;
 use serde_json::Value;
 
 use crate::error::{ImportError, Problem};
-use crate::program::Found;
+use crate::program::StoredSession;
 use crate::source::entries::messages;
 use crate::source::lenient;
 use crate::source::storage::of_session;
@@ -103,8 +103,8 @@ fn taken(value: &mut Value, key: &str) -> Value {
 }
 
 /// How a session of a file is listed.
-pub(crate) fn found(transcript: &Transcript, path: &Path) -> Found {
-    Found {
+pub(crate) fn found(transcript: &Transcript, path: &Path) -> StoredSession {
+    StoredSession {
         id: transcript.id.clone(),
         title: transcript.title.clone(),
         directory: transcript.directory.clone(),

@@ -12,13 +12,13 @@ mod vendor;
 use std::path::Path;
 
 use crate::error::{ImportError, Problem};
-use crate::program::{Found, Program};
+use crate::program::{Program, StoredSession};
 use crate::transcript::Transcript;
 
 /// The stored sessions of a program.
 pub struct Source {
     program: Program,
-    found: Vec<Found>,
+    found: Vec<StoredSession>,
     kind: Kind,
 }
 
@@ -76,7 +76,7 @@ impl Source {
 
     /// The sessions, those that were used last first.
     #[must_use]
-    pub fn found(&self) -> &[Found] {
+    pub fn found(&self) -> &[StoredSession] {
         &self.found
     }
 
@@ -86,7 +86,7 @@ impl Source {
     /// Where it cannot be read at all.
     pub fn read(
         &self,
-        found: &Found,
+        found: &StoredSession,
         problems: &mut Vec<Problem>,
     ) -> Result<Transcript, ImportError> {
         match &self.kind {
@@ -104,7 +104,7 @@ impl Source {
     }
 }
 
-fn of_database(path: &Path) -> Result<(Kind, Vec<Found>), ImportError> {
+fn of_database(path: &Path) -> Result<(Kind, Vec<StoredSession>), ImportError> {
     let database = database::Database::open(path)?;
     let found = database.found()?;
     Ok((Kind::Database(Box::new(database)), found))
@@ -114,7 +114,7 @@ fn of_database(path: &Path) -> Result<(Kind, Vec<Found>), ImportError> {
 fn of_folder(
     path: &Path,
     problems: &mut Vec<Problem>,
-) -> Result<Option<(Kind, Vec<Found>)>, ImportError> {
+) -> Result<Option<(Kind, Vec<StoredSession>)>, ImportError> {
     let database = path.join("opencode.db");
     if database.is_file() {
         return of_database(&database).map(Some);

@@ -7,7 +7,7 @@ use outrigger_protocol::session::Session;
 use serde_json::Value;
 
 use crate::error::{ImportError, Problem};
-use crate::program::{Found, Program};
+use crate::program::{Program, StoredSession};
 use crate::source::lenient;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
@@ -34,14 +34,14 @@ impl Storage {
     }
 
     /// Its sessions, the latest first.
-    pub(crate) fn found(&self, problems: &mut Vec<Problem>) -> Vec<Found> {
+    pub(crate) fn found(&self, problems: &mut Vec<Problem>) -> Vec<StoredSession> {
         let mut found = Vec::new();
         for project in entries(&self.root.join("session")) {
             for file in entries(&project) {
                 let Some(session) = value(&file, problems, lenient::session) else {
                     continue;
                 };
-                found.push(Found {
+                found.push(StoredSession {
                     id: session.id.0,
                     title: session.title,
                     directory: session.directory,

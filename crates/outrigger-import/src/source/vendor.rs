@@ -6,7 +6,7 @@ use outrigger_executors::{Stored, StoredClaude, StoredCodex};
 use outrigger_protocol::Millis;
 
 use crate::error::{ImportError, Problem};
-use crate::program::{Found, Program};
+use crate::program::{Program, StoredSession};
 use crate::source::lines::{Lines, at};
 use crate::source::speech::{Speech, first_line};
 use crate::transcript::Transcript;
@@ -71,7 +71,7 @@ fn modified(file: &Path) -> Millis {
 }
 
 /// What one file holds, by its first lines. Nothing where no session is in it.
-pub(crate) fn head(program: Program, file: &Path) -> Option<Found> {
+pub(crate) fn head(program: Program, file: &Path) -> Option<StoredSession> {
     let mut reader = Reader::new(program, true);
     let mut speech = Speech::new(blank(program), "");
     for line in Lines::open(file).ok()?.take(HEAD).flatten() {
@@ -97,7 +97,7 @@ pub(crate) fn head(program: Program, file: &Path) -> Option<Found> {
         }
     }
     let is_session = !read.id.is_empty();
-    is_session.then(|| Found {
+    is_session.then(|| StoredSession {
         id: read.id,
         title: read.title,
         directory: read.directory,

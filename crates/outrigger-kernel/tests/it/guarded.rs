@@ -1,7 +1,7 @@
 //! The guard: a patch attempt for every point and field, every guarded place by every way, and the law over any answers
 //! (C3, C9). "Patches outside the point's rights" and "failure to success" of issue 5 are rows here.
 
-use outrigger_kernel::guard::{PLACES, Place, Rule, runs_other_code};
+use outrigger_kernel::guard::{GuardedField, PLACES, Rule, runs_other_code};
 use outrigger_kernel::hooks::{
     Chain, Deadline, Failure, Field, Handler, HookPoint, Kind, Phase, PointSpec, Rights,
 };
@@ -169,7 +169,7 @@ fn merge(base: &mut Value, more: Value) {
 }
 
 /// An output of its point in which the place is guarded.
-fn guarded(place: &Place) -> Value {
+fn guarded(place: &GuardedField) -> Value {
     let value = match place.rule {
         Rule::Refusal => json!("deny"),
         Rule::Failure if place.path.ends_with(&["exit"]) => json!(3),

@@ -14,11 +14,11 @@ use crate::error::McpError;
 use crate::requests::{Asks, OpenRequests};
 use crate::transport::incoming::RootList;
 use crate::transport::quota::Quota;
-use crate::wire::{Id, Refusal};
+use crate::wire::{Id, RpcError};
 
 const LOG_LINES_A_SECOND: u64 = 50;
 
-type Answer = Result<Result<Value, Refusal>, McpError>;
+type Answer = Result<Result<Value, RpcError>, McpError>;
 
 struct Waiting {
     answer: oneshot::Sender<Answer>,
@@ -222,7 +222,7 @@ impl Pending {
     }
 
     /// Hands an answer over; false when nobody waits for it (any more).
-    pub(crate) fn answer(&self, id: Id, result: Result<Value, Refusal>) -> bool {
+    pub(crate) fn answer(&self, id: Id, result: Result<Value, RpcError>) -> bool {
         let waiting = self.table().waiting.remove(&id);
         waiting.is_some_and(|waiting| waiting.answer.send(Ok(result)).is_ok())
     }

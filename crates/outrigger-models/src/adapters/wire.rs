@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::ModelError;
 use crate::secret::Secrets;
-use crate::transport::refusal::Refusal;
+use crate::transport::error_response::ErrorResponse;
 use crate::transport::retry::{asked_wait, is_retryable_status};
 use outrigger_sse::Event as SseEvent;
 
@@ -78,7 +78,7 @@ impl Target {
         }
         let code = parsed.as_ref().and_then(code_of).unwrap_or_default();
         let error = self.classify(Some(status), &code, &message, wait);
-        let refusal = Refusal::new(&self.url, status, headers, body, &self.secrets);
+        let refusal = ErrorResponse::new(&self.url, status, headers, body, &self.secrets);
         (error.with_refusal(refusal), wait)
     }
 

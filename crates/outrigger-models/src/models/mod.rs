@@ -71,10 +71,10 @@ impl std::fmt::Debug for ModelsOptions {
 /// The providers. Cheap to clone; made without reading or connecting to anything.
 #[derive(Clone)]
 pub struct Models {
-    inner: Arc<Inner>,
+    inner: Arc<ModelsState>,
 }
 
-struct Inner {
+struct ModelsState {
     options: ModelsOptions,
     catalog: Arc<Catalog>,
     http: Arc<Http>,
@@ -99,7 +99,7 @@ impl Models {
         let proxies = options.proxies.iter();
         let proxied = proxies.map(|(id, proxy)| (id.clone(), Arc::new(Http::through(proxy))));
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ModelsState {
                 catalog,
                 proxied: proxied.collect(),
                 options,

@@ -19,12 +19,12 @@ fn published() -> Reply {
     status("200 OK", "", PUBLISHED)
 }
 
-struct Place {
+struct TestCatalog {
     folder: TempDir,
     catalog: Server,
 }
 
-impl Place {
+impl TestCatalog {
     async fn with(reply: Reply) -> Self {
         Self {
             folder: TempDir::new().unwrap(),
@@ -88,7 +88,7 @@ fn knows_acme(models: &Models) -> bool {
 
 #[tokio::test]
 async fn it_is_fetched_when_a_provider_needs_it_and_once_a_day() {
-    let place = Place::with(published()).await;
+    let place = TestCatalog::with(published()).await;
     let model = serve(vec![hello()]).await;
     let models = place.models(&model);
     ask(&models, "mock/m1").await;
@@ -124,7 +124,7 @@ async fn it_is_fetched_when_a_provider_needs_it_and_once_a_day() {
 #[tokio::test]
 async fn nobody_waits_for_an_answer_that_does_not_come() {
     let stalled = published().then(Then::Stall);
-    let place = Place::with(Reply {
+    let place = TestCatalog::with(Reply {
         bytes: b"HTTP/1.1 200 OK\r\n".to_vec(),
         ..stalled
     })
@@ -160,7 +160,7 @@ async fn a_broken_answer_keeps_the_old_one() {
             "catalog.format",
         ),
     ] {
-        let place = Place::with(reply).await;
+        let place = TestCatalog::with(reply).await;
         std::fs::write(place.file(), PUBLISHED).unwrap();
         let model = serve(vec![hello()]).await;
         let models = place.models(&model);

@@ -44,10 +44,10 @@ mod tests {
 
     use super::*;
     use crate::access::Access;
-    use outrigger_workspace::Place;
+    use outrigger_workspace::ProjectLocation;
 
     fn action(ask: &PermissionAsk, layers: &[&[Rule]]) -> Action {
-        let place = Place {
+        let place = ProjectLocation {
             directory: "/p".into(),
             worktree: "/p".into(),
             git: false,

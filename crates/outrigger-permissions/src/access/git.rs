@@ -321,7 +321,7 @@ mod tests {
     use super::*;
     use crate::access::Access;
     use outrigger_protocol::permission::Rule;
-    use outrigger_workspace::Place;
+    use outrigger_workspace::ProjectLocation;
 
     /// An index with these files.
     fn index(files: &[&str]) -> Vec<u8> {
@@ -345,7 +345,7 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join(".git")).unwrap();
         std::fs::create_dir_all(root.join("sub")).unwrap();
-        let place = Place {
+        let place = ProjectLocation {
             directory: root.join("sub"),
             worktree: root.clone(),
             git: true,

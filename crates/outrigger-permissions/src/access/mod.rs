@@ -24,7 +24,7 @@ use outrigger_kernel::permission::{evaluate, evaluate_unclear, matches};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::paths::{follow, resolve};
 use outrigger_tools::PermissionAsk;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 
 pub use path_rules::PathRules;
 pub use search_rules::SearchRules;
@@ -92,7 +92,7 @@ pub fn strictness(action: Action) -> u8 {
 /// Where paths of rules begin. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Access {
-    place: Place,
+    place: ProjectLocation,
     home: PathBuf,
     nearby: Arc<Nearby>,
     denied: Arc<identity::Cache>,
@@ -101,7 +101,7 @@ pub struct Access {
 
 impl Access {
     /// In this project, of this user.
-    pub fn new(place: &Place, home: &Path) -> Self {
+    pub fn new(place: &ProjectLocation, home: &Path) -> Self {
         Self {
             place: place.clone(),
             home: home.to_owned(),
@@ -298,7 +298,7 @@ impl Access {
 
     /// The names of a path, which is absolute and without `..`.
     fn names(&self, path: &Path) -> Names {
-        let Place {
+        let ProjectLocation {
             directory,
             worktree,
             git,

@@ -250,7 +250,7 @@ fn of_direnv(path: &Path, root: &Path) -> Option<Startup> {
 mod tests {
     use super::*;
     use crate::access::Operation;
-    use outrigger_workspace::Place;
+    use outrigger_workspace::ProjectLocation;
 
     #[test]
     fn a_file_that_runs_later_takes_a_rule_that_names_it() {
@@ -284,7 +284,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(".git", at("home/p/door")).unwrap();
         std::os::unix::fs::symlink(at("home/.config"), at("home/p/settings")).unwrap();
-        let place = Place {
+        let place = ProjectLocation {
             directory: at("home/p"),
             worktree: at("home/p"),
             git: true,

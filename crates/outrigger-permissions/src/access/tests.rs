@@ -49,7 +49,7 @@ impl World {
     }
 
     fn access(&self, git: bool) -> Access {
-        let place = Place {
+        let place = ProjectLocation {
             directory: self.root.join("home/project/sub"),
             worktree: self.root.join("home/project"),
             git,
@@ -218,7 +218,7 @@ fn questions_are_answered_by_the_same_rules() {
 fn without_a_repository_rules_begin_in_the_folder() {
     let world = World::new();
     let folder = world.root.join("home/other");
-    let place = Place {
+    let place = ProjectLocation {
         directory: folder.clone(),
         worktree: folder.clone(),
         git: false,
@@ -247,7 +247,7 @@ fn without_a_repository_rules_begin_in_the_folder() {
 /// An "always" about a file is about no resource of an MCP server.
 #[test]
 fn an_answer_about_files_covers_files() {
-    let place = Place {
+    let place = ProjectLocation {
         directory: "/p".into(),
         worktree: "/p".into(),
         git: false,

@@ -18,7 +18,7 @@ use outrigger_config::{
 use outrigger_plugin_status::Progress;
 use outrigger_plugin_trust::LetCount;
 use outrigger_workspace::Folders;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::lock_file;
 use outrigger_workspace::sync::now;
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ fn change(folders: &Folders, change: impl FnOnce(&mut Trusted)) -> io::Result<()
 pub fn extent(
     env: &BTreeMap<String, String>,
     folders: &Folders,
-    place: &Place,
+    place: &ProjectLocation,
     options: &LoadOptions,
 ) -> ProjectConfig {
     // One that cannot be read ends the start, a moment later.
@@ -153,7 +153,7 @@ fn forbid(policies: &[PolicyFile]) -> bool {
 pub async fn settle(
     source: &dyn ConfigSource,
     ask: Option<&FolderTrustFn>,
-    place: &Place,
+    place: &ProjectLocation,
     mut config: Loaded,
     download: Option<&str>,
 ) -> Result<(Loaded, bool), TrustError> {
@@ -218,7 +218,7 @@ fn keep(folders: &Folders, directory: &Path, asks: &[Asked]) -> Result<(), Trust
 
 fn question(
     source: &dyn ConfigSource,
-    place: &Place,
+    place: &ProjectLocation,
     config: &Loaded,
     made: Vec<String>,
 ) -> FolderQuestion {
@@ -260,7 +260,7 @@ pub fn notice(config: &Loaded) -> Option<String> {
 /// # Errors
 /// Those of the configuration and of the data folder; a policy that lets no project count.
 pub fn trust_folder(source: &dyn ConfigSource) -> Result<FolderQuestion, TrustError> {
-    let place = Place::find(source.directory());
+    let place = ProjectLocation::find(source.directory());
     let config = source.load_config(&place)?;
     if is_forbidden(&config) {
         return Err(TrustError::Folder {
@@ -283,7 +283,7 @@ pub fn trust_folder(source: &dyn ConfigSource) -> Result<FolderQuestion, TrustEr
 /// # Errors
 /// Those of the data folder.
 pub fn distrust_folder(source: &dyn ConfigSource) -> Result<bool, TrustError> {
-    let key = key(&Place::find(source.directory()).directory);
+    let key = key(&ProjectLocation::find(source.directory()).directory);
     let mut was = false;
     let changed = change(source.folders(), |all| {
         was = all.folders.remove(&key).is_some()

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use outrigger_config::Loaded;
 use outrigger_config::settings::{Sandbox, TrustChanges};
 use outrigger_sandbox::SandboxError;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::sync::lock;
 
 use crate::config_source::ConfigSource;
@@ -50,7 +50,7 @@ impl WorkspaceTrust {
     pub async fn begin(
         source: &dyn ConfigSource,
         config: &Loaded,
-        place: &Place,
+        place: &ProjectLocation,
     ) -> Result<Option<Arc<Self>>, TrustError> {
         if config.settings.sandbox == Sandbox::Off {
             return Ok(None);
@@ -169,7 +169,7 @@ impl WorkspaceTrust {
 /// A data folder that cannot be used.
 pub async fn changed(
     source: &dyn ConfigSource,
-    place: &Place,
+    place: &ProjectLocation,
     config: &Loaded,
 ) -> Result<Vec<String>, TrustError> {
     let settings = &config.settings;
@@ -187,7 +187,7 @@ pub async fn changed(
 /// # Errors
 /// Those of the configuration and of the data folder.
 pub fn allow_settings(source: &dyn ConfigSource) -> Result<Vec<String>, TrustError> {
-    let place = Place::find(source.directory());
+    let place = ProjectLocation::find(source.directory());
     let config = source.load_config(&place)?;
     let looked = Notes::of(source, &place).look(&source.folders().data, &config, true)?;
     Ok(looked.1)
@@ -204,7 +204,7 @@ pub struct Rewritten {
 
 /// A settings file was written by the user's word: it counts as it was written, if it counted before. Blocking.
 pub fn count_settings(source: &dyn ConfigSource, file: &Path, change: &Rewritten) {
-    let notes = Notes::of(source, &Place::find(source.directory()));
+    let notes = Notes::of(source, &ProjectLocation::find(source.directory()));
     let before = change
         .before
         .as_ref()

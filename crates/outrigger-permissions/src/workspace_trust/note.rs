@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec};
 use outrigger_protected_paths::{is_settings, settings_below};
 use outrigger_protocol::text::hex;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -53,7 +53,7 @@ pub(super) struct Note {
 
 /// What is not as it was noted.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Changes {
     /// Files, with what became of them.
     pub(super) settings: BTreeMap<PathBuf, &'static str>,
     /// The same of what counts by content elsewhere ([`State::beside`]), and of what only a note of a folder above knows of.
@@ -64,7 +64,7 @@ pub(super) struct Found {
     pub(super) plugins: bool,
 }
 
-impl Found {
+impl Changes {
     pub(super) fn is_empty(&self) -> bool {
         self.is_as_noted() && !self.plugins
     }
@@ -129,7 +129,7 @@ fn in_its_folder(file: &Path) -> &Path {
 }
 
 impl State {
-    pub(super) fn of(config: &Loaded, place: &Place) -> Self {
+    pub(super) fn of(config: &Loaded, place: &ProjectLocation) -> Self {
         let is_here = |file: &&Path| file.starts_with(&place.worktree);
         let digested = |files: &mut dyn Iterator<Item = &Path>| {
             let files = files.filter(is_here);
@@ -248,9 +248,9 @@ impl Note {
 
     /// What another one, who works in `directory`, finds otherwise. What only one of the two reads is not compared, but for what lies in
     /// folders below this one.
-    pub(super) fn against(&self, now: &State, directory: &Path) -> Found {
+    pub(super) fn against(&self, now: &State, directory: &Path) -> Changes {
         let was = &self.state;
-        let mut found = Found::default();
+        let mut found = Changes::default();
         for (file, digest) in &now.settings {
             if let Some(known) = was.settings.get(file) {
                 if known != digest {

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_config::{LoadOptions, Loaded, ProjectConfig};
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::lock_file;
 
-use super::note::{Found, Kind, Note, State};
+use super::note::{Changes, Kind, Note, State};
 use crate::config_source::ConfigSource;
 use crate::error::TrustError;
 
@@ -33,7 +33,7 @@ const PART: &str = "part";
 pub(super) struct Notes {
     pub(super) folder: PathBuf,
     options: LoadOptions,
-    pub(super) place: Place,
+    pub(super) place: ProjectLocation,
     /// No variable keeps files of the project from being read here.
     reads_all: bool,
     /// No person saw what counts: what else counts by content is held against the notes, too.
@@ -41,7 +41,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn of(source: &dyn ConfigSource, place: &Place) -> Self {
+    pub(super) fn of(source: &dyn ConfigSource, place: &ProjectLocation) -> Self {
         let mut options = source.options(place);
         let off = SWITCHES.map(|name| options.env.remove(name).is_some());
         Self {
@@ -59,7 +59,7 @@ impl Notes {
     }
 
     /// Without what is none of who works here, and what a person is asked about by its content.
-    pub(super) fn here(&self, mut found: Found) -> Found {
+    pub(super) fn here(&self, mut found: Changes) -> Changes {
         found.below.clear();
         if self.unseen {
             found.settings.extend(std::mem::take(&mut found.beside));
@@ -97,8 +97,8 @@ impl Notes {
 
     /// Holds the notes against how it is now. One from here that says nothing else is taken away with its owner gone; with
     /// `count` all say from here on what is now.
-    fn compare(&self, now: &State, count: bool) -> io::Result<Found> {
-        let mut all = Found::default();
+    fn compare(&self, now: &State, count: bool) -> io::Result<Changes> {
+        let mut all = Changes::default();
         let mut below = BTreeSet::new();
         for path in self.all()? {
             // One that cannot be read knew of nothing.
@@ -185,7 +185,7 @@ impl Notes {
         let compare = || {
             let mut now = State::of(whole.as_ref().unwrap_or(config), &self.place);
             if !self.reads_all && whole.is_none() {
-                return Ok((now, Found::default()));
+                return Ok((now, Changes::default()));
             }
             // Without notes there is nothing to compare, and nothing to walk for. Others wait no longer than they have to.
             let has_notes = self.all().is_ok_and(|it| !it.is_empty());
@@ -215,7 +215,7 @@ impl Notes {
         Ok((now, self.named(&found)))
     }
 
-    pub(super) fn named(&self, found: &Found) -> Vec<String> {
+    pub(super) fn named(&self, found: &Changes) -> Vec<String> {
         let files = found.settings.iter();
         let named = files.map(|(file, what)| {
             let name = file.strip_prefix(&self.place.worktree).unwrap_or(file);

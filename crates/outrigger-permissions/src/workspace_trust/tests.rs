@@ -22,7 +22,7 @@ impl ConfigSource for Start {
         &self.folders
     }
 
-    fn options(&self, place: &Place) -> LoadOptions {
+    fn options(&self, place: &ProjectLocation) -> LoadOptions {
         let (directory, worktree) = (place.directory.clone(), place.worktree.clone());
         let home = self.folders.home.clone();
         let mut options = LoadOptions::new(directory, worktree, home, self.env.clone());
@@ -51,7 +51,7 @@ async fn project() -> (tempfile::TempDir, Start, Arc<WorkspaceTrust>) {
 }
 
 async fn begun(boot: &Start) -> Result<Arc<WorkspaceTrust>, TrustError> {
-    let place = Place::find(&boot.directory);
+    let place = ProjectLocation::find(&boot.directory);
     let config = boot.load_config(&place).unwrap();
     let settled = WorkspaceTrust::begin(boot, &config, &place).await?;
     Ok(settled.unwrap())

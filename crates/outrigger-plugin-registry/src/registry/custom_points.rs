@@ -9,7 +9,7 @@ use outrigger_plugin_package::custom_points::Declarations;
 use outrigger_plugin_status::Stage;
 use outrigger_protocol::rpc::Instance;
 
-use super::{Inner, Plugin, Registry};
+use super::{Plugin, Registry, RegistryState};
 
 /// What a plugin declares in its manifest, under the id that it goes by: of two that claim the same one the later has
 /// another, and declares nothing. What is wrong in a manifest was reported when it was read.
@@ -40,7 +40,7 @@ impl Plugin {
     }
 }
 
-impl Inner {
+impl RegistryState {
     /// Points of plugins by name.
     pub(super) fn declared(&self) -> HashMap<&'static str, HookPoint> {
         let own = self.plugins.iter().filter_map(Plugin::own);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use outrigger_kernel::hooks::{HookPoint, is_alias};
 use outrigger_plugin_status::Stage;
 
-use super::{Bound, Inner, Plugin};
+use super::{Bound, Plugin, RegistryState};
 use crate::access::critical;
 
-impl Inner {
+impl RegistryState {
     // Every change of a plugin makes the table anew: that is seldom, and looking up is what has to be cheap.
     pub(super) fn bind(&mut self) {
         let mut table: HashMap<&'static str, Vec<Bound>> = HashMap::new();

@@ -18,17 +18,17 @@ use crate::processes::Processes;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A process that sees what it should not.
-struct Found {
+struct StaleProcess {
     group: Arc<Group>,
     generation: u64,
     live: Weak<Live>,
     path: PathBuf,
 }
 
-fn look(group: Arc<Group>) -> Option<Found> {
+fn look(group: Arc<Group>) -> Option<StaleProcess> {
     let live = group.now().0?;
     let path = live.replaced()?.to_path_buf();
-    Some(Found {
+    Some(StaleProcess {
         generation: live.generation,
         live: Arc::downgrade(&live),
         group,
@@ -51,7 +51,12 @@ pub fn watch(processes: &Arc<Processes>) {
             drop(processes);
             groups.retain(|group| !lock(&renewed).contains(&group.key));
             // Many files, which may lie on a slow disk.
-            let look_at_all = move || groups.into_iter().filter_map(look).collect::<Vec<Found>>();
+            let look_at_all = move || {
+                groups
+                    .into_iter()
+                    .filter_map(look)
+                    .collect::<Vec<StaleProcess>>()
+            };
             let found = tokio::task::spawn_blocking(look_at_all).await;
             for found in found.unwrap_or_default() {
                 let (key, renewed) = (found.group.key, Arc::clone(&renewed));
@@ -66,8 +71,8 @@ pub fn watch(processes: &Arc<Processes>) {
 }
 
 /// Replaces a process. Whatever becomes of the new one, the old one is gone after [`GRACE`], with the calls that it has.
-async fn renew(found: Found) {
-    let Found {
+async fn renew(found: StaleProcess) {
+    let StaleProcess {
         group,
         generation,
         live,

@@ -152,7 +152,7 @@ impl Plugins {
 }
 
 /// A plugin's process and its hooks object there.
-pub(crate) struct Place {
+pub(crate) struct PluginHandle {
     pub(crate) group: Arc<Group>,
     pub(crate) live: Arc<Live>,
     pub(crate) handler: HandlerRef,
@@ -173,14 +173,14 @@ pub(crate) async fn place(
     plugin: &str,
     what: &str,
     is: impl Fn(&outrigger_protocol::rpc::Instance) -> bool,
-) -> Result<Place, PluginError> {
+) -> Result<PluginHandle, PluginError> {
     let lost = |why: String| failed(plugin, what, "plugin.auth_lost", why);
     let (group, live) = inner.live(index).await.map_err(lost)?;
     let handler = inner
         .registry
         .handler(index, is)
         .ok_or_else(|| lost("it no longer brings this".to_owned()))?;
-    Ok(Place {
+    Ok(PluginHandle {
         group,
         live,
         handler,
@@ -233,7 +233,7 @@ fn give_up(group: &Arc<Group>, live: &Live, cause: String) {
 }
 
 impl AuthHook {
-    async fn place(&self, what: &str) -> Result<Place, PluginError> {
+    async fn place(&self, what: &str) -> Result<PluginHandle, PluginError> {
         let is = |i: &outrigger_protocol::rpc::Instance| {
             i.auth.as_ref().is_some_and(|a| a.provider == self.provider)
         };
@@ -262,7 +262,7 @@ impl AuthHook {
     }
 
     async fn load_now(&self, provider: &Value) -> Result<(AuthLoaded, u64), PluginError> {
-        let Place {
+        let PluginHandle {
             group,
             live,
             handler,
@@ -293,7 +293,7 @@ impl AuthHook {
         answers: &BTreeMap<String, String>,
         value: Option<&str>,
     ) -> Result<AuthAsked, PluginError> {
-        let Place {
+        let PluginHandle {
             group,
             live,
             handler,
@@ -325,7 +325,7 @@ impl AuthHook {
         method: usize,
         answers: Option<BTreeMap<String, String>>,
     ) -> Result<Begun, PluginError> {
-        let Place {
+        let PluginHandle {
             group,
             live,
             handler,
@@ -407,7 +407,7 @@ impl ProviderHook {
             i.provider.as_deref() == Some(self.provider.as_str())
         };
         let what = host::PROVIDER_MODELS;
-        let Place {
+        let PluginHandle {
             group,
             live,
             handler,
@@ -463,7 +463,7 @@ impl PluginFetch {
             message,
         };
         let place = self.hook.place(host::AUTH_FETCH).await;
-        let Place { live, .. } = place.map_err(|e| other(e.to_string()))?;
+        let PluginHandle { live, .. } = place.map_err(|e| other(e.to_string()))?;
         {
             let mut now = self.now.lock().await;
             if now.0 != live.generation {

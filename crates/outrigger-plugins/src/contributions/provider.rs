@@ -12,7 +12,7 @@ use outrigger_protocol::login::AuthHead;
 use outrigger_protocol::manifest::ProviderEntry;
 use outrigger_protocol::rpc::{HandlerRef, Instance, host};
 
-use crate::contributions::auth::{FetchStream, Place, place};
+use crate::contributions::auth::{FetchStream, PluginHandle, place};
 use crate::plugin_host::PluginHost;
 use crate::plugins::Plugins;
 use outrigger_plugin_registry::access::environment::is_secret;
@@ -128,7 +128,7 @@ impl PluginProvider {
             let is = |i: &Instance| i.streams.as_ref().is_some_and(|streams| streams.id == id);
             let (inner, plugin) = (&provider.inner, &provider.plugin);
             let found = place(inner, provider.index, plugin, host::PROVIDER_STREAM, is).await;
-            let Place {
+            let PluginHandle {
                 group,
                 live,
                 handler,

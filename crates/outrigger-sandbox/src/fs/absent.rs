@@ -2,7 +2,7 @@
 //! say (`.git/commondir`). A name that does not exist cannot be masked by a mount, so what appears there is moved
 //! aside.
 
-mod place;
+mod folder_entry;
 mod record;
 
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+pub use folder_entry::FolderEntry;
 use outrigger_files::sync::lock;
-pub use place::Place;
 use record::Record;
 
 use crate::fs::real_paths::RealPaths;
@@ -93,8 +93,8 @@ impl Free {
         Some(Self { base, path })
     }
 
-    fn place(&self) -> Option<Place> {
-        Place::of(&self.base, &self.path)
+    fn place(&self) -> Option<FolderEntry> {
+        FolderEntry::of(&self.base, &self.path)
     }
 
     /// The first name on the way that was not there: many have it in common, and it hardly ever is.

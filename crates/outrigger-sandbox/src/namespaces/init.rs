@@ -130,7 +130,7 @@ fn exit_of(status: libc::c_int) -> Exit {
 }
 
 /// What init and the command need, all of it prepared.
-struct Inner<'a> {
+struct Prepared<'a> {
     start: &'a Start<'a>,
     /// Where the command says that it could not become the program.
     failed: RawFd,
@@ -151,7 +151,7 @@ pub(crate) fn start(start: &Start<'_>) -> io::Result<(u32, Report)> {
     let (failure, failed) = pipe_with(PipeFlags::CLOEXEC)?;
     let (reader, report) = pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&reader, true)?;
-    let inner = Inner {
+    let inner = Prepared {
         start,
         failed: failed.as_raw_fd(),
         report: report.as_raw_fd(),
@@ -254,7 +254,7 @@ pub(crate) fn is_possible() -> bool {
 
 /// The first process of the namespace. Never returns.
 #[expect(unsafe_code, reason = "see `start`")]
-unsafe fn init(inner: &Inner<'_>) -> ! {
+unsafe fn init(inner: &Prepared<'_>) -> ! {
     // SAFETY: raw calls on numbers, literals and what was prepared.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
@@ -282,7 +282,7 @@ unsafe fn init(inner: &Inner<'_>) -> ! {
 
 /// Up to the command, whose number is answered.
 #[expect(unsafe_code, reason = "see `start`")]
-unsafe fn begin(inner: &Inner<'_>) -> io::Result<libc::pid_t> {
+unsafe fn begin(inner: &Prepared<'_>) -> io::Result<libc::pid_t> {
     // SAFETY: as in `init`. The command shares this memory until it is the program, on a stack of its own, while this waits.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -320,9 +320,9 @@ unsafe fn begin(inner: &Inner<'_>) -> io::Result<libc::pid_t> {
 /// The command until it is the program.
 #[expect(unsafe_code, reason = "see `start`")]
 extern "C" fn command(argument: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: `begin` passes the `Inner` that it was given, and waits.
+    // SAFETY: `begin` passes the `Prepared` that it was given, and waits.
     unsafe {
-        let inner = &*argument.cast::<Inner<'_>>();
+        let inner = &*argument.cast::<Prepared<'_>>();
         let error = match become_program(inner) {
             Ok(never) => match never {},
             Err(error) => error,
@@ -332,7 +332,7 @@ extern "C" fn command(argument: *mut libc::c_void) -> libc::c_int {
 }
 
 #[expect(unsafe_code, reason = "see `start`")]
-unsafe fn become_program(inner: &Inner<'_>) -> io::Result<std::convert::Infallible> {
+unsafe fn become_program(inner: &Prepared<'_>) -> io::Result<std::convert::Infallible> {
     let start = inner.start;
     // SAFETY: raw calls on numbers and on what was prepared.
     unsafe {
@@ -362,7 +362,7 @@ unsafe fn become_program(inner: &Inner<'_>) -> io::Result<std::convert::Infallib
 
 /// Says why there is no command, and ends.
 #[expect(unsafe_code, reason = "see `start`")]
-unsafe fn fail(inner: &Inner<'_>, error: &io::Error) -> ! {
+unsafe fn fail(inner: &Prepared<'_>, error: &io::Error) -> ! {
     let bytes = error.raw_os_error().unwrap_or(libc::EIO).to_ne_bytes();
     // SAFETY: a local, and a descriptor that is open.
     unsafe {

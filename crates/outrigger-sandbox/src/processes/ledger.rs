@@ -21,10 +21,10 @@ const MAGIC: &str = "outrigger-ledger-1";
 
 /// The ledger of this host. Cheap to clone. Hand it to [`crate::Spawner::with_ledger`], which then keeps it.
 #[derive(Debug, Clone)]
-pub struct Ledger(Arc<Inner>);
+pub struct Ledger(Arc<LedgerState>);
 
 #[derive(Debug)]
-struct Inner {
+struct LedgerState {
     dir: PathBuf,
     file: PathBuf,
     header: Header,
@@ -81,7 +81,7 @@ impl Ledger {
             .create(&dir)
             .map_err(ledger_error(&dir))?;
         let file = dir.join(format!("{}-{}.pids", header.host, header.host_start));
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(LedgerState {
             dir,
             file,
             header,

@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use outrigger_agent::{Agent, Place};
+use outrigger_agent::{Agent, ProjectLocation};
 use outrigger_protocol::session::Session;
 
 use crate::access::marks::FromPlugin;
@@ -30,7 +30,7 @@ pub(crate) struct Within(pub(crate) PathBuf);
 
 impl Scope {
     pub(crate) fn of(agent: &Agent) -> Self {
-        let Place {
+        let ProjectLocation {
             directory,
             worktree,
             ..
@@ -60,7 +60,7 @@ impl Scope {
     /// A worktree that `git worktree add` has made of this repository: its `.git` is a file that names a folder in ours.
     /// That file lies outside of the plugin's sandbox, so the plugin cannot have written it.
     fn is_linked(&self, folder: &Path) -> bool {
-        let root = Place::find(folder).worktree;
+        let root = ProjectLocation::find(folder).worktree;
         let Ok(text) =
             outrigger_files::read_to_string(&root.join(".git"), outrigger_files::SETTINGS)
         else {

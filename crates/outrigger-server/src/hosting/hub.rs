@@ -74,10 +74,10 @@ type Slot = Arc<tokio::sync::Mutex<Option<Instance>>>;
 /// The agents of this process, by folder. Cheap to clone.
 #[derive(Clone)]
 pub struct Hub {
-    inner: Arc<Inner>,
+    inner: Arc<HubState>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct HubState {
     folders: Folders,
     /// The folder of requests that name none.
     directory: PathBuf,
@@ -98,7 +98,7 @@ impl Hub {
     #[must_use]
     pub fn new(folders: Folders, directory: PathBuf, make: MakeBoot) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(HubState {
                 folders,
                 directory,
                 make,
@@ -250,11 +250,11 @@ impl Hub {
         Ok(made)
     }
 
-    pub(crate) fn weak(&self) -> Weak<Inner> {
+    pub(crate) fn weak(&self) -> Weak<HubState> {
         Arc::downgrade(&self.inner)
     }
 
-    pub(crate) fn of(inner: Arc<Inner>) -> Self {
+    pub(crate) fn of(inner: Arc<HubState>) -> Self {
         Self { inner }
     }
 

@@ -29,7 +29,7 @@ pub struct LocalClient {
 
 /// A request that was not answered with what it asked for.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct RequestError {
     /// The stable code of the error, where it has one.
     pub code: Option<&'static str>,
     /// What failed.
@@ -48,8 +48,8 @@ impl LocalClient {
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<Bytes, Refusal> {
-        let refusal = |message: String| Refusal {
+    ) -> Result<Bytes, RequestError> {
+        let refusal = |message: String| RequestError {
             code: None,
             message,
             hint: None,
@@ -70,7 +70,7 @@ impl LocalClient {
         if status.is_success() {
             return Ok(body);
         }
-        Err(Refusal {
+        Err(RequestError {
             code: fault.as_ref().map(|it| it.code),
             message: message(&serde_json::from_slice(&body).unwrap_or_default())
                 .unwrap_or_else(|| status.to_string()),

@@ -9,7 +9,7 @@ use std::path::Path;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use outrigger_agent::{AgentError, Place};
+use outrigger_agent::{AgentError, ProjectLocation};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::NamedError;
 use serde::Deserialize;
@@ -54,7 +54,7 @@ pub(crate) async fn move_session(
     if session.project_id != agent.project().id {
         return Err(refused("Destination directory belongs to another project"));
     }
-    let from = Place::find(Path::new(&session.directory)).worktree;
+    let from = ProjectLocation::find(Path::new(&session.directory)).worktree;
     if wanted.move_changes && from != agent.place().worktree {
         return Err(refused(
             "Changes that are not committed are not moved to another worktree: commit or stash them, and move without them",

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::harness::Harness;
 use crate::support::git;
-use forms::{Form, OF_FILES, OF_FOLDERS, Place, Victim};
+use forms::{Form, Location, OF_FILES, OF_FOLDERS, Victim};
 use outrigger_test_support::model::{Mock, done, turn};
 use probes::Probe;
 
@@ -252,7 +252,10 @@ impl Faults {
 
 async fn read_by_everybody(case: Case, least: usize) {
     let matrix = Matrix::new(case).await;
-    let case_has_project = matrix.victims.iter().any(|it| it.place == Place::Project);
+    let case_has_project = matrix
+        .victims
+        .iter()
+        .any(|it| it.place == Location::Project);
     let mut faults = Faults::default();
     probes::every_tool_is_known(&matrix.harness).await;
     for probe in [

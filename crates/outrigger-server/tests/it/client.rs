@@ -1,12 +1,12 @@
 //! The routes of the `outrigger` command, for the person at this program and for clients of a server.
 
 use http::Method;
-use outrigger_server::{LocalClient, Refusal, serve_plugins};
+use outrigger_server::{LocalClient, RequestError, serve_plugins};
 use serde_json::{Value, json};
 
 use crate::support::World;
 
-async fn post(client: &LocalClient, path: &str, body: Value) -> Result<Value, Refusal> {
+async fn post(client: &LocalClient, path: &str, body: Value) -> Result<Value, RequestError> {
     let body = Some(body.to_string().into_bytes());
     let answer = client.call(Method::POST, path, body).await?;
     Ok(serde_json::from_slice(&answer).unwrap_or_default())

@@ -47,7 +47,7 @@ pub(crate) fn prune(
     let tx = conn
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(sql)?;
-    let Some(Place {
+    let Some(Removal {
         cut,
         removed,
         newest,
@@ -75,7 +75,7 @@ pub(crate) fn prune(
 }
 
 /// What is to be removed.
-struct Place {
+struct Removal {
     /// The last of it.
     cut: Head,
     /// How many there are up to it.
@@ -86,7 +86,7 @@ struct Place {
 
 /// What is over the retention. Asked with every seal, so it looks at the ends of the audit only: at the tenth of a million
 /// records between them it would take longer than all that is written.
-fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<Place>> {
+fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<Removal>> {
     let ends = end(conn, "ASC")?.zip(end(conn, "DESC")?);
     let Some(((first, oldest), (last, newest))) = ends else {
         return Ok(None);
@@ -123,7 +123,7 @@ fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<Place>> 
             row.get::<_, Vec<u8>>(0)
         })
         .optional()?;
-    Ok(hash.map(|hash| Place {
+    Ok(hash.map(|hash| Removal {
         cut: Head {
             seq: cut,
             hash: as_hash(&hash),

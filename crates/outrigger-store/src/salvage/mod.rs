@@ -86,14 +86,14 @@ impl std::fmt::Display for SalvageReport {
 }
 
 /// A row and whether it gives its hash.
-struct Found {
+struct CheckedRow {
     row: Row,
     sound: bool,
 }
 
 /// Where a row was found.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowLocation {
     page: u32,
     version: Version,
     index: usize,
@@ -135,8 +135,8 @@ pub fn salvage(path: &Path, into: &Path) -> Result<SalvageReport, StoreError> {
 
 /// Looks at every page for rows of the log. Only their places are kept: a log may be larger than memory.
 /// The other number is that of the last record that an index knows of: it may be lost itself.
-fn find(pages: &Pages) -> (BTreeMap<i64, Place>, i64) {
-    let mut places: BTreeMap<i64, Place> = BTreeMap::new();
+fn find(pages: &Pages) -> (BTreeMap<i64, RowLocation>, i64) {
+    let mut places: BTreeMap<i64, RowLocation> = BTreeMap::new();
     let mut last = 0;
     for page in pages.numbers() {
         for &version in pages.versions(page) {
@@ -149,8 +149,8 @@ fn find(pages: &Pages) -> (BTreeMap<i64, Place>, i64) {
                 if cell.rowid < 1 || places.get(&cell.rowid).is_some_and(|known| known.sound) {
                     continue;
                 }
-                if let Some(Found { sound, .. }) = log_row(&cell.payload) {
-                    let place = Place {
+                if let Some(CheckedRow { sound, .. }) = log_row(&cell.payload) {
+                    let place = RowLocation {
                         page,
                         version,
                         index,
@@ -181,7 +181,7 @@ fn indexed(payload: &[u8]) -> Option<i64> {
 }
 
 /// The row of the log that these bytes are, if they are one.
-fn log_row(payload: &[u8]) -> Option<Found> {
+fn log_row(payload: &[u8]) -> Option<CheckedRow> {
     let values = pages::record(payload)?;
     let [
         Value::Null,
@@ -214,12 +214,12 @@ fn log_row(payload: &[u8]) -> Option<Found> {
     {
         return None;
     }
-    Some(Found { row, sound })
+    Some(CheckedRow { row, sound })
 }
 
 fn write(
     pages: &Pages,
-    places: &BTreeMap<i64, Place>,
+    places: &BTreeMap<i64, RowLocation>,
     last: i64,
     path: &Path,
     into: &Path,

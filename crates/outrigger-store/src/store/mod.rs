@@ -34,10 +34,10 @@ use crate::writer::{self, Writer};
 /// began: records handed to [`Store::append_lazily`] only after the next commit or [`Store::flush`].
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreState>,
 }
 
-struct Inner {
+struct StoreState {
     path: PathBuf,
     readers: Readers,
     writer: Writer,
@@ -45,7 +45,7 @@ struct Inner {
     bound: Bound,
 }
 
-impl Drop for Inner {
+impl Drop for StoreState {
     fn drop(&mut self) {
         // The writer's connection has to be the last one: it is the one that may clean up the write-ahead log.
         self.readers.clear();
@@ -77,7 +77,7 @@ impl Store {
     /// As [`Store::open`].
     pub fn open_with(path: &Path, options: &OpenOptions) -> Result<(Self, OpenReport), StoreError> {
         let opened = open::open(path, options)?;
-        let inner = Inner {
+        let inner = StoreState {
             path: path.to_path_buf(),
             readers: Readers::new(path, options.clone()),
             writer: Writer::start(opened.conn, path, opened.lock)?,

@@ -42,7 +42,7 @@ pub(crate) enum Section {
     Update {
         path: String,
         to: Option<String>,
-        places: Vec<Place>,
+        places: Vec<Hunk>,
     },
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum Line {
 
 /// One place of a file and what it becomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Hunk {
     /// A line that stands before it, after `@@`.
     pub(crate) context: Option<String>,
     pub(crate) lines: Vec<Line>,
@@ -158,9 +158,9 @@ fn take_added(rest: &mut &[&str]) -> String {
     content
 }
 
-fn take_places(rest: &mut &[&str]) -> Vec<Place> {
+fn take_places(rest: &mut &[&str]) -> Vec<Hunk> {
     let mut places = Vec::new();
-    let mut place = Place::default();
+    let mut place = Hunk::default();
     loop {
         // The one line with stars that does not end a section.
         let at_end = rest
@@ -181,7 +181,7 @@ fn take_places(rest: &mut &[&str]) -> Vec<Place> {
         if place.lines.iter().any(|line| *line != Line::Bare) {
             places.push(std::mem::take(&mut place));
         }
-        place = Place::default();
+        place = Hunk::default();
         match context.map(str::trim) {
             Some(context) if !context.is_empty() => place.context = Some(context.to_owned()),
             Some(_) => {}

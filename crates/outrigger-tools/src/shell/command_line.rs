@@ -5,10 +5,10 @@ use std::path::Path;
 use outrigger_shell_parse::{Command, Line, Word};
 use serde_json::json;
 
-use self::place::{Named, Place};
+use self::line_folders::{LineFolders, Named};
 use crate::host::PermissionAsk;
 
-pub(crate) mod place;
+pub(crate) mod line_folders;
 mod prefix;
 pub(crate) mod redirections;
 
@@ -19,7 +19,11 @@ const UNKNOWN_FOLDER: &str = "a program or script of a relative path in a folder
 /// The question for the permission `bash` that a command line asks; its patterns are empty where none has to be allowed.
 #[must_use]
 pub fn ask_for_line(line: &str) -> PermissionAsk {
-    ask_for(line, &outrigger_shell_parse::read(line), &Place::unknown())
+    ask_for(
+        line,
+        &outrigger_shell_parse::read(line),
+        &LineFolders::unknown(),
+    )
 }
 
 /// Whether a line runs, or may run, a command that the pattern means.
@@ -35,7 +39,12 @@ pub fn line_may_run(line: &str, means: impl Fn(&str) -> bool) -> bool {
 
 impl PermissionAsk {
     /// The question for a shell whose lines are not understood.
-    pub(crate) fn of_unknown_shell(mut self, line: &str, place: &Place<'_>, shell: &Path) -> Self {
+    pub(crate) fn of_unknown_shell(
+        mut self,
+        line: &str,
+        place: &LineFolders<'_>,
+        shell: &Path,
+    ) -> Self {
         let line = place.whole(line);
         self.always = literal(&line).into_iter().collect();
         self.patterns = vec![line];
@@ -68,7 +77,7 @@ impl PermissionAsk {
 }
 
 /// The same of a line that was read, in a place that is known.
-pub(crate) fn ask_for(line: &str, read: &Line, place: &Place<'_>) -> PermissionAsk {
+pub(crate) fn ask_for(line: &str, read: &Line, place: &LineFolders<'_>) -> PermissionAsk {
     let mut ask = PermissionAsk {
         permission: "bash".to_owned(),
         metadata: json!({"command": line}),

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::builtin::{BUILT_IN, When};
-use crate::place::Place;
+use crate::project_location::ProjectLocation;
 use crate::sync::lock;
 
 /// How long one may run.
@@ -85,7 +85,7 @@ impl Formatters {
     /// Reads the configuration; looks for no program yet.
     pub fn new(
         config: Option<&Value>,
-        place: &Place,
+        place: &ProjectLocation,
         spawner: &Spawner,
         env: Vec<(OsString, OsString)>,
     ) -> Self {
@@ -356,7 +356,7 @@ mod tests {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut formatters = Formatters::new(
             Some(&config),
-            &Place::find(dir.path()),
+            &ProjectLocation::find(dir.path()),
             &Spawner::new().unwrap(),
             vec![("PATH".into(), path)],
         );
@@ -395,7 +395,7 @@ mod tests {
         });
         let formatters = Formatters::new(
             Some(&config),
-            &Place::find(dir.path()),
+            &ProjectLocation::find(dir.path()),
             &Spawner::new().unwrap(),
             vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
         );

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 use outrigger_sandbox::{Anchor, Spawner};
 
-use crate::place::Place;
+use crate::project_location::ProjectLocation;
 use crate::sync::lock;
 
 pub use diff::FileDiff;
@@ -68,7 +68,7 @@ pub struct Snapshots {
     spawner: Spawner,
     /// The git program; none where there are no snapshots (no git project, no git, or switched off).
     git: Option<PathBuf>,
-    place: Place,
+    place: ProjectLocation,
     /// What is in no tree. `None`: git is not sandboxed.
     withheld: Option<WithheldFn>,
     store: PathBuf,
@@ -80,7 +80,7 @@ pub struct Snapshots {
 impl Snapshots {
     /// The store of this place under the data folder. Nothing is made before the first tree.
     pub fn new(
-        place: &Place,
+        place: &ProjectLocation,
         project: &str,
         data: &Path,
         spawner: &Spawner,

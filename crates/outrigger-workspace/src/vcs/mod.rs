@@ -26,7 +26,7 @@ use tokio::sync::OnceCell;
 pub use error::VcsError;
 
 use crate::git_policy;
-use crate::place::Place;
+use crate::project_location::ProjectLocation;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Bytes of one answer of git. A patch beyond it is skipped; a longer list is cut.
@@ -74,7 +74,7 @@ pub type VisibleFn = Box<dyn Fn(&Path) -> bool + Send + Sync>;
 /// What version control needs of the agent: where it works, and what the rules leave.
 pub trait VcsHost: Send + Sync {
     /// The folder.
-    fn place(&self) -> &Place;
+    fn place(&self) -> &ProjectLocation;
 
     /// The home folder of the user, whose settings of git count.
     fn home(&self) -> &Path;
@@ -123,7 +123,7 @@ impl Vcs {
         }
     }
 
-    fn place(&self) -> &Place {
+    fn place(&self) -> &ProjectLocation {
         self.host.place()
     }
 

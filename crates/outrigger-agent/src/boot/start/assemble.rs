@@ -23,7 +23,7 @@ use super::bootstrap::Bootstrap;
 use super::catalog::{Tools, all_commands};
 use crate::boot::notices;
 use crate::plugin_api::{capability_grants, contract_routes, plugin_tools};
-use crate::state::Inner;
+use crate::state::AgentState;
 use crate::state::histories::Histories;
 use crate::tools::{lsp, mcp};
 use outrigger_contributions::message_changes::MessageChanges;
@@ -51,10 +51,10 @@ pub(super) struct Parts {
 
 impl Bootstrap {
     /// The agent, which plugin processes reach from now on.
-    pub(super) fn assemble(mut self, parts: Parts) -> Arc<Inner> {
+    pub(super) fn assemble(mut self, parts: Parts) -> Arc<AgentState> {
         let bridge = Arc::clone(&self.bridge);
         let env = lsp::environment(&self.boot);
-        let inner = Arc::new_cyclic(|this| Inner {
+        let inner = Arc::new_cyclic(|this| AgentState {
             this: this.clone(),
             access: self.access(),
             agents: self.agents(&parts),
@@ -135,7 +135,7 @@ impl Bootstrap {
     }
 }
 
-impl Inner {
+impl AgentState {
     /// Connects what reports to the agent: tools of plugins and MCP servers, contracts, language servers, notices; and writes
     /// down in the audit what plugins may do.
     pub(super) async fn bind(self: &Arc<Self>, notices: UnboundedReceiver<Notice>) {

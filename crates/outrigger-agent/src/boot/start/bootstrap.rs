@@ -13,7 +13,7 @@ use outrigger_plugins::{Snapshot, answered, keep_programs, may_be_fetched};
 use outrigger_protocol::session::Project;
 use outrigger_sandbox::{SandboxOverrides, Spawner};
 use outrigger_store::Store;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 
 use super::helpers::{Helpers, Owner};
 use crate::boot::flags;
@@ -28,7 +28,7 @@ use outrigger_session_state::ids::now;
 /// The folder, its configuration, the store, how processes are started, and which plugins may run.
 pub(super) struct Bootstrap {
     pub(super) boot: Boot,
-    pub(super) place: Place,
+    pub(super) place: ProjectLocation,
     pub(super) project: Project,
     /// As the files have it, and from [`Self::run_config_hooks`] on as plugins changed it.
     pub(super) config: Loaded,
@@ -58,7 +58,7 @@ impl Bootstrap {
     /// # Errors
     /// A configuration or store that cannot be used, settings that a sandboxed process changed.
     pub(super) async fn prepare(mut boot: Boot) -> Result<Self, AgentError> {
-        let place = Place::find(&boot.directory);
+        let place = ProjectLocation::find(&boot.directory);
         let mut config = load_config(&mut boot, &place).await?;
         let Shared { store, spawner } = match boot.shared.take() {
             Some(shared) => shared,
@@ -134,7 +134,7 @@ impl Bootstrap {
 }
 
 /// The configuration with the settings of the project that the user trusts; what is wrong with it is logged.
-async fn load_config(boot: &mut Boot, place: &Place) -> Result<Loaded, AgentError> {
+async fn load_config(boot: &mut Boot, place: &ProjectLocation) -> Result<Loaded, AgentError> {
     let config = boot.load(place)?;
     let (ask, may_ask) = (boot.trust_folder.as_ref(), boot.consent.as_ref());
     let download = may_be_fetched(&config.settings, &boot.runtimes(), may_ask);

@@ -14,7 +14,7 @@ use outrigger_permissions::workspace_trust::WorkspaceTrust;
 use outrigger_sandbox::{Loopback, SandboxOverrides, Spawner};
 use outrigger_store::Store;
 use outrigger_workspace::formatters::Formatters;
-use outrigger_workspace::{Folders, Place};
+use outrigger_workspace::{Folders, ProjectLocation};
 
 use crate::tools::lsp;
 
@@ -36,7 +36,7 @@ pub(crate) struct Helpers {
 /// Whose helpers they are.
 pub(crate) struct Owner<'a> {
     pub(crate) config: &'a Loaded,
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a ProjectLocation,
     pub(super) folders: &'a Folders,
     pub(crate) store: &'a Store,
     pub(super) trust: Option<&'a Arc<WorkspaceTrust>>,

@@ -7,7 +7,7 @@ use outrigger_config::settings::{Install, Sandbox};
 use outrigger_permissions::command_sandbox;
 use outrigger_permissions::{folder_trust, sandbox_policy};
 use outrigger_plugins::{LoadOptions, Notice, NoticeFn, PluginSettings, Plugins};
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -73,7 +73,7 @@ impl Bootstrap {
 }
 
 /// As OpenCode has it: `/` outside version control.
-pub(crate) fn worktree(place: &Place) -> PathBuf {
+pub(crate) fn worktree(place: &ProjectLocation) -> PathBuf {
     if place.git {
         place.worktree.clone()
     } else {

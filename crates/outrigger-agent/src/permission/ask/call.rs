@@ -5,13 +5,13 @@ use outrigger_workspace::sync::lock;
 use serde_json::{Map, Value, json};
 
 use super::Asker;
-use crate::state::Inner;
+use crate::state::AgentState;
 
 /// Why a tool is asked about that the user had allowed.
 pub(super) const TOOL_CHANGED: &str =
     "its server changed what the tool says of itself since you allowed it with \"always\"";
 
-impl Inner {
+impl AgentState {
     /// What a tool of an MCP server says of itself now, as a hash; nothing for other permissions.
     pub(super) fn mcp_tool_as(&self, permission: &str) -> Option<String> {
         let spec = self.runtime.spec(permission)?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Asker;
 use crate::permission::answering::Answering;
 use crate::permission::audit::Decided;
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_permissions::questions::Firmness;
 use outrigger_session_state::ids;
 
@@ -33,7 +33,7 @@ fn first_changed(before: &[String], now: &[String]) -> String {
     file.unwrap_or("a file that it runs").to_owned()
 }
 
-impl Inner {
+impl AgentState {
     /// Asks whether a command that failed in its sandbox runs once more outside of it, with the files of the project that it names as they
     /// are while the question stands: another command, or a plugin, may exchange them until there is an answer. Where one did, the
     /// question comes again, and says so.

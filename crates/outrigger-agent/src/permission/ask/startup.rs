@@ -7,9 +7,9 @@ use outrigger_workspace::sync::lock;
 use serde_json::json;
 
 use super::Asker;
-use crate::state::Inner;
+use crate::state::AgentState;
 
-impl Inner {
+impl AgentState {
     /// That a person has to let a tool change these files, where one of them makes something run later and neither a rule of the user's
     /// names it nor the user let it before.
     pub(super) async fn runs_later(

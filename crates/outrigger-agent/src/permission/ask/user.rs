@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 
 use super::{ALWAYS, Allowed, Refusal};
 use crate::permission::answering::Answering;
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_permissions::questions::OpenQuestion;
 
-impl Inner {
+impl AgentState {
     pub(super) async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,
@@ -142,7 +142,7 @@ fn replied(request: &PermissionRequest, reply: Reply, by: Actor) -> Event {
 /// A question whose call was cancelled is taken back, and clients that show it are notified: after the question itself, since
 /// storing and publishing are done one after the other.
 struct Withdrawal<'a> {
-    inner: &'a Arc<Inner>,
+    inner: &'a Arc<AgentState>,
     request: Option<PermissionRequest>,
 }
 

@@ -14,12 +14,12 @@ use outrigger_plugins::{AuthHook, Grant, PluginFetch, Plugins, ProviderHook};
 use outrigger_protocol::auth::Credential;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::login::AuthFetch;
-use outrigger_workspace::Place;
+use outrigger_workspace::ProjectLocation;
 use serde_json::{Value, json};
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 
 /// How long a list of providers waits for plugins.
 const PROVIDERS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ impl Boot {
     /// # Errors
     /// Those of the configuration.
     pub fn models(&self) -> Result<Models, AgentError> {
-        let config = self.load(&Place::find(&self.directory))?;
+        let config = self.load(&ProjectLocation::find(&self.directory))?;
         Ok(Models::new(crate::boot::start::model_options(
             self, &config,
         )))
@@ -85,7 +85,7 @@ pub(crate) fn speaker(plugins: &Plugins, plugin: &PluginId) -> Speaker {
     }
 }
 
-impl Inner {
+impl AgentState {
     /// Lets plugins prepare the providers that they bring, once: before that neither their models nor their `fetch` are
     /// there. A plugin that fails is named and costs its own part.
     pub(crate) async fn providers_ready(&self) {

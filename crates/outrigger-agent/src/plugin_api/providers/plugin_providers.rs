@@ -8,7 +8,7 @@ use outrigger_plugins::PluginProvider;
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::PluginId;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 
 /// A plugin's provider as the models see it: what sends its requests.
@@ -49,7 +49,7 @@ fn spoken(provider: &PluginProvider, refused: Option<&str>) -> AuditRecord {
     }
 }
 
-impl Inner {
+impl AgentState {
     /// Makes the providers of plugins known. One that is known already is left alone; of two plugins for one provider the
     /// first counts, since nobody takes from another what was asked of him.
     pub(crate) fn plugin_providers(&self) {

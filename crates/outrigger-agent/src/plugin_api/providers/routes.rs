@@ -7,9 +7,9 @@ use outrigger_plugins::{AuthHook, LoadedAuth, ProviderHook};
 use outrigger_sandbox::SandboxOverride;
 use serde_json::{Map, Value};
 
-use crate::state::Inner;
+use crate::state::AgentState;
 
-impl Inner {
+impl AgentState {
     /// How the address is asked that an `auth.loader` named, where our process asks it.
     pub(crate) async fn auth_route(&self, hook: &AuthHook, loaded: &LoadedAuth) -> Option<Route> {
         let options = loaded.options.as_ref()?;

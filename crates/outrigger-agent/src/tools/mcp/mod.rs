@@ -13,7 +13,7 @@ use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_sandbox::Spawner;
 use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
-use outrigger_workspace::{Folders, Place};
+use outrigger_workspace::{Folders, ProjectLocation};
 use serde_json::Value;
 
 mod login;
@@ -22,9 +22,9 @@ mod sampling;
 use crate::boot::options::Boot;
 use crate::boot::start::{Helpers, Owner};
 use crate::error::AgentError;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 
-impl McpHost for Inner {
+impl McpHost for AgentState {
     fn mcp(&self) -> &McpServers {
         &self.mcp
     }
@@ -73,7 +73,7 @@ impl McpHost for Inner {
 }
 
 /// The agent as the crate of MCP tools knows it.
-pub(crate) fn host(inner: &Arc<Inner>) -> Arc<dyn McpHost> {
+pub(crate) fn host(inner: &Arc<AgentState>) -> Arc<dyn McpHost> {
     Arc::clone(inner) as Arc<dyn McpHost>
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn start(boot: &Boot, owner: &Owner<'_>, helpers: &Helpers) -> McpSer
 fn options(
     env: &BTreeMap<String, String>,
     config: &Loaded,
-    place: &Place,
+    place: &ProjectLocation,
     sandboxed: &Spawner,
     folders: &Folders,
 ) -> outrigger_mcp::Options {
@@ -177,7 +177,7 @@ fn watched_tokens(folders: &Folders, store: &Store) -> TokenStore {
 
 /// Waits for the servers, registers their tools after those that there are, and follows changes: a server that came up
 /// late, a list of tools that the server changed.
-pub(crate) async fn bind(inner: &Arc<Inner>) {
+pub(crate) async fn bind(inner: &Arc<AgentState>) {
     inner.mcp.ready().await;
     let (owner, mut changes) = (Arc::downgrade(inner), inner.mcp.changes());
     register(&host(inner));
@@ -196,7 +196,7 @@ pub(crate) async fn bind(inner: &Arc<Inner>) {
 /// The tools of the servers that are connected, and of those that have ended.
 type Offered = BTreeMap<String, (State, Vec<String>)>;
 
-fn offered(inner: &Inner) -> Offered {
+fn offered(inner: &AgentState) -> Offered {
     let status = inner.mcp.status().into_iter();
     status
         .filter(|status| matches!(status.state, State::Connected | State::Failed))
@@ -205,7 +205,7 @@ fn offered(inner: &Inner) -> Offered {
 }
 
 /// `mcp.tools.changed`, as in OpenCode: for servers that were connected and have other tools now, or have ended.
-async fn publish_changes(inner: &Inner, before: &Offered, after: &Offered) {
+async fn publish_changes(inner: &AgentState, before: &Offered, after: &Offered) {
     let changed = before
         .iter()
         .filter(|(_, (state, _))| *state == State::Connected)

@@ -8,13 +8,13 @@ use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::{ChatMessage, StreamEvent};
 use outrigger_tools::{SampleAnswer, SampleRequest};
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use crate::turn::request_options;
 
 /// The agent of such a request, for hooks.
 const AGENT: &str = "mcp_sampling";
 
-impl Inner {
+impl AgentState {
     /// Makes the request. The hooks of a request see it, as they see that for a title.
     pub(crate) async fn sample(
         &self,

@@ -17,7 +17,7 @@ use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
 use outrigger_tools::{CancelFlag, with_context};
 use serde_json::Value;
 
-use crate::state::Inner;
+use crate::state::AgentState;
 use crate::turn::request_options;
 use outrigger_session_state::ids::now;
 use outrigger_session_state::notifications::About;
@@ -28,7 +28,7 @@ type Texts = BTreeMap<u32, (bool, String)>;
 
 /// One model request under way.
 pub(crate) struct ModelTask {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<AgentState>,
     pub(crate) sender: Outbox,
     pub(crate) effect: EffectId,
     pub(crate) session_id: SessionId,

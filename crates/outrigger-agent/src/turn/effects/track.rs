@@ -10,9 +10,9 @@ use outrigger_workspace::snapshot::{FileDiff, SnapshotError};
 use serde_json::json;
 
 use crate::permission::ask::Asker;
-use crate::state::Inner;
+use crate::state::AgentState;
 
-impl Inner {
+impl AgentState {
     /// Makes a tree, and says what changed since another one. A failure costs the snapshot, never the turn.
     pub(crate) async fn track_files(
         &self,

@@ -18,7 +18,7 @@ use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_protocol::turn::{Begin, HookPayload};
 
 use crate::error::AgentError;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 use crate::turn::queue::steering::stored;
 use outrigger_session_state::ids::{self, now};
 
@@ -37,7 +37,7 @@ impl Continuation {
     /// What the handlers are asked with.
     pub(crate) fn payload(
         &self,
-        inner: &Arc<Inner>,
+        inner: &Arc<AgentState>,
         state: &Turn,
         session: &SessionId,
     ) -> HookPayload {
@@ -59,7 +59,7 @@ impl Continuation {
     /// What is to be done before the turn ends, unless it has been kept from ending too often.
     pub(crate) fn wanted(
         &mut self,
-        inner: &Inner,
+        inner: &AgentState,
         result: &PipelineResult,
     ) -> Option<(String, Provenance)> {
         if result.stop.is_some() || result.block.is_some() {

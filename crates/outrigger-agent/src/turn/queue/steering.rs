@@ -13,19 +13,19 @@ use tokio::sync::oneshot;
 
 use crate::error::AgentError;
 use crate::state::histories::Conversation;
-use crate::state::{Agent, Inner};
+use crate::state::{Agent, AgentState};
 use crate::turn::start::Prompt;
 use outrigger_session_state::turn_channel::{Joining, Msg};
 
 /// What a driver was handed, and who waits for it.
 pub(crate) struct Joined {
-    inner: Arc<Inner>,
+    inner: Arc<AgentState>,
     session: SessionId,
     waiting: Vec<(MessageId, oneshot::Sender<TurnOutcome>)>,
 }
 
 impl Joined {
-    pub(crate) fn new(inner: &Arc<Inner>, session: &SessionId) -> Self {
+    pub(crate) fn new(inner: &Arc<AgentState>, session: &SessionId) -> Self {
         Self {
             inner: Arc::clone(inner),
             session: session.clone(),

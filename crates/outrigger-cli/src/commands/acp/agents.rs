@@ -18,22 +18,22 @@ use crate::failure::Failure;
 
 /// The agents. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Agents(Arc<Inner>);
+pub(super) struct Agents(Arc<AgentsState>);
 
-struct Inner {
+struct AgentsState {
     global: Global,
     own: PathBuf,
     /// Opened by the first agent.
     shared: Mutex<Option<Shared>>,
-    folders: Mutex<HashMap<PathBuf, Place>>,
+    folders: Mutex<HashMap<PathBuf, AgentCell>>,
 }
 
 /// Who comes while the agent of a folder starts waits for it.
-type Place = Arc<OnceCell<(Agent, Opened)>>;
+type AgentCell = Arc<OnceCell<(Agent, Opened)>>;
 
 impl Agents {
     pub(super) fn new(global: &Global) -> Result<Self, Failure> {
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(AgentsState {
             own: crate::boot::directory(global)?,
             global: global.clone(),
             shared: Mutex::default(),
@@ -50,8 +50,8 @@ impl Agents {
     }
 }
 
-impl Inner {
-    fn place(&self, folder: PathBuf) -> Place {
+impl AgentsState {
+    fn place(&self, folder: PathBuf) -> AgentCell {
         Arc::clone(lock(&self.folders).entry(folder).or_default())
     }
 

@@ -2,7 +2,7 @@
 
 mod costs;
 
-use outrigger_agent::{Agent, McpState, Place};
+use outrigger_agent::{Agent, McpState, ProjectLocation};
 use outrigger_sandbox::{Level, Spawner};
 use outrigger_store::Store;
 
@@ -43,7 +43,7 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     };
     let boot = crate::commands::plugin::listing::listing(global)?;
     lines.good("version", env!("CARGO_PKG_VERSION"));
-    let place = Place::find(&boot.directory);
+    let place = ProjectLocation::find(&boot.directory);
     lines.good(
         "folder",
         format!(

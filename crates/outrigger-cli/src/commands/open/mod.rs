@@ -6,7 +6,7 @@ mod outside;
 
 use std::sync::Arc;
 
-use outrigger_agent::{Agent, AgentError, Answering, Boot, Folders, Place};
+use outrigger_agent::{Agent, AgentError, Answering, Boot, Folders, ProjectLocation};
 use outrigger_client::{ClientError, Connection};
 use outrigger_config::LoadOptions;
 use outrigger_config::settings::{Editing, Tui, TuiColors};
@@ -90,7 +90,7 @@ fn settings(global: &Global, is_elsewhere: bool) -> Result<Tui, Failure> {
         false => crate::boot::directory(global)?,
     };
     let env = crate::boot::trusting(global, crate::boot::environment());
-    let (folders, place) = (Folders::from_env(&env), Place::find(&folder));
+    let (folders, place) = (Folders::from_env(&env), ProjectLocation::find(&folder));
     let mut options = LoadOptions::new(place.directory, place.worktree, folders.home, env);
     options.xdg_config = folders.config;
     let settings = outrigger_config::load_settings(&options).map_err(AgentError::from)?;

@@ -1,6 +1,6 @@
 //! `outrigger plugin allow-hooks`: command hooks that a project brings run only after the user has allowed them as they are.
 
-use outrigger_agent::{AllowedHooks, Place};
+use outrigger_agent::{AllowedHooks, ProjectLocation};
 use outrigger_config::claude_hooks::{HookFile, HookScope};
 
 use crate::args::Global;
@@ -11,7 +11,7 @@ use crate::terminal::progress::Line;
 /// Runs the command. What the hooks run is shown, so that it is known what is allowed.
 pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
-    let config = boot.load(&Place::find(&boot.directory))?;
+    let config = boot.load(&ProjectLocation::find(&boot.directory))?;
     let (files, problems) = config.claude_hooks();
     for problem in problems {
         out(&format!("warning: {problem}\n"));

@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &GrantArgs) -> Result<u8, Failure> {
 
 /// The grants of a plugin, as the user's settings have them.
 fn list(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
-    let config = boot.load(&outrigger_agent::Place::find(&boot.directory))?;
+    let config = boot.load(&outrigger_agent::ProjectLocation::find(&boot.directory))?;
     let rules = config.settings.plugins.get(name);
     let has = |grant: &Grant| {
         rules.is_some_and(|rules| match grant {

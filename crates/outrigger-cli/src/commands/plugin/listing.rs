@@ -1,6 +1,6 @@
 //! Plugins as they are loaded, for people.
 
-use outrigger_agent::Place;
+use outrigger_agent::ProjectLocation;
 use outrigger_plugins::{BreakerState, PluginStatus};
 use outrigger_store::Store;
 
@@ -18,9 +18,9 @@ pub(crate) fn listing(global: &Global) -> Result<outrigger_agent::Boot, Failure>
 }
 
 /// What is recorded, without starting a plugin.
-pub(super) fn recorded(global: &Global) -> Result<(Store, Place), Failure> {
+pub(super) fn recorded(global: &Global) -> Result<(Store, ProjectLocation), Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
-    let place = Place::find(&boot.directory);
+    let place = ProjectLocation::find(&boot.directory);
     Ok((stored::open(&boot)?, place))
 }
 

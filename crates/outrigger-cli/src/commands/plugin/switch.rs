@@ -1,6 +1,6 @@
 //! `outrigger plugin enable` and `disable`: the switch of a plugin in the user's own `outrigger.toml` (C7, D3).
 
-use outrigger_agent::{Place, read_settings, write_settings};
+use outrigger_agent::{ProjectLocation, read_settings, write_settings};
 use outrigger_config::{quoted, set_in_toml};
 use outrigger_kernel::admission::{Reason, Source, bundled};
 use outrigger_plugins::SnapshotEntry;
@@ -35,7 +35,7 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
         ));
     }
     let key = key(&named, id, on);
-    let config = boot.load(&Place::find(&boot.directory))?;
+    let config = boot.load(&ProjectLocation::find(&boot.directory))?;
     let file = boot.folders.settings();
     let mut text = read_settings(&file)?;
     let name = file.display().to_string();

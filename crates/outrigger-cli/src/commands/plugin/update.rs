@@ -1,6 +1,6 @@
 //! `outrigger plugin update`: newer versions of the npm plugins that are listed without an exact one.
 
-use outrigger_agent::{Agent, Place};
+use outrigger_agent::{Agent, ProjectLocation};
 use outrigger_config::PluginSpec;
 use outrigger_plugins::{LockFile, Locked, Source};
 
@@ -16,7 +16,7 @@ use crate::terminal::{name as shown, out};
 pub(super) async fn update(global: &Global, wanted: Option<&str>) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let cache = outrigger_plugins::cache_root(&boot.folders.cache);
-    let listed = boot.load(&Place::find(&boot.directory))?.plugins;
+    let listed = boot.load(&ProjectLocation::find(&boot.directory))?.plugins;
     let failed = |error: outrigger_plugins::PackageError| {
         Failure::new(error.code(), error.to_string(), error.hint())
     };

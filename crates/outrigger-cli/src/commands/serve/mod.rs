@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outrigger_agent::{Answering, Boot, Folders, Place};
+use outrigger_agent::{Answering, Boot, Folders, ProjectLocation};
 use outrigger_server::{Guard, Hub, Login, MakeBoot, PageSession};
 use tokio::task::JoinHandle;
 
@@ -170,7 +170,7 @@ fn make_boot(global: &Global, env: BTreeMap<String, String>, own: PathBuf) -> Ma
 /// Whether plugins that do not load are an error here. A configuration that cannot be read is reported to clients.
 fn is_strict(boot: &Boot) -> bool {
     let setting = || {
-        let loaded = boot.load(&Place::find(&boot.directory));
+        let loaded = boot.load(&ProjectLocation::find(&boot.directory));
         loaded.is_ok_and(|config| config.settings.strict_plugins)
     };
     boot.strict.unwrap_or_else(setting)

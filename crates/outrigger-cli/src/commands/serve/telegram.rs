@@ -36,7 +36,7 @@ pub(crate) fn start(
     env: &BTreeMap<String, String>,
 ) -> Option<JoinHandle<()>> {
     let config = boot
-        .load(&outrigger_agent::Place::find(&boot.directory))
+        .load(&outrigger_agent::ProjectLocation::find(&boot.directory))
         .ok()?;
     if !outrigger_agent::runs_bundled(&config, &boot.folders, "telegram") {
         return None;

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use outrigger_agent::{Boot, Place};
+use outrigger_agent::{Boot, ProjectLocation};
 use outrigger_export::{
     Document, ExportError, Page, Redaction, Stored, html, markdown, opencode, select,
 };
@@ -27,7 +27,7 @@ pub(crate) fn export(global: &Global, args: ExportArgs) -> Result<u8, Failure> {
         ));
     }
     let boot = crate::boot::boot(global, &Line::new())?;
-    let place = Place::find(&boot.directory);
+    let place = ProjectLocation::find(&boot.directory);
     let store = open(&boot)?;
     let session = find(&store, &place, args.session)?;
     let mut sessions = select(&store, session, args.children)?;
@@ -61,7 +61,7 @@ fn text(store: &Store, mut sessions: Vec<Stored>, form: FileForm) -> Result<Stri
 /// Takes out what the audit is kept free of: keys of the configuration, of the environment, and stored ones.
 fn redact(
     boot: &Boot,
-    place: &Place,
+    place: &ProjectLocation,
     store: &Store,
     sessions: &mut [Stored],
 ) -> Result<(), Failure> {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outrigger_agent::{Boot, Place};
+use outrigger_agent::{Boot, ProjectLocation};
 use outrigger_import::{
-    Destination, Found, ImportError, Outcome, Problem, Program, Source, accept, write,
+    Destination, ImportError, Outcome, Problem, Program, Source, StoredSession, accept, write,
 };
 use outrigger_protocol::id::SessionId;
 use outrigger_store::Store;
@@ -20,7 +20,7 @@ use crate::terminal::{err, name, out};
 /// Runs the command. Nothing of what it reads is executed.
 pub(crate) async fn import(global: &Global, args: ImportArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
-    let place = Place::find(&boot.directory);
+    let place = ProjectLocation::find(&boot.directory);
     let (program, path, ids) = wanted(&boot, &args)?;
     let is_named = program == Program::Outrigger || path.is_file() || !ids.is_empty();
     let mut problems = Vec::new();
@@ -67,7 +67,7 @@ fn chosen<'s>(
     source: &'s Source,
     ids: &[String],
     here: Option<&str>,
-) -> Result<Vec<&'s Found>, Failure> {
+) -> Result<Vec<&'s StoredSession>, Failure> {
     let all = source.found();
     for id in ids {
         if !all.iter().any(|one| one.id.starts_with(id.as_str())) {
@@ -78,18 +78,18 @@ fn chosen<'s>(
             ));
         }
     }
-    let is_meant = |one: &&Found| {
+    let is_meant = |one: &&StoredSession| {
         let is_named = ids.is_empty() || ids.iter().any(|id| one.id.starts_with(id.as_str()));
         is_named && here.is_none_or(|folder| one.directory == folder)
     };
-    let mut chosen: Vec<&Found> = all.iter().filter(is_meant).collect();
+    let mut chosen: Vec<&StoredSession> = all.iter().filter(is_meant).collect();
     // Subagents go with the sessions that began them.
     let mut at = 0;
     while let Some(parent) = chosen.get(at).map(|one| one.id.clone()) {
-        let is_new = |one: &&Found| {
+        let is_new = |one: &&StoredSession| {
             one.parent.as_ref() == Some(&parent) && !chosen.iter().any(|it| it.id == one.id)
         };
-        let children: Vec<&Found> = all.iter().filter(is_new).collect();
+        let children: Vec<&StoredSession> = all.iter().filter(is_new).collect();
         chosen.extend(children);
         at += 1;
     }
@@ -98,7 +98,7 @@ fn chosen<'s>(
 }
 
 /// How many sessions are above one.
-fn depth(one: &Found, all: &[Found]) -> usize {
+fn depth(one: &StoredSession, all: &[StoredSession]) -> usize {
     let mut parent = one.parent.as_ref();
     let mut depth = 0;
     while let Some(above) = parent.filter(|_| depth < 32) {
@@ -111,7 +111,7 @@ fn depth(one: &Found, all: &[Found]) -> usize {
     depth
 }
 
-fn list(chosen: &[&Found], with_folder: bool) {
+fn list(chosen: &[&StoredSession], with_folder: bool) {
     for one in chosen {
         let folder = match with_folder {
             true => format!("  {}", name(&one.directory)),
@@ -122,7 +122,7 @@ fn list(chosen: &[&Found], with_folder: bool) {
     }
 }
 
-fn destination(store: &Store, place: &Place) -> Result<Destination, Failure> {
+fn destination(store: &Store, place: &ProjectLocation) -> Result<Destination, Failure> {
     let key = format!("project:{}", place.worktree.display());
     let project = match place.git {
         true => store.meta_get(&key)?,
@@ -175,7 +175,7 @@ impl Counts {
 
 async fn all(
     source: &Source,
-    chosen: &[&Found],
+    chosen: &[&StoredSession],
     to: &Destination,
     (store, is_dry): (&Store, bool),
     problems: &mut Vec<Problem>,

@@ -8,7 +8,7 @@ pub(crate) mod stored;
 
 use std::path::Path;
 
-use outrigger_agent::{Place, budget_line, replay};
+use outrigger_agent::{ProjectLocation, budget_line, replay};
 use outrigger_config::settings::Settings;
 use outrigger_protocol::session::Session;
 use outrigger_store::{ChainFault, SessionFilter, Store};
@@ -28,7 +28,7 @@ pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<
         out(&format!("{report}\n"));
         return Ok(0);
     }
-    let place = Place::find(&boot.directory);
+    let place = ProjectLocation::find(&boot.directory);
     let store = open(&boot)?;
     match command {
         SessionCommand::List { all, json } => list(&store, &place, all, json),
@@ -59,7 +59,7 @@ fn date(ms: u64) -> String {
         .to_string()
 }
 
-fn list(store: &Store, place: &Place, all: bool, as_json: bool) -> Result<u8, Failure> {
+fn list(store: &Store, place: &ProjectLocation, all: bool, as_json: bool) -> Result<u8, Failure> {
     let sessions = if all {
         store.sessions(&SessionFilter {
             roots_only: true,
@@ -112,7 +112,12 @@ async fn delete(store: &Store, data: &Path, session: &Session) -> Result<u8, Fai
     Ok(0)
 }
 
-fn verify(store: &Store, place: &Place, id: Option<String>, all: bool) -> Result<u8, Failure> {
+fn verify(
+    store: &Store,
+    place: &ProjectLocation,
+    id: Option<String>,
+    all: bool,
+) -> Result<u8, Failure> {
     let sessions = match id {
         Some(id) => vec![find(store, place, Some(id))?],
         None if all => store.sessions(&SessionFilter {

@@ -1,6 +1,6 @@
 //! Sessions of the store, for commands that start no agent.
 
-use outrigger_agent::{Boot, Place};
+use outrigger_agent::{Boot, ProjectLocation};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::session::Session;
 use outrigger_store::{SessionFilter, Store};
@@ -24,7 +24,7 @@ pub(crate) fn open(boot: &Boot) -> Result<Store, Failure> {
 /// The sessions of a folder, the latest first.
 pub(super) fn of_place(
     store: &Store,
-    place: &Place,
+    place: &ProjectLocation,
     limit: Option<usize>,
 ) -> Result<Vec<Session>, Failure> {
     let directory = Some(place.directory.to_string_lossy().into_owned());
@@ -37,7 +37,11 @@ pub(super) fn of_place(
 }
 
 /// The session of that ID or of an ID that starts so, else the latest one of the folder.
-pub(crate) fn find(store: &Store, place: &Place, id: Option<String>) -> Result<Session, Failure> {
+pub(crate) fn find(
+    store: &Store,
+    place: &ProjectLocation,
+    id: Option<String>,
+) -> Result<Session, Failure> {
     let Some(id) = id else {
         let latest = of_place(store, place, Some(1))?.into_iter().next();
         return latest.ok_or_else(|| {

@@ -3,12 +3,12 @@ use super::*;
 use crate::settings::sections::PLUGIN_KEYS;
 use crate::settings::{ChatMessage, Isolation, JsRuntime, Sandbox};
 
-struct Place {
+struct TestFolder {
     dir: tempfile::TempDir,
     options: LoadOptions,
 }
 
-impl Place {
+impl TestFolder {
     fn new(files: &[(&str, &str)], env: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -39,7 +39,7 @@ impl Place {
 
 #[test]
 fn defaults_alone() {
-    let loaded = Place::new(&[], &[("OUTRIGGER_DATA_DIR", "x"), ("OUTRIGGER", "x")])
+    let loaded = TestFolder::new(&[], &[("OUTRIGGER_DATA_DIR", "x"), ("OUTRIGGER", "x")])
         .load()
         .unwrap();
     assert_eq!(loaded.settings, Settings::default());
@@ -140,7 +140,7 @@ fn defaults_alone() {
 
 #[test]
 fn layers_and_provenance() {
-    let place = Place::new(
+    let place = TestFolder::new(
         &[
             (
                 "home/.config/outrigger/outrigger.toml",
@@ -226,7 +226,7 @@ fn what_a_plugin_is_granted_is_the_users_to_say() {
         ("home/.config/outrigger/outrigger.toml", user),
         ("work/outrigger.toml", project),
     ];
-    let loaded = Place::new(&files, &[]).load().unwrap();
+    let loaded = TestFolder::new(&files, &[]).load().unwrap();
     let acme = loaded.settings.plugin("acme");
     assert_eq!(
         (acme.env, acme.ports, acme.priority),
@@ -242,7 +242,7 @@ fn what_a_plugin_is_granted_is_the_users_to_say() {
         ("OUTRIGGER_PLUGINS_ACME_ENV", "X_KEY, Y_KEY"),
         ("OUTRIGGER_PLUGINS_ACME_PORTS", "1,2"),
     ];
-    let acme = Place::new(&files, &variables).load().unwrap();
+    let acme = TestFolder::new(&files, &variables).load().unwrap();
     let acme = acme.settings.plugin("acme");
     assert_eq!(
         (acme.env, acme.ports),
@@ -263,7 +263,7 @@ fn a_project_sets_nothing_that_is_about_plugins_and_hooks_of_the_user() {
             };
             let toml = format!("{header}{name} = {value}\n");
             let files = [("work/outrigger.toml", toml.as_str())];
-            let with = Place::new(&files, &[]).load().unwrap();
+            let with = TestFolder::new(&files, &[]).load().unwrap();
             let reported = with
                 .problems
                 .iter()
@@ -338,7 +338,7 @@ fn wrong_variables_are_named() {
             "OUTRIGGER_AUDIT_KEEP_DAYS: setting `audit.keep_days`: expected a whole number from 7, found \"6\"",
         ),
     ] {
-        let error = Place::new(&[], &[(name, value)]).load().unwrap_err();
+        let error = TestFolder::new(&[], &[(name, value)]).load().unwrap_err();
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.code(), "config.setting");
     }
@@ -359,7 +359,7 @@ fn every_key_changes_its_setting() {
             Schema::Map(_) => "session_new=ctrl+n;app_exit=none".into(),
             other => other.example().as_str().unwrap().to_owned(),
         };
-        let loaded = Place::new(&[], &[(&of_key(key.name), &text)])
+        let loaded = TestFolder::new(&[], &[(&of_key(key.name), &text)])
             .load()
             .unwrap();
         assert_ne!(loaded.settings, Settings::default(), "{}", key.name);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Free, Place};
+use super::{FolderEntry, Free};
 
 const EXTENSION: &str = "absent";
 /// What comes so much later than the host was last seen alive is the user's.
@@ -124,7 +124,7 @@ fn move_aside(file: &File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -
         .map(|it| PathBuf::from(std::ffi::OsString::from_vec(it.to_vec())));
     while let (Some(base), Some(name)) = (names.next(), names.next()) {
         let is_users = seen.is_some_and(|seen| is_later(&name, seen));
-        let Some(place) = Place::of(&base, &name).filter(|_| !is_users) else {
+        let Some(place) = FolderEntry::of(&base, &name).filter(|_| !is_users) else {
             continue;
         };
         place.take_away(whose);

@@ -65,7 +65,7 @@ impl Source {
 }
 
 /// What the agents of a server know.
-struct OfHub(std::sync::Weak<crate::hosting::hub::Inner>);
+struct OfHub(std::sync::Weak<crate::hosting::hub::HubState>);
 
 impl OfHub {
     fn agents(&self) -> Vec<Agent> {

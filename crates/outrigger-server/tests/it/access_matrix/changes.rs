@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::probes::{bash, patch};
-use super::{Faults, Matrix, Place, Victim};
+use super::{Faults, Location, Matrix, Victim};
 use outrigger_test_support::model::call;
 
 /// Calls that change a file that may be changed; the tool is shown with the name by which it did.
@@ -115,7 +115,7 @@ pub(super) async fn by_clients(matrix: &Matrix, faults: &mut Faults) {
     for victim in matrix
         .victims
         .iter()
-        .filter(|it| it.place == Place::Project)
+        .filter(|it| it.place == Location::Project)
     {
         let (name, line) = (victim.name(), victim.text());
         let patch = format!(

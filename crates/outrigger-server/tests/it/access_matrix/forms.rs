@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a file lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Location {
     Project,
     Beside,
     Home,
@@ -15,12 +15,17 @@ pub(super) enum Place {
 /// the file as seen from the project, `ABS` the same from the root, `ROOT` the folder of everything.
 pub(super) struct Form {
     pub(super) what: &'static str,
-    pub(super) place: Place,
+    pub(super) place: Location,
     file: &'static str,
     pattern: &'static str,
 }
 
-const fn form(what: &'static str, place: Place, file: &'static str, pattern: &'static str) -> Form {
+const fn form(
+    what: &'static str,
+    place: Location,
+    file: &'static str,
+    pattern: &'static str,
+) -> Form {
     Form {
         what,
         place,
@@ -29,7 +34,7 @@ const fn form(what: &'static str, place: Place, file: &'static str, pattern: &'s
     }
 }
 
-use Place::{Beside, Home, Project};
+use Location::{Beside, Home, Project};
 
 /// Of rules for `read` and `edit`: patterns of files.
 pub(super) const OF_FILES: &[Form] = &[
@@ -146,7 +151,7 @@ pub(super) const OF_FOLDERS: &[Form] = &[
 /// A file with its own text, and everything that it is called.
 pub(super) struct Victim {
     pub(super) what: &'static str,
-    pub(super) place: Place,
+    pub(super) place: Location,
     /// Absolute.
     pub(super) path: PathBuf,
     /// Its folder, from the project.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Faults, Matrix, Place, Victim, changes, processes};
+use super::{Faults, Location, Matrix, Victim, changes, processes};
 use crate::harness::Harness;
 use outrigger_test_support::model::call;
 
@@ -242,7 +242,8 @@ async fn names(matrix: &Matrix, faults: &mut Faults) {
     ];
     for (at, victim) in matrix.victims.iter().enumerate() {
         for (n, by) in by.iter().enumerate() {
-            if *by == "a name near it" && victim.place != Place::Project && !matrix.keeps(victim) {
+            if *by == "a name near it" && victim.place != Location::Project && !matrix.keeps(victim)
+            {
                 continue;
             }
             let answer = &answers[&(at * by_len() + n)];
@@ -260,7 +261,7 @@ async fn names(matrix: &Matrix, faults: &mut Faults) {
     for victim in matrix
         .victims
         .iter()
-        .filter(|it| it.place == Place::Project)
+        .filter(|it| it.place == Location::Project)
     {
         let folder = victim.path.parent().unwrap();
         let from_project = folder.strip_prefix(matrix.harness.path("")).unwrap();
@@ -293,7 +294,7 @@ async fn names(matrix: &Matrix, faults: &mut Faults) {
     for victim in matrix
         .victims
         .iter()
-        .filter(|it| it.place == Place::Project)
+        .filter(|it| it.place == Location::Project)
     {
         let is_kept = matrix.keeps(victim);
         faults.hold_name(victim, "a folder as a part", is_kept, &published);
@@ -374,7 +375,7 @@ pub(super) fn encode(text: &str, everything: bool) -> String {
 async fn routes(matrix: &Matrix, faults: &mut Faults) {
     for victim in &matrix.victims {
         let is_kept = matrix.keeps(victim);
-        let is_inside = victim.place == Place::Project;
+        let is_inside = victim.place == Location::Project;
         for (kind, name) in &victim.names {
             let hidden = name.replace("secret", "%73ecret").replace('/', "%2F");
             for (path, shows) in [
@@ -451,7 +452,7 @@ async fn prompts(matrix: &Matrix, faults: &mut Faults) {
     let system = last.texts("system").join("\n");
     for victim in &matrix.victims {
         let is_kept = matrix.keeps(victim);
-        if is_kept || victim.place == Place::Project {
+        if is_kept || victim.place == Location::Project {
             faults.hold(victim, "a part of a prompt", is_kept, &answer);
             faults.hold(victim, "a part of another prompt", is_kept, &otherwise[0]);
             faults.hold(victim, "a part of a turn", is_kept, &otherwise[1]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::probes::bash;
-use super::{Faults, Matrix, Place, Victim, routes};
+use super::{Faults, Location, Matrix, Victim, routes};
 use outrigger_test_support::model::{call, turn};
 
 pub(super) async fn commands(matrix: &Matrix, faults: &mut Faults) {
@@ -68,7 +68,7 @@ pub(super) async fn commands(matrix: &Matrix, faults: &mut Faults) {
 pub(super) async fn of_git(matrix: &Matrix, faults: &mut Faults) {
     let (mut made, mut rows) = (Vec::new(), Vec::new());
     for (at, victim) in matrix.victims.iter().enumerate() {
-        if victim.place != Place::Project {
+        if victim.place != Location::Project {
             continue;
         }
         for (kind, name) in &victim.names {
@@ -133,7 +133,7 @@ pub(super) async fn differences(matrix: &Matrix, faults: &mut Faults) {
     for victim in matrix
         .victims
         .iter()
-        .filter(|it| it.place == Place::Project)
+        .filter(|it| it.place == Location::Project)
     {
         let is_kept = matrix.keeps(victim);
         for (by, text) in &answers {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::probes::encode;
-use super::{Faults, Matrix, Place};
+use super::{Faults, Location, Matrix};
 
 /// What `GET /doc` is made from.
 const TABLE: &str = include_str!("../../../src/doc.txt");
@@ -308,7 +308,7 @@ pub(super) async fn every_get(matrix: &Matrix, faults: &mut Faults, session: &st
         };
         for victim in &matrix.victims {
             let is_kept = matrix.keeps(victim);
-            if CHANGES.contains(&form) && victim.place == Place::Project {
+            if CHANGES.contains(&form) && victim.place == Location::Project {
                 faults.hold_name(victim, &path, is_kept, &answer);
             }
             faults.hold_absent(victim, &path, is_kept, !NAMED.contains(&form), &answer);

@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::files::{Located, always_in};
 use crate::host::{PermissionAsk, ToolContext};
 use crate::shell::command_line;
-use crate::shell::command_line::place::Place;
+use crate::shell::command_line::line_folders::LineFolders;
 use crate::shell::command_line::redirections::ask_for_redirections;
 
 // Commands whose arguments are paths. OpenCode's list, and a few more that write.
@@ -64,7 +64,7 @@ pub(super) fn asks(
             ..PermissionAsk::default()
         });
     }
-    let place = Place {
+    let place = LineFolders {
         session: &ctx.directory,
         begins: &cwd.shown,
     };

@@ -1,6 +1,6 @@
 //! Puts the places of a patch into a text.
 
-use super::{Line, PatchError, Place};
+use super::{Hunk, Line, PatchError};
 
 /// What all sections of a patch may cost: a patch of many places in large files must not hold up everything.
 const MAX_COST: usize = 20_000_000;
@@ -18,7 +18,7 @@ pub(crate) struct Cost(usize);
 pub(crate) fn apply(
     path: &str,
     text: &str,
-    places: &[Place],
+    places: &[Hunk],
     cost: &mut Cost,
 ) -> Result<String, PatchError> {
     let mut lines: Vec<&str> = text.split('\n').collect();
@@ -91,7 +91,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn place<'p>(&mut self, place: &'p Place, from: usize) -> Result<Change<'p>, PatchError> {
+    fn place<'p>(&mut self, place: &'p Hunk, from: usize) -> Result<Change<'p>, PatchError> {
         let from = match &place.context {
             None => from,
             Some(context) => {

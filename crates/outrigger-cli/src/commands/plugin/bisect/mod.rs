@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use outrigger_agent::{AgentError, Boot, Place};
+use outrigger_agent::{AgentError, Boot, ProjectLocation};
 use outrigger_config::{LEFT_OUT, PluginSpec};
 use outrigger_sandbox::ledger::Ledger;
 use outrigger_sandbox::{Output, Spawner, Spec};
@@ -37,7 +37,7 @@ struct Candidate {
 /// Runs the command; 0 when a culprit was found.
 pub(crate) async fn bisect(global: &Global, args: BisectArgs) -> Result<u8, Failure> {
     let boot = super::listing::listing(global)?;
-    let config = boot.load(&Place::find(&boot.directory))?;
+    let config = boot.load(&ProjectLocation::find(&boot.directory))?;
     let candidates = candidates(config.tool_files.iter().chain(&config.plugins));
     if candidates.is_empty() {
         return Err(Failure::new(

@@ -16,7 +16,7 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"];
 
 /// Where a line begins, and which folder relative names of rules mean.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct LineFolders<'a> {
     /// The folder of the session.
     pub(crate) session: &'a Path,
     /// Where the line begins.
@@ -34,7 +34,7 @@ pub(super) enum Named {
     Unknown,
 }
 
-impl Place<'_> {
+impl LineFolders<'_> {
     /// Where nothing but the line is known: it begins in the folder of the session.
     pub(crate) fn unknown() -> Self {
         let here = Path::new("");

@@ -16,7 +16,7 @@ use crate::git_policy;
 
 /// A folder and the project that it is in.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct ProjectLocation {
     /// Where the agent works, absolute and without links.
     pub directory: PathBuf,
     /// Root of the version control's folder, else `directory`.
@@ -25,7 +25,7 @@ pub struct Place {
     pub git: bool,
 }
 
-impl Place {
+impl ProjectLocation {
     /// Looks upwards for a `.git` folder or file. One that another user of the machine made is passed over.
     #[must_use]
     pub fn find(directory: &Path) -> Self {
@@ -207,20 +207,20 @@ mod tests {
         let (own, theirs) = (root.join("shared/own"), root.join("shared/.git"));
         std::fs::create_dir_all(own.join("sub")).unwrap();
         std::fs::create_dir_all(&theirs).unwrap();
-        assert_eq!(Place::find(&own).worktree, root.join("shared"));
+        assert_eq!(ProjectLocation::find(&own).worktree, root.join("shared"));
         // Only root can give a file away.
         if std::os::unix::fs::chown(&theirs, Some(54321), None).is_err() {
             return;
         }
-        let place = Place::find(&own);
+        let place = ProjectLocation::find(&own);
         assert_ne!(place.worktree, root.join("shared"));
         std::fs::create_dir(own.join(".git")).unwrap();
-        assert_eq!(Place::find(&own.join("sub")).worktree, own);
+        assert_eq!(ProjectLocation::find(&own.join("sub")).worktree, own);
         std::os::unix::fs::symlink(&theirs, own.join("sub/.git")).unwrap();
-        assert_eq!(Place::find(&own.join("sub")).worktree, own);
+        assert_eq!(ProjectLocation::find(&own.join("sub")).worktree, own);
         std::os::unix::fs::chown(root.join("shared"), Some(54321), None).unwrap();
         assert_eq!(
-            Place::find(&root.join("shared")).worktree,
+            ProjectLocation::find(&root.join("shared")).worktree,
             root.join("shared")
         );
     }
@@ -230,10 +230,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("a/b")).unwrap();
-        let bare = Place::find(&root.join("a/b"));
+        let bare = ProjectLocation::find(&root.join("a/b"));
         assert!(!bare.git || bare.worktree != root.join("a/b"));
         std::fs::create_dir(root.join(".git")).unwrap();
-        let place = Place::find(&root.join("a/b"));
+        let place = ProjectLocation::find(&root.join("a/b"));
         assert_eq!(place.worktree, root);
         assert_eq!(place.relative(), "a/b");
     }

@@ -17,7 +17,7 @@ use crate::step::Task;
 const JOIN: &str = r#"exec "$@" 0<&3 1>&3 3>&-"#;
 
 /// Where the process runs.
-pub struct Place {
+pub struct ProcessContext {
     /// Starts it.
     pub spawner: Spawner,
     /// The sandbox of commands, which is widened by what the executor needs; none where nothing is sandboxed.
@@ -35,7 +35,7 @@ pub(crate) async fn start(
     executor: &Executor,
     command: &[String],
     task: &Task,
-    place: Place,
+    place: ProcessContext,
 ) -> Result<Child, String> {
     let access = executor.access(&place.home);
     let own = env::allow_list(access.variables);

@@ -15,7 +15,7 @@ const SECRET_HEADERS: &[&str] = &["set-cookie", "authorization", "proxy-authenti
 /// An answer with an error status: address, status, headers and body without keys (invariant 10). OpenCode's `APIError`
 /// has these fields (`statusCode`, `responseHeaders`, `responseBody`, `metadata.url`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ErrorResponse {
     /// Address that was asked.
     pub url: String,
     /// HTTP status.
@@ -26,7 +26,7 @@ pub struct Refusal {
     pub body: String,
 }
 
-impl Refusal {
+impl ErrorResponse {
     pub(crate) fn new(
         url: &str,
         status: u16,
@@ -95,7 +95,7 @@ mod tests {
         headers.append("via", HeaderValue::from_static("b"));
         let body = format!("top-secret-key {}", "\u{e4}".repeat(MAX_BODY));
         let url = "http://h/v1?key=top-secret-key";
-        let refusal = Refusal::new(url, 418, &headers, &body, &secrets);
+        let refusal = ErrorResponse::new(url, 418, &headers, &body, &secrets);
         assert!(!format!("{refusal:?}").contains("top-secret-key"));
         assert_eq!(
             refusal.headers,

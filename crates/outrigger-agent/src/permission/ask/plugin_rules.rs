@@ -6,9 +6,9 @@ use outrigger_protocol::permission::{Action, Rule};
 use outrigger_tools::PermissionAsk;
 
 use super::Asker;
-use crate::state::Inner;
+use crate::state::AgentState;
 
-impl Inner {
+impl AgentState {
     /// The rules of a question where the user has granted, since the start, that those of plugins count.
     pub(super) fn rules_of_granted<'a>(&self, asker: &Asker<'a>) -> Option<Vec<&'a [Rule]>> {
         let wanted = asker.wanted?;

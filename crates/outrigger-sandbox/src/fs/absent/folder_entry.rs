@@ -25,14 +25,14 @@ const FOLDER: OFlags = OFlags::PATH
 
 /// A name that something has, in an open folder.
 #[derive(Debug)]
-pub struct Place {
+pub struct FolderEntry {
     folder: OwnedFd,
     name: OsString,
     /// For people.
     path: PathBuf,
 }
 
-impl Place {
+impl FolderEntry {
     /// What is at a path below `base`, which has no links; `None` where nothing is. A link on the way stands for what it leads to.
     #[must_use]
     pub fn of(base: &Path, path: &Path) -> Option<Self> {
@@ -179,7 +179,7 @@ mod tests {
         fs::create_dir_all(&users).unwrap();
         fs::write(users.join("tasks.json"), "mine").unwrap();
         symlink(&users, project.join(".vscode")).unwrap();
-        let place = Place::of(&project, &project.join(".vscode/tasks.json")).unwrap();
+        let place = FolderEntry::of(&project, &project.join(".vscode/tasks.json")).unwrap();
         assert!(place.move_aside().is_some());
         assert!(!project.join(".vscode").exists());
         assert_eq!(
@@ -188,10 +188,10 @@ mod tests {
         );
         // One that leads to nothing of that name says nothing.
         symlink(&users, project.join(".vscode")).unwrap();
-        assert!(Place::of(&project, &project.join(".vscode/launch.json")).is_none());
+        assert!(FolderEntry::of(&project, &project.join(".vscode/launch.json")).is_none());
         fs::remove_file(project.join(".vscode")).unwrap();
         symlink(&users, root.join("door")).unwrap();
-        assert!(Place::of(&root.join("door"), &root.join("door/tasks.json")).is_none());
+        assert!(FolderEntry::of(&root.join("door"), &root.join("door/tasks.json")).is_none());
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         fs::create_dir(root.join("shut")).unwrap();
         fs::write(&made, "old").unwrap();
         fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o555)).unwrap();
-        let place = Place::of(&root, &made).unwrap();
+        let place = FolderEntry::of(&root, &made).unwrap();
         let aside = place.move_aside().unwrap();
         place.write_new("new", 0o600).unwrap();
         assert!(place.write_new("again", 0o600).is_err());
