@@ -3,20 +3,21 @@
 //! The law: what the second process makes of it is what one process would have made of it, had exactly the effects in
 //! flight been reported as interrupted, or been asked for anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Effect;
 use outrigger_kernel::turn::INTERRUPTED;
+use outrigger_protocol::compaction::AutoCompact;
 use outrigger_protocol::id::CallId;
 use outrigger_protocol::message::NamedError;
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
+use outrigger_protocol::turn::{Begin, EffectId, Input, ModelSignal};
 use proptest::prelude::*;
 
-use crate::drive::known_tools;
-use crate::script::{Script, script};
+use crate::drive::{begin, known_tools};
+use crate::script::{Request, Say, Script, script};
 use crate::world::{Stored, World};
 
 fn advance(script: Script, random: u64, steps: usize) -> World {
@@ -54,22 +55,14 @@ fn interrupt(world: &mut World) {
             matches!(input, Input::Model { effect, signal: ModelSignal::ToolEnd { .. } } if effect.0 == model)
         })
     });
-    let failed = world.log.iter().any(|(_, input, _)| {
-        matches!(
-            input,
-            Input::Model {
-                signal: ModelSignal::Failed { .. },
-                ..
-            }
-        )
-    });
-    // A turn that was stopped requests nothing new.
+    // A turn that was stopped, or whose model failed for good, requests nothing new. What a request failed with does not tell: one that was
+    // too long is followed by a compaction, and the turn goes on.
     let aborted = world.effects.iter().any(|e| matches!(e, Effect::Abort));
     for (id, effect) in pending {
         let effect_id = EffectId(id);
         let input = match effect {
             // A turn that is about to end begins nothing again.
-            Effect::RunTool { call, .. } if failed || !harmless(&call) => {
+            Effect::RunTool { call, .. } if aborted || !harmless(&call) => {
                 let started = world.log.iter().find_map(|(_, input, _)| match input {
                     Input::ToolStarted { effect, input, .. } if *effect == effect_id => {
                         Some(input.clone())
@@ -137,6 +130,71 @@ fn runs(effects: &[Effect]) -> BTreeMap<CallId, (usize, bool)> {
     runs
 }
 
+/// What is stored of a turn that is killed after so many reports, and what the law wants.
+fn killed_after(mut script: Script, random: [u64; 2], steps: usize) -> (Stored, Stored) {
+    // What comes later comes at another point of the way.
+    script.joins.retain(|at| *at < steps);
+    let mut straight = advance(script.clone(), random[0], steps);
+    let killed = advance(script, random[0], steps);
+
+    let mut resumed = killed.killed(random[1]);
+    resumed.finish();
+    interrupt(&mut straight);
+    straight.finish();
+    (Stored::of(&resumed.effects), Stored::of(&straight.effects))
+}
+
+/// A request that was too long ends no turn: a call of a later step that changes nothing is made again after a kill.
+#[test]
+fn a_call_after_a_compaction_is_made_again() {
+    let request = |says: Vec<Say>, overflows| Request {
+        says,
+        fails: false,
+        overflows,
+        sent: 10,
+    };
+    let call = Say::Call {
+        id: "a".into(),
+        tool: "nosuch".into(),
+        raw: "{}".into(),
+        unfinished: false,
+    };
+    let summary = Say::Text {
+        text: "what was said".into(),
+        open: false,
+    };
+    let script = Script {
+        begin: Begin {
+            auto_compact: Some(AutoCompact {
+                limit: None,
+                used: 0,
+            }),
+            ..begin()
+        },
+        // The second is that of the summary.
+        requests: vec![
+            request(vec![], true),
+            request(vec![summary], false),
+            request(vec![call], false),
+        ],
+        block: None,
+        obeys: false,
+        joins: vec![],
+    };
+    let whole = advance(script.clone(), 1, usize::MAX).log.len();
+    let mut kills_in_call = 0;
+    for steps in 0..whole - 1 {
+        let in_flight = advance(script.clone(), 1, steps).pending;
+        let calls = |(effect, rest): &(Effect, VecDeque<Input>)| {
+            matches!(effect, Effect::RunTool { .. }) && !rest.is_empty()
+        };
+        kills_in_call += usize::from(in_flight.values().any(calls));
+        let (got, want) = killed_after(script.clone(), [1, 2], steps);
+        assert_eq!(got.transcript(), want.transcript(), "after {steps}");
+    }
+    assert!(kills_in_call > 1, "{kills_in_call}");
+}
+
 proptest! {
     #![proptest_config(crate::cases(128))]
 
@@ -154,17 +212,7 @@ proptest! {
         }
         let whole = advance(script.clone(), random[0], usize::MAX);
         let steps = moment.index(whole.log.len() - 1);
-        // What comes later comes at another point of the way.
-        script.joins.retain(|at| *at < steps);
-        let mut straight = advance(script.clone(), random[0], steps);
-        let killed = advance(script, random[0], steps);
-
-        let mut resumed = killed.killed(random[1]);
-        resumed.finish();
-        interrupt(&mut straight);
-        straight.finish();
-
-        let (got, want) = (Stored::of(&resumed.effects), Stored::of(&straight.effects));
+        let (got, want) = killed_after(script, random, steps);
         prop_assert_eq!(got.transcript(), want.transcript());
         prop_assert!((got.cost - want.cost).abs() < 1e-12);
     }
