@@ -7,13 +7,13 @@ use std::process::{Child, Stdio};
 use std::time::Instant;
 
 use crate::sh::{cargo, check, command};
-use crate::{Result, clients, dist, failed, parity, setup, sh, tidy, usage, web};
+use crate::{Result, clients, dist, extension, failed, parity, setup, sh, tidy, usage, web};
 
 /// A stage's name, and what it does.
 type Stage = (&'static str, fn() -> Result);
 
 /// In this order: what is quick and fails often comes first.
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     ("setup", || setup::run(&[])),
     ("fmt", || check(&mut cargo(&["fmt", "--all", "--check"]))),
     ("tidy", || tidy::run(&[])),
@@ -35,6 +35,13 @@ const STAGES: [Stage; 12] = [
     ("parity", || parity::run(&[])),
     ("clients", || clients::run(&[])),
     ("browser", web::browser_stage),
+    (
+        "extension",
+        || match extension::stage(registry_answers())? {
+            Some(skipped) => note_skipped(skipped),
+            None => Ok(()),
+        },
+    ),
     ("dist", || {
         let binary = parity::release_binary()?.display().to_string();
         dist::run(&["--bin".to_owned(), binary, "--check".to_owned()])

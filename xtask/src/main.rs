@@ -5,6 +5,7 @@ mod bench;
 mod ci;
 mod clients;
 mod dist;
+mod extension;
 mod fuzz;
 mod generate;
 mod parity;
@@ -80,6 +81,10 @@ cargo xtask NAME [options]
                              the page: npm ci, types, lint, unit tests, build into web/dist, which the next cargo build puts into the
                              program; --check: without the build; --browser: tries the page of this program in Chromium
                              (--screens: and keeps pictures in docs/screens)
+  extension [--kernel] [--browser]
+                             the browser extension into extension/dist: its kernel as WebAssembly (by rustup's target or Debian's
+                             rustc-web), whose answers are held against the native ones; --kernel: that alone; --browser: tries
+                             it in Chromium
   sandboxes [--bin PATH] [--only NAMES] [--write] [-v]
                              the same shell commands in the sandboxes of Outrigger, Codex and Claude Code, judged by their
                              effect; --write: into docs/sandboxes.md (needs npm, bubblewrap, socat; not part of `test`)
@@ -142,6 +147,7 @@ fn run(arguments: &[String]) -> Result {
         "clients" => clients::run(rest),
         "sandboxes" => sandboxes::run(rest),
         "web" => web::run(rest),
+        "extension" => extension::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

@@ -120,14 +120,14 @@ impl fmt::Display for LeaseError {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Lease {
     token: u64,
     owner: Owner,
     until: u64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Desk {
     lease: Option<Lease>,
     /// Owners that wait, with when they give up.
@@ -136,8 +136,9 @@ struct Desk {
     person: bool,
 }
 
-/// The leases of a browser. Times are milliseconds of any clock that does not go back.
-#[derive(Clone, Debug, Default)]
+/// The leases of a browser. Times are milliseconds of any clock that does not go back. They are kept as JSON where their host ends
+/// before the browser does.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Leases {
     /// The last token that was given. Never given again, also not for another tab.
     last: u64,

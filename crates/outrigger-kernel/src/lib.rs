@@ -6,6 +6,7 @@
 //! - [`admission`]: which plugins should run, and why the others should not.
 //! - [`breaker`]: when a hook that keeps timing out is left out.
 //! - [`permission`]: which rule counts for a request.
+//! - [`routing`]: which provider a call is bound to.
 //! - [`merge`]: start and result of a tool call become one message.
 //!
 //! Invariant 1: this crate is `no_std`, so that I/O, the clock and threads cannot be named, and it depends on
@@ -24,5 +25,6 @@ pub mod hooks;
 pub mod merge;
 pub mod permission;
 pub mod repeats;
+pub mod routing;
 pub mod subset;
 pub mod turn;

@@ -1,5 +1,6 @@
 //! The hash chain over the log: each row holds the hash of the row before it and its own.
 
+use outrigger_protocol::log::{LogRow, frame};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 use sha2::{Digest, Sha256};
 
@@ -20,30 +21,17 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// SHA-256 over the hash before and every field. Each field is preceded by its length and each optional one by a
-    /// byte that says whether it is there, so that no two different rows have the same bytes.
+    /// SHA-256 over what [`frame`] makes of the hash before and the row.
     pub(crate) fn hash(&self, prev: &[u8]) -> Hash {
-        fn field(sha: &mut Sha256, bytes: &[u8]) {
-            sha.update((bytes.len() as u64).to_be_bytes());
-            sha.update(bytes);
-        }
-        fn optional(sha: &mut Sha256, text: Option<&str>) {
-            match text {
-                None => sha.update([0]),
-                Some(text) => {
-                    sha.update([1]);
-                    field(sha, text.as_bytes());
-                }
-            }
-        }
+        let row = LogRow {
+            at: self.at,
+            kind: &self.kind,
+            session: self.session.as_deref(),
+            turn: self.turn.as_deref(),
+            body: &self.body,
+        };
         let mut sha = Sha256::new();
-        field(&mut sha, b"outrigger-log-1");
-        field(&mut sha, prev);
-        sha.update(self.at.to_be_bytes());
-        field(&mut sha, self.kind.as_bytes());
-        optional(&mut sha, self.session.as_deref());
-        optional(&mut sha, self.turn.as_deref());
-        field(&mut sha, self.body.as_bytes());
+        frame(prev, &row, &mut |bytes| sha.update(bytes));
         sha.finalize().into()
     }
 }

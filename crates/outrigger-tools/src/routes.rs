@@ -2,23 +2,18 @@
 //! provider as any other, and the one that is taken where no rule fits.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+pub use outrigger_kernel::routing::{CDP, LOCAL, Route};
+use outrigger_kernel::routing::{Call, bound as kernel_bound, elsewhere};
 use outrigger_protocol::canonical::CanonicalCall;
 use outrigger_protocol::descriptor::{Contract, ToolDescriptor};
 use outrigger_protocol::tool::ToolOutput;
-use outrigger_sandbox::paths::resolve;
 use serde_json::Value;
 
 use crate::error::ToolError;
 use crate::host::ToolContext;
-
-/// Name of the provider that is this machine.
-pub const LOCAL: &str = "local";
-/// Name of the provider of the contracts `browser.read` and `browser.write` that is this machine: a Chromium over the DevTools protocol.
-pub const CDP: &str = "cdp";
 
 /// What a provider is asked to do. All decisions have been made.
 #[derive(Clone, Copy, Debug)]
@@ -44,21 +39,6 @@ pub trait Provider: Send + Sync {
         call: Invocation<'a>,
         ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
-}
-
-/// A routing rule. What it does not name it does not ask about.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Route {
-    /// For this contract.
-    pub contract: Option<Contract>,
-    /// For the tool of this name, or with a `*` after it for those whose names begin so.
-    pub tool: Option<String>,
-    /// For this agent and its subagents.
-    pub agent: Option<String>,
-    /// For paths at or below this one (the working folder of commands), absolute or from the session's folder.
-    pub path: Option<PathBuf>,
-    /// Who does it.
-    pub provider: String,
 }
 
 /// Providers and the rules that choose among them; the first one that fits counts.
@@ -122,10 +102,9 @@ impl Routes {
         let Some(contract) = contract else {
             return bound;
         };
-        let found = self
-            .rules
-            .iter()
-            .position(|rule| fits(rule, contract, input, ctx));
+        let found = with_call(ctx, |call| {
+            kernel_bound(&self.rules, contract, place(contract, input), call)
+        });
         let Some(rule) = found.and_then(|at| self.rules.get(at)) else {
             return bound;
         };
@@ -156,13 +135,13 @@ impl Routes {
         if declared.contract.is_some() || self.rules.is_empty() {
             return Ok(());
         }
-        let place = place.map(|place| resolve(&ctx.directory, Path::new(place)));
         let does = |contract: &Contract| {
             let mut needs = contract.needs().iter();
             undeclared || needs.all(|need| declared.capabilities.contains(need))
         };
         for contract in Contract::ALL.into_iter().filter(does) {
-            if let Some(provider) = self.elsewhere(contract, place.as_deref(), ctx) {
+            let provider = with_call(ctx, |call| elsewhere(&self.rules, contract, place, call));
+            if let Some(provider) = provider {
                 return Err(ToolError::Elsewhere {
                     tool: tool.spec.name.clone(),
                     contract: contract.name(),
@@ -172,69 +151,23 @@ impl Routes {
         }
         Ok(())
     }
-
-    /// Who else than this machine does some of a contract at or below a place, or anywhere.
-    fn elsewhere(
-        &self,
-        contract: Contract,
-        place: Option<&Path>,
-        ctx: &ToolContext,
-    ) -> Option<&str> {
-        for rule in &self.rules {
-            if !is_for(rule, contract, ctx) {
-                continue;
-            }
-            let root = rule.path.as_ref().map(|path| resolve(&ctx.directory, path));
-            let (all, some) = match (&root, place) {
-                (None, _) => (true, true),
-                (Some(_), None) => (false, true),
-                (Some(root), Some(place)) => {
-                    let all = place.starts_with(root);
-                    (all, all || root.starts_with(place))
-                }
-            };
-            if some && rule.provider != LOCAL && rule.provider != CDP {
-                return Some(&rule.provider);
-            }
-            if all {
-                return None;
-            }
-        }
-        None
-    }
 }
 
-fn names(pattern: &str, tool: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => tool.starts_with(start),
-        None => pattern == tool,
-    }
+/// Asks rules about a call. Paths are compared by their text, so a folder whose name is no text is as good as one that looks like it.
+fn with_call<T>(ctx: &ToolContext, ask: impl FnOnce(&Call<'_>) -> T) -> T {
+    ask(&Call {
+        tool: &ctx.call.tool,
+        agent: &ctx.call.agent,
+        callers: &ctx.callers,
+        directory: &ctx.directory.to_string_lossy(),
+    })
 }
 
-/// Whether a rule is for this contract, tool and agent.
-fn is_for(rule: &Route, contract: Contract, ctx: &ToolContext) -> bool {
-    let (tool, agent) = (rule.tool.as_ref(), rule.agent.as_ref());
-    rule.contract.is_none_or(|it| it == contract)
-        && tool.is_none_or(|tool| names(tool, &ctx.call.tool))
-        // What an agent has done elsewhere, its subagents do not do here.
-        && agent.is_none_or(|agent| *agent == ctx.call.agent || ctx.callers.contains(agent))
-}
-
-fn fits(rule: &Route, contract: Contract, input: &Value, ctx: &ToolContext) -> bool {
-    is_for(rule, contract, ctx)
-        && rule.path.as_ref().is_none_or(|root| {
-            let root = resolve(&ctx.directory, root);
-            place(contract, input, &ctx.directory).starts_with(root)
-        })
-}
-
-/// What the call is about: the file, or the folder that a command runs in. By its text alone: a path on another machine
-/// has no links here.
-fn place(contract: Contract, input: &Value, directory: &Path) -> PathBuf {
+/// What the call is about: the file, or the folder that a command runs in.
+fn place(contract: Contract, input: &Value) -> Option<&str> {
     let key = match contract {
         Contract::Exec => "workdir",
         _ => "filePath",
     };
-    let path = input.get(key).and_then(Value::as_str).unwrap_or(".");
-    resolve(directory, Path::new(path))
+    input.get(key).and_then(Value::as_str)
 }

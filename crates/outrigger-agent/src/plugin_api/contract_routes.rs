@@ -1,7 +1,6 @@
 //! Who fulfils the contracts of tools: this machine, or a connector that the user's settings name (C11).
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use outrigger_kernel::hooks::points::runtime::{route_after_select, route_on_error};
@@ -27,7 +26,7 @@ pub(crate) fn bind(inner: &Arc<AgentState>, env: &BTreeMap<String, String>) {
         contract: rule.contract,
         tool: rule.tool.clone(),
         agent: rule.agent.clone(),
-        path: rule.path.as_ref().map(PathBuf::from),
+        path: rule.path.clone(),
         provider: rule.provider.clone(),
     });
     match Routes::new(providers.collect(), rules.collect()) {

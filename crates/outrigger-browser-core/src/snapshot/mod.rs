@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::changes::changes;
 pub use self::compact::compact;
-pub use self::references::{Key, References, number};
+pub use self::references::{KeptReferences, Key, References, number};
 use crate::expect::Element;
 use crate::field::FieldKind;
 
@@ -39,7 +39,7 @@ pub struct Node {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// `disabled`, `checked`, `expanded` …
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<String>,
     /// What of the user's it holds.
     #[serde(skip_serializing_if = "Option::is_none")]

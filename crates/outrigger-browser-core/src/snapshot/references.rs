@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,35 @@ pub struct References {
     keys: BTreeMap<u32, Key>,
 }
 
+/// The references of a tab, as they are kept where their host ends before the browser does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptReferences {
+    last: u32,
+    keys: Vec<(u32, Key)>,
+}
+
 impl References {
+    /// What is to be kept of them.
+    #[must_use]
+    pub fn keep(&self) -> KeptReferences {
+        let keys = self.keys.iter();
+        KeptReferences {
+            last: self.last,
+            keys: keys.map(|(number, key)| (*number, key.clone())).collect(),
+        }
+    }
+
+    /// Those that were kept.
+    #[must_use]
+    pub fn recall(kept: KeptReferences) -> Self {
+        let numbers = kept.keys.iter().map(|(number, key)| (key.clone(), *number));
+        Self {
+            last: kept.last,
+            numbers: numbers.collect(),
+            keys: kept.keys.into_iter().collect(),
+        }
+    }
+
     /// The number of an element, a new one where it has none.
     pub fn of(&mut self, key: &Key) -> u32 {
         if let Some(number) = self.numbers.get(key) {

@@ -12,7 +12,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use bundled::{BUNDLED, Bundled, bundled};
 pub use depends::unmet;
@@ -20,7 +20,7 @@ pub use reason::Reason;
 pub use rules::decide;
 
 /// Where a candidate comes from, the highest precedence first (D1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Source {
     /// The user's configuration names it.
     ConfigPath,
@@ -108,7 +108,7 @@ impl Layer {
 }
 
 /// Which of the bundled plugins run (D5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Profile {
     /// All but `telegram` and `mcp`.
     #[default]
@@ -214,7 +214,8 @@ impl Candidate {
 }
 
 /// What is known of a candidate's files (D3).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Files {
     /// Where its manifest really is, when that is not inside of its root.
     pub outside: Option<String>,
@@ -225,7 +226,7 @@ pub struct Files {
 }
 
 /// A switch of a single plugin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Switch {
     /// On or off.
     pub on: bool,
@@ -234,7 +235,8 @@ pub struct Switch {
 }
 
 /// What the user says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Rules {
     /// Which bundled plugins run.
     pub profile: Profile,
@@ -250,7 +252,8 @@ pub struct Rules {
 }
 
 /// What is there on the machine, of what candidates require.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Machine {
     /// Variables that are set and not empty.
     pub env: Vec<String>,

@@ -188,3 +188,43 @@ pub struct CompletionRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taker: Option<String>,
 }
+
+/// A row of the log, without its place in the hash chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogRow<'a> {
+    /// When.
+    pub at: i64,
+    /// Kind of its record.
+    pub kind: &'a str,
+    /// Session, where it belongs to one.
+    pub session: Option<&'a str>,
+    /// Turn, where it belongs to one.
+    pub turn: Option<&'a str>,
+    /// The record, as it is written.
+    pub body: &'a str,
+}
+
+/// The bytes of which a row's hash (SHA-256) is made: the hash before it and every field. Each field is preceded by its length and
+/// each optional one by a byte that says whether it is there, so that no two different rows have the same bytes.
+pub fn frame(before: &[u8], row: &LogRow<'_>, take: &mut impl FnMut(&[u8])) {
+    fn field(bytes: &[u8], take: &mut impl FnMut(&[u8])) {
+        take(&(bytes.len() as u64).to_be_bytes());
+        take(bytes);
+    }
+    fn optional(text: Option<&str>, take: &mut impl FnMut(&[u8])) {
+        match text {
+            None => take(&[0]),
+            Some(text) => {
+                take(&[1]);
+                field(text.as_bytes(), take);
+            }
+        }
+    }
+    field(b"outrigger-log-1", take);
+    field(before, take);
+    take(&row.at.to_be_bytes());
+    field(row.kind.as_bytes(), take);
+    optional(row.session, take);
+    optional(row.turn, take);
+    field(row.body.as_bytes(), take);
+}

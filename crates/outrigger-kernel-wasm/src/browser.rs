@@ -1,0 +1,227 @@
+//! A browser's decisions (C12): leases, what a page shows and has changed, whether an action had its effect, which addresses and
+//! fields are left alone.
+
+mod pages;
+
+use outrigger_browser_core::action::{Action, Kind, is_grave};
+use outrigger_browser_core::expect::Expectation;
+use outrigger_browser_core::field::{Attributes, kind_of};
+use outrigger_browser_core::lease::{Grant, LeaseError, Leases, Owner};
+use outrigger_browser_core::site::{Address, SiteRules};
+use outrigger_browser_core::untrusted::mark;
+use outrigger_protocol::Millis;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{Answer, Failure, NOTHING, text};
+use pages::{Observed, Pages};
+
+/// Operations about a browser.
+#[derive(Deserialize)]
+pub(crate) enum BrowserOp {
+    #[serde(rename = "browser.acquire")]
+    Acquire {
+        tab: String,
+        owner: Owner,
+        now: Millis,
+    },
+    /// Right before a change is sent (C9, 6).
+    #[serde(rename = "browser.check")]
+    Check { grant: Grant, now: Millis },
+    #[serde(rename = "browser.end_turn")]
+    EndTurn { session: String },
+    /// A person has clicked or typed in a tab.
+    #[serde(rename = "browser.person")]
+    Person { tab: String },
+    #[serde(rename = "browser.hand_back")]
+    HandBack { tab: String },
+    /// A tab is closed.
+    #[serde(rename = "browser.forget")]
+    Forget { tab: String },
+    /// Who holds which tab.
+    #[serde(rename = "browser.held")]
+    Held {},
+    /// What is to be kept of leases and references.
+    #[serde(rename = "browser.keep")]
+    Keep {},
+    /// What was kept.
+    #[serde(rename = "browser.recall")]
+    Recall { kept: Kept },
+    /// What an action is, and what is missing for it.
+    #[serde(rename = "browser.action")]
+    Action {
+        action: Box<Action>,
+        /// What the target is called, to tell what cannot be taken back.
+        #[serde(default)]
+        target: String,
+        #[serde(default)]
+        submits: bool,
+    },
+    /// What a field holds of the user's.
+    #[serde(rename = "browser.field")]
+    Field(FieldQuestion),
+    /// Why an address is not shown, or nothing.
+    #[serde(rename = "browser.site")]
+    Site(SiteQuestion),
+    /// Text of a page, marked for the model.
+    #[serde(rename = "browser.mark")]
+    Mark { url: String, text: String },
+    /// A page, as it is now.
+    #[serde(rename = "browser.observe")]
+    Observe(Box<Observed>),
+    /// What a model is shown of the page that was observed last.
+    #[serde(rename = "browser.show")]
+    Show {
+        tab: String,
+        reference: Option<String>,
+        #[serde(default)]
+        full: bool,
+        page: Option<usize>,
+        budget: Option<usize>,
+    },
+    /// What has changed since a model was shown the page.
+    #[serde(rename = "browser.changed")]
+    Changed { tab: String },
+    /// What is not met of expectations.
+    #[serde(rename = "browser.unmet")]
+    Unmet {
+        tab: String,
+        expect: Vec<Expectation>,
+    },
+    /// The element of a reference.
+    #[serde(rename = "browser.element")]
+    Element { tab: String, reference: String },
+}
+
+/// A field, by its attributes.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct FieldQuestion {
+    kind: String,
+    autocomplete: String,
+    name: String,
+    id: String,
+}
+
+impl FieldQuestion {
+    fn answer(&self) -> String {
+        text(&kind_of(Attributes {
+            kind: &self.kind,
+            autocomplete: &self.autocomplete,
+            name: &self.name,
+            id: &self.id,
+        }))
+    }
+}
+
+/// An address, in its parts.
+#[derive(Deserialize)]
+pub(crate) struct SiteQuestion {
+    scheme: String,
+    host: String,
+    port: u16,
+    is_local: bool,
+    /// Origins of this machine that a rule allows by name.
+    #[serde(default)]
+    local: Vec<String>,
+}
+
+impl SiteQuestion {
+    fn answer(self) -> Answer {
+        let address = Address {
+            scheme: &self.scheme,
+            host: &self.host,
+            port: self.port,
+            is_local: self.is_local,
+        };
+        let rules = SiteRules {
+            own_ports: Vec::new(),
+            local: self.local,
+        };
+        match rules.judge(address) {
+            Ok(()) => Ok(NOTHING.to_owned()),
+            Err(refused) => Err(Failure::new(refused.code(), refused.to_string())),
+        }
+    }
+}
+
+/// What outlives the host.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Kept {
+    leases: Leases,
+    pages: pages::KeptPages,
+}
+
+/// Leases and pages of a host's browser.
+#[derive(Default)]
+pub(crate) struct Browser {
+    leases: Leases,
+    pages: Pages,
+}
+
+impl From<LeaseError> for Failure {
+    fn from(error: LeaseError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl Browser {
+    pub(crate) fn answer(&mut self, op: BrowserOp) -> Answer {
+        Ok(match op {
+            BrowserOp::Acquire { tab, owner, now } => {
+                text(&self.leases.acquire(&tab, &owner, now)?)
+            }
+            BrowserOp::Check { grant, now } => text(&self.leases.check(&grant, now)?),
+            BrowserOp::EndTurn { session } => text(&self.leases.end_turn(&session)),
+            BrowserOp::Person { tab } => text(&self.leases.taken_by_person(&tab)),
+            BrowserOp::HandBack { tab } => text(&self.leases.handed_back(&tab)),
+            BrowserOp::Forget { tab } => {
+                self.leases.forget(&tab);
+                self.pages.forget(&tab);
+                NOTHING.to_owned()
+            }
+            BrowserOp::Held {} => text(&self.leases.held()),
+            BrowserOp::Keep {} => text(&Kept {
+                leases: self.leases.clone(),
+                pages: self.pages.keep(),
+            }),
+            BrowserOp::Recall { kept } => {
+                self.leases = kept.leases;
+                self.pages = Pages::recall(kept.pages);
+                NOTHING.to_owned()
+            }
+            BrowserOp::Action {
+                action,
+                target,
+                submits,
+            } => about(&action, &target, submits),
+            BrowserOp::Field(it) => it.answer(),
+            BrowserOp::Site(it) => it.answer()?,
+            BrowserOp::Mark { url, text: said } => text(&mark(&url, &said)),
+            BrowserOp::Observe(observed) => self.pages.observe(*observed),
+            BrowserOp::Show {
+                tab,
+                reference,
+                full,
+                page,
+                budget,
+            } => self
+                .pages
+                .show(&tab, reference.as_deref(), full, (page, budget))?,
+            BrowserOp::Changed { tab } => self.pages.changed(&tab)?,
+            BrowserOp::Unmet { tab, expect } => self.pages.unmet(&tab, &expect)?,
+            BrowserOp::Element { tab, reference } => self.pages.element(&tab, &reference)?,
+        })
+    }
+}
+
+fn about(action: &Action, target: &str, submits: bool) -> String {
+    let kind: Kind = action.action;
+    let submits = submits || is_grave(target) || action.submit;
+    json!({
+        "missing": action.check().err(), "kind": kind.name(), "write": kind.is_write(), "risk": kind.risk(submits).name(),
+        "should_change": kind.should_change_something(), "needs_target": kind.needs_target(),
+    })
+    .to_string()
+}

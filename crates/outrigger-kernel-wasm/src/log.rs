@@ -1,0 +1,105 @@
+//! The log's hash chain, as the store has it: the same bytes, the same hashes.
+
+use outrigger_protocol::log::{LogRow, frame};
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::{Answer, Failure, nothing, text};
+
+/// Operations about the log.
+#[derive(Deserialize)]
+pub(crate) enum LogOp {
+    /// The hashes of rows that follow a row with this hash.
+    #[serde(rename = "log.seal")]
+    Seal {
+        /// 64 hexadecimal digits; empty before the first row.
+        before: String,
+        /// The rows.
+        rows: Vec<GivenRow>,
+    },
+    /// Whether rows follow from each other: the place of the first that does not, or nothing.
+    #[serde(rename = "log.verify")]
+    Verify {
+        /// As for sealing.
+        before: String,
+        /// The rows, each with the hash that was stored of it.
+        rows: Vec<SealedRow>,
+    },
+}
+
+/// A row, as it is stored.
+#[derive(Deserialize)]
+pub(crate) struct GivenRow {
+    at: i64,
+    kind: String,
+    session: Option<String>,
+    turn: Option<String>,
+    body: String,
+}
+
+/// A row with its hash.
+#[derive(Deserialize)]
+pub(crate) struct SealedRow {
+    #[serde(flatten)]
+    row: GivenRow,
+    hash: String,
+}
+
+impl GivenRow {
+    fn hash(&self, before: &[u8; 32]) -> [u8; 32] {
+        let row = LogRow {
+            at: self.at,
+            kind: &self.kind,
+            session: self.session.as_deref(),
+            turn: self.turn.as_deref(),
+            body: &self.body,
+        };
+        let mut sha = Sha256::new();
+        frame(before, &row, &mut |bytes| sha.update(bytes));
+        sha.finalize().into()
+    }
+}
+
+pub(crate) fn answer(op: LogOp) -> Answer {
+    match op {
+        LogOp::Seal { before, rows } => {
+            let mut before = read(&before)?;
+            let seal = |row: &GivenRow| {
+                before = row.hash(&before);
+                hex(&before)
+            };
+            Ok(text(&rows.iter().map(seal).collect::<Vec<_>>()))
+        }
+        LogOp::Verify { before, rows } => {
+            let mut before = read(&before)?;
+            for (place, sealed) in rows.iter().enumerate() {
+                before = sealed.row.hash(&before);
+                if hex(&before) != sealed.hash {
+                    return Ok(json!({ "place": place }).to_string());
+                }
+            }
+            nothing()
+        }
+    }
+}
+
+fn hex(hash: &[u8; 32]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read(text: &str) -> Result<[u8; 32], Failure> {
+    let mut hash = [0; 32];
+    if text.is_empty() {
+        return Ok(hash);
+    }
+    let wrong = || Failure::new("kernel.request", format!("`{text}` is no hash"));
+    if text.len() != 64 {
+        return Err(wrong());
+    }
+    for (place, byte) in hash.iter_mut().enumerate() {
+        let digits = text.get(place * 2..place * 2 + 2).ok_or_else(wrong)?;
+        *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
+    }
+    Ok(hash)
+}

@@ -1,0 +1,73 @@
+import { useEffect, useState } from 'react'
+import type { Rule } from '../kernel/operations'
+import { tell } from '../messages'
+import type { Settings as Values } from '../session/settings'
+
+/** The model, its key, the limit of a turn, the rules. */
+export function Settings() {
+  const [values, setValues] = useState<Values | null>(null)
+  const [key, setKey] = useState('')
+  const [hasKey, setHasKey] = useState(false)
+  const [said, setSaid] = useState('')
+  useEffect(() => {
+    void tell('settings', {}).then((got) => {
+      setValues(got.settings)
+      setHasKey(got.hasKey)
+    })
+  }, [])
+  if (!values) return null
+  const save = async () => {
+    // A page of the extension may ask for this, in a gesture; the worker may not.
+    const origin = `${new URL(values.url).origin}/*`
+    const granted = await chrome.permissions.request({ origins: [origin] })
+    await tell('save', { settings: values, ...(key ? { key } : {}) })
+    setHasKey(hasKey || key !== '')
+    setKey('')
+    setSaid(granted ? 'Saved.' : 'Saved. The provider has to allow requests of extensions, since the permission for its address was not given.')
+  }
+  return (
+    <main className="settings">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          save().catch((problem: unknown) => setSaid(problem instanceof Error ? problem.message : String(problem)))
+        }}
+      >
+        <Field label="Address" value={values.url} change={(url) => setValues({ ...values, url })} />
+        <Field label="Model" value={values.model} change={(model) => setValues({ ...values, model })} />
+        <Field label={hasKey ? 'Key (one is there until the browser closes)' : 'Key (kept until the browser closes)'} type="password" value={key} change={setKey} />
+        <Field label="Requests in a turn, at most" type="number" value={String(values.maxSteps)} change={(text) => setValues({ ...values, maxSteps: Number(text) })} />
+        <Field label="Instructions" value={values.instructions} change={(instructions) => setValues({ ...values, instructions })} />
+        <button type="submit">Save</button>
+        {said && <p role="status">{said}</p>}
+      </form>
+      <Rules rules={values.rules} change={(rules) => setValues({ ...values, rules })} />
+    </main>
+  )
+}
+
+function Field({ label, value, change, type = 'text' }: { label: string; value: string; change: (text: string) => void; type?: string }) {
+  return (
+    <label>
+      {label}
+      <input type={type} value={value} onChange={(event) => change(event.target.value)} />
+    </label>
+  )
+}
+
+function Rules({ rules, change }: { rules: Rule[]; change: (rules: Rule[]) => void }) {
+  return (
+    <section aria-label="Rules">
+      <h2>Rules</h2>
+      <p>The last rule that fits counts. What none is about asks; reading files and writing to the workspace is allowed.</p>
+      <ul>
+        {rules.map((rule, place) => (
+          <li key={`${rule.permission} ${rule.pattern}`}>
+            {rule.action} {rule.permission} {rule.pattern}{' '}
+            <button type="button" className="link" onClick={() => change(rules.filter((_, at) => at !== place))}>Remove</button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

@@ -1,0 +1,190 @@
+import type { Grant } from '../../kernel/operations'
+import type { Fields } from '../../kernel/types'
+import FILL from '../../../../crates/outrigger-browser/src/scripts/fill.js?raw'
+import SCROLL from '../../../../crates/outrigger-browser/src/scripts/scroll.js?raw'
+import SELECT from '../../../../crates/outrigger-browser/src/scripts/select.js?raw'
+import VALUE from '../../../../crates/outrigger-browser/src/scripts/value.js?raw'
+import { type Context, ToolError } from '../tool'
+import type { Tab } from './desk'
+import { Element, type Point } from './element'
+import { chord, type Press } from './keys'
+
+/** What came of an action that was sent. */
+export interface Done {
+  /** The value that a field has now. */
+  value?: string
+  notes: string[]
+}
+
+const LOAD = 15_000
+const PAUSE = 50
+
+/** Does one thing to a tab. Everything that changes it goes through here, and each time the lease is looked at first (C9, 6). */
+export class Writer {
+  constructor(
+    private readonly context: Context,
+    private readonly tab: Tab,
+    private readonly grant: Grant,
+  ) {}
+
+  async act(action: Fields): Promise<Done> {
+    const text = String(action['text'] ?? '')
+    switch (action['action']) {
+      case 'click':
+      case 'double_click':
+        await this.#click(await this.#place(action, 'click'), action['action'] === 'click' ? 1 : 2, String(action['button'] ?? 'left'))
+        return { notes: [] }
+      case 'hover':
+        await this.#mouse('mouseMoved', await this.#place(action, 'hover'), 'none', 0)
+        return { notes: [] }
+      case 'type':
+        await this.#click(await this.#place(action, 'type'), 1, 'left')
+        await this.#send('Input.insertText', { text })
+        if (action['submit'] === true) await this.#press('Enter')
+        return { notes: [] }
+      case 'fill':
+        return this.#fill(action, text)
+      case 'select':
+        return this.#script(action, SELECT, action['values'] ?? [])
+      case 'check':
+      case 'uncheck':
+        return this.#check(action, action['action'] === 'check')
+      case 'press':
+        if (action['ref']) await this.#click(await this.#place(action, 'type'), 1, 'left')
+        await this.#press(text)
+        return { notes: [] }
+      case 'scroll':
+        return this.#scroll(action)
+      case 'dialog':
+        await this.#send('Page.handleJavaScriptDialog', { accept: action['accept'] !== false, ...(action['text'] ? { promptText: text } : {}) })
+        return { notes: [] }
+      case 'navigate':
+        return this.#navigate(String(action['url']))
+      case 'reload':
+        await this.#send('Page.reload')
+        return this.#loaded()
+      case 'back':
+      case 'forward':
+        return this.#go(action['action'] === 'back' ? -1 : 1)
+      case 'wait':
+        await new Promise((resolve) => setTimeout(resolve, Math.min(Number(action['timeout_ms'] ?? 500), 10_000)))
+        return { notes: [] }
+      case 'tab_close':
+        this.context.host.desk.check(this.grant)
+        await this.context.host.desk.close(this.tab)
+        return { notes: [] }
+      default:
+        throw ToolError.failed(`browser_action: ${String(action['action'])} is not done in this browser`)
+    }
+  }
+
+  async #send(method: string, params: Fields = {}): Promise<Fields> {
+    const { desk } = this.context.host
+    desk.check(this.grant)
+    return desk.target(this.tab).call(method, params)
+  }
+
+  async #element(action: Fields): Promise<Element> {
+    const { kernel, desk } = this.context.host
+    return Element.of(kernel, desk, this.tab, String(action['ref'] ?? ''))
+  }
+
+  async #place(action: Fields, what: string): Promise<Point> {
+    const at = action['at'] as Fields | undefined
+    if (!action['ref'] && at) return { x: Number(at['x']), y: Number(at['y']) }
+    return (await this.#element(action)).locate(what)
+  }
+
+  async #mouse(type: string, { x, y }: Point, button: string, clickCount: number): Promise<void> {
+    await this.#send('Input.dispatchMouseEvent', { type, x, y, button, clickCount, buttons: type === 'mousePressed' ? 1 : 0, pointerType: 'mouse' })
+  }
+
+  async #click(at: Point, times: number, button: string): Promise<void> {
+    await this.#mouse('mouseMoved', at, 'none', 0)
+    for (let count = 1; count <= times; count++) {
+      await this.#mouse('mousePressed', at, button, count)
+      await this.#mouse('mouseReleased', at, button, count)
+    }
+  }
+
+  async #press(name: string): Promise<void> {
+    const press = chord(name)
+    if (!press) throw ToolError.failed(`There is no key ${name}; keys are named as Enter, ArrowDown, a or Control+a`)
+    await this.#send('Input.dispatchKeyEvent', keyEvent(press, press.text ? 'keyDown' : 'rawKeyDown'))
+    await this.#send('Input.dispatchKeyEvent', keyEvent({ ...press, text: '' }, 'keyUp'))
+  }
+
+  async #fill(action: Fields, text: string): Promise<Done> {
+    const element = await this.#element(action)
+    this.context.host.desk.check(this.grant)
+    const ready = await element.run(FILL, text)
+    if (ready['typed'] === true) {
+      if (text) await this.#send('Input.insertText', { text })
+      else if (ready['empty'] !== true) await this.#press('Delete')
+    }
+    if (action['submit'] === true) {
+      await this.#press('Enter')
+      return { notes: [] }
+    }
+    return { value: String((await element.run(VALUE))['value'] ?? ''), notes: [] }
+  }
+
+  async #script(action: Fields, code: string, ...values: Parameters<Element['run']>[1][]): Promise<Done> {
+    const element = await this.#element(action)
+    this.context.host.desk.check(this.grant)
+    await element.run(code, ...values)
+    return { value: String((await element.run(VALUE))['value'] ?? ''), notes: [] }
+  }
+
+  async #check(action: Fields, wanted: boolean): Promise<Done> {
+    const element = await this.#element(action)
+    if ((await element.describe())['checked'] === wanted) return { value: String(wanted), notes: ['It was so already.'] }
+    await this.#click(await element.locate('click'), 1, 'left')
+    return { value: String((await element.describe())['checked'] === true), notes: [] }
+  }
+
+  async #scroll(action: Fields): Promise<Done> {
+    const by = (action['by'] ?? { x: 0, y: 600 }) as Fields
+    if (action['ref']) {
+      const element = await this.#element(action)
+      this.context.host.desk.check(this.grant)
+      const moved = action['by'] ? await element.run(SCROLL, by['x'] ?? 0, by['y'] ?? 0) : await element.run(SCROLL, null, null)
+      return { notes: moved['moved'] === true ? [] : ['Nothing moved: it is at its end.'] }
+    }
+    const said = await this.#send('Runtime.evaluate', { expression: `(${SCROLL.replace(/^\/\/.*$/m, '')}).call(document, ${Number(by['x'])}, ${Number(by['y'])})`, returnByValue: true })
+    const moved = ((said['result'] as Fields)['value'] ?? {}) as Fields
+    return { notes: moved['moved'] === true ? [] : ['Nothing moved: it is at its end.'] }
+  }
+
+  async #navigate(url: string): Promise<Done> {
+    const { errorText } = await this.#send('Page.navigate', { url })
+    if (errorText && errorText !== 'net::ERR_ABORTED') throw ToolError.failed(`${url} did not come: ${String(errorText)}`)
+    return this.#loaded()
+  }
+
+  async #go(steps: number): Promise<Done> {
+    const { currentIndex, entries } = await this.#send('Page.getNavigationHistory')
+    const entry = (entries as Fields[])[Number(currentIndex) + steps]
+    if (!entry) throw ToolError.failed('There is no page before or after this one')
+    await this.#send('Page.navigateToHistoryEntry', { entryId: entry['id'] ?? 0 })
+    return this.#loaded()
+  }
+
+  #loaded(): Promise<Done> {
+    return loaded(this.context, this.tab).then(() => ({ notes: [] }))
+  }
+}
+
+/** Waits until a tab's document is complete, as long as pages may take. */
+export async function loaded({ host: { desk } }: Context, tab: Tab): Promise<void> {
+  for (const begun = Date.now(); Date.now() - begun < LOAD; ) {
+    const said = await desk.target(tab).call('Runtime.evaluate', { expression: 'document.readyState', returnByValue: true })
+    if ((said['result'] as Fields | undefined)?.['value'] === 'complete') return
+    if (desk.records.dialog(tab.id)) return
+    await new Promise((resolve) => setTimeout(resolve, PAUSE))
+  }
+}
+
+function keyEvent({ key, code, number, text, modifiers }: Press, type: string): Fields {
+  return { type, key, code, windowsVirtualKeyCode: number, text, modifiers }
+}

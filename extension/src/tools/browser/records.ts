@@ -1,0 +1,88 @@
+import type { Fields } from '../../kernel/types'
+
+export interface SeenRequest {
+  number: number
+  id: string
+  method: string
+  url: string
+  status: number | null
+}
+
+export interface SeenLine {
+  number: number
+  level: string
+  text: string
+}
+
+/** What is kept of a tab at most. */
+const MAX = 500
+
+/** What a page has asked for, what it wrote to its console, and which dialog it has open. */
+export class Records {
+  #last = 0
+  readonly #requests = new Map<number, SeenRequest[]>()
+  readonly #lines = new Map<number, SeenLine[]>()
+  readonly #dialogs = new Map<number, { type: string; message: string }>()
+
+  /** What comes from now on belongs to what is done from now on. */
+  mark(): number {
+    return this.#last
+  }
+
+  requests(tab: number, since = 0): SeenRequest[] {
+    return (this.#requests.get(tab) ?? []).filter((it) => it.number > since)
+  }
+
+  lines(tab: number, since = 0): SeenLine[] {
+    return (this.#lines.get(tab) ?? []).filter((it) => it.number > since)
+  }
+
+  dialog(tab: number): { type: string; message: string } | undefined {
+    return this.#dialogs.get(tab)
+  }
+
+  forget(tab: number): void {
+    this.#requests.delete(tab)
+    this.#lines.delete(tab)
+    this.#dialogs.delete(tab)
+  }
+
+  /** An event of the DevTools protocol. */
+  take(tab: number, method: string, params: Fields): void {
+    switch (method) {
+      case 'Network.requestWillBeSent': {
+        const request = (params['request'] ?? {}) as Fields
+        add(this.#requests, tab, { number: ++this.#last, id: String(params['requestId']), method: String(request['method']), url: String(request['url']), status: null })
+        return
+      }
+      case 'Network.responseReceived': {
+        const seen = this.#requests.get(tab)?.findLast((it) => it.id === params['requestId'])
+        if (seen) seen.status = Number((params['response'] as Fields)['status'])
+        return
+      }
+      case 'Runtime.consoleAPICalled': {
+        const values = (params['args'] ?? []) as Fields[]
+        const text = values.map((it) => String(it['value'] ?? it['description'] ?? '')).join(' ')
+        add(this.#lines, tab, { number: ++this.#last, level: String(params['type']), text })
+        return
+      }
+      case 'Runtime.exceptionThrown': {
+        const details = (params['exceptionDetails'] ?? {}) as Fields
+        const text = String((details['exception'] as Fields | undefined)?.['description'] ?? details['text'])
+        add(this.#lines, tab, { number: ++this.#last, level: 'error', text })
+        return
+      }
+      case 'Page.javascriptDialogOpening':
+        this.#dialogs.set(tab, { type: String(params['type']), message: String(params['message']) })
+        return
+      case 'Page.javascriptDialogClosed':
+        this.#dialogs.delete(tab)
+    }
+  }
+}
+
+function add<T>(all: Map<number, T[]>, tab: number, one: T): void {
+  const list = all.get(tab) ?? []
+  list.push(one)
+  all.set(tab, list.slice(-MAX))
+}

@@ -1,0 +1,29 @@
+import type { Fields } from '../kernel/types'
+import type { Host } from '../session/host'
+import { BROWSER } from './browser/tools'
+import { FILES } from './files'
+import type { Tool } from './tool'
+
+/** The tools that there are. */
+export class Tools {
+  readonly #all: Tool[] = [...FILES, ...BROWSER]
+
+  constructor(private readonly host: Host) {}
+
+  find(name: string): Tool | undefined {
+    return this.#all.find((tool) => tool.name === name)
+  }
+
+  /** The tools that the model is offered, as the hooks of `llm.tool_definition` describe them: all of them are one batch. */
+  async offered(session: string): Promise<Tool[]> {
+    const rules = this.host.settings.rules()
+    const tools = this.#all.filter(({ name }) => this.host.kernel.call('rule.offered', { tool: name, rules }))
+    const items = tools.map(({ name, description, parameters }) => ({ input: { toolID: name }, output: { description, parameters } }))
+    const folded = await this.host.hooks.runBatch('llm.tool_definition', items, { session, turn: '' })
+    return tools.map((tool, place) => {
+      const left = (folded[place]?.output ?? {}) as Fields
+      const description = typeof left['description'] === 'string' ? left['description'] : tool.description
+      return { ...tool, description }
+    })
+  }
+}

@@ -1,0 +1,28 @@
+// The extension in Chromium against a scripted model. Usage: run.mjs [NAME..]
+import { join } from 'node:path'
+import { Chromium } from './chromium.mjs'
+import { kills } from './kills.mjs'
+import { turn } from './turn.mjs'
+import { wake } from './wake.mjs'
+import { World } from './world.mjs'
+
+/** Each with the build that it needs. */
+const TESTS = { turn: [turn, 'dist'], wake: [wake, 'dist'], kills: [kills, 'dist-faults'] }
+const only = process.argv.slice(2)
+
+for (const [name, [test, build]] of Object.entries(TESTS)) {
+  if (only.length > 0 && !only.includes(name)) continue
+  const world = new World()
+  await world.start()
+  const browser = new Chromium()
+  try {
+    const id = await browser.load(join(import.meta.dirname, '../..', build))
+    const page = await browser.open(`chrome-extension://${id}/panel.html`)
+    const rules = [{ permission: 'browser', pattern: `${world.url}/*`, action: 'allow' }]
+    await page.tell('save', { settings: { url: `${world.url}/v1`, model: 'scripted', rules }, key: 'k' })
+    await test({ browser, id, page, world })
+  } finally {
+    await browser.close()
+    await world.close()
+  }
+}

@@ -1,0 +1,130 @@
+//! `cargo xtask extension`: the browser extension, from the kernel and its sources in `extension/` to `extension/dist`, and its tests in
+//! Chromium.
+
+mod kernel;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use self::kernel::Toolchain;
+use crate::sh::{self, Arguments, check, command, there};
+use crate::{Result, failed, setup, usage};
+
+/// Builds the extension; `--kernel`: the kernel alone, `--browser`: tries it in Chromium, too.
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let mut arguments = Arguments::new(arguments);
+    let (mut only_kernel, mut browser) = (false, false);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--kernel" => only_kernel = true,
+            "--browser" => browser = true,
+            other => return usage(format!("extension takes no `{other}`")),
+        }
+    }
+    let Some(toolchain) = Toolchain::find() else {
+        return failed(kernel::advice());
+    };
+    let kernel = kernel::checked(toolchain)?;
+    if only_kernel {
+        return Ok(());
+    }
+    build(&kernel)?;
+    match browser {
+        true => in_browser(&[]),
+        false => Ok(()),
+    }
+}
+
+/// The stage of CI; `registry`: npm reaches its registry. Says what could not be tried, if anything.
+pub(crate) fn stage(registry: bool) -> Result<Option<&'static str>> {
+    no_addresses()?;
+    let Some(toolchain) = Toolchain::find() else {
+        return Ok(Some(
+            "extension: there is no compiler for wasm32 (neither rustup's target nor Debian's rustc-web): nothing of it was built",
+        ));
+    };
+    let kernel = kernel::checked(toolchain)?;
+    if !registry && !folder().join("node_modules").is_dir() {
+        return Ok(Some(
+            "extension: npm's registry does not answer: it was not built",
+        ));
+    }
+    build(&kernel)?;
+    if !there("chromium") && setup::is_root() && there("apt-get") {
+        // Without the network there is none; that is said below.
+        let _ = setup::install_packages(&["chromium"]);
+    }
+    if !there("chromium") {
+        return Ok(Some("extension: there is no Chromium to try it in"));
+    }
+    // A death at each boundary takes minutes, and how long waking takes is a matter of the machine: `--browser` tries these, too.
+    in_browser(&["turn"])?;
+    Ok(None)
+}
+
+fn folder() -> PathBuf {
+    sh::root().join("extension")
+}
+
+fn npm(folder: &Path, arguments: &[&str]) -> Command {
+    let mut npm = command("npm");
+    npm.current_dir(folder).args(arguments);
+    npm
+}
+
+/// What `package-lock.json` says, unless it is there.
+fn install(folder: &Path) -> Result {
+    let changed = |name: &str| fs::metadata(folder.join(name)).and_then(|it| it.modified());
+    let installed = changed("node_modules/.package-lock.json");
+    if let (Ok(installed), Ok(wanted)) = (installed, changed("package-lock.json"))
+        && installed >= wanted
+    {
+        return Ok(());
+    }
+    check(&mut npm(
+        folder,
+        &["ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+    ))
+}
+
+/// The extension as it is loaded, and the one whose worker stops where it may die, for tests.
+fn build(kernel: &Path) -> Result {
+    // Cards and texts of the panel are the page's.
+    install(&sh::root().join("web"))?;
+    install(&folder())?;
+    for script in ["typecheck", "lint", "test"] {
+        check(&mut npm(&folder(), &["run", "--silent", script]))?;
+    }
+    for (mode, dist) in [("production", "dist"), ("faults", "dist-faults")] {
+        check(&mut npm(
+            &folder(),
+            &["run", "--silent", "build", "--", "--mode", mode],
+        ))?;
+        let target = folder().join(dist).join("kernel.wasm");
+        let copied = fs::copy(kernel, &target);
+        copied.or_else(|error| failed(format!("{}: {error}", target.display())))?;
+    }
+    println!(
+        "extension: {} can be loaded",
+        folder().join("dist").display()
+    );
+    Ok(())
+}
+
+/// The tests in Chromium of these names, or all.
+fn in_browser(names: &[&str]) -> Result {
+    let mut node = command("node");
+    node.arg("extension/tests/browser/run.mjs").args(names);
+    check(&mut node)
+}
+
+/// The lock file works with any registry: it has no addresses of one.
+fn no_addresses() -> Result {
+    match sh::read(&folder().join("package-lock.json"))?.contains("\"resolved\"") {
+        true => failed(
+            "extension/package-lock.json has addresses of a registry: `npm install --omit-lockfile-registry-resolved`",
+        ),
+        false => Ok(()),
+    }
+}
