@@ -13,10 +13,25 @@ export function boundary(turn: string, step: number, phase: 'before' | 'after', 
   if (import.meta.env.MODE !== 'faults') return Promise.resolve()
   // A worker that dies of its first step never gets further.
   if (input.kind === 'resumed') return Promise.resolve()
-  const signal = input.kind === 'model' ? `${input.signal.signal} ${'index' in input.signal ? input.signal.index : ''}` : ''
-  const place = `${turn} ${step} ${phase} ${input.kind} ${signal}${about}`
+  const place = `${turn} ${phase} ${input.kind} ${placeOf(step, input, about)}`
   alone = alone.then(() => stopOnce(place))
   return alone
+}
+
+/** The call that the model has written last. */
+let written = ''
+
+/** What happens while a call is under way is named by that call, whichever request it comes of: a worker that dies then leaves the call
+ * without an outcome, and if it died of every such call anew, none would ever be made. */
+function placeOf(step: number, input: Input, about: string): string {
+  if (input.kind === 'model') {
+    const { signal } = input
+    if (signal.signal === 'tool_end') written = `${signal.tool} ${signal.raw}`
+    if (signal.signal === 'tool_end' || signal.signal === 'finished') return `${signal.signal} ${written}`
+    return `${step} ${signal.signal}`
+  }
+  if (input.kind === 'hook_done' && about === 'llm.after_text') return `${about} ${JSON.stringify(input.output)}`
+  return input.kind === 'tool_started' || input.kind === 'tool_done' ? about : `${step} ${about}`
 }
 
 async function stopOnce(place: string): Promise<void> {

@@ -74,7 +74,8 @@ export function next(plan, messages) {
     button = /(e\d+) button "Add"/.exec(message.content)?.[1] ?? button
     if (tool === 'browser_snapshot' && planned.tool !== 'browser_snapshot') {
       look = false
-      if (planned.tool === 'browser_open' ? !/No tab is open/.test(message.content) : counted(message.content) === clicks + 1) {
+      // A tab that was opened and shows nothing yet is opened again.
+      if (planned.tool === 'browser_open' ? counted(message.content) >= 0 : counted(message.content) === clicks + 1) {
         if (planned.tool === 'browser_action') clicks += 1
         step += 1
       }
