@@ -65,6 +65,13 @@ export interface Conversation {
     snapshot?: string
     diff?: string
   }
+  /** The program that it was imported from, and what that says of it. */
+  origin?: {
+    program: string
+    version?: string
+    session: string
+    directory?: string
+  }
   time: {
     created: number
     updated: number

@@ -48,6 +48,8 @@ forms! {
         tokens: ConversationTokens,
         summary?: {additions: integer, deletions: integer, files: integer, diffs?: [any]},
         revert?: {messageID: string, partID?: string, snapshot?: string, diff?: string},
+        /// The program that it was imported from, and what that says of it.
+        origin?: {program: string, version?: string, session: string, directory?: string},
         time: {created: integer, updated: integer, compacting?: integer, archived?: number}
     };
     /// A message of a conversation.

@@ -3,6 +3,7 @@
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::merged::{ConversationMessage, EntryState};
 use outrigger_protocol::message::Tokens;
+use outrigger_protocol::origin::Origin;
 use outrigger_protocol::permission::PermissionRequest;
 use outrigger_protocol::question::QuestionRequest;
 use outrigger_protocol::session::{SessionModel, SessionRevert, SessionSummary, SessionTime};
@@ -99,6 +100,9 @@ pub struct Conversation {
     /// What is reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revert: Option<SessionRevert>,
+    /// The program that it was imported from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// When it was made and last used.
     pub time: SessionTime,
 }

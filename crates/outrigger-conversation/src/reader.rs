@@ -10,6 +10,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::merged::{Change, Placed};
 use outrigger_protocol::message::{MessageWithParts, Part};
+use outrigger_protocol::origin::Origin;
 use outrigger_protocol::session::{Session, SessionStatus};
 use outrigger_store::{Store, StoreError};
 
@@ -336,6 +337,7 @@ impl Reader {
             tokens: session.tokens.clone(),
             summary: session.summary.clone(),
             revert: session.revert.clone(),
+            origin: Origin::of(session),
             time: session.time.clone(),
         })
     }

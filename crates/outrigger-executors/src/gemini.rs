@@ -1,6 +1,10 @@
 //! Gemini CLI: `gemini --output-format stream-json` (0.61.0). It asks nobody: what rules do not allow as a whole it is not given, and
 //! its calls are marked as unasked. `acp:gemini --acp` asks.
 
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::Millis;
@@ -78,6 +82,67 @@ fn others(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let kept = entries.filter(|it| !WRITTEN.iter().any(|name| it.file_name() == *name));
     kept.map(|it| it.path()).collect()
+}
+
+/// Gives a project its folder of checkpoints, with the file that says whose it is: that Gemini CLI may not make it there, and it does not
+/// start without it.
+///
+/// # Errors
+/// The folder or the file cannot be made.
+pub(crate) fn claim(home: &Path, project: &Path) -> io::Result<()> {
+    let folder = home.join(".gemini");
+    let history = folder.join("history");
+    let is_of = |place: &Path| {
+        let owner = outrigger_files::read_to_string(&place.join(OWNER), MAX_OWNER);
+        owner.is_ok_and(|owner| Path::new(owner.trim()) == project)
+    };
+    let entries = history.read_dir().into_iter().flatten().flatten();
+    if entries.map(|it| it.path()).any(|it| is_of(&it)) {
+        return Ok(());
+    }
+    let name = project.file_name().unwrap_or_default().to_string_lossy();
+    let name = slug(&name);
+    let numbered = (0..).map(|n| match n {
+        0 => name.clone(),
+        n => format!("{name}-{n}"),
+    });
+    let known = known(&folder, project).into_iter();
+    let mut names = known.chain(numbered).map(|name| history.join(name));
+    let place = names.find(|it| !it.exists()).unwrap_or_default();
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&place)?;
+    let mut file = OpenOptions::new();
+    let file = file.write(true).create_new(true).mode(0o600);
+    let mut file = file.open(place.join(OWNER))?;
+    file.write_all(project.as_os_str().as_bytes())
+}
+
+/// The file in a project's folder that has its path.
+const OWNER: &str = ".project_root";
+/// Bytes of such a file.
+const MAX_OWNER: u64 = 1 << 16;
+/// Bytes of its list of projects.
+const MAX_PROJECTS: u64 = 1 << 24;
+
+/// The name that it gave a project before. Commands can write to its list: a name that leads elsewhere is none.
+fn known(folder: &Path, project: &Path) -> Option<String> {
+    let text = outrigger_files::read_to_string(&folder.join("projects.json"), MAX_PROJECTS);
+    let list: Value = serde_json::from_str(&text.ok()?).ok()?;
+    let name = list.get("projects")?.get(project.to_str()?)?.as_str()?;
+    (slug(name) == name).then(|| name.to_owned())
+}
+
+/// A name as it makes it for a folder.
+fn slug(name: &str) -> String {
+    let name = name.to_lowercase();
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
+    match words.is_empty() {
+        true => "project".to_owned(),
+        false => words.join("-"),
+    }
 }
 
 pub(crate) struct Gemini {
@@ -199,5 +264,30 @@ fn ours(name: &str, input: &Value) -> Call {
         }
         "write_todos" => Call::new("todowrite", json!({ "todos": input.get("todos") })),
         _ => Call::new(name, input.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_has_one_folder_of_checkpoints_whatever_its_list_says() {
+        let home = tempfile::tempdir().unwrap();
+        let history = home.path().join(".gemini/history");
+        let owner = |name: &str| std::fs::read_to_string(history.join(name).join(OWNER)).unwrap();
+        for _ in 0..2 {
+            claim(home.path(), Path::new("/a/My Project")).unwrap();
+        }
+        claim(home.path(), Path::new("/b/my_project")).unwrap();
+        let list = json!({ "projects": { "/c/x": "known-name", "/d/x": "../../.bashrc.d" } });
+        std::fs::write(home.path().join(".gemini/projects.json"), list.to_string()).unwrap();
+        claim(home.path(), Path::new("/c/x")).unwrap();
+        claim(home.path(), Path::new("/d/x")).unwrap();
+        assert_eq!(owner("my-project"), "/a/My Project");
+        assert_eq!(owner("my-project-1"), "/b/my_project");
+        assert_eq!(owner("known-name"), "/c/x");
+        assert_eq!(owner("x"), "/d/x");
+        assert_eq!(history.read_dir().unwrap().count(), 4);
     }
 }

@@ -38,6 +38,10 @@ pub(crate) async fn start(
     place: ProcessContext,
 ) -> Result<Child, String> {
     let access = executor.access(&place.home);
+    if executor.program() == "gemini" {
+        crate::gemini::claim(&place.home, &task.folder)
+            .map_err(|error| format!("its folder in ~/.gemini/history cannot be made: {error}"))?;
+    }
     let own = env::allow_list(access.variables);
     let path = own.iter().find(|(name, _)| name == "PATH");
     let path = path.map(|(_, value)| value.clone()).unwrap_or_default();

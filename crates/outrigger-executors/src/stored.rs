@@ -2,11 +2,14 @@
 //!
 //! A reader is given the lines of a file, parsed, one after the other. Lines that are about the program itself say nothing.
 
+mod printed_form;
+
 use outrigger_protocol::Millis;
 use outrigger_protocol::merged::AgentOutput;
 use outrigger_protocol::message::{CacheTokens, Tokens};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use self::printed_form::in_printed_form;
 use crate::calls::{Call, Ended, said, text, thought};
 use crate::claude::Claude;
 use crate::codex::{Codex, script};
@@ -57,16 +60,32 @@ pub enum Piece {
     },
 }
 
-/// Lines of `~/.claude/projects/*/*.jsonl` (2.1.197).
-pub struct StoredClaude(Claude);
-
-impl Default for StoredClaude {
-    fn default() -> Self {
-        Self(Claude::new(Task::default()))
-    }
+/// Lines of `~/.claude/projects/*/*.jsonl` (2.1.197, 2.1.332).
+pub struct StoredClaude {
+    claude: Claude,
+    /// The file is that of a subagent, beside the one of its session.
+    is_subagent: bool,
 }
 
 impl StoredClaude {
+    /// For the file of a session, or of a subagent (`SESSION/subagents/agent-*.jsonl`).
+    #[must_use]
+    pub fn new(is_subagent: bool) -> Self {
+        Self {
+            claude: Claude::new(Task::default()),
+            is_subagent,
+        }
+    }
+
+    /// The identifier of the conversation that a line is of: that of a subagent begins with its session's.
+    fn id(&self, line: &Value) -> Option<String> {
+        let session = text(line, "/sessionId")?;
+        match self.is_subagent {
+            true => Some(subagent(session, text(line, "/agentId")?)),
+            false => Some(session.to_owned()),
+        }
+    }
+
     /// What a line says.
     #[must_use]
     pub fn line(&mut self, line: &Value, at: Millis) -> Vec<Stored> {
@@ -79,8 +98,12 @@ impl StoredClaude {
             Some("summary") => title("/summary"),
             Some("ai-title") => title("/aiTitle"),
             Some("custom-title") => title("/customTitle"),
-            // Of a subagent, or the program's own words.
-            Some("user" | "assistant") if flag("isSidechain") || flag("isMeta") => Vec::new(),
+            // Of another conversation, or the program's own words.
+            Some("user" | "assistant")
+                if flag("isSidechain") != self.is_subagent || flag("isMeta") =>
+            {
+                Vec::new()
+            }
             Some("user") if flag("isCompactSummary") => {
                 let pieces = pieces(line.pointer("/message/content"));
                 let texts = pieces.into_iter().filter_map(|piece| match piece {
@@ -98,7 +121,7 @@ impl StoredClaude {
     fn user(&mut self, line: &Value, at: Millis) -> Vec<Stored> {
         let of = |key: &str| text(line, key).map(str::to_owned);
         let mut out = vec![Stored::Session {
-            id: of("/sessionId"),
+            id: self.id(line),
             folder: of("/cwd"),
             version: of("/version"),
         }];
@@ -108,10 +131,17 @@ impl StoredClaude {
         }
         let result = line.get("toolUseResult");
         let blocks = blocks(line).filter(|block| text(block, "/type") == Some("tool_result"));
-        let steps = blocks.filter_map(|block| self.0.block(block, result, at));
+        let steps = blocks.filter_map(|block| self.claude.block(block, result, at));
         out.extend(steps.filter_map(spoken));
         if text(line, "/toolUseResult/stdout").is_some() {
             out.iter_mut().for_each(exited);
+        }
+        if let (Some(session), Some(agent)) = (
+            text(line, "/sessionId"),
+            text(line, "/toolUseResult/agentId"),
+        ) {
+            let child = subagent(session, agent);
+            out.iter_mut().for_each(|stored| led(stored, &child));
         }
         out
     }
@@ -137,10 +167,23 @@ impl StoredClaude {
             model: of("/message/model"),
             tokens,
         };
-        let steps = blocks(line).filter_map(|block| self.0.block(block, None, at));
-        let said = steps.filter_map(spoken);
+        let steps = blocks(line).filter_map(|block| self.claude.block(block, None, at));
+        let said = steps.filter_map(spoken).map(delegated);
         std::iter::once(answer).chain(said).collect()
     }
+}
+
+/// The tool that begins a subagent, by the name that ours has.
+fn delegated(mut stored: Stored) -> Stored {
+    if let Stored::Say(Said {
+        output: AgentOutput::ToolUse { tool_name, .. },
+        ..
+    }) = &mut stored
+        && ["Agent", "Task"].contains(&tool_name.as_str())
+    {
+        "task".clone_into(tool_name);
+    }
+    stored
 }
 
 /// Lines of `~/.codex/sessions/**/rollout-*.jsonl` (0.171.0, and what came before without items).
@@ -342,67 +385,19 @@ fn output(item: &Value) -> Ended {
     }
 }
 
-/// An item of a file in the form in which the program prints it: other names, the same facts.
-fn in_printed_form(item: &Value) -> Value {
-    let Value::Object(fields) = item else {
-        return Value::Null;
-    };
-    let fields = fields
-        .iter()
-        .map(|(key, value)| (camel(key), value.clone()));
-    let mut fields: Map<String, Value> = fields.collect();
-    let of = |key: &str| item.get(key).cloned().unwrap_or_default();
-    let kind = text(item, "/type").map(camel).unwrap_or_default();
-    match kind.as_str() {
-        "commandExecution" => {
-            let words = item.get("command").and_then(Value::as_array);
-            let words = words.into_iter().flatten().filter_map(Value::as_str);
-            let words: Vec<&str> = words.collect();
-            if !words.is_empty() {
-                fields.insert("command".to_owned(), json!(command_line(&words)));
-            }
-            fields.remove("cwd");
-        }
-        "fileChange" => {
-            let changes = item.get("changes").and_then(Value::as_object);
-            let changes = changes.into_iter().flatten().map(|(path, change)| {
-                let diff = text(change, "/unified_diff").or(text(change, "/content"));
-                let kind =
-                    json!({ "type": change.get("type"), "move_path": change.get("move_path") });
-                json!({ "path": path, "kind": kind, "diff": diff })
-            });
-            fields.insert("changes".to_owned(), changes.collect());
-        }
-        "agentMessage" => {
-            let said = joined(item.get("content"));
-            fields.insert("text".to_owned(), json!(said));
-        }
-        "reasoning" => {
-            fields.insert("summary".to_owned(), of("summary_text"));
-            fields.insert("content".to_owned(), of("raw_content"));
-        }
-        _ => {}
-    }
-    fields.insert("type".to_owned(), json!(kind));
-    Value::Object(fields)
+fn subagent(session: &str, agent: &str) -> String {
+    format!("{session}/{agent}")
 }
 
-/// `CommandExecution` and `exit_code` as `commandExecution` and `exitCode`.
-fn camel(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    let mut is_word = false;
-    for c in name.chars() {
-        match c {
-            '_' => is_word = true,
-            c if is_word => {
-                out.push(c.to_ascii_uppercase());
-                is_word = false;
-            }
-            c if out.is_empty() => out.push(c.to_ascii_lowercase()),
-            c => out.push(c),
-        }
+/// A call that began a subagent names its conversation.
+fn led(stored: &mut Stored, child: &str) {
+    if let Stored::Say(Said {
+        output: AgentOutput::ToolResult { .. },
+        facts,
+    }) = stored
+    {
+        facts.insert("sessionId".to_owned(), json!(child));
     }
-    out
 }
 
 /// A command that did not fail ended with 0, which the file does not say.
@@ -416,12 +411,6 @@ fn exited(stored: &mut Stored) {
     {
         facts.entry("exit").or_insert(json!(0));
     }
-}
-
-fn joined(content: Option<&Value>) -> String {
-    let blocks = content.and_then(Value::as_array).into_iter().flatten();
-    let texts: Vec<&str> = blocks.filter_map(|block| text(block, "/text")).collect();
-    texts.join("\n\n")
 }
 
 fn prompt(content: Option<&Value>) -> Vec<Stored> {

@@ -31,6 +31,9 @@ const MAX_AHEAD: Millis = 24 * 60 * 60 * 1000;
 /// US dollars of an answer, beyond which a number is none.
 const MAX_COST: f64 = 1_000_000.0;
 
+/// The key in a session's `metadata` of how many messages were imported.
+pub(crate) const IMPORTED_MESSAGES: &str = "outriggerImportedMessages";
+
 /// Where imported sessions go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Destination {
@@ -79,7 +82,7 @@ pub fn accept(
             .cloned(),
         title: title(&transcript),
         version: to.version.clone(),
-        metadata: origin(&transcript),
+        metadata: note(origin(&transcript), transcript.messages.len()),
         time: SessionTime {
             created,
             updated: time(transcript.updated).max(created),
@@ -210,6 +213,13 @@ fn origin(transcript: &Transcript) -> Option<Object> {
         directory: shortened(&origin.directory, 4096),
     };
     Some(Object::from_iter([(ORIGIN.to_owned(), json!(origin))]))
+}
+
+/// Notes how many messages a session has where it came from.
+pub(crate) fn note(metadata: Option<Object>, messages: usize) -> Option<Object> {
+    let mut metadata = metadata?;
+    metadata.insert(IMPORTED_MESSAGES.to_owned(), json!(messages));
+    Some(metadata)
 }
 
 /// One line. Whose session it is stands in the title, as lists of every client show it.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use outrigger_store::StoreError;
 
+use crate::program::Program;
+
 /// Why nothing is imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,6 +17,16 @@ pub enum ImportError {
         /// The program.
         program: &'static str,
         /// Where they would be.
+        path: PathBuf,
+    },
+    /// What is there is another program's.
+    #[error("{} has no session of {program}: it is one of {}", .path.display(), .other.title())]
+    Other {
+        /// The program that was named.
+        program: &'static str,
+        /// The one whose it is.
+        other: Program,
+        /// Where.
         path: PathBuf,
     },
     /// A file or folder cannot be read.
@@ -51,6 +63,7 @@ impl ImportError {
     pub fn code(&self) -> &str {
         match self {
             Self::Nothing { .. } => "import.nothing",
+            Self::Other { .. } => "import.other_program",
             Self::Read { .. } => "import.read",
             Self::Form { .. } => "import.form",
             Self::Store(error) => error.code(),
@@ -64,6 +77,11 @@ impl ImportError {
             Self::Nothing { .. } => {
                 Some("name the folder or the file: `outrigger import PROGRAM PATH`".to_owned())
             }
+            Self::Other { other, path, .. } => Some(format!(
+                "`outrigger import {} {}`",
+                other.name(),
+                path.display()
+            )),
             Self::Read { .. } => None,
             Self::Form { .. } => Some(
                 "it takes what `outrigger export --format json` and `opencode export` write"

@@ -3,12 +3,13 @@
 //! - A [`Source`] lists what a program stored ([`StoredSession`]) and reads one of these ([`Transcript`]). Files are opened to be read only; what
 //!   cannot be read is a [`Problem`] with its place, and the rest is not lost.
 //! - [`accept`] makes a session of a transcript. A transcript is text from outside: what it says is kept, what it would decide is not.
-//! - [`write`] puts it into the store's log, unless it is there.
+//! - [`write`] puts it into the store's log, or what is new of one that is there.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 mod accept;
 mod error;
+mod growth;
 mod ids;
 mod parts;
 mod program;
@@ -21,4 +22,4 @@ pub use error::{ImportError, Problem};
 pub use program::{Program, StoredSession};
 pub use source::Source;
 pub use transcript::Transcript;
-pub use write::{Outcome, write};
+pub use write::{Outcome, outlook, write};

@@ -43,8 +43,10 @@ const CONTENTS: &[&str] = &[
 ];
 /// Tokens beyond which a number is none.
 const MAX_TOKENS: u64 = 1_000_000_000;
+/// Of a call that had not ended.
+pub(crate) const NOT_ENDED: &str = "it had not ended when the session was imported";
 /// The key of a call of which one half never came.
-const UNMATCHED: &str = "unmatched";
+pub(crate) const UNMATCHED: &str = "unmatched";
 
 /// What is known of the session while its parts are read.
 pub(crate) struct Context<'a> {
@@ -201,7 +203,7 @@ fn state(state: ToolState, context: &Context<'_>) -> ToolState {
 fn interrupted(input: Value, time: &PartTime, context: &Context<'_>) -> ToolState {
     ToolState::Error {
         input: arguments(input),
-        error: "it had not ended when the session was imported".to_owned(),
+        error: NOT_ENDED.to_owned(),
         metadata: None,
         time: context.times(time),
     }

@@ -4,41 +4,76 @@ use outrigger_protocol::Millis;
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::{IdMaker, SessionId};
 use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::message::MessageWithParts;
 use outrigger_store::{Store, StoreError};
 
 use crate::accept::Accepted;
+use crate::growth::Growth;
 
 /// What became of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is in the store now.
     Imported(SessionId),
+    /// It was there, and went on where it came from: what is new of it is in the store now.
+    Grown {
+        /// The session.
+        id: SessionId,
+        /// Messages that are new.
+        messages: usize,
+        /// Parts of earlier messages that are new, and calls that have ended since.
+        parts: usize,
+    },
     /// It was there already; nothing was changed.
     There(SessionId),
+    /// It was there, and is another conversation where it came from now; nothing was changed.
+    Differs(SessionId),
 }
 
-/// Stores a session with its messages in one transaction, unless a session with its identifier is there.
+/// What [`write`] would do.
+///
+/// # Errors
+/// Those of the store.
+pub fn outlook(store: &Store, accepted: &Accepted) -> Result<Outcome, StoreError> {
+    plan(store, accepted.clone(), 0).map(|(outcome, _)| outcome)
+}
+
+/// Stores a session with its messages in one transaction. Of one that is there what is new since it was imported is added: what was said
+/// or taken away here in the meantime stays as it is.
 ///
 /// # Errors
 /// Those of the store; then nothing of it is there.
 pub async fn write(store: &Store, accepted: Accepted, at: Millis) -> Result<Outcome, StoreError> {
     let id = accepted.session.id.clone();
-    if store.session(&id)?.is_some() {
-        return Ok(Outcome::There(id));
+    let (outcome, events) = plan(store, accepted, at)?;
+    if events.is_empty() {
+        return Ok(outcome);
     }
     let seed = id
         .as_str()
         .bytes()
         .fold(at, |seed, byte| seed.rotate_left(5) ^ u64::from(byte));
     let mut maker = IdMaker::new(seed);
-    let records = events(accepted, at).into_iter().map(|event| {
+    let records = events.into_iter().map(|event| {
         LogRecord::Event(Box::new(BusEvent {
             id: maker.event(at),
             event,
         }))
     });
     store.append(at, records.collect()).await?;
-    Ok(Outcome::Imported(id))
+    Ok(outcome)
+}
+
+fn plan(
+    store: &Store,
+    accepted: Accepted,
+    at: Millis,
+) -> Result<(Outcome, Vec<Event>), StoreError> {
+    let id = accepted.session.id.clone();
+    match store.session(&id)? {
+        Some(session) => Ok(Growth::of(session, store.messages(&id)?, at).with(accepted)),
+        None => Ok((Outcome::Imported(id), events(accepted, at))),
+    }
 }
 
 fn events(accepted: Accepted, at: Millis) -> Vec<Event> {
@@ -49,16 +84,22 @@ fn events(accepted: Accepted, at: Millis) -> Vec<Event> {
         info: Box::new(session),
     }];
     for message in messages {
-        events.push(Event::MessageUpdated {
-            session_id: session_id.clone(),
-            info: Box::new(message.info),
-        });
-        let parts = message.parts.into_iter().map(|part| Event::PartUpdated {
-            session_id: session_id.clone(),
-            part: Box::new(part),
-            time: at,
-        });
-        events.extend(parts);
+        events.extend(of_message(message, at));
     }
+    events
+}
+
+pub(crate) fn of_message(message: MessageWithParts, at: Millis) -> Vec<Event> {
+    let session_id = message.info.session_id().clone();
+    let mut events = vec![Event::MessageUpdated {
+        session_id: session_id.clone(),
+        info: Box::new(message.info),
+    }];
+    let parts = message.parts.into_iter().map(|part| Event::PartUpdated {
+        session_id: session_id.clone(),
+        part: Box::new(part),
+        time: at,
+    });
+    events.extend(parts);
     events
 }

@@ -76,6 +76,36 @@ function Sign({ line }: { line: Line }) {
   return <span className="sign">{sign}</span>
 }
 
+/** Of a line of the new file, or with a minus of the old one: the button that opens the form. */
+function AddComment({ at, open }: { at: number; open(at: number): void }) {
+  return (
+    <button type="button" className="add-comment" aria-label={`Comment on ${at < 0 ? 'removed line' : 'line'} ${Math.abs(at)}`} onClick={() => open(at)}>
+      <Icon name="plus" />
+    </button>
+  )
+}
+
+/** Below a line: what was said of it, and the form where something is being written. */
+function Comments({ at, comments, isWriting, done }: { at: number; comments: CommentSide; isWriting: boolean; done(): void }) {
+  return (
+    <>
+      {comments.of(at)}
+      {isWriting && (
+        <tr className="comment-row">
+          <td colSpan={4}>
+            <CommentForm
+              done={(text) => {
+                if (text) comments.write(at, text)
+                done()
+              }}
+            />
+          </td>
+        </tr>
+      )}
+    </>
+  )
+}
+
 function Unified({ hunk, comments }: { hunk: Hunk; comments: CommentSide | undefined }) {
   const [writing, setWriting] = useState<number | null>(null)
   return (
@@ -90,26 +120,10 @@ function Unified({ hunk, comments }: { hunk: Hunk; comments: CommentSide | undef
               <td className="text">
                 <Sign line={line} />
                 <Text line={line} />
-                {comments && (
-                  <button type="button" className="add-comment" aria-label={`Comment on line ${Math.abs(at)}`} onClick={() => setWriting(at)}>
-                    <Icon name="plus" />
-                  </button>
-                )}
+                {comments && <AddComment at={at} open={setWriting} />}
               </td>
             </tr>
-            {comments?.of(at)}
-            {writing === at && comments && (
-              <tr className="comment-row">
-                <td colSpan={3}>
-                  <CommentForm
-                    done={(text) => {
-                      if (text) comments.write(at, text)
-                      setWriting(null)
-                    }}
-                  />
-                </td>
-              </tr>
-            )}
+            {comments && <Comments at={at} comments={comments} isWriting={writing === at} done={() => setWriting(null)} />}
           </Fragment>
         )
       })}
@@ -152,19 +166,31 @@ function CommentForm({ done }: { done: (text: string) => void }) {
 }
 
 function Split({ hunk, comments }: { hunk: Hunk; comments: CommentSide | undefined }) {
+  const [writing, setWriting] = useState<number | null>(null)
   return (
     <>
-      {sideBySide(hunk.lines).map(({ left, right }, key) => (
-        <Fragment key={key}>
-          <tr>
-            <td className="number">{left?.old}</td>
-            <td className={`text ${left?.kind ?? 'none'}`}>{left && <Text line={left} />}</td>
-            <td className="number">{right?.new}</td>
-            <td className={`text ${right?.kind ?? 'none'}`}>{right && <Text line={right} />}</td>
-          </tr>
-          {right?.new && comments?.of(right.new)}
-        </Fragment>
-      ))}
+      {sideBySide(hunk.lines).map(({ left, right }, key) => {
+        // A line that stayed is commented on in the new file.
+        const old = left?.kind === 'old' ? -(left.old ?? 0) : null
+        const now = right?.new ?? null
+        return (
+          <Fragment key={key}>
+            <tr>
+              <td className="number">{left?.old}</td>
+              <td className={`text ${left?.kind ?? 'none'}`}>
+                {left && <Text line={left} />}
+                {comments && old !== null && <AddComment at={old} open={setWriting} />}
+              </td>
+              <td className="number">{right?.new}</td>
+              <td className={`text ${right?.kind ?? 'none'}`}>
+                {right && <Text line={right} />}
+                {comments && now !== null && <AddComment at={now} open={setWriting} />}
+              </td>
+            </tr>
+            {comments && [old, now].map((at) => at !== null && <Comments key={at} at={at} comments={comments} isWriting={writing === at} done={() => setWriting(null)} />)}
+          </Fragment>
+        )
+      })}
     </>
   )
 }

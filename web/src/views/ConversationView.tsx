@@ -54,6 +54,12 @@ export function ConversationView({ id, tab, at }: { id: string; tab: Tab; at: st
             <span title={info.directory}>{folder(info.directory)}</span>
             {info.agent && <> · {info.agent}</>}
             {info.model && <> · {model?.name ?? info.model.id}</>}
+            {info.origin && (
+              <>
+                {' '}
+                · imported from {info.origin.program} {info.origin.version}
+              </>
+            )}
           </p>
         </div>
         <span className="meter" title="Cost of this conversation">

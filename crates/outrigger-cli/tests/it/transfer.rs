@@ -44,6 +44,13 @@ fn a_session_of_claude_code_is_imported_shown_and_continued() {
     let again = world.cli(&from).ok().stdout;
     assert!(again.ends_with("0 imported, 1 already there\n"), "{again}");
     let id = session(&imported);
+    // The list of our own clients has where it is from.
+    let server = world.serve(&["--no-auth"]);
+    let page = server.get("/outrigger/v1/conversation").json(200);
+    let origin = &page["conversations"][0]["origin"];
+    assert_eq!(origin["program"], "Claude Code", "{page}");
+    assert_eq!(origin["directory"], json!(world.project()), "{page}");
+    server.stop();
     let list = world.cli(&["session", "list"]).ok().stdout;
     assert!(
         list.contains(&id) && list.contains("(Claude Code)"),
@@ -65,6 +72,30 @@ fn a_session_of_claude_code_is_imported_shown_and_continued() {
         said.find("Change one to two") < said.find("and the rest"),
         "{said}"
     );
+    world.verify();
+    // It went on there, too: what is new comes here, and nothing of what was said here is lost.
+    let more = json!({
+        "type": "user", "message": { "role": "user", "content": "one more thing" }, "uuid": "x", "isSidechain": false,
+        "timestamp": "2026-11-27T09:00:00.000Z", "cwd": world.project(), "sessionId": "36787166-9b5f-4d5c-8a7d-000000000000",
+    });
+    let file = folder.join("-project/a.jsonl");
+    let lines = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{lines}{more}\n")).unwrap();
+    let grown = world.cli(&from).ok().stdout;
+    assert!(
+        grown.contains(": 1 new message\n")
+            && grown.ends_with("0 imported, 1 went on since, 0 already there\n"),
+        "{grown}"
+    );
+    let again = world.cli(&from).ok().stdout;
+    assert!(again.ends_with("0 imported, 1 already there\n"), "{again}");
+    let shown = world
+        .cli(&["export", &id, "--format", "markdown"])
+        .ok()
+        .stdout;
+    for words in ["one more thing", "and the rest"] {
+        assert_eq!(shown.matches(words).count(), 1, "{shown}");
+    }
     world.verify();
     // What was used there counts here no more than once.
     let used: Value = world.cli(&["stats", "--json"]).ok().json();

@@ -86,6 +86,13 @@ impl Acp {
         if let Some(error) = text(value, "/error/message") {
             let detail = text(value, "/error/data/details").or(text(value, "/error/data"));
             let words = detail.map_or_else(|| error.to_owned(), |it| format!("{error}: {it}"));
+            if id == SESSION && self.task.resume.take().is_some() {
+                let words = format!(
+                    "It begins a new session, since it has the earlier one no more: {words}"
+                );
+                self.is_loading = false;
+                return vec![as_it_came(&words, at), self.begin_session()];
+            }
             return vec![Step::End(End::Failed(words))];
         }
         match id {
@@ -120,6 +127,11 @@ impl Acp {
             }
             _ => Vec::new(),
         }
+    }
+
+    fn begin_session(&self) -> Step {
+        let params = json!({ "cwd": self.task.folder, "mcpServers": [] });
+        rpc::request(SESSION, "session/new", &params)
     }
 
     /// A new session, or the earlier one where it can be had.

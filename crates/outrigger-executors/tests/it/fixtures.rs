@@ -188,6 +188,37 @@ fn what_is_sent_is_what_each_understands() {
     assert!(acp.contains("fs/write_text_file is not offered"));
 }
 
+/// A session that the agent does not have any more: it says so and begins a new one.
+#[test]
+fn an_earlier_session_that_is_gone_is_begun_anew() {
+    let executor: Executor = "acp:x".parse().unwrap();
+    let task = Task {
+        prompt: "Go on".into(),
+        folder: "/project".into(),
+        resume: Some("old".into()),
+        ..Task::default()
+    };
+    let mut protocol = executor.protocol(task);
+    let mut all = protocol.begin();
+    for line in [
+        r#"{"id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}"#,
+        r#"{"id":2,"error":{"code":-32603,"message":"Internal error","data":{"details":"No previous sessions found"}}}"#,
+        r#"{"id":2,"result":{"sessionId":"new"}}"#,
+    ] {
+        all.extend(protocol.line(line, 1));
+    }
+    let all = format!("{all:?}");
+    let order = [
+        "session/load",
+        "Internal error: No previous sessions found",
+        "session/new",
+        "Session(\"new\")",
+        "session/prompt",
+    ];
+    let places: Vec<usize> = order.iter().map(|it| all.find(it).expect(it)).collect();
+    assert!(places.is_sorted() && !all.contains("Failed"), "{all}");
+}
+
 /// Nothing of what is not understood is dropped, and nothing panics.
 #[test]
 fn unknown_and_broken_lines_are_shown_as_they_are() {

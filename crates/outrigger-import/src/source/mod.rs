@@ -48,9 +48,20 @@ impl Source {
         }
         let (kind, found) = match program {
             Program::Claude | Program::Codex => {
-                let files = vendor::files(program, path)?;
-                let found = files.iter().filter_map(|file| vendor::head(program, file));
-                (Kind::Lines, found.collect())
+                let found = of_lines(program, path)?;
+                // A file of the one that is given to the other.
+                let other = match program {
+                    Program::Claude => Program::Codex,
+                    _ => Program::Claude,
+                };
+                if found.is_empty() && !of_lines(other, path)?.is_empty() {
+                    return Err(ImportError::Other {
+                        program: program.title(),
+                        other,
+                        path: path.to_owned(),
+                    });
+                }
+                (Kind::Lines, found)
             }
             Program::OpenCode if path.is_dir() => of_folder(path, problems)?.ok_or_else(nothing)?,
             Program::OpenCode if database::is_database(path) => of_database(path)?,
@@ -102,6 +113,12 @@ impl Source {
             }
         }
     }
+}
+
+fn of_lines(program: Program, path: &Path) -> Result<Vec<StoredSession>, ImportError> {
+    let files = vendor::files(program, path)?;
+    let found = files.iter().filter_map(|file| vendor::head(program, file));
+    Ok(found.collect())
 }
 
 fn of_database(path: &Path) -> Result<(Kind, Vec<StoredSession>), ImportError> {

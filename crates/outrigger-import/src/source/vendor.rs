@@ -47,7 +47,7 @@ fn walk(program: Program, folder: &Path, depth: usize, found: &mut Vec<PathBuf>)
         let name = entry.file_name();
         let name = name.to_string_lossy();
         // Links lead elsewhere.
-        if kind.is_dir() && depth < MAX_DEPTH && name != "subagents" {
+        if kind.is_dir() && depth < MAX_DEPTH {
             walk(program, &path, depth + 1, found);
         } else if kind.is_file() && name.ends_with(".jsonl") && is_session(program, &name) {
             found.push(path);
@@ -56,10 +56,19 @@ fn walk(program: Program, folder: &Path, depth: usize, found: &mut Vec<PathBuf>)
 }
 
 fn is_session(program: Program, name: &str) -> bool {
-    match program {
-        Program::Codex => name.starts_with("rollout-"),
-        _ => !name.starts_with("agent-"),
-    }
+    program != Program::Codex || name.starts_with("rollout-")
+}
+
+/// Claude Code has a file for each subagent.
+fn is_subagent(program: Program, file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    program == Program::Claude && name.starts_with("agent-")
+}
+
+/// The session whose agent began that of this identifier.
+fn parent(program: Program, file: &Path, id: &str) -> Option<String> {
+    let (session, _) = id.rsplit_once('/')?;
+    is_subagent(program, file).then(|| session.to_owned())
 }
 
 fn modified(file: &Path) -> Millis {
@@ -72,7 +81,7 @@ fn modified(file: &Path) -> Millis {
 
 /// What one file holds, by its first lines. Nothing where no session is in it.
 pub(crate) fn head(program: Program, file: &Path) -> Option<StoredSession> {
-    let mut reader = Reader::new(program, true);
+    let mut reader = Reader::new(program, file, true);
     let mut speech = Speech::new(blank(program), "");
     for line in Lines::open(file).ok()?.take(HEAD).flatten() {
         let time = at(&line).unwrap_or_default();
@@ -83,7 +92,7 @@ pub(crate) fn head(program: Program, file: &Path) -> Option<StoredSession> {
     // In what a file has before its first item, prompts stand in another form.
     let mut read = speech.finish();
     if read.title.is_empty() {
-        let mut reader = Reader::new(program, false);
+        let mut reader = Reader::new(program, file, false);
         for line in Lines::open(file).ok()?.take(HEAD).flatten() {
             for said in reader.line(&line, 0) {
                 if let (Stored::Prompt(pieces), true) = (said, read.title.is_empty()) {
@@ -98,11 +107,11 @@ pub(crate) fn head(program: Program, file: &Path) -> Option<StoredSession> {
     }
     let is_session = !read.id.is_empty();
     is_session.then(|| StoredSession {
+        parent: parent(program, file, &read.id),
         id: read.id,
         title: read.title,
         directory: read.directory,
         updated: modified(file),
-        parent: None,
         file: file.to_owned(),
     })
 }
@@ -117,7 +126,7 @@ pub(crate) fn transcript(
         && Lines::open(file)?
             .texts()
             .any(|it| StoredCodex::is_item(&it));
-    let mut reader = Reader::new(program, has_items);
+    let mut reader = Reader::new(program, file, has_items);
     let provider = match program {
         Program::Codex => "openai",
         _ => "anthropic",
@@ -141,7 +150,8 @@ pub(crate) fn transcript(
             }
         }
     }
-    let transcript = speech.finish();
+    let mut transcript = speech.finish();
+    transcript.parent = parent(program, file, &transcript.id);
     match transcript.id.is_empty() {
         true => Err(ImportError::Form {
             path: file.to_owned(),
@@ -164,10 +174,10 @@ enum Reader {
 }
 
 impl Reader {
-    fn new(program: Program, has_items: bool) -> Self {
+    fn new(program: Program, file: &Path, has_items: bool) -> Self {
         match program {
             Program::Codex => Self::Codex(Box::new(StoredCodex::new(has_items))),
-            _ => Self::Claude(Box::default()),
+            _ => Self::Claude(Box::new(StoredClaude::new(is_subagent(program, file)))),
         }
     }
 

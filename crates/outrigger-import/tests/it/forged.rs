@@ -106,7 +106,9 @@ fn a_session_gets_no_rights_model_agent_folder_or_parent_of_a_file() {
         (origin.program.as_str(), origin.directory.as_str()),
         ("OpenCode", "/root/evil")
     );
-    assert_eq!(session.metadata.unwrap().len(), 1);
+    let metadata = session.metadata.unwrap();
+    let keys: Vec<&String> = metadata.keys().collect();
+    assert_eq!(keys, ["outriggerOrigin", "outriggerImportedMessages"]);
     assert!(session.time.created <= here().now + 86_400_000 && session.time.archived.is_none());
 }
 

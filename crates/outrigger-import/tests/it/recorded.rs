@@ -1,15 +1,21 @@
 //! What the real programs stored.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use outrigger_export::{Page, html, markdown, opencode, select};
-use outrigger_import::{Outcome, Program, Source, write};
+use outrigger_import::{Outcome, Program, Source, accept, outlook, write};
+use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::id::IdMaker;
+use outrigger_protocol::log::LogRecord;
 use rusqlite::Connection;
 
-use crate::support::{accepted, document, import, read, shown, store};
+use crate::support::{accepted, document, here, import, read, shown, store};
 
 const CLAUDE: &str = include_str!("../fixtures/claude-2.1.197.jsonl");
+const DELEGATES: &str = include_str!("../fixtures/claude-2.1.332-delegates.jsonl");
+const AGENT: &str = include_str!("../fixtures/claude-2.1.332-agent.jsonl");
 const CODEX: &str = include_str!("../fixtures/codex-0.171.0.jsonl");
 const OPENCODE: &str = include_str!("../fixtures/opencode-1.18.33.sql");
 const OPENCODE_EXPORT: &str = include_str!("../fixtures/opencode-1.18.33.json");
@@ -203,6 +209,145 @@ async fn a_second_import_changes_nothing() {
         .unwrap();
     assert_eq!(again, Outcome::There(id));
     assert_eq!(store.head().unwrap(), head);
+}
+
+/// A session that went on where it came from: what is new of it is added, and what was said here since stays.
+#[tokio::test]
+async fn a_second_import_adds_what_is_new() {
+    let lines: Vec<&str> = CLAUDE.lines().collect();
+    let place = tempfile::tempdir().unwrap();
+    let store = store(place.path());
+    let whole = {
+        let folder = folder_with("-project/a.jsonl", CLAUDE);
+        read(Program::Claude, folder.path()).0.remove(0)
+    };
+    let mut seen = Vec::new();
+    for count in 1..=lines.len() {
+        let text: String = lines
+            .iter()
+            .take(count)
+            .map(|it| format!("{it}\n"))
+            .collect();
+        let folder = folder_with("-project/a.jsonl", &text);
+        let source = Source::open(Program::Claude, folder.path(), &mut Vec::new()).unwrap();
+        let Some(found) = source.found().first() else {
+            continue;
+        };
+        let transcript = source.read(found, &mut Vec::new()).unwrap();
+        let looked = outlook(&store, &accepted(transcript.clone())).unwrap();
+        let done = write(&store, accepted(transcript), 1).await.unwrap();
+        assert_eq!(done, looked);
+        seen.push(done);
+    }
+    assert!(matches!(seen[0], Outcome::Imported(_)), "{seen:?}");
+    let grown = |it: &&Outcome| matches!(it, Outcome::Grown { .. });
+    assert!(seen.iter().filter(grown).count() > 5, "{seen:?}");
+    let id = accepted(whole.clone()).session.id;
+    let at_once = tempfile::tempdir().unwrap();
+    let other = crate::support::store(at_once.path());
+    import(&other, vec![whole.clone()]).await;
+    assert_eq!(shown(&store, &id), shown(&other, &id));
+
+    // A message that is another one there now is no later one.
+    let mut rewritten = whole.clone();
+    rewritten.messages.remove(0);
+    rewritten.messages.extend(whole.messages.clone());
+    let head = store.head().unwrap();
+    let done = write(&store, accepted(rewritten), 2).await.unwrap();
+    assert_eq!(done, Outcome::Differs(id));
+    assert_eq!(store.head().unwrap(), head);
+}
+
+/// What was taken away here since it was imported does not come back.
+#[tokio::test]
+async fn what_was_taken_away_here_is_not_new() {
+    let folder = folder_with("-project/a.jsonl", CLAUDE);
+    let whole = read(Program::Claude, folder.path()).0.remove(0);
+    let place = tempfile::tempdir().unwrap();
+    let store = store(place.path());
+    let id = import(&store, vec![whole.clone()]).await.remove(0);
+    let last = store
+        .messages(&id)
+        .unwrap()
+        .pop()
+        .unwrap()
+        .info
+        .id()
+        .clone();
+    let removed = Event::MessageRemoved {
+        session_id: id.clone(),
+        message_id: last,
+    };
+    let removed = LogRecord::Event(Box::new(BusEvent {
+        id: IdMaker::new(1).event(5),
+        event: removed,
+    }));
+    store.append(5, vec![removed]).await.unwrap();
+    let done = write(&store, accepted(whole), 6).await.unwrap();
+    assert_eq!(done, Outcome::There(id));
+}
+
+/// Claude Code 2.1.332 has a file for each subagent: a conversation of its own, which the call that began it names.
+#[tokio::test]
+async fn subagents_of_claude_code_are_sessions_of_their_own() {
+    let folder = folder_with("-project/a.jsonl", DELEGATES);
+    let file = folder
+        .path()
+        .join("-project/a/subagents/agent-aa9a0894d0fca19ad.jsonl");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, AGENT).unwrap();
+    let source = Source::open(Program::Claude, folder.path(), &mut Vec::new()).unwrap();
+    let mut found: Vec<_> = source.found().iter().collect();
+    found.sort_by_key(|one| one.parent.is_some());
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[1].parent.as_ref(), Some(&found[0].id));
+    let read = |one| source.read(one, &mut Vec::new()).unwrap();
+    let [above, below] = [read(found[0]), read(found[1])];
+    let child = accepted(below.clone()).session.id;
+    let known = BTreeMap::from([(below.id.clone(), child.clone())]);
+    let place = tempfile::tempdir().unwrap();
+    let store = store(place.path());
+    let above = accept(above, &here(), &known);
+    let parent = above.session.id.clone();
+    write(&store, above, 1).await.unwrap();
+    let known = BTreeMap::from([(found[0].id.clone(), parent.clone())]);
+    write(&store, accept(below, &here(), &known), 1)
+        .await
+        .unwrap();
+    let of = |id| store.session(id).unwrap().unwrap();
+    assert_eq!(of(&child).parent_id.as_ref(), Some(&parent));
+    let document = serde_json::to_string(&document(&store, &parent)).unwrap();
+    assert!(
+        document.contains(&format!(r#""conversation":"{child}""#)),
+        "{document}"
+    );
+    insta::assert_snapshot!("claude_subagent", shown(&store, &child));
+}
+
+#[test]
+fn a_session_of_another_program_is_named() {
+    let cases = [
+        (
+            Program::Claude,
+            "rollout-1.jsonl",
+            CODEX,
+            "outrigger import codex",
+        ),
+        (
+            Program::Codex,
+            "rollout-a.jsonl",
+            CLAUDE,
+            "outrigger import claude",
+        ),
+    ];
+    for (program, name, text, hint) in cases {
+        let folder = folder_with(name, text);
+        let file = folder.path().join(name);
+        let error = Source::open(program, &file, &mut Vec::new()).err().unwrap();
+        assert_eq!(error.code(), "import.other_program");
+        let hint = format!("`{hint} {}`", file.display());
+        assert_eq!(error.hint(), Some(hint));
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_agent::{Boot, ProjectLocation};
 use outrigger_import::{
-    Destination, ImportError, Outcome, Problem, Program, Source, StoredSession, accept, write,
+    Destination, ImportError, Outcome, Problem, Program, Source, StoredSession, accept, outlook,
+    write,
 };
 use outrigger_protocol::id::SessionId;
 use outrigger_store::Store;
@@ -140,14 +141,44 @@ fn destination(store: &Store, place: &ProjectLocation) -> Result<Destination, Fa
 #[derive(Default)]
 struct Counts {
     imported: usize,
+    grown: usize,
     there: usize,
     failed: usize,
 }
 
 impl Counts {
+    /// Counts a session, and says what became of it.
+    fn add(&mut self, outcome: &Outcome, title: &str) {
+        let some = |count: usize, what: &str| match count {
+            0 => None,
+            1 => Some(format!("1 new {what}")),
+            _ => Some(format!("{count} new {what}s")),
+        };
+        let (count, id, became) = match outcome {
+            Outcome::Imported(id) => (&mut self.imported, id, String::new()),
+            Outcome::Grown {
+                id,
+                messages,
+                parts,
+            } => {
+                let new = [some(*messages, "message"), some(*parts, "part")];
+                let new: Vec<String> = new.into_iter().flatten().collect();
+                (&mut self.grown, id, format!(": {}", new.join(", ")))
+            }
+            Outcome::There(id) => (&mut self.there, id, ": already there".to_owned()),
+            Outcome::Differs(id) => {
+                let words = ": already there, and another conversation where it came from now; nothing was changed";
+                (&mut self.there, id, words.to_owned())
+            }
+        };
+        *count += 1;
+        out(&format!("{id}  {title}{became}\n"));
+    }
+
     fn report(&self, source: &Source, here: Option<&str>, is_dry: bool) {
         let Self {
             imported,
+            grown,
             there,
             failed,
         } = self;
@@ -160,10 +191,14 @@ impl Counts {
             0 => String::new(),
             count => format!(", {count} could not be read"),
         };
+        let grown_since = match grown {
+            0 => String::new(),
+            count => format!(", {count} went on since"),
+        };
         out(&format!(
-            "{imported} {verb}, {there} already there{failed}\n"
+            "{imported} {verb}{grown_since}, {there} already there{failed}\n"
         ));
-        if let (Some(folder), 0) = (here, imported + there) {
+        if let (Some(folder), 0) = (here, imported + grown + there) {
             let others = source.found().len();
             err(&format!(
                 "none of the {others} sessions is of {}; `--all` includes those of other folders\n",
@@ -181,7 +216,7 @@ async fn all(
     problems: &mut Vec<Problem>,
 ) -> Result<Counts, Failure> {
     let mut counts = Counts::default();
-    let mut known: BTreeMap<String, SessionId> = BTreeMap::new();
+    let mut known = children(source, chosen, to);
     for one in chosen {
         let transcript = match source.read(one, problems) {
             Ok(transcript) => transcript,
@@ -197,21 +232,27 @@ async fn all(
         known.insert(one.id.clone(), id.clone());
         let outcome = match is_dry {
             false => write(store, accepted, now()).await?,
-            true if store.session(&id)?.is_some() => Outcome::There(id),
-            true => Outcome::Imported(id),
+            true => outlook(store, &accepted)?,
         };
-        match outcome {
-            Outcome::Imported(id) => {
-                counts.imported += 1;
-                out(&format!("{id}  {title}\n"));
-            }
-            Outcome::There(id) => {
-                counts.there += 1;
-                out(&format!("{id}  {title}: already there\n"));
-            }
-        }
+        counts.add(&outcome, &title);
     }
     Ok(counts)
+}
+
+/// Identifiers of sessions of subagents: that which began one names it before it is read.
+fn children(
+    source: &Source,
+    chosen: &[&StoredSession],
+    to: &Destination,
+) -> BTreeMap<String, SessionId> {
+    let children = chosen.iter().filter(|one| one.parent.is_some());
+    let read = children.filter_map(|one| {
+        // What is wrong with it is said when it is imported.
+        let transcript = source.read(one, &mut Vec::new()).ok()?;
+        let accepted = accept(transcript, to, &BTreeMap::new());
+        Some((one.id.clone(), accepted.session.id))
+    });
+    read.collect()
 }
 
 /// What was left out, each with its place.

@@ -1,0 +1,75 @@
+//! Items of Codex's files in the form in which Codex prints them.
+
+use serde_json::{Map, Value, json};
+
+use super::command_line;
+use crate::calls::text;
+
+/// An item of a file in the form in which the program prints it: other names, the same facts.
+pub(super) fn in_printed_form(item: &Value) -> Value {
+    let Value::Object(fields) = item else {
+        return Value::Null;
+    };
+    let fields = fields
+        .iter()
+        .map(|(key, value)| (camel(key), value.clone()));
+    let mut fields: Map<String, Value> = fields.collect();
+    let of = |key: &str| item.get(key).cloned().unwrap_or_default();
+    let kind = text(item, "/type").map(camel).unwrap_or_default();
+    match kind.as_str() {
+        "commandExecution" => {
+            let words = item.get("command").and_then(Value::as_array);
+            let words = words.into_iter().flatten().filter_map(Value::as_str);
+            let words: Vec<&str> = words.collect();
+            if !words.is_empty() {
+                fields.insert("command".to_owned(), json!(command_line(&words)));
+            }
+            fields.remove("cwd");
+        }
+        "fileChange" => {
+            let changes = item.get("changes").and_then(Value::as_object);
+            let changes = changes.into_iter().flatten().map(|(path, change)| {
+                let diff = text(change, "/unified_diff").or(text(change, "/content"));
+                let kind =
+                    json!({ "type": change.get("type"), "move_path": change.get("move_path") });
+                json!({ "path": path, "kind": kind, "diff": diff })
+            });
+            fields.insert("changes".to_owned(), changes.collect());
+        }
+        "agentMessage" => {
+            let said = joined(item.get("content"));
+            fields.insert("text".to_owned(), json!(said));
+        }
+        "reasoning" => {
+            fields.insert("summary".to_owned(), of("summary_text"));
+            fields.insert("content".to_owned(), of("raw_content"));
+        }
+        _ => {}
+    }
+    fields.insert("type".to_owned(), json!(kind));
+    Value::Object(fields)
+}
+
+/// `CommandExecution` and `exit_code` as `commandExecution` and `exitCode`.
+fn camel(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut is_word = false;
+    for c in name.chars() {
+        match c {
+            '_' => is_word = true,
+            c if is_word => {
+                out.push(c.to_ascii_uppercase());
+                is_word = false;
+            }
+            c if out.is_empty() => out.push(c.to_ascii_lowercase()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn joined(content: Option<&Value>) -> String {
+    let blocks = content.and_then(Value::as_array).into_iter().flatten();
+    let texts: Vec<&str> = blocks.filter_map(|block| text(block, "/text")).collect();
+    texts.join("\n\n")
+}
