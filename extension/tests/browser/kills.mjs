@@ -38,6 +38,8 @@ export async function kills({ browser, id, page, world }) {
     else void page.tell('sessions').catch(() => {})
   }
   await page.run(`chrome.storage.session.set({ 'faults.on': false })`)
+  // The turn may have ended in a worker that stands at its last boundary.
+  await browser.killWorker(id)
   assert.ok(count >= LEAST_KILLS, `${count} kills`)
   assert.equal(world.clicks, files.length, 'each click is made once')
   for (const [place, path] of files.entries()) assert.equal(await page.tell('file', { path }), `one two ${place}\n`)
