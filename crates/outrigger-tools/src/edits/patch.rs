@@ -265,11 +265,11 @@ mod tests {
             ),
             (
                 "*** Begin Patch\n*** Update File: a\n@@ fn x()\n k\n-r\n+i\n*** End of File\n@@\n-z\n*** End Patch",
-                r#"[Update { path: "a", to: None, places: [Place { context: Some("fn x()"), lines: [Keep("k"), Remove("r"), Insert("i")], at_end: true }, Place { context: None, lines: [Remove("z")], at_end: false }] }]"#,
+                r#"[Update { path: "a", to: None, places: [Hunk { context: Some("fn x()"), lines: [Keep("k"), Remove("r"), Insert("i")], at_end: true }, Hunk { context: None, lines: [Remove("z")], at_end: false }] }]"#,
             ),
             (
                 "*** Begin Patch\n*** Update File: a\n-r\n+i\n\n*** End Patch",
-                r#"[Update { path: "a", to: None, places: [Place { context: None, lines: [Remove("r"), Insert("i"), Bare], at_end: false }] }]"#,
+                r#"[Update { path: "a", to: None, places: [Hunk { context: None, lines: [Remove("r"), Insert("i"), Bare], at_end: false }] }]"#,
             ),
         ] {
             assert_eq!(shown(text), want, "{text:?}");
