@@ -145,7 +145,7 @@ mod tests {
             Some(list) => format!("{list:?}"),
         };
         insta::assert_snapshot!(shown(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#), @r#"[Answer { id: 1, result: Ok(Object {"a": Number(1)}) }]"#);
-        insta::assert_snapshot!(shown(r#"{"id":"7","error":{"code":-1,"message":"no"}}"#), @r#"[Answer { id: 7, result: Err(Refusal { code: -1, message: "no" }) }]"#);
+        insta::assert_snapshot!(shown(r#"{"id":"7","error":{"code":-1,"message":"no"}}"#), @r#"[Answer { id: 7, result: Err(RpcError { code: -1, message: "no" }) }]"#);
         insta::assert_snapshot!(shown(r#"{"id":"x","method":"ping"}"#), @r#"[Request { id: String("x"), method: "ping", params: Null }]"#);
         insta::assert_snapshot!(shown(r#"[{"method":"a"},{"id":2,"result":null}]"#), @r#"[Notice { method: "a", params: Null }, Answer { id: 2, result: Ok(Null) }]"#);
         for junk in [
