@@ -35,7 +35,7 @@ export class Driver {
     return driver
   }
 
-  /** A turn that a worker before this one left: replayed, and told so. */
+  /** A turn that an earlier worker left: its inputs are replayed, and it goes on as resumed. */
   static async resume(host: Host, session: string, turn: string): Promise<Driver> {
     const steps = await host.log.steps(turn)
     const opened = host.kernel.call('turn.open', {}, steps)

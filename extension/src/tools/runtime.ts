@@ -17,14 +17,14 @@ export interface Run {
   stopped: AbortSignal
 }
 
-interface Told {
+interface Reports {
   /** Hooks and questions are answered: it runs, with these arguments. */
   started(input: Json): Promise<void>
 }
 
 /** The one way to run a tool (invariant 2), in the order of the native runtime: look up, check, hooks, check again, ask, run at the
  * provider that it is bound to, hooks, record. */
-export async function runTool(run: Run, told: Told): Promise<ToolOutcome> {
+export async function runTool(run: Run, reports: Reports): Promise<ToolOutcome> {
   const at = Date.now()
   const asked: string[] = []
   let input = run.call.input
@@ -36,7 +36,7 @@ export async function runTool(run: Run, told: Told): Promise<ToolOutcome> {
     const fields = checked(tool, input)
     const context = bound(run, tool, fields)
     for (const ask of await tool.permissions(fields, context)) asked.push(await allow(run, ask))
-    await told.started(input)
+    await reports.started(input)
     const output = await after(run, input, await limited(tool, fields, context))
     outcome = { outcome: 'completed', input, output }
   } catch (error) {
