@@ -154,9 +154,7 @@ impl AgentState {
             true => vec!["*".to_owned()],
             false => ask.patterns.clone(),
         };
-        let actions = self
-            .actions(asker, &ask, &patterns, (&approvals, &layers))
-            .await;
+        let actions = self.actions(asker, &ask, &patterns, &approvals).await;
         if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
@@ -194,7 +192,7 @@ impl AgentState {
         asker: &Asker<'_>,
         ask: &PermissionAsk,
         patterns: &[String],
-        (approvals, layers): (&[Rule], &[&[Rule]]),
+        approvals: &[Rule],
     ) -> Vec<Action> {
         let mut actions = self.access.actions(ask, patterns, asker.rules).await;
         // "Always" answers what is asked about; it lifts no deny.
@@ -204,10 +202,8 @@ impl AgentState {
                 *action = Action::Allow;
             }
         }
-        actions.extend(match ask_rules::by_spelling(ask, asker.rules) {
-            Some(Action::Ask) => ask_rules::by_spelling(ask, layers),
-            other => other,
-        });
+        let spelled = ask_rules::by_spelling_approved(ask, asker.rules, approvals);
+        actions.extend(spelled);
         actions
     }
 
@@ -245,8 +241,9 @@ impl AgentState {
         let answering = question.answering(self.answering);
         let alone = question.requires_approval().is_some();
         let open = (question.ask.clone(), alone);
-        question.asker.reported().await;
-        match self.ask_user(request, open, answering).await {
+        let asker = question.asker;
+        asker.reported().await;
+        match self.ask_user(request, open, asker.rules, answering).await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => Err(Refusal::User(
                 text + &question.how_to_allow(ungranted.as_deref()),
             )),

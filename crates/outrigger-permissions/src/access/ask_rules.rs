@@ -26,6 +26,18 @@ pub fn by_spelling(ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
         .max_by_key(|action| strictness(*action))
 }
 
+/// The same where the user answered "always": that answers what is asked about, and lifts no deny.
+pub fn by_spelling_approved(
+    ask: &PermissionAsk,
+    rules: &[&[Rule]],
+    approvals: &[Rule],
+) -> Option<Action> {
+    match by_spelling(ask, rules) {
+        Some(Action::Ask) => by_spelling(ask, &[rules, &[approvals]].concat()),
+        other => other,
+    }
+}
+
 /// What the last rule says that names the permission, other than by `*` for all of them.
 fn by_name(permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
     let names = |rule: &&Rule| rule.permission.contains(|c| c != '*' && c != '?');

@@ -24,6 +24,8 @@ pub struct OpenQuestion {
     pub request: PermissionRequest,
     /// What the rules are held against.
     pub ask: PermissionAsk,
+    /// The rules, in rising precedence, without what was answered by "always".
+    pub rules: Vec<Vec<Rule>>,
     /// "Always" for another question does not answer it: what a hook, a missing grant or a start-up file needs approval for.
     pub alone: bool,
     /// Takes the answer.

@@ -133,7 +133,8 @@ impl AgentState {
             ..PermissionAsk::default()
         };
         asker.reported().await;
-        let answer = self.ask_user(request, (asked, true), Answering::Ask).await;
+        let answer = self.ask_user(request, (asked, true), asker.rules, Answering::Ask);
+        let answer = answer.await;
         let by = if answer.is_ok() { "allow" } else { "deny" };
         let mut causes = asker.causes.clone();
         for actor in answer.iter().flat_map(|it| &it.by) {

@@ -13,13 +13,15 @@ use tokio::sync::oneshot;
 use super::{ALWAYS, Allowed, Refusal};
 use crate::permission::answering::Answering;
 use crate::state::AgentState;
-use outrigger_permissions::questions::OpenQuestion;
+use outrigger_permissions::access::ask_rules;
+use outrigger_permissions::questions::{Answered, OpenQuestion};
 
 impl AgentState {
     pub(super) async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,
         (ask, alone): (PermissionAsk, bool),
+        rules: &[&[Rule]],
         answering: Answering,
     ) -> Result<Allowed, Refusal> {
         let (sender, receiver) = oneshot::channel();
@@ -27,6 +29,7 @@ impl AgentState {
         let waiting = OpenQuestion {
             request: request.clone(),
             ask,
+            rules: rules.iter().map(|it| it.to_vec()).collect(),
             alone,
             answer: sender,
         };
@@ -48,32 +51,11 @@ impl AgentState {
                 answered.unwrap_or((Reply::Reject, None, Actor::User))
             }
         };
-        let allowed = |text: &str| Allowed {
-            text: text.to_owned(),
-            by: vec![by.clone()],
-        };
-        // A plugin's word is not to be read as the user's.
-        let who = match &by {
-            Actor::Plugin { .. } => format!("The {by}"),
-            _ => "The user".to_owned(),
-        };
         open.request = None;
         lock(&self.questions.open).remove(&request.id);
         let event = replied(&request, reply, by.clone());
         self.commit_whole(vec![event]).await;
-        match (reply, message) {
-            (Reply::Once, _) => Ok(allowed("ask -> once")),
-            (Reply::Always, _) => Ok(allowed(ALWAYS)),
-            (Reply::Reject, _) if answering == Answering::Refuse => Err(Refusal::User(format!(
-                "Permission was not given: {text} has to be asked for, and there is nobody to ask."
-            ))),
-            (Reply::Reject, Some(message)) => Err(Refusal::Rule(format!(
-                "{who} rejected permission for this tool call ({text}) with the following feedback: {message}"
-            ))),
-            (Reply::Reject, None) => Err(Refusal::User(format!(
-                "{who} rejected permission for this tool call: {text}."
-            ))),
-        }
+        answered((reply, message, by), answering, &text)
     }
 
     /// Takes a question back that an "always" covers which was said while plugins were asked about it: [`Self::answer_others`]
@@ -81,21 +63,26 @@ impl AgentState {
     fn is_covered_by_now(&self, id: &PermissionId) -> bool {
         let approvals = lock(&self.questions.approvals).clone();
         let mut open = lock(&self.questions.open);
-        let is_covered = open
-            .get(id)
-            .is_some_and(|it| !it.alone && self.covers(&it.ask, &approvals));
+        let is_covered = open.get(id).is_some_and(|it| self.covers(it, &approvals));
         is_covered && open.remove(id).is_some()
     }
 
-    /// Whether answers of "always" cover all that is asked about.
-    fn covers(&self, ask: &PermissionAsk, approvals: &[Rule]) -> bool {
+    /// Whether answers of "always" cover all that is asked about, as they would where it was asked about now.
+    fn covers(&self, open: &OpenQuestion, approvals: &[Rule]) -> bool {
+        let OpenQuestion {
+            ask, rules, alone, ..
+        } = open;
         let everything = ["*".to_owned()];
         let patterns = match ask.patterns.as_slice() {
             [] => &everything[..],
             patterns => patterns,
         };
         let mut patterns = patterns.iter();
-        patterns.all(|pattern| self.access.is_approved(ask, pattern, approvals))
+        let rules: Vec<&[Rule]> = rules.iter().map(Vec::as_slice).collect();
+        let spelled = ask_rules::by_spelling_approved(ask, &rules, approvals);
+        !alone
+            && patterns.all(|pattern| self.access.is_approved(ask, pattern, approvals))
+            && spelled.is_none_or(|action| action == Action::Allow)
     }
 
     /// What an answer means for the other questions of its session: "always" answers those that it covers, a refusal
@@ -111,10 +98,10 @@ impl AgentState {
             lock(&self.questions.approvals).extend(rules);
         }
         let approvals = lock(&self.questions.approvals).clone();
-        let covered = |OpenQuestion { ask, alone, .. }: &OpenQuestion| match reply {
+        let covered = |open: &OpenQuestion| match reply {
             Reply::Once => false,
             Reply::Reject => true,
-            Reply::Always => !alone && self.covers(ask, &approvals),
+            Reply::Always => self.covers(open, &approvals),
         };
         let mut open = lock(&self.questions.open);
         let others: Vec<PermissionId> = open
@@ -127,6 +114,36 @@ impl AgentState {
                 let _ = waiting.answer.send((reply, None, by.clone()));
             }
         }
+    }
+}
+
+/// What an answer is to who asked about `text`.
+fn answered(
+    (reply, message, by): Answered,
+    answering: Answering,
+    text: &str,
+) -> Result<Allowed, Refusal> {
+    let allowed = |text: &str| Allowed {
+        text: text.to_owned(),
+        by: vec![by.clone()],
+    };
+    // A plugin's word is not to be read as the user's.
+    let who = match &by {
+        Actor::Plugin { .. } => format!("The {by}"),
+        _ => "The user".to_owned(),
+    };
+    match (reply, message) {
+        (Reply::Once, _) => Ok(allowed("ask -> once")),
+        (Reply::Always, _) => Ok(allowed(ALWAYS)),
+        (Reply::Reject, _) if answering == Answering::Refuse => Err(Refusal::User(format!(
+            "Permission was not given: {text} has to be asked for, and there is nobody to ask."
+        ))),
+        (Reply::Reject, Some(message)) => Err(Refusal::Rule(format!(
+            "{who} rejected permission for this tool call ({text}) with the following feedback: {message}"
+        ))),
+        (Reply::Reject, None) => Err(Refusal::User(format!(
+            "{who} rejected permission for this tool call: {text}."
+        ))),
     }
 }
 
