@@ -6,7 +6,6 @@ pub mod network;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -134,14 +133,8 @@ impl Around<'_> {
         profile: Profile,
         reads: Option<Vec<PathBuf>>,
     ) -> Result<Policy, SandboxError> {
+        let files = HomeFiles::of(self.folders, &self.config.settings.tools.secrets);
         let mut policy = Policy::system();
-        if profile == Profile::WorkspaceWrite {
-            // Made here, before anything is looked up.
-            self.own_caches(&mut policy);
-        }
-        let shown = &self.config.settings.tools.secrets;
-        let real = &mut RealPaths::default();
-        let files = HomeFiles::of(self.folders, shown, real);
         let project = self.project();
         match reads {
             None => policy.read.push(PathBuf::from("/")),
@@ -159,7 +152,8 @@ impl Around<'_> {
             let more = &self.config.settings.tools.write;
             policy.write.extend(more.iter().map(PathBuf::from));
             policy.write.extend(files.caches.iter().cloned());
-            self.keep(&mut policy, &files, real)?;
+            self.own_caches(&mut policy);
+            self.keep(&mut policy, &files)?;
         }
         // The project itself may lie in there.
         let (folder, worktree) = (&self.place.directory, &self.place.worktree);
@@ -199,15 +193,10 @@ impl Around<'_> {
 
     /// What in the folders that may be changed is not: what makes git or an agent run something, what runs at the next login, our program
     /// and the runtimes.
-    fn keep(
-        &self,
-        policy: &mut Policy,
-        files: &HomeFiles,
-        real: &mut RealPaths,
-    ) -> Result<(), SandboxError> {
+    fn keep(&self, policy: &mut Policy, files: &HomeFiles) -> Result<(), SandboxError> {
         let (folder, worktree) = (&self.place.directory, &self.place.worktree);
         protected_paths::share_in(&self.folders.data.join("running-commands"));
-        protected_paths::keep(policy, [folder, worktree], &[], self.process, real)?;
+        protected_paths::keep(policy, [folder, worktree], &[], self.process)?;
         let mut all = files.startup.clone();
         for store in git_policy::stores(worktree) {
             all.extend(git_files::of_repository(&store));
@@ -217,16 +206,20 @@ impl Around<'_> {
         for folder in below.chain(outside) {
             // Whole where they are there; where they are not, what of them runs something is not made.
             let agents = OF_AGENTS.iter().map(|name| folder.join(name));
-            all.extend(agents.filter(|it| real.exists(it)));
+            all.extend(agents.filter(|it| it.exists()));
             let startup = STARTUP.iter().map(|it| folder.join(it.path));
             // While something runs as long as this program, the user's editor makes them.
-            let is_command = self.process == Process::Command;
-            all.extend(startup.filter(|it| is_command || real.exists(it)));
+            let is_kept = |it: &PathBuf| self.process == Process::Command || it.exists();
+            all.extend(startup.filter(is_kept));
         }
         all.extend(programs(self.config));
+        let mut real = RealPaths::default();
         let open = policy.write.iter().flat_map(|it| real.of(it));
         let open: Vec<PathBuf> = open.collect();
-        let is_open = |path: &Path| open.iter().any(|root| lies_in(path, root));
+        let is_open = |path: &Path| {
+            open.iter()
+                .any(|root| path.starts_with(root) && path != root)
+        };
         let mut there = Vec::new();
         for path in all {
             match real.of(&path) {
@@ -241,7 +234,7 @@ impl Around<'_> {
                 Ok(_) => {}
                 Err(_) => policy
                     .absent
-                    .extend(Some(placed(&path, real)).filter(|it| is_open(it))),
+                    .extend(Some(placed(&path, &mut real)).filter(|it| is_open(it))),
             }
         }
         protected_paths::hold(policy, there);
@@ -311,13 +304,6 @@ fn launchers(program: Option<&Path>, started: &[PathBuf]) -> Vec<PathBuf> {
     all.sort();
     all.dedup();
     all
-}
-
-/// Whether an absolute path lies below another, both without `.` and `..`. By their texts: hundreds are held against dozens.
-fn lies_in(path: &Path, root: &Path) -> bool {
-    let below = path.as_os_str().as_bytes();
-    let below = below.strip_prefix(root.as_os_str().as_bytes());
-    below.is_some_and(|below| below.starts_with(b"/") && below.len() > 1)
 }
 
 /// Where a name that is not there would be.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outrigger_config::claude_hooks::HookScope;
 use outrigger_config::{HookPrograms, Loaded};
-use outrigger_sandbox::{RealPaths, host_path};
+use outrigger_sandbox::host_path;
 use outrigger_workspace::{Folders, ProjectLocation};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -45,7 +45,7 @@ impl ProjectPrograms {
     fn written_elsewhere(&self) -> Vec<PathBuf> {
         let settings = &self.config.settings.tools;
         let mut folders: Vec<PathBuf> = settings.write.iter().map(PathBuf::from).collect();
-        folders.extend(home_files::caches(&self.folders, &mut RealPaths::default()));
+        folders.extend(home_files::caches(&self.folders));
         folders
     }
 

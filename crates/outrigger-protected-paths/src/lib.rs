@@ -26,7 +26,7 @@ use outrigger_protocol::settings::SETTINGS;
 use outrigger_protocol::startup::{STARTUP, waits_for_approval};
 use outrigger_sandbox::absent::Clear;
 use outrigger_sandbox::path_masks::{MAX_COVERS, MAX_ENTRIES};
-use outrigger_sandbox::{Policy, RealPaths, SandboxError};
+use outrigger_sandbox::{Policy, SandboxError};
 
 use crate::nested_git::NestedGit;
 
@@ -86,8 +86,7 @@ pub enum Process {
 
 /// What is there of all that, from the folder up to the root of the working tree, but for what the user grants: by naming it,
 /// or a folder in it that it lies in. Folders above it that the process could move away, so as to put others in their place, are
-/// held where they are. What the process may write to is known by now. Walks what git keeps of submodules: blocking. `paths`: what was
-/// looked up for this sandbox.
+/// held where they are. What the process may write to is known by now. Walks what git keeps of submodules: blocking.
 ///
 /// # Errors
 /// [`SandboxError::TooMany`]: not all of it was found, and the process must not be started.
@@ -96,7 +95,6 @@ pub fn keep(
     [folder, root]: [&Path; 2],
     granted: &[PathBuf],
     process: Process,
-    paths: &mut RealPaths,
 ) -> Result<(), SandboxError> {
     let mut found = Vec::new();
     let below = folder.ancestors().take_while(|it| it.starts_with(root));
@@ -117,7 +115,7 @@ pub fn keep(
             let path = folder.join(name);
             // New settings of ours and of OpenCode wait for `outrigger config allow`. Others that are not there cannot be kept
             // free: a plugin runs as long as this program, and the user's editor makes them meanwhile.
-            if paths.exists(&path) && !is_granted(&path) {
+            if path.exists() && !is_granted(&path) {
                 found.push(path);
             }
         }
@@ -130,7 +128,7 @@ pub fn keep(
             submodules(&git.join("modules"), &mut found)?;
             let mut of_git = git_files::of_repository(&git);
             of_git.retain(|path| !is_granted(path));
-            let (there, not) = of_git.into_iter().partition(|path| paths.exists(path));
+            let (there, not) = of_git.into_iter().partition(|path| path.exists());
             found.extend::<Vec<PathBuf>>(there);
             policy.absent.extend::<Vec<PathBuf>>(not);
         }

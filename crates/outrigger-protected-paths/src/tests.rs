@@ -2,15 +2,6 @@
 
 use super::*;
 
-fn keep(
-    policy: &mut Policy,
-    folders: [&Path; 2],
-    granted: &[PathBuf],
-    process: Process,
-) -> Result<(), SandboxError> {
-    super::keep(policy, folders, granted, process, &mut RealPaths::default())
-}
-
 fn made(root: &Path, files: &[&str]) {
     for file in files {
         fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();

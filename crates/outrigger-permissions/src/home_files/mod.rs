@@ -6,7 +6,6 @@ mod settings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use outrigger_sandbox::RealPaths;
 use outrigger_sandbox::path_masks::Covers;
 use outrigger_workspace::Folders;
 
@@ -28,23 +27,23 @@ pub struct HomeFiles {
 
 impl HomeFiles {
     /// What is there now, less the secrets that the user shows to commands. Reads the disk.
-    pub fn of(folders: &Folders, shown: &[String], paths: &mut RealPaths) -> Self {
+    pub fn of(folders: &Folders, shown: &[String]) -> Self {
         let shown: Vec<&Path> = shown.iter().map(Path::new).collect();
         let mut secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
         secrets.extend(settings::with_keys(folders));
-        secrets.retain(|it| paths.exists(it) && !shown.iter().any(|shown| it.starts_with(shown)));
+        secrets.retain(|it| it.exists() && !shown.iter().any(|shown| it.starts_with(shown)));
         Self {
             secrets,
             startup: startup(folders),
-            caches: caches(folders, paths),
+            caches: caches(folders),
         }
     }
 }
 
 /// Caches that are there now, which commands change. Reads the disk.
-pub fn caches(folders: &Folders, paths: &mut RealPaths) -> Vec<PathBuf> {
+pub fn caches(folders: &Folders) -> Vec<PathBuf> {
     let mut caches = all(folders, CACHES, CACHES_BY_VARIABLE);
-    caches.retain(|it| paths.exists(it) && is_a_cache(it, &folders.home));
+    caches.retain(|it| it.exists() && is_a_cache(it, &folders.home));
     caches
 }
 
@@ -57,7 +56,7 @@ pub fn keep_from_plugins(
     shown: &[String],
     project: [&Path; 2],
 ) {
-    let files = HomeFiles::of(folders, shown, &mut RealPaths::default());
+    let files = HomeFiles::of(folders, shown);
     let secrets = files.secrets.into_iter();
     covers
         .hide
@@ -128,9 +127,11 @@ fn is_a_cache(path: &Path, home: &Path) -> bool {
 fn all(folders: &Folders, entries: &[&str], variables: &'static [(&str, &str)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in entries {
-        match entry.strip_suffix('*') {
-            Some(start) => found.extend(places(folders, start).flat_map(|it| beginning(&it))),
-            None => found.extend(places(folders, entry)),
+        for path in places(folders, entry) {
+            match path.to_string_lossy().strip_suffix('*') {
+                Some(start) => found.extend(beginning(Path::new(start))),
+                None => found.push(path),
+            }
         }
     }
     found.extend(by_variable(folders, variables));
@@ -272,8 +273,7 @@ mod tests {
         }
         let folders = folders(root.path());
         let shown = [at("home/.ssh").display().to_string()];
-        let names =
-            |shown: &[String]| HomeFiles::of(&folders, shown, &mut RealPaths::default()).secrets;
+        let names = |shown: &[String]| HomeFiles::of(&folders, shown).secrets;
         let listed = [
             "home/.aws",
             "home/.config/google-chrome-beta",

@@ -85,7 +85,7 @@ struct Free {
 impl Free {
     /// `None` where something is there.
     fn of(path: &Path, paths: &mut RealPaths) -> Option<Self> {
-        if paths.has_name(path) {
+        if is_there(path) {
             return None;
         }
         let (above, base) = paths.nearest(path)?;
