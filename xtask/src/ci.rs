@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that has to hold before a change lands, as one command.
+//! `cargo xtask test`: everything that must hold before a change lands, as one command.
 
 use std::collections::BTreeSet;
 use std::fs;

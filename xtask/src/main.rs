@@ -1,4 +1,4 @@
-//! Tasks of the repository, as `cargo xtask NAME`: what has to be done to build, check and measure Outrigger, in the
+//! Tasks of the repository, as `cargo xtask NAME`: what must be done to build, check and measure Outrigger, in the
 //! language that everybody who works on it has. Nothing of this is part of the product.
 
 mod bench;

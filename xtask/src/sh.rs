@@ -29,7 +29,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// The cargo that runs this task. What it set for this task is taken out again: build scripts that look at it (ring's)
-/// would run anew each time a task and a direct call of cargo take turns.
+/// would run again each time a task and a direct call of cargo take turns.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);

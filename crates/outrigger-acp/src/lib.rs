@@ -40,7 +40,7 @@ const CANCEL: &str = "$/cancel_request";
 pub struct Opened {
     /// Its routes.
     pub connection: Connection,
-    /// What the person has to know of its start, a line each: settings that do not count, plugins that did not load.
+    /// What the person must know of its start, a line each: settings that do not count, plugins that did not load.
     pub notices: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub async fn serve(
     let served = outrigger_jsonrpc::serve(&peer, input, LIMITS, &server).await;
     server.close();
     drop((server, peer));
-    // An editor that does not read any more is not waited for.
+    // An editor that does no longer read is not waited for.
     let _ = tokio::time::timeout(LAST_LINES_TIMEOUT, writer).await;
     served
 }

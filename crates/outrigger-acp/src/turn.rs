@@ -343,7 +343,7 @@ impl Turn {
         }
     }
 
-    /// Says what the person has to know, once: beside the conversation, where the editor can.
+    /// Says what the person must know, once: beside the conversation, where the editor can.
     async fn say_notices(&self) {
         let lines = std::mem::take(&mut *self.open.notices());
         for line in lines {

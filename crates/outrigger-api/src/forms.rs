@@ -205,7 +205,7 @@ forms! {
     /// What a stream says.
     StreamItem = StreamConnected | StreamReset | StreamEntry | StreamRemoved | StreamConversation | StreamDeleted | StreamAsked |
         StreamAnswered | StreamDelta | StreamProgress | StreamStatus;
-    /// It does not wait any more.
+    /// It does no longer wait.
     StreamAnswered = {type: "answered", conversation: string, id: string};
     /// Something waits for a person.
     StreamAsked = {type: "asked", waiting: Waiting};

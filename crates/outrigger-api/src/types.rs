@@ -207,7 +207,7 @@ pub enum StreamItem {
         /// What.
         waiting: Box<Waiting>,
     },
-    /// It does not any more.
+    /// It no longer does.
     Answered {
         /// Session.
         conversation: SessionId,

@@ -1,5 +1,5 @@
-// Records the demo's two cassettes anew: real turns of the built program against a scripted model (turns.json).
-// usage: node record.mjs [path of outrigger]
+// Records the demo's two cassettes again: real turns of the built program against a scripted model (turns.json). usage:
+// node record.mjs [path of outrigger]
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

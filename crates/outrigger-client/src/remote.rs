@@ -185,7 +185,7 @@ impl Remote {
         }
     }
 
-    /// That this is no server of ours.
+    /// That this is not a server of ours.
     pub(crate) fn strange(&self, why: &str) -> ClientError {
         let message = format!(
             "{} does not answer as a server of this API: {why}",

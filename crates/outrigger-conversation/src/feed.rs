@@ -60,7 +60,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Of a record; none where it is no event of a session.
+    /// Of a record; none where it is not an event of a session.
     pub(crate) fn of(record: StoredRecord) -> Option<Self> {
         let LogRecord::Event(event) = record.record else {
             return None;

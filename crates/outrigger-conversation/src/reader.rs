@@ -118,10 +118,9 @@ impl Reader {
         })
     }
 
-    /// A long text that was cut; none where it is not there any more.
+    /// A long text that was cut; none where it is no longer there.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub fn content(
         &self,
         session: &SessionId,

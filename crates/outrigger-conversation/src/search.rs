@@ -25,7 +25,7 @@ const AROUND: usize = 80;
 /// What is looked for.
 #[derive(Clone, Debug)]
 pub struct SearchQuery {
-    /// Words; a text has to have all of them, in upper or lower case.
+    /// Words; a text must have all of them, in upper or lower case.
     pub words: String,
     /// At most so many.
     pub limit: usize,

@@ -182,7 +182,7 @@ async fn one_that_falls_behind_misses_no_entry() {
     assert_eq!(whole.unwrap() + after, 9000);
 }
 
-/// Whatever event a client saw last, it goes on after it; with one that the log does not have it begins anew.
+/// Whatever event a client saw last, it goes on after it; with one that the log does not have it begins again.
 #[tokio::test]
 async fn every_event_is_one_to_go_on_from() {
     let mut world = World::new().await;

@@ -10,7 +10,7 @@ pub struct Access {
     pub write: Vec<PathBuf>,
     /// Files that it writes to, where they are: logins.
     pub files: Vec<PathBuf>,
-    /// The same, made empty where they are not: what is mounted has to be there.
+    /// The same, made empty where they are not: what is mounted must be there.
     pub made: Vec<PathBuf>,
     /// Variables that lead it to folders that it may write to.
     pub leads: Vec<(&'static str, OsString)>,

@@ -65,7 +65,7 @@ pub struct Streams<I, O, E> {
     pub stdout: O,
     /// Its standard error.
     pub stderr: E,
-    /// What its input is given and ended with, where it is no conversation.
+    /// What its input is given and ended with, where it is not a conversation.
     pub input: Option<String>,
 }
 

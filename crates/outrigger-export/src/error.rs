@@ -12,7 +12,7 @@ pub enum ExportError {
     /// The program was built without the files of the page.
     #[error("this program was built without the page, from which the HTML file is made")]
     NoPage,
-    /// A value that is no JSON.
+    /// A value that is not JSON.
     #[error("cannot write the conversation as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }

@@ -44,8 +44,7 @@ fn ends(text: &str, element: &str) -> bool {
 
 /// The text of the file.
 ///
-/// # Errors
-/// A value that is no JSON.
+/// # Errors A value that is not JSON.
 pub fn html(document: &Document, page: &Page) -> Result<String, ExportError> {
     let title = document
         .conversations

@@ -17,8 +17,7 @@ pub struct OpenCodeSession {
 
 /// The text of the file.
 ///
-/// # Errors
-/// A value that is no JSON.
+/// # Errors A value that is not JSON.
 pub fn opencode(stored: Stored) -> Result<String, serde_json::Error> {
     let Stored { session, messages } = stored;
     let info = session;

@@ -47,8 +47,7 @@ impl Redaction {
 
     /// Takes it out.
     ///
-    /// # Errors
-    /// A value that is no JSON.
+    /// # Errors A value that is not JSON.
     pub fn apply(&self, stored: &mut Stored) -> Result<(), serde_json::Error> {
         session(&mut stored.session);
         stored.session = self.cleaned(&stored.session)?;

@@ -130,7 +130,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(not_text)
 }
 
-/// A link that leads back to itself is no file either.
+/// A link that leads back to itself is not a file either.
 fn of_a_loop(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ELOOP) => FileError::NotRegular("a link that leads back to itself").into(),

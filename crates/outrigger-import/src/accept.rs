@@ -249,7 +249,7 @@ fn finish(said: Option<&str>) -> String {
     said.unwrap_or("stop").to_owned()
 }
 
-/// What is no price is none.
+/// What is not a price is none.
 pub(crate) fn cost(said: f64) -> f64 {
     match said.is_finite() && (0.0..=MAX_COST).contains(&said) {
         true => said,

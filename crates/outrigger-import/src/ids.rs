@@ -71,7 +71,7 @@ mod tests {
         assert!(is_session(one.as_str()), "{one}");
         let own = "ses_e0021b1d4ffeO44iN37LlQ5HLf";
         assert_eq!(of(Program::Outrigger, own).as_str(), own);
-        // One that is no identifier of ours gets one.
+        // One that is not an identifier of ours gets one.
         for id in ["", "x", "ses_../../x", "ses_e0021b1d4ffeO44iN37LlQ5HL/"] {
             assert!(is_session(of(Program::Outrigger, id).as_str()), "{id}");
             assert_ne!(of(Program::Outrigger, id).as_str(), id);
@@ -85,7 +85,7 @@ mod tests {
         let parts: Vec<_> = (0..5000).map(|_| ids.part()).collect();
         let second = ids.message();
         assert!(first < second && parts.is_sorted());
-        // The time in an identifier begins anew every two years: at any moment of the next thirty it is later than these.
+        // The time in an identifier begins again every two years: at any moment of the next thirty it is later than these.
         let span = 1_u64 << 36;
         for at in (0..16).map(|n| 1_764_000_000_000 + n * span / 16) {
             assert!(second < IdMaker::new(1).message(at), "{at}");

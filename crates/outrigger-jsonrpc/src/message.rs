@@ -15,7 +15,7 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    /// What was sent is no JSON.
+    /// What was sent is not JSON.
     pub const PARSE: i64 = -32700;
     /// It is JSON, and no request.
     pub const INVALID_REQUEST: i64 = -32600;
@@ -91,8 +91,8 @@ pub enum Message {
 impl Message {
     /// A message of one line.
     ///
-    /// # Errors
-    /// Text that is no JSON, or JSON that is no message, with the identifier as far as there is one.
+    /// # Errors Text that is not JSON, or JSON that is not a message, with the identifier as far as
+    /// there is one.
     pub fn read(line: &[u8]) -> Result<Self, (Value, RpcError)> {
         let message: Value = serde_json::from_slice(line).map_err(|error| {
             let why = format!("this line is no JSON: {error}");

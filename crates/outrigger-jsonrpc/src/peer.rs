@@ -94,7 +94,7 @@ impl Peer {
     }
 
     pub(crate) async fn send(&self, line: String) {
-        // Nobody who could read it is no error: the input ends, too.
+        // Nobody who could read it is not an error: the input ends, too.
         let _ = self.inner.out.send(line).await;
     }
 

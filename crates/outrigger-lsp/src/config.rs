@@ -101,7 +101,7 @@ fn configure(id: &str, entry: &Value, known: Option<&Server>) -> Option<Server> 
     })
 }
 
-/// A list of texts of an entry; what is no text in it is passed over. `None` where there is no list.
+/// A list of texts of an entry; what is not text in it is passed over. `None` where there is no list.
 #[must_use]
 pub fn texts_at(entry: &Value, key: &str) -> Option<Vec<String>> {
     let list = entry.get(key)?.as_array()?;
@@ -109,7 +109,7 @@ pub fn texts_at(entry: &Value, key: &str) -> Option<Vec<String>> {
     Some(texts.collect())
 }
 
-/// Names and values of an entry; what is no text is passed over.
+/// Names and values of an entry; what is not text is passed over.
 #[must_use]
 pub fn variables_at(entry: &Value, key: &str) -> Vec<(String, String)> {
     let map = entry.get(key).and_then(Value::as_object);

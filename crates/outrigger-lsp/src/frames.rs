@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The largest message that is read, in bytes.
 const MAX_BODY: usize = 32 * 1024 * 1024;
-/// The longest header, in bytes; also how much a server may print that is no message.
+/// The longest header, in bytes; also how much a server may print that is not a message.
 const MAX_HEADER: usize = 64 * 1024;
 const CHUNK: usize = 16 * 1024;
 
@@ -32,8 +32,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 
     /// The body of the next message; `None` at the end of the stream.
     ///
-    /// # Errors
-    /// Those of the stream, and `InvalidData` for what is no header or too large.
+    /// # Errors Those of the stream, and `InvalidData` for what is not a header or too large.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let (header, length) = loop {
             if let Some(end) = end_of_header(&self.held) {

@@ -61,7 +61,7 @@ macro_rules! known {
 }
 
 /// The list, in OpenCode's names. Left out are those that exist only as a download (ESLint's, JDTLS, Kotlin's), Razor,
-/// and Oxlint, whose program has to be run to know whether it is a server.
+/// and Oxlint, whose program must be run to know whether it is a server.
 #[rustfmt::skip]
 pub(crate) const KNOWN: &[Known] = &[
     known!("deno", &[".ts", ".tsx", ".js", ".jsx", ".mjs"], Root::Required(&["deno.json", "deno.jsonc"]), &["deno", "lsp"]),

@@ -179,8 +179,7 @@ impl Exchange {
 
     /// Has the client's user fill in a form (`elicitation/create`).
     ///
-    /// # Errors
-    /// A client that cannot do it, or refuses; a user who declines is no error.
+    /// # Errors A client that cannot do it, or refuses; a user who declines is not an error.
     pub async fn elicit(&self, params: Value) -> Result<Value, String> {
         self.request("elicitation", "elicitation/create", params)
             .await

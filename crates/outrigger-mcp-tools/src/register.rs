@@ -12,7 +12,7 @@ use crate::host::McpHost;
 use crate::tool::{McpTool, SOURCE};
 use crate::{resources, skill_servers};
 
-/// Permissions of our own that are no tools, and that a server and a tool may spell together.
+/// Permissions of our own that are not tools, and that a server and a tool may spell together.
 const PERMISSIONS: [&str; 4] = ["doom_loop", "external_directory", "plan_enter", "plan_exit"];
 
 /// Whether a name is that of a tool or permission of our own, whether the tool is there now or not: rules and questions about it mean

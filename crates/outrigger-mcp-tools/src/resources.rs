@@ -278,7 +278,7 @@ impl Tool for ResourceTool {
 }
 
 impl ResourceTool {
-    /// What has to be allowed; fails where no server could answer.
+    /// What must be allowed; fails where no server could answer.
     fn asks(&self, input: &Value) -> Result<Vec<PermissionAsk>, ToolError> {
         let host = self.host()?;
         let (patterns, always, metadata) = if self.kind == Kind::Read {

@@ -28,7 +28,7 @@ use crate::tool::{McpTool, answered_as, call, declared};
 /// Longest wait for a server's start within a call, beside the call's own.
 const START: Duration = Duration::from_secs(30);
 
-/// The servers of skills that have to be allowed, by `SKILL:SERVER`.
+/// The servers of skills that must be allowed, by `SKILL:SERVER`.
 #[must_use]
 pub fn servers_of_skills(
     skills: &[Skill],
@@ -45,7 +45,7 @@ pub fn servers_of_skills(
         .collect()
 }
 
-/// Whether the user has not written a skill, so that its servers have to be allowed.
+/// Whether the user has not written a skill, so that its servers must be allowed.
 fn wants_leave(skill: &Skill, folders: &Folders) -> bool {
     let home = &folders.home;
     let own = [
@@ -232,7 +232,7 @@ fn watch_idle(host: &dyn McpHost, session: &SessionId, held: &Arc<Held>) {
     });
 }
 
-/// The tool behind a name in a session, its server started anew where it was at rest.
+/// The tool behind a name in a session, its server restarted where it was at rest.
 async fn skill_tool(
     host: &dyn McpHost,
     session: &SessionId,

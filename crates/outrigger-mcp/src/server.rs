@@ -212,7 +212,7 @@ impl Server {
         self.inside().switched.unwrap_or(configured)
     }
 
-    /// Switches it on and starts it anew, or switches it off and ends it.
+    /// Switches it on and starts it again, or switches it off and ends it.
     pub(crate) async fn switch(self: &Arc<Self>, on: bool) {
         let old = {
             let mut inside = self.inside();

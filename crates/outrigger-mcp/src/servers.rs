@@ -149,10 +149,9 @@ impl McpServers {
         Ok(server.status())
     }
 
-    /// Switches a server on, starting it anew, or off.
+    /// Switches a server on, starting it again, or off.
     ///
-    /// # Errors
-    /// [`McpError::Unknown`].
+    /// # Errors [`McpError::Unknown`].
     pub async fn switch(&self, name: &str, on: bool) -> Result<Status, McpError> {
         let server = self.find(name)?;
         server.switch(on).await;

@@ -55,7 +55,7 @@ pub enum CredentialError {
         /// Why.
         reason: String,
     },
-    /// It is no JSON object. It is not overwritten, since it may hold what can be saved.
+    /// It is not a JSON object. It is not overwritten, since it may hold what can be saved.
     #[error("{} is not a JSON object: {reason}", path.display())]
     Format {
         /// File.
@@ -135,8 +135,8 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Credentials in `own`, besides those of `opencode`, if that is there. `content` is `OPENCODE_AUTH_CONTENT`; text
-    /// that is no JSON object counts as none, as in OpenCode.
+    /// Credentials in `own`, besides those of `opencode`, if that is there. `content` is `OPENCODE_AUTH_CONTENT`; text that is not
+    /// a JSON object counts as none, as in OpenCode.
     #[must_use]
     pub fn new(own: PathBuf, opencode: Option<PathBuf>, content: Option<&str>) -> Self {
         let content = content.filter(|text| !text.is_empty()).and_then(|text| {

@@ -120,7 +120,7 @@ fn two_processes_lose_nothing_of_each_other() {
     assert_eq!(Credentials::new(own, None, None).all().len(), 8);
 }
 
-/// The audit has to know them before they are used, also those that another process stored.
+/// The audit must know them before they are used, also those that another process stored.
 #[test]
 fn credentials_are_reported_where_they_are_stored_and_where_they_are_read() {
     let (_dir, own, _) = folder();

@@ -21,7 +21,7 @@ fn version(id: &str, word: &str) -> Option<(u32, Option<u32>)> {
         text.get(..end)?.parse().ok()
     };
     let major = digits(parts.next()?)?;
-    // A date is no version.
+    // A date is not a version.
     let minor = parts.next().and_then(digits).filter(|minor| *minor < 100);
     Some((major, minor))
 }

@@ -240,7 +240,7 @@ pub enum Refusal {
     Forbidden,
     /// The name leads to an address that is not public and that no rule names.
     Private(IpAddr),
-    /// What it wants to connect to is no host.
+    /// What it wants to connect to is not a host.
     NoHost,
     /// The name leads nowhere.
     Unknown,

@@ -53,7 +53,7 @@ const NAMED: [&str; 15] = [
 const LAST: [&str; 10] = [
     "auth", "cert", "cred", "creds", "key", "pass", "pat", "pwd", "sas", "sig",
 ];
-/// Words before `key` in names of what is no secret.
+/// Words before `key` in names of what is not a secret.
 const OPEN_KEYS: [&str; 2] = ["cache", "public"];
 /// Last words of names of options whose values are none, whatever they look like.
 const PLAIN: [&str; 44] = [

@@ -232,7 +232,7 @@ pub struct ToolOffer {
     pub parameters: Value,
 }
 
-/// Whether a model has to call a tool.
+/// Whether a model must call a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
@@ -250,7 +250,7 @@ pub struct ModelRequest {
     pub messages: Messages,
     /// Tools offered.
     pub tools: Vec<ToolOffer>,
-    /// Whether one of them has to be called.
+    /// Whether one of them must be called.
     #[serde(default)]
     pub tool_choice: ToolChoice,
     /// `temperature`, `topP`, `topK`, `maxOutputTokens`, absent where not set.

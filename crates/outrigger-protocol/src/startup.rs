@@ -143,7 +143,7 @@ pub const STARTUP: &[StartupFile] = &[
 /// A file of the list, as it was found in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Startup {
-    /// The name in the path by which a rule has to name it: `.git`, `.vscode`, `.envrc`.
+    /// The name in the path by which a rule must name it: `.git`, `.vscode`, `.envrc`.
     pub name: String,
     /// What runs it, and when.
     pub runs: &'static str,

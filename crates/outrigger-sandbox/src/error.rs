@@ -97,7 +97,7 @@ pub enum SandboxError {
         /// What forbids it.
         pattern: String,
     },
-    /// What has to be written down before a process starts cannot be.
+    /// What must be written down before a process starts cannot be.
     #[error("what has to be written down before a process starts cannot be, in {}: {source}", path.display())]
     Note {
         /// The folder.

@@ -118,7 +118,7 @@ pub struct Field {
     pub name: &'static str,
     /// What its value may be.
     pub schema: Schema,
-    /// It has to be there.
+    /// It must be there.
     pub required: bool,
     /// What it is for: the lines of its comment.
     pub doc: &'static [&'static str],

@@ -66,7 +66,7 @@ fn object(fields: &[Field], depth: usize) -> String {
     text
 }
 
-/// A key, in quotes where it is no name.
+/// A key, in quotes where it is not a name.
 fn name(key: &str) -> String {
     let mut chars = key.chars();
     let begins = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_');

@@ -122,7 +122,7 @@ fn operation(route: &Route, body: Option<&Body>) -> Value {
     if let Some(fields) = operation.as_object_mut() {
         if let Some(schema) = body.and_then(|body| body.takes.as_ref()) {
             let schema = FORMS.value(schema);
-            // One without a field that has to be there may be left out.
+            // One without a field that must be there may be left out.
             let required = schema.get("required").is_some() || schema.get("properties").is_none();
             let content = json!({ "application/json": { "schema": schema } });
             let body = json!({ "required": required, "content": content });

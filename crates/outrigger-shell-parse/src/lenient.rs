@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
         match open.simple.words.len() {
             0 => self.list(Some(b')')),
-            // `name() …` defines a function: the name is no command, its body's are found as they come.
+            // `name() …` defines a function: the name is not a command, its body's are found as they come.
             1 if self.rest().trim_start().starts_with(')') => {
                 self.at += self.rest().find(')')? + 1;
                 *open = Open::default();

@@ -7,7 +7,7 @@ use crate::{Command, Doubt, File, UNKNOWN, Word, builtins, word, wrappers};
 /// Commands nest (`sh -c "sh -c …"`); a model has no honest reason to go deeper.
 pub(crate) const DEEPEST: usize = 8;
 
-/// Words that are no commands where a command is expected. Those of zsh and ksh, too.
+/// Words that are not commands where a command is expected. Those of zsh and ksh, too.
 const KEYWORDS: &[&str] = &[
     "if",
     "then",

@@ -306,7 +306,7 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
     if inner.is_empty() {
         return Ok(Vec::new());
     }
-    // To bash `time` is a word of the grammar, behind which all begins anew.
+    // To bash `time` is a word of the grammar, behind which all begins again.
     let first = inner.first().map_or("", |word| word.raw.as_str());
     if name == "time" && begins_anew(first) {
         return Err(doubt());

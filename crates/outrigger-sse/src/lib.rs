@@ -219,7 +219,7 @@ mod tests {
             .unwrap();
         assert_eq!(parser.last_event_id(), Some("1"));
         assert_eq!(parser.retry(), Some(Duration::from_millis(500)));
-        // An event that is not complete was not read, and what is no number of milliseconds says nothing.
+        // An event that is not complete was not read, and what is not a number of milliseconds says nothing.
         parser.feed(b"retry: 5s\nid: 2\ndata: a", &mut out).unwrap();
         assert_eq!(parser.last_event_id(), Some("1"));
         assert_eq!(parser.retry(), Some(Duration::from_millis(500)));

@@ -201,7 +201,7 @@ pub(crate) fn compare(a: &Value, b: &Value) -> Option<Ordering> {
 }
 
 /// An order of all cells, as a sort needs it: numbers, then other texts, then empty cells. (Pairwise comparison as in a
-/// condition is no order: 10 is less than 9a as text, 9a less than 9b, and 9 less than 10 as number.)
+/// condition is not an order: 10 is less than 9a as text, 9a less than 9b, and 9 less than 10 as number.)
 fn sorted(orders: &[(usize, bool)], a: &[Value], b: &[Value]) -> Ordering {
     let each = orders.iter().map(|(column, descending)| {
         let (a, b) = (a.get(*column)?, b.get(*column)?);

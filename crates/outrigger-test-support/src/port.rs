@@ -1,4 +1,4 @@
-//! Ports that a test has to name before somebody listens there.
+//! Ports that a test must name before somebody listens there.
 
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt as _;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what has to happen. No machine needs that, however busy; a test that waits for it fails.
+/// How long a test waits for what must happen. No machine needs that, however busy; a test that waits for it fails.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Numbers of namespaces begin here; those of processes end far below.
@@ -37,7 +37,7 @@ pub fn gone(pids: &[u32]) -> bool {
     wait_until(WAIT_TIMEOUT, || !pids.iter().any(|pid| alive(*pid)))
 }
 
-/// The processes in a namespace; of what is no number of one, that process.
+/// The processes in a namespace; of what is not a number of one, that process.
 #[must_use]
 pub fn members(namespace: u32) -> Vec<u32> {
     if namespace < NAMESPACES {

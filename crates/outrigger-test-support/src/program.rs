@@ -22,13 +22,13 @@ pub struct Done {
 }
 
 impl Done {
-    /// The run, which has to have succeeded.
+    /// The run, which must have succeeded.
     #[track_caller]
     pub fn ok(self) -> Self {
         self.exited(0)
     }
 
-    /// The run, which has to have ended with this code.
+    /// The run, which must have ended with this code.
     #[track_caller]
     pub fn exited(self, code: i32) -> Self {
         assert_eq!(

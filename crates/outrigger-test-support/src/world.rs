@@ -201,7 +201,7 @@ impl World {
             self.path(".outrigger/outrigger.toml"),
         ]
         .iter()
-        // Some tests put there what is no file, or one that has no end.
+        // Some tests put there what is not a file, or one that has no end.
         .filter(|file| fs::metadata(file).is_ok_and(|it| it.is_file() && it.len() < 1 << 20))
         .any(|file| read(file).contains("[deadlines]"))
     }

@@ -1,6 +1,6 @@
 //! The answer that a prompt wants in the form of a JSON Schema (its `format`). The model gives it as arguments of
-//! [`OutputFormat::TOOL`], which is offered for that prompt only and does nothing: as in OpenCode it is no tool that
-//! hooks or rules know, and it never comes to the runtime.
+//! [`OutputFormat::TOOL`], which is offered for that prompt only and does nothing: as in OpenCode it is not a tool
+//! that hooks or rules know, and it never comes to the runtime.
 
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::OutputFormat;
@@ -19,8 +19,7 @@ pub const INSTRUCTION: &str = "The user wants the final answer in a fixed form. 
 
 /// Whether answers can be held against the schema.
 ///
-/// # Errors
-/// [`ToolError::BadSchema`] where it is no JSON Schema, or refers to other documents: nothing is fetched.
+/// # Errors [`ToolError::BadSchema`] where it is not JSON Schema, or refers to other documents: nothing is fetched.
 pub fn check_form(schema: &Value) -> Result<(), ToolError> {
     compile(schema).map(|_| ())
 }

@@ -119,7 +119,7 @@ impl Located {
         }
     }
 
-    /// Relative to the project's root, with `..` where it has to be: what titles show and permission rules match.
+    /// Relative to the project's root, with `..` where it must be: what titles show and permission rules match.
     pub(crate) fn relative(&self, ctx: &ToolContext) -> String {
         relative(&ctx.worktree, &self.shown)
     }
@@ -187,7 +187,7 @@ pub(crate) fn always_in(folder: &Path) -> Option<String> {
     is_literal.then(|| Path::new(&folder).join("*").display().to_string())
 }
 
-/// `path` seen from `base`, with `..` where it has to be; empty for `base` itself.
+/// `path` seen from `base`, with `..` where it must be; empty for `base` itself.
 #[must_use]
 pub fn relative(base: &Path, path: &Path) -> String {
     let mut from = base.components().peekable();

@@ -34,13 +34,13 @@ impl HandedFile {
         self.0.shown.file_name().unwrap_or_default()
     }
 
-    /// What has to be allowed before it is read.
+    /// What must be allowed before it is read.
     #[must_use]
     pub fn ask_read(&self, ctx: &ToolContext) -> Vec<PermissionAsk> {
         self.ask("read", ctx)
     }
 
-    /// What has to be allowed before it is written.
+    /// What must be allowed before it is written.
     #[must_use]
     pub fn ask_write(&self, ctx: &ToolContext) -> Vec<PermissionAsk> {
         self.ask("edit", ctx)

@@ -90,8 +90,8 @@ pub struct HookVerdict {
     pub output: Value,
     /// A handler refused or, at a tool's hook points, threw.
     pub block: Option<Block>,
-    /// The user is to be asked about the call whatever the rules allow. The host requires it when it is asked; one that
-    /// asks nothing by itself is asked about all the same.
+    /// The user is to be asked about the call regardless of the rules. The host requires it when it is asked; one that asks nothing by
+    /// itself is asked about all the same.
     pub requires_approval: bool,
 }
 
@@ -240,8 +240,8 @@ pub trait ToolHost: Send + Sync {
     }
     /// Skills that this agent may load.
     fn skills(&self) -> Vec<SkillEntry>;
-    /// A skill was loaded: its MCP servers are started for this session. Answers what the model has to know of them; `None`
-    /// for a skill without any.
+    /// A skill was loaded: its MCP servers are started for this session. Answers what the model must know of them; `None` for a skill
+    /// without any.
     fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
         let _ = name;
         Box::pin(std::future::ready(None))

@@ -1,10 +1,9 @@
 //! Walking a folder without what .gitignore, .ignore and git's own lists leave out.
 //!
-//! The `ignore` crate opens those files itself and reads them whole, and a process that can write to a project can make
-//! one of them a pipe or 3 GiB long. So its walker is set to read none of them, and they are read here, within limits.
-//! The rules are the same: the files count in a folder that is no repository too, those of a folder go before those of
-//! the folders above it, and in a folder `.ignore` goes before `.gitignore`, that before `info/exclude`, that before
-//! the user's list.
+//! The `ignore` crate opens those files itself and reads them whole, and a process that can write to a project can make one
+//! of them a pipe or 3 GiB long. So its walker is set to read none of them, and they are read here, within limits. The rules
+//! are the same: the files count in a folder that is not a repository too, those of a folder go before those of the folders
+//! above it, and in a folder `.ignore` goes before `.gitignore`, that before `info/exclude`, that before the user's list.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

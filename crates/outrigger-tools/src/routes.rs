@@ -153,7 +153,8 @@ impl Routes {
     }
 }
 
-/// Asks rules about a call. Paths are compared by their text, so a folder whose name is no text is as good as one that looks like it.
+/// Asks rules about a call. Paths are compared by their text, so a folder whose name is not text is as good as one that looks like
+/// it.
 fn with_call<T>(ctx: &ToolContext, ask: impl FnOnce(&Call<'_>) -> T) -> T {
     ask(&Call {
         tool: &ctx.call.tool,

@@ -124,7 +124,7 @@ impl OutputSchema {
         self.check_value(&value)
     }
 
-    /// The same for an answer that is no text.
+    /// The same for an answer that is not text.
     pub(crate) fn check_value(&self, value: &Value) -> Result<(), String> {
         let errors = self.schema.get()?.iter_errors(value).take(MAX_ERRORS);
         let errors: Vec<String> = errors.map(|error| describe(&error, value)).collect();

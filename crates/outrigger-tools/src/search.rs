@@ -241,7 +241,7 @@ fn fit_at(text: &[char], start: usize, query: &[char]) -> Option<i64> {
     Some(total)
 }
 
-/// Hidden files count, `.git` does not; .gitignore also holds in a folder that is no repository.
+/// Hidden files count, `.git` does not; .gitignore also holds in a folder that is not a repository.
 fn walk(root: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<> {
     crate::ignored::walk(root)
         .sort_by_file_path(Ord::cmp)

@@ -26,10 +26,9 @@ pub trait Tool: Send + Sync {
         Ok(())
     }
 
-    /// What has to be allowed before it runs, in the order in which it is asked.
+    /// What must be allowed before it runs, in the order in which it is asked.
     ///
-    /// # Errors
-    /// Where the arguments cannot work and nobody should be asked about them.
+    /// # Errors Where the arguments cannot work and nobody should be asked about them.
     fn permissions(
         &self,
         input: &Value,

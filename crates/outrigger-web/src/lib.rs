@@ -2,7 +2,7 @@
 
 use include_dir::{Dir, include_dir};
 
-/// The folder is there in every clone, and empty until the page is built. `cargo xtask web` touches this file, so that it is read anew.
+/// The folder is there in every clone, and empty until the page is built. `cargo xtask web` touches this file, so that it is re-read.
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web/dist");
 
 /// The file that the page begins with.

@@ -67,7 +67,7 @@ pub fn stores(worktree: &Path) -> Vec<PathBuf> {
     if !knows(&own, worktree) {
         return Vec::new();
     }
-    // `../main/.git/worktrees/NAME` belongs to `../main/.git`. A name that is not of that form is no store of git's.
+    // `../main/.git/worktrees/NAME` belongs to `../main/.git`. A name that is not of that form is not a store of git's.
     let is_store = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
     let all = own.ancestors().take(3).find(|folder| is_store(folder));
     all.map(Path::to_path_buf).into_iter().collect()

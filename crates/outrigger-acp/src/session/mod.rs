@@ -23,7 +23,7 @@ pub(crate) struct Open {
     /// Names of slash commands.
     pub(crate) commands: Vec<String>,
     chosen: Mutex<Chosen>,
-    /// What the person has to know, until it is said.
+    /// What the person must know, until it is said.
     notices: Mutex<Vec<String>>,
     /// A turn waits for the one before it.
     pub(crate) turn: tokio::sync::Mutex<()>,
@@ -56,7 +56,7 @@ impl Open {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What has to be said before the next answer.
+    /// What must be said before the next answer.
     pub(crate) fn notices(&self) -> MutexGuard<'_, Vec<String>> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }

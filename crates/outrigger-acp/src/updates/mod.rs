@@ -33,7 +33,7 @@ struct Written {
 struct Call {
     is_running: bool,
     is_final: bool,
-    /// When it began: anew, once a person has answered its question.
+    /// When it began: again, once a person has answered its question.
     began: Millis,
     reported: Millis,
 }

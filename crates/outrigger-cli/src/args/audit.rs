@@ -46,7 +46,7 @@ pub(crate) enum ExportForm {
     Otlp,
 }
 
-/// Which records; all that is given has to hold.
+/// Which records; all that is given must hold.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AuditFilter {
     /// Kind: hook, tool_intent, tool_outcome, permission, grant, life_cycle, process, client, network, bridge or retention; can be repeated

@@ -53,7 +53,7 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// What was typed, where a command has to be named: nobody is at a terminal.
+    /// What was typed, where a command must be named: nobody is at a terminal.
     pub(crate) fn needs_command(&self, arguments: Vec<OsString>) -> Option<clap::Error> {
         if self.command.is_some() || crate::terminal::is_interactive() {
             return None;
@@ -342,7 +342,7 @@ mod tests {
         whole.filter(|it| !it.contains('\n')).collect()
     }
 
-    /// The first word of a call that is no command or option.
+    /// The first word of a call that is not a command or option.
     fn unknown(root: &clap::Command, call: &str) -> Option<String> {
         let mut command = root;
         for word in call.split_whitespace().skip(1) {

@@ -202,7 +202,7 @@ async fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, 
     Ok(0)
 }
 
-/// The servers that have to be allowed: those of `.mcp.json`, and those of skills, which plugins may bring too.
+/// The servers that must be allowed: those of `.mcp.json`, and those of skills, which plugins may bring too.
 async fn waiting(boot: Boot, name: Option<&str>) -> Result<Vec<(String, ClaudeServer)>, Failure> {
     let (servers, problems) = boot
         .load(&ProjectLocation::find(&boot.directory))?

@@ -28,9 +28,9 @@ struct Held {
 
 /// Bytes of the log that are held.
 const MAX_HELD: usize = 64 * 1024;
-/// How long a program at the other end of standard output has to read what was printed before a question.
+/// How long a program at the other end of standard output must read what was printed before a question.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long it then has to print it.
+/// How long it then must print it.
 const SETTLE: Duration = Duration::from_millis(100);
 /// What stands for the rest.
 const MORE: &str = "... and more (`--print-logs` with standard error to a file shows all)\n";
@@ -64,7 +64,7 @@ pub(crate) fn err_size() -> Size {
     Size::of(size(io::stderr())).unwrap_or(Size::USUAL)
 }
 
-/// The size of standard output. What is no terminal wraps nothing.
+/// The size of standard output. What is not a terminal wraps nothing.
 pub(crate) fn out_size() -> Size {
     Size::of(size(io::stdout())).unwrap_or(Size {
         columns: usize::MAX,
@@ -193,8 +193,8 @@ impl io::Write for Log {
     }
 }
 
-/// Keeps the log, and standard output where that is no terminal, from the screen while somebody answers a question, and prints
-/// them afterwards.
+/// Keeps the log, and standard output where that is not a terminal, from the screen while somebody answers a question, and
+/// prints them afterwards.
 pub(crate) fn hold(hold: bool) {
     let mut held = lock(&HELD);
     if hold {

@@ -104,7 +104,7 @@ impl Line {
                     name(&plugin)
                 )));
             }
-            // What guards something is refused without it, so it is no secret why.
+            // What guards something is refused without it, so it is not a secret why.
             Stage::Skipped if mention || !guards.is_empty() => {
                 let line = left_out(cause, &guards);
                 self.say(&entry(&format!("{} {line}", paint.bad("!"))));

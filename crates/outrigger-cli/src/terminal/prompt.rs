@@ -1,5 +1,5 @@
-//! Questions to a person, one line each. Where standard input is no terminal its lines are the answers, so that a script
-//! can log in.
+//! Questions to a person, one line each. Where standard input is not a terminal its lines are the answers, so that a
+//! script can log in.
 
 use std::io::{BufRead as _, IsTerminal as _};
 

@@ -1,4 +1,4 @@
-//! `-f` with what is no plain file, and `--dir`.
+//! `-f` with what is not a plain file, and `--dir`.
 
 use crate::support::*;
 

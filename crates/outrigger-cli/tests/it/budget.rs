@@ -73,8 +73,8 @@ fn a_project_does_not_raise_the_limit_of_steps() {
     }
 }
 
-/// C16: a plugin that has the turn go on whenever the session is idle comes to an end, and the user's next prompt begins anew; with
-/// a budget it does not.
+/// C16: a plugin that has the turn go on whenever the session is idle comes to an end, and the user's next prompt begins again;
+/// with a budget it does not.
 #[test]
 fn turns_that_a_plugin_starts_in_a_row_have_a_limit() {
     for (settings, rounds, code) in [

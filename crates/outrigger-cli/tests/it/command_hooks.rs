@@ -233,7 +233,7 @@ fn allow_answers_the_question_of_that_call_and_no_rule() {
     assert!(!world.path("a").exists(), "{}", ran.stderr);
 }
 
-/// Of two commands a question counts more than a permission; it is asked whatever the rules allow, also for tools that
+/// Of two commands a question counts more than a permission; it is asked regardless of the rules, also for tools that
 /// otherwise need no approval.
 #[test]
 fn ask_asks_the_user_whatever_the_rules_allow() {
@@ -885,7 +885,7 @@ fn a_subagent_has_its_own_event() {
     assert!(!world.path("other").exists());
     let below = world.mock.requests()[1].texts("user").join("\n");
     assert!(below.contains("be brief"), "{below}");
-    // The task of a subagent is no prompt of the user's.
+    // The task of a subagent is not a prompt of the user's.
     assert_eq!(world.read("prompts"), "x\n");
 }
 

@@ -90,7 +90,7 @@ fn check(world: &World, what: &str) {
     world.verify();
 }
 
-/// Kills at the passes `from`, `from + step`, … until a run is not killed any more. Fewer than `least`: the point is dead.
+/// Kills at the passes `from`, `from + step`, … until a run is no longer killed. Fewer than `least`: the point is dead.
 fn sweep(point: &str, from: usize, step: usize, least: usize) {
     let mut kills = 0;
     let mut n = from;
@@ -221,7 +221,7 @@ fn a_message_is_shown_to_plugins_once_however_often_the_host_dies() {
     }
 }
 
-/// Beside SIGKILL nothing of the host runs any more, so that the kernel has to end its plugins.
+/// Beside SIGKILL nothing of the host runs any more, so that the kernel must end its plugins.
 #[test]
 fn plugin_processes_do_not_outlive_a_killed_host() {
     for point in [

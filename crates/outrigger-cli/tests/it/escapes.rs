@@ -645,7 +645,7 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
     );
 }
 
-/// One plugin that takes its time to load does not keep itself, or another, reading what was saved anew.
+/// One plugin that takes its time to load does not keep itself, or another, reading what was saved again.
 #[test]
 fn a_plugin_that_loads_slowly_reads_nothing_meanwhile() {
     // The first command is ended with the plugins' processes; the second holds the turn until the new ones have begun.

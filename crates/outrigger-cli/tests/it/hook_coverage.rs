@@ -145,7 +145,7 @@ fn hooks_of_commands_and_compactions_are_called() {
     }
 }
 
-/// What `shell.env` says is said anew for each session: a cache of it would hand one session the other's.
+/// What `shell.env` says is said again for each session: a cache of it would hand one session the other's.
 #[test]
 fn shell_env_knows_its_session() {
     let world = World::with(

@@ -104,7 +104,7 @@ fn a_hook_that_never_answers_costs_one_call() {
     insta::assert_snapshot!(costs_nothing(&world), @"WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 700 ms");
 }
 
-/// The process does not answer at all any more: it is started again, and who was inside is named.
+/// The process does no longer answer at all: it is started again, and who was inside is named.
 #[test]
 fn a_hook_that_spins() {
     let world =
@@ -125,7 +125,8 @@ fn a_crash_in_the_middle_of_a_turn() {
     ");
 }
 
-/// The tool is not run when the process dies while it may still forbid it? It is: a crash is no refusal (C5).
+/// The tool is not run when the process dies while it may still forbid it? It is: a crash is not a refusal
+/// (C5).
 #[test]
 fn a_crash_before_a_tool() {
     let world = beside(

@@ -264,7 +264,7 @@ fn clients_log_in_with_a_browser_over_the_routes() {
         stream.read_to_string(&mut text).unwrap();
         text.split(' ').nth(1).unwrap_or_default().to_owned()
     };
-    // One that was begun anew takes the place of the one before.
+    // One that was begun again takes the place of the one before.
     let _ = authorize();
     let (redirect, state) = authorize();
     assert_eq!(

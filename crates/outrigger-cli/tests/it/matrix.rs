@@ -1,5 +1,5 @@
 //! Published plugins, unmodified, each in a project of its own: every one loads, and what it declares and names is what
-//! `docs/plugin-matrix.csv` says (requirement B11). `cargo xtask matrix` writes that file anew.
+//! `docs/plugin-matrix.csv` says (requirement B11). `cargo xtask matrix` writes that file again.
 
 use std::fs;
 use std::path::Path;

@@ -74,7 +74,7 @@ fn another_model_goes_on_where_the_first_is_refused() {
 
 #[test]
 fn no_more_background_tasks_run_at_once_than_a_model_may_have() {
-    // The model has to be named: the limit of a task without one goes by its agent.
+    // The model must be named: the limit of a task without one goes by its agent.
     let own = json!({
         "background_task": { "modelConcurrency": { "mock/m1": 1 } },
         "agents": { "explore": { "model": "mock/m1" } },
@@ -92,7 +92,7 @@ fn no_more_background_tasks_run_at_once_than_a_model_may_have() {
     }
     let server = serve(&world);
     let parent = session(&server);
-    // The call of the task that has to wait does so for up to half a minute, and its turn with it.
+    // The call of the task that must wait does so for up to half a minute, and its turn with it.
     let body = json!({ "parts": [{ "type": "text", "text": "both in the background" }] });
     let path = format!("/session/{parent}/prompt_async");
     assert_eq!(server.post(&path, &body).status, 204);

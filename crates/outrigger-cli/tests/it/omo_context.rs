@@ -66,7 +66,7 @@ fn it_keeps_the_context_small_and_whole() {
         echo.display(),
     );
     world.file(".opencode/skills/echoes/SKILL.md", &skill);
-    // Before the plugin: it has to mend what this one does.
+    // Before the plugin: it must mend what this one does.
     let loser = world.file("loser.js", LOSER);
     let plugins = [
         format!("file://{}", loser.display()),

@@ -78,7 +78,7 @@ fn an_address_of_a_config_hook_is_asked_as_its_plugin_would() {
     }
 }
 
-/// A server of the plugin's own process is no address of somebody else's: oh-my-opencode serves skills in that way.
+/// A server of the plugin's own process is not an address of somebody else's: oh-my-opencode serves skills in that way.
 #[test]
 fn what_a_plugin_serves_itself_is_asked() {
     let world = World::new([turn([call("skill", json!({ "name": "mine" }))]), done()]);

@@ -68,7 +68,7 @@ fn a_call_that_is_refused_as_a_loop_is_reported() {
     world.verify();
 }
 
-/// A handler that throws there has failed, which is no refusal (C5): the request is sent, and the failure is reported.
+/// A handler that throws there has failed, which is not a refusal (C5): the request is sent, and the failure is reported.
 #[test]
 fn a_throw_before_a_request_costs_nothing_and_is_reported() {
     let world = World::new([done()]);

@@ -271,7 +271,7 @@ fn questions_asked_at_the_same_time_are_put_one_after_the_other() {
     world.verify();
 }
 
-/// "Always" for the first answers the second, which is not put any more; the line that is typed then is the third's.
+/// "Always" for the first answers the second, which is no longer put; the line that is typed then is the third's.
 #[test]
 fn a_question_that_needs_no_answer_any_more_is_passed_over() {
     let world = asking([

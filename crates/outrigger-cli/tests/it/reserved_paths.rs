@@ -1,5 +1,6 @@
-//! What is kept from every process that works for the model, whatever the rules say: our own files (issue 5, items 4 and
-//! 5). And what rules deny, from programs that are no commands of the model: MCP servers, language servers, formatters.
+//! What is kept from every process that works for the model, regardless of the rules: our own files (issue 5, items 4
+//! and 5). And what rules deny, from programs that are not commands of the model: MCP servers, language servers,
+//! formatters.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! A plugin changes tool calls, and variables of commands, only where the user granted it that (`rewrite`), and is the model
-//! that makes calls only where the user granted it that (`model`). Without the grant the user is asked whatever the rules allow.
+//! that makes calls only where the user granted it that (`model`). Without the grant the user is asked regardless of the rules.
 
 use serde_json::{Value, json};
 

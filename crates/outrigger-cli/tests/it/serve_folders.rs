@@ -1,4 +1,4 @@
-//! `outrigger serve`: when a folder's agent starts and starts anew, and what the user's configuration says of the server.
+//! `outrigger serve`: when a folder's agent starts and starts again, and what the user's configuration says of the server.
 
 use serde_json::json;
 

@@ -166,7 +166,7 @@ fn a_turn_is_not_disturbed_by_what_should_run_next() {
     );
 }
 
-/// A plugin that is switched off is not called any more by the turn that is in the way of another agent, and one that is
+/// A plugin that is switched off is no longer called by the turn that is in the way of another agent, and one that is
 /// switched on again meanwhile is (C7).
 #[test]
 fn a_plugin_that_is_disabled_is_suspended_at_once() {

@@ -143,7 +143,7 @@ fn skills_behind_an_address_are_fetched_once_a_version_and_kept() {
         &index(json!([{"name": "pinned", "files": ["SKILL.md"], "version": "2"}])),
     );
     insta::assert_snapshot!(listed(&world, &site), @"pinned: two");
-    // What cannot be fetched any more is as it was.
+    // What can no longer be fetched is as it was.
     site.put(
         "index.json",
         &index(json!([{"name": "pinned", "files": ["SKILL.md", "gone"], "version": "3"}])),

@@ -34,7 +34,7 @@ fn a_plugin_that_fails_is_an_error_by_flag_setting_and_variable() {
         "plugin.strict"
     );
     assert!(world.mock.requests().is_empty());
-    // What is left out on purpose is no failure, and with the culprit out the rest runs.
+    // What is left out on purpose is not a failure, and with the culprit out the rest runs.
     granting(
         &world,
         "strict_plugins = true\n[plugins.throws]\ndisabled = true\n",

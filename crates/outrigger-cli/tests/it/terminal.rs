@@ -56,7 +56,7 @@ fn at_a_terminal(mut command: Command) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// What of the bytes a terminal obeys, but for colours, the ends of lines and a last line that is drawn anew.
+/// What of the bytes a terminal obeys, but for colours, the ends of lines and a last line that is drawn again.
 fn obeyed(shown: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = shown.replace("\r\n", "\n").replace("\r\u{1b}[K", "");
@@ -217,7 +217,7 @@ fn the_clipboard_of_a_real_terminal_stays_as_it_is() {
     assert_ne!(title.trim(), "t");
 }
 
-/// Output that is lost is no success, and nothing panics.
+/// Output that is lost is not a success, and nothing panics.
 #[test]
 fn a_closed_or_full_output_is_an_error() {
     let world = World::new([text("all is well")]);

@@ -217,7 +217,7 @@ fn what_the_policy_forbids_nobody_reaches() {
     granting(&world, "");
     with(&["run", "again"]).ok();
     assert!(world.read("said.txt").contains("network.forbidden"));
-    // What is no host ends the start, with its place.
+    // What is not a host ends the start, with its place.
     std::fs::write(&file, "[forbid]\nhosts = [\"http://x\"]\n").unwrap();
     let refused = with(&["run", "no"]);
     assert!(

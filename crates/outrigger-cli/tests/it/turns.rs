@@ -109,8 +109,8 @@ const ORDINARY: [&str; 6] = [
     "breaker",
 ];
 
-/// What the audit says of `bad`: its runs at hook points that were not well, what became of its tool, and what its process and
-/// its life came to. Those of `good` were well, or were lost with a shared process, or were not wanted any more.
+/// What the audit says of `bad`: its runs at hook points that were not well, what became of its tool, and what its process and its life
+/// came to. Those of `good` were well, or were lost with a shared process, or were no longer wanted.
 fn audited(world: &World) -> BTreeSet<String> {
     let all = ["audit", "list", "--json", "-n", "10000"];
     let mut found = BTreeSet::new();

@@ -29,7 +29,7 @@ export const A = async ({{ directory: at }}) => ({{ 'chat.message': async () => 
     fs::write(place.join("attack.js"), code).unwrap();
 }
 
-/// Between the folder that is worked in and the root of the repository, and in what git keeps of submodules.
+/// Between the working directory and the root of the repository, and in what git keeps of submodules.
 #[test]
 fn folders_above_what_is_kept_stay_where_they_are() {
     let world = World::new([done(), done()]);
@@ -79,8 +79,9 @@ fn folders_above_what_is_kept_stay_where_they_are() {
     within(&["run", "again"]).ok();
 }
 
-/// A link is no file of its own: what it leads to is kept, and another file may take its place. That is seen at the next
-/// start, though nothing but a plugin ran; so is what it left of Claude Code's files, where nobody looks at what counts.
+/// A link is not a file of its own: what it leads to is kept, and another file may take its place. That is seen at the
+/// next start, though nothing but a plugin ran; so is what it left of Claude Code's files, where nobody looks at what
+/// counts.
 #[test]
 fn a_link_to_settings_that_a_plugin_replaced_waits_for_the_user() {
     let world = World::new([done(), done()]);

@@ -64,7 +64,7 @@ struct Process {
 impl Process {
     async fn prints(&mut self, line: &str) {
         let line = format!("{line}\n");
-        // Whoever was ended is not read any more.
+        // Whoever was ended is no longer read.
         let _ = self.output.write_all(line.as_bytes()).await;
     }
 

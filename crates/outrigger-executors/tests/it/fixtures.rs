@@ -188,7 +188,7 @@ fn what_is_sent_is_what_each_understands() {
     assert!(acp.contains("fs/write_text_file is not offered"));
 }
 
-/// A session that the agent does not have any more: it says so and begins a new one.
+/// A session that the agent does no longer have: it says so and begins a new one.
 #[test]
 fn an_earlier_session_that_is_gone_is_begun_anew() {
     let executor: Executor = "acp:x".parse().unwrap();

@@ -22,7 +22,7 @@ use crate::transcript::{MAX_MESSAGES, Transcript};
 const MAX_SESSIONS: usize = 20_000;
 /// Bytes of a database that are copied.
 const MAX_COPIED: u64 = 4 << 30;
-/// How often a copy is made anew.
+/// How often a copy is made again.
 const TRIES: usize = 5;
 
 /// What every database of SQLite begins with.
@@ -163,7 +163,7 @@ impl Database {
         })
     }
 
-    /// What a row holds, whose identifiers stand beside it; what is no value of the kind is a problem.
+    /// What a row holds, whose identifiers stand beside it; what is not a value of the kind is a problem.
     fn value<T>(
         &self,
         id: &str,

@@ -34,7 +34,8 @@ impl Lines {
         })
     }
 
-    /// The next line as it stands; one that is no text or too long is a problem. A last line without an end is being written: it is left.
+    /// The next line as it stands; one that is not text or too long is a problem. A last line without an end is being written: it is
+    /// left.
     fn text(&mut self) -> Option<Result<String, Problem>> {
         if self.is_over {
             return None;

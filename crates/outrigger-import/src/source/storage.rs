@@ -126,7 +126,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What a file holds; what is no value of the kind is a problem.
+/// What a file holds; what is not a value of the kind is a problem.
 fn value<T>(
     file: &Path,
     problems: &mut Vec<Problem>,

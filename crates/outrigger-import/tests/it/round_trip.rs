@@ -91,7 +91,7 @@ async fn again(first: &Document) -> Document {
     document(&store, &session)
 }
 
-/// Identifiers are given anew: each is replaced by the place where it comes first.
+/// Identifiers are given again: each is replaced by the place where it comes first.
 fn without_ids(document: &Document) -> Value {
     let mut text = serde_json::to_string(document).unwrap();
     let mut ids: Vec<String> = Vec::new();

@@ -78,9 +78,8 @@ impl Bearer {
 
     /// The server has refused a token, or the lack of one: gets another, if that can be done without a person.
     ///
-    /// # Errors
-    /// [`McpError::NeedsAuth`] when a person has to log in, [`McpError::NeedsClientRegistration`] when that needs a
-    /// client that was registered by hand.
+    /// # Errors [`McpError::NeedsAuth`] when a person must log in, [`McpError::NeedsClientRegistration`] when that needs a client
+    /// that was registered by hand.
     pub(crate) async fn refused(
         &self,
         sent: Option<&str>,
@@ -124,9 +123,8 @@ impl Bearer {
 
     /// The server wants a token with more rights (403 with `insufficient_scope`): gets one, if that can be done without a person.
     ///
-    /// # Errors
-    /// [`McpError::NeedsScope`] when a person has to log in again; [`McpError::ScopeRefused`] when that was done, or would ask for
-    /// the same once more.
+    /// # Errors [`McpError::NeedsScope`] when a person must log in again; [`McpError::ScopeRefused`] when that was done, or would
+    /// ask for the same once more.
     pub(crate) async fn too_little(
         &self,
         sent: Option<&str>,

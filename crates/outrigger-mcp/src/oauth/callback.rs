@@ -1,9 +1,9 @@
-//! What the browser has to come back with. Where it comes back to is [`outrigger_net::Callback`].
+//! What the browser must come back with. Where it comes back to is [`outrigger_net::Callback`].
 
 use super::discover::is_same_issuer;
 use super::exchange::short;
 
-/// What the browser has to come back with.
+/// What the browser must come back with.
 pub(crate) struct Expected {
     /// Of the login that was begun.
     pub(crate) state: String,

@@ -53,7 +53,7 @@ pub(crate) struct Endpoints {
     /// `None`: no person can log in.
     pub(crate) authorize: Option<Url>,
     pub(crate) token: Url,
-    /// `None`: clients have to be registered by hand.
+    /// `None`: clients must be registered by hand.
     pub(crate) register: Option<Url>,
     /// It reads who a client is at the address that is the client's id (SEP-991).
     pub(crate) reads_documents: bool,

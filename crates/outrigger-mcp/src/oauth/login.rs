@@ -111,7 +111,7 @@ async fn client_at(
 }
 
 impl Login {
-    /// What the browser has to come back with.
+    /// What the browser must come back with.
     pub(crate) fn expected(&self) -> Expected {
         Expected {
             state: self.state.clone(),

@@ -90,8 +90,7 @@ impl OAuthConfig {
 
 /// Port and path of a redirect address.
 ///
-/// # Errors
-/// It is no address, in words.
+/// # Errors It is not an address, in words.
 pub(crate) fn place_of(redirect: &str) -> Result<(u16, String), String> {
     let url = reqwest::Url::parse(redirect).map_err(|_| format!("`{redirect}` is no address"))?;
     let port = url.port_or_known_default().unwrap_or(CALLBACK_PORT);

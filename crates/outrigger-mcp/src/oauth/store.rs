@@ -99,7 +99,7 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// It will not be taken any more, or not for long.
+    /// It will no longer be taken, or not for long.
     pub(crate) fn is_expired(&self, slack: f64) -> bool {
         self.expires_at.is_some_and(|at| at < now() + slack)
     }
@@ -290,7 +290,7 @@ mod tests {
         assert!(store.names().is_empty());
     }
 
-    /// The audit has to know them before they are used, also those that another process stored.
+    /// The audit must know them before they are used, also those that another process stored.
     #[test]
     fn secrets_are_reported_where_they_are_stored_and_where_they_are_read() {
         let dir = tempfile::tempdir().unwrap();

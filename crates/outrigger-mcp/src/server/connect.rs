@@ -1,4 +1,4 @@
-//! The connection to a server: made within its time, made anew when it is lost, its tools read again when they change.
+//! The connection to a server: made within its time, made again when it is lost, its tools read again when they change.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 const RELIST: Duration = Duration::from_secs(1);
 
 impl Server {
-    /// The connection, made anew when it has been lost.
+    /// The connection, made again when it has been lost.
     pub(crate) async fn live(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
         let open = || {
             self.inside()

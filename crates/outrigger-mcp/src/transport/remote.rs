@@ -141,7 +141,7 @@ impl Remote {
         }
     }
 
-    /// What an answer that is no success says.
+    /// What an answer that is not a success says.
     pub(crate) async fn refused(&self, mut response: Response) -> McpError {
         let status = response.status();
         let page = response.chunk().await.ok().flatten().unwrap_or_default();

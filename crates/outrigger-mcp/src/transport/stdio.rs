@@ -27,7 +27,7 @@ use outrigger_jsonrpc::Lines;
 const QUEUE: usize = 64;
 /// Between the end of its output and the end of the process, and the other way round.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// What a server may print that is no message, in bytes between two messages, before it is ended.
+/// What a server may print that is not a message, in bytes between two messages, before it is ended.
 const MAX_JUNK: usize = 16 * 1024 * 1024;
 /// Messages in a second that nobody asked for; beyond that the pipe fills and the server waits.
 const MAX_NOTICES: u64 = 5_000;

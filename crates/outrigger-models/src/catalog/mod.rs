@@ -25,7 +25,7 @@ const KNOWN: &str = include_str!("known.json");
 pub struct CatalogOptions {
     /// Our copy of it, `$XDG_CACHE_HOME/outrigger/models.json`.
     pub file: Option<PathBuf>,
-    /// OpenCode's copy, `$XDG_CACHE_HOME/opencode/models.json`, which is only read. A missing file is no error.
+    /// OpenCode's copy, `$XDG_CACHE_HOME/opencode/models.json`, which is only read. A missing file is not an error.
     pub of_opencode: Option<PathBuf>,
     /// The address that it is fetched from; nothing is fetched without one.
     pub url: Option<String>,

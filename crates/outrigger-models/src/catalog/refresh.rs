@@ -46,7 +46,7 @@ pub enum CatalogError {
         /// Why.
         reason: String,
     },
-    /// The answer is no catalog.
+    /// The answer is not a catalog.
     #[error("{url} did not answer with a model catalog: {reason}")]
     Format {
         /// Address.
@@ -116,7 +116,7 @@ impl Catalog {
             catalog.tries.is_running.store(false, Ordering::Release);
             match done {
                 Ok(()) => refreshed(),
-                // Nothing that a user has to act on: the old one, or the table built in, goes on.
+                // Nothing that a user must act on: the old one, or the table built in, goes on.
                 Err(error) => tracing::debug!("[models] {error}"),
             }
         });

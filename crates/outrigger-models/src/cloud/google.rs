@@ -201,7 +201,7 @@ fn now() -> u64 {
 mod tests {
     use super::*;
 
-    /// What a plugin leaves in the project is no credential, where a provider of its own gets no variables of the user's.
+    /// What a plugin leaves in the project is not a credential, where a provider of its own gets no variables of the user's.
     #[test]
     fn without_a_home_folder_there_are_no_credentials() {
         for (env, want) in [

@@ -111,7 +111,7 @@ impl Settings {
         (!value.is_empty()).then_some(value)
     }
 
-    /// A file of the home folder. Without one there is none: a relative name would be a file of the folder that is worked in.
+    /// A file of the home folder. Without one there is none: a relative name would be a file of the working directory.
     fn home_file(&self, name: &str) -> Option<PathBuf> {
         let home = Path::new(self.variable(&["HOME"])?);
         home.is_absolute().then(|| home.join(name))
@@ -168,7 +168,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// A key goes before all else. A login that is built in has a service of its own, which is no cloud.
+    /// A key goes before all else. A login that is built in has a service of its own, which is not a cloud.
     pub(crate) fn of(
         (cloud, login): (Option<Cloud>, Option<&Arc<LoginTokens>>),
         options: &Object,
@@ -200,7 +200,7 @@ impl Access {
     }
 }
 
-/// What authorises a request right before it is sent, each try anew.
+/// What authorises a request right before it is sent, each try again.
 #[derive(Clone, Default)]
 pub(crate) enum Authority {
     /// The headers that are there.
@@ -219,7 +219,7 @@ pub(crate) enum Authority {
 pub(crate) enum Unsigned {
     /// What is configured makes nothing possible.
     Config(String),
-    /// A person has to log in, or to say where the login is for.
+    /// A person must log in, or to say where the login is for.
     Login(String),
     /// A server could not be asked just now.
     Passing(String),

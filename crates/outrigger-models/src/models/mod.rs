@@ -209,10 +209,9 @@ impl Models {
         self.inner.catalog.source()
     }
 
-    /// Fetches the published catalog now, and puts providers together anew with it.
+    /// Fetches the published catalog now, and puts providers together again with it.
     ///
-    /// # Errors
-    /// [`CatalogError`]; the old one stays.
+    /// # Errors [`CatalogError`]; the old one stays.
     pub async fn refresh_catalog(&self) -> Result<(), CatalogError> {
         self.inner.catalog.refresh().await?;
         lock(&self.inner.built).clear();
@@ -248,7 +247,7 @@ impl Models {
         logins::begin(&self.inner.options.login_servers, provider, method, answers).await
     }
 
-    /// Something about this provider has changed (its credential, say): it is put together anew when next asked for.
+    /// Something about this provider has changed (its credential, say): it is put together again when next asked for.
     pub fn forget(&self, id: &str) {
         lock(&self.inner.built).remove(id);
     }

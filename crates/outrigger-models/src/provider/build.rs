@@ -32,8 +32,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) secrets: &'a [String],
 }
 
-/// Whether the catalog has to be asked about a provider: not when its entry says everything (the catalog may be a
-/// document of megabytes, and most runs need nothing of it).
+/// Whether the catalog must be asked about a provider: not when its entry says everything (the catalog may be a document of
+/// megabytes, and most runs need nothing of it).
 pub(crate) fn needs_catalog(configured: Option<&Value>) -> bool {
     let Some(entry) = configured else {
         return true;

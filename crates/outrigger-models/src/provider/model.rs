@@ -29,7 +29,7 @@ pub(crate) fn catalogued(
         .collect()
 }
 
-/// The models that a plugin's `provider` hook answered. What it leaves out has its usual value; what is no model is left
+/// The models that a plugin's `provider` hook answered. What it leaves out has its usual value; what is not a model is left
 /// out with a warning.
 pub(crate) fn from_plugin(
     defaults: &Defaults<'_>,

@@ -97,7 +97,7 @@ struct Reading {
     decoder: Box<dyn Decode>,
     /// The body so far, when it is one JSON document.
     whole: Option<Vec<u8>>,
-    /// Until when the next byte has to come.
+    /// Until when the next byte must come.
     next_by: Option<(Instant, Step)>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) type Form = Vec<(&'static str, String)>;
 pub(crate) struct Answer {
     url: String,
     pub(crate) status: StatusCode,
-    /// Null where it is no JSON.
+    /// Null where it is not JSON.
     pub(crate) body: Value,
 }
 
@@ -39,7 +39,7 @@ impl Answer {
         format!("{} answers {}: {why}", self.url, self.status)
     }
 
-    /// It has no token, although it is no refusal.
+    /// It has no token, although it is not a refusal.
     pub(crate) fn lacks_token(&self) -> String {
         format!("{} answers without a token", self.url)
     }

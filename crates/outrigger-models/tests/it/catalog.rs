@@ -38,7 +38,7 @@ impl TestCatalog {
 
     fn models(&self, model: &Server) -> Models {
         let mut providers = crate::mock(&model.url);
-        // A model without limits: the catalog has to be asked.
+        // A model without limits: the catalog must be asked.
         providers["open"] = json!({"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": model.url}, "models": {"m": {}}});
         Models::new(ModelsOptions {
             providers: providers.as_object().cloned().unwrap(),

@@ -160,7 +160,7 @@ struct Request<'r> {
 
 impl Request<'_> {
     /// Connects and passes on what was read. Of what the client sends from then on, so many bytes belong to the request; no
-    /// number is no limit. The inner error is that of the connection to the target.
+    /// number is not a limit. The inner error is that of the connection to the target.
     async fn send(
         self,
         stream: &mut TcpStream,

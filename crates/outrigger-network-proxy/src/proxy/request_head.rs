@@ -36,10 +36,9 @@ pub(super) struct Head {
     pub(super) size: usize,
 }
 
-/// Reads a head. `Ok(None)`: more has to come.
+/// Reads a head. `Ok(None)`: more must come.
 ///
-/// # Errors
-/// What is no request.
+/// # Errors What is not a request.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
     let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
     let mut request = httparse::Request::new(&mut lines);

@@ -46,7 +46,7 @@ pub struct CompactionPlan {
 /// A prompt that is asked again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// The message; identifier and time are given anew.
+    /// The message; identifier and time are given again.
     pub message: UserMessage,
     /// Its parts, with a note in place of images and documents.
     pub parts: Vec<PartInput>,

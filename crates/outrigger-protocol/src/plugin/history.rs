@@ -51,7 +51,7 @@ impl HistoryMessage {
         }
     }
 
-    /// What requests to models hold of the message: made once, however many there are. Nothing of what is no message.
+    /// What requests to models hold of the message: made once, however many there are. Nothing of what is not a message.
     fn in_requests(
         &self,
         make: impl Fn(&MessageWithParts) -> Vec<SharedMessage>,

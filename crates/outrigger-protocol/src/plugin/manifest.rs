@@ -47,7 +47,7 @@ pub struct Manifest {
     /// Plugins that have to be there, by id.
     #[serde(default, alias = "dependsOn", skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// What has to be there on the machine.
+    /// What must be there on the machine.
     #[serde(default)]
     pub requirements: Requirements,
     /// How its hooks are called.
@@ -160,7 +160,7 @@ pub struct Provides {
     pub has_side_effects: bool,
 }
 
-/// What has to be there, or the plugin is disabled with the reason (D3).
+/// What must be there, or the plugin is disabled with the reason (D3).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Requirements {
@@ -170,7 +170,7 @@ pub struct Requirements {
     /// Groups of variables of which one has to be set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env_any: Vec<Vec<String>>,
-    /// Programs that have to be on `PATH`.
+    /// Programs that must be on `PATH`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub external_bins: Vec<String>,
 }
@@ -202,7 +202,7 @@ pub struct Permissions {
     pub files: FilePermissions,
     /// The network.
     pub network: NetworkPermissions,
-    /// Environment variables that are no secrets; `*` at the end stands for any rest.
+    /// Environment variables that are not secrets; `*` at the end stands for any rest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
     /// Environment variables that are secrets. The user grants each by name.

@@ -145,7 +145,7 @@ impl Contract {
         }
     }
 
-    /// What who fulfils it has to be granted.
+    /// What who fulfils it must be granted.
     #[must_use]
     pub const fn needs(self) -> &'static [Capability] {
         match self {

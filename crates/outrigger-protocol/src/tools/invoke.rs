@@ -30,7 +30,7 @@ pub struct Invoke {
     pub session_id: Option<String>,
 }
 
-/// `cancel`: the answer is not wanted any more.
+/// `cancel`: the answer is no longer wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
@@ -44,7 +44,7 @@ pub struct Cancel {
 pub enum ControllerFrame {
     /// Execute this.
     Invoke(Invoke),
-    /// The answer is not wanted any more.
+    /// The answer is no longer wanted.
     Cancel(Cancel),
 }
 

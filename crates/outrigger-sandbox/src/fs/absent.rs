@@ -70,11 +70,11 @@ impl fmt::Debug for Clear {
     }
 }
 
-/// Names that have to stay free while a process runs, and what else it may not leave.
+/// Names that must stay free while a process runs, and what else it may not leave.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Absent(Arc<Names>);
 
-/// A name that has to stay free.
+/// A name that must stay free.
 #[derive(Clone, Debug)]
 struct Free {
     /// The folder above it that was there, without links.

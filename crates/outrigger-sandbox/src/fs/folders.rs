@@ -17,11 +17,10 @@ const FOLDER: OFlags = OFlags::DIRECTORY
     .union(OFlags::CLOEXEC)
     .union(OFlags::RDONLY);
 
-/// Makes `root` with the folders `below` it, for this user alone where they are new. `root` and what lies above it are the
-/// host's; of what lies below, whatever is no folder is taken away, a link included.
+/// Makes `root` with the folders `below` it, for this user alone where they are new. `root` and what lies above it are the host's;
+/// of what lies below, whatever is not a folder is taken away, a link included.
 ///
-/// # Errors
-/// The system's, and `InvalidInput` for a name that leads elsewhere (`..`).
+/// # Errors The system's, and `InvalidInput` for a name that leads elsewhere (`..`).
 pub fn make(root: &Path, below: &Path) -> io::Result<()> {
     open(root, below).map(drop)
 }
@@ -51,11 +50,10 @@ pub fn make_file(root: &Path, below: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file anew in the last of the folders `below`; what goes by its name is taken away first. No link is followed, also none
-/// that is put in the place of a folder meanwhile: each folder is gone into from the one before it.
+/// Writes a file again in the last of the folders `below`; what goes by its name is taken away first. No link is followed, also
+/// none that is put in the place of a folder meanwhile: each folder is gone into from the one before it.
 ///
-/// # Errors
-/// As for [`make`]; what the system says of the file.
+/// # Errors As for [`make`]; what the system says of the file.
 pub fn write_file(root: &Path, below: &Path, bytes: &[u8]) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = below.file_name().ok_or_else(invalid)?;
@@ -66,10 +64,9 @@ pub fn write_file(root: &Path, below: &Path, bytes: &[u8]) -> io::Result<()> {
     File::from(file).write_all(bytes)
 }
 
-/// Removes a file from the last of the folders `below`, or what else goes by its name and is no folder. No link is followed.
+/// Removes a file from the last of the folders `below`, or what else goes by its name and is not a folder. No link is followed.
 ///
-/// # Errors
-/// As for [`make`].
+/// # Errors As for [`make`].
 pub fn remove_file(root: &Path, below: &Path) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = below.file_name().ok_or_else(invalid)?;
@@ -148,7 +145,7 @@ fn enter(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<OwnedFd> {
     }
 }
 
-/// Takes away what is no folder that can be gone into. One that is there and cannot be opened stays, and is an error.
+/// Takes away what is not a folder that can be gone into. One that is there and cannot be opened stays, and is an error.
 fn remove(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
     match unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
@@ -185,7 +182,7 @@ mod tests {
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
         assert!(make(&root, Path::new("../b")).is_err());
 
-        // The root itself is no link.
+        // The root itself is not a link.
         symlink(&outside, dir.path().join("link")).unwrap();
         assert!(make(&dir.path().join("link"), Path::new("x")).is_err());
     }

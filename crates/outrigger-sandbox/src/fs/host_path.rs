@@ -18,7 +18,7 @@ pub fn pass_over(folders: impl IntoIterator<Item = PathBuf>) {
     let named: Vec<PathBuf> = folders.into_iter().collect();
     let real = named.iter().filter_map(|it| it.canonicalize().ok());
     let all: Vec<PathBuf> = real.chain(named.iter().cloned()).collect();
-    // The root of the system is no project.
+    // The root of the system is not a project.
     let all = all.into_iter().filter(|it| it.parent().is_some());
     WRITTEN
         .lock()

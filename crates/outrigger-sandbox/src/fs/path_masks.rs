@@ -106,7 +106,7 @@ impl Eq for Kept {}
 pub const MAX_ENTRIES: usize = 300_000;
 /// Paths that can be masked: each is a mount that is made at every start.
 pub const MAX_COVERS: usize = 2_000;
-/// How long a walk is begun anew because folders are moved about under it.
+/// How long a walk is begun again because folders are moved about under it.
 pub(crate) const WALK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Times of files are as coarse as the kernel's ticks, and up to this far behind the clock.
 const COARSE: Duration = Duration::from_millis(20);
@@ -263,8 +263,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// A folder that has changed since it was listed: what is new in it is taken in, and what came from elsewhere is a
-    /// reason to begin anew.
+    /// A folder that has changed since it was listed: what is new in it is taken in, and what came from elsewhere is a reason to begin
+    /// again.
     fn look_again(
         &mut self,
         folder: &Path,

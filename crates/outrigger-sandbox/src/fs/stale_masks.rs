@@ -1,4 +1,4 @@
-//! Files that are hidden from a process and were saved anew: most editors write another file and rename it, and what covers
+//! Files that are hidden from a process and were saved again: most editors write another file and rename it, and what covers
 //! the old one in a running process does not cover that. One thread looks for all processes, as long as there are any: they are
 //! many files, mostly the same for each, and may lie on a slow disk.
 
@@ -29,7 +29,7 @@ pub struct Hidden(Vec<(PathBuf, Identity)>);
 /// Whether the thread runs, and the processes that it does not know of yet.
 static NEW: Mutex<(bool, Vec<Watched>)> = Mutex::new((false, Vec::new()));
 
-/// A process that ends when something is saved anew.
+/// A process that ends when something is saved again.
 struct Watched {
     hidden: Hidden,
     absent: Absent,

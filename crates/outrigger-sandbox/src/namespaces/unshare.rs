@@ -4,7 +4,7 @@ use std::io;
 
 use super::syscall::check;
 
-/// What a process has to itself: mounts, and System V memory, semaphores and queues, which are no files.
+/// What a process has to itself: mounts, and System V memory, semaphores and queues, which are not files.
 const OWN: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
 
 /// The identity map of a user namespace: the process stays who it is.
@@ -65,7 +65,8 @@ impl Namespaces {
         // SAFETY: raw calls on numbers and literals.
         unsafe {
             if let Some(maps) = &self.0 {
-                // The host is not dumpable, so its child's files in /proc are root's until this; exec decides anew.
+                // The host is not dumpable, so its child's files in /proc are root's until this; exec decides
+                // again.
                 libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
                 write(c"/proc/self/setgroups", b"deny")?;
                 write(c"/proc/self/uid_map", maps.uid.as_bytes())?;

@@ -32,7 +32,7 @@ use crate::namespaces::unshare::{self, Namespaces};
 use crate::policy::Policy;
 use crate::policy::view_rules::ViewRule;
 
-/// The error of a start before which something was moved that is to be covered: it has to be looked for anew.
+/// The error of a start before which something was moved that is to be covered: it must be looked for again.
 pub(crate) use target::MOVED;
 
 /// Everything the child needs to make its view, prepared before fork.
@@ -81,7 +81,7 @@ impl View {
             list.dedup_by(|(a, _), (b, _)| a == b);
         }
         let closed = closed::all(closed, &policy.shown(), real)?;
-        // What lies in a hidden folder cannot be reached any more, nor what a closed one does not show.
+        // What lies in a hidden folder can no longer be reached, nor what a closed one does not show.
         let folders: Vec<PathBuf> = hide
             .iter()
             .filter(|(_, target)| target.cover == Cover::Folder)

@@ -54,11 +54,11 @@ pub struct Policy {
     pub write: Vec<PathBuf>,
     /// Folders (with all below) whose names may be listed; nothing in them may be opened.
     pub list: Vec<PathBuf>,
-    /// Programs that may be executed besides the process's own; `None` allows all that may be read. With an empty list
-    /// and [`Policy::calls`] it cannot even make a process.
+    /// Programs that may be executed besides the process's own; `None` allows all that may be read. With an empty list and
+    /// [`Policy::calls`] it cannot even make a process.
     ///
-    /// The loader of dynamic programs has to be among them, and runs what it is given and may read. So with a list the
-    /// usual folders of programs are not readable either, but for what is on it.
+    /// The loader of dynamic programs must be among them, and runs what it is given and may read. So with a list the usual folders of
+    /// programs are not readable either, but for what is on it.
     pub execute: Option<Vec<PathBuf>>,
     /// TCP ports that may be bound; `None` allows all, an empty list none. 0 is one that the system picks, on this
     /// machine's loopback: a process that binds every address gets that one (where the host decides, as for
@@ -82,8 +82,7 @@ pub struct Policy {
     pub restored: Vec<PathBuf>,
     /// Files, folders and links that stay where they are, or others could be put in their place; what they hold may be changed.
     pub held: Vec<PathBuf>,
-    /// What a walk has found that is to be covered as well. What of it is not there any more when the process starts is
-    /// looked for anew.
+    /// What a walk has found that is to be covered as well. What of it is no longer there when the process starts is looked for again.
     pub kept: Kept,
     /// Files and folders that do not exist and must not appear. One that the process creates is moved aside, under its
     /// name with [`crate::fs::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
@@ -96,8 +95,8 @@ pub struct Policy {
     pub variables: Vec<(OsString, OsString)>,
     /// `/dev/shm` is its own, and empty.
     pub own_memory: bool,
-    /// It is ended when a file that is hidden from it is saved anew, as another file: a process that is started then does not
-    /// see that one, either.
+    /// It is ended when a file that is hidden from it is saved again, as another file: a process that is started then does not see that
+    /// one, either.
     pub ends_uncovered: bool,
     /// It has terminals of its own, and no other: a fresh `/dev/pts`, and a session without a controlling terminal. Where
     /// the system has no views it has none.

@@ -110,10 +110,9 @@ impl Ledger {
         &self.0.dir
     }
 
-    /// Takes a process out. Not in the ledger is no error. With the last one the file goes.
+    /// Takes a process out. Not in the ledger is not an error. With the last one the file goes.
     ///
-    /// # Errors
-    /// [`SandboxError::Ledger`] when the file cannot be written.
+    /// # Errors [`SandboxError::Ledger`] when the file cannot be written.
     pub fn forget(&self, pid: u32) -> Result<(), SandboxError> {
         let mut entries = self.entries();
         if entries.remove(&pid).is_none() {

@@ -18,7 +18,7 @@ use seccompiler::{
     SeccompCondition, SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
-/// Refused calls, each with the rules of which one has to fit; without rules it is refused always.
+/// Refused calls, each with the rules of which one must fit; without rules it is refused always.
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
 /// Exceptions from the filter of [`crate::Policy::calls`].
@@ -27,7 +27,7 @@ pub struct Calls {
     /// UNIX sockets may be made, so those with a path can be connected to: every service of this user that listens on one.
     /// Where connections are ruled the host makes them, and the service sees the host as its peer.
     pub unix_sockets: bool,
-    /// No process may be made; threads may. What runs can still become another program, which has to be executable for it.
+    /// No process may be made; threads may. What runs can still become another program, which must be executable for it.
     pub alone: bool,
     /// UDP sockets may be made. A program that looks names up by itself needs them.
     pub udp: bool,

@@ -78,11 +78,10 @@ pub async fn run(
     run_with_input(spawner, spec, None, deadline, max_output).await
 }
 
-/// As [`run`], with bytes for standard input, which is closed behind them. A process that does not read its input is
-/// no error.
+/// As [`run`], with bytes for standard input, which is closed behind them. A process that does not read its input is not an
+/// error.
 ///
-/// # Errors
-/// As [`run`].
+/// # Errors As [`run`].
 pub async fn run_with_input(
     spawner: &Spawner,
     mut spec: Spec,

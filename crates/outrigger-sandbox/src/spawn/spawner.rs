@@ -96,7 +96,7 @@ struct Job {
 /// Why a process was not started.
 enum NotStarted {
     Failed(SandboxError),
-    /// What is to be covered is not where it was found. It may be looked for anew.
+    /// What is to be covered is not where it was found. It may be looked for again.
     Moved(SandboxError),
 }
 
@@ -429,8 +429,7 @@ impl Job {
     }
 }
 
-/// Looks for what is to be covered anew, beside the spawning thread: a walk takes its time, and everybody's starts wait for
-/// that thread.
+/// Looks for what is to be covered again, beside the spawning thread: a walk takes its time, and everybody's starts wait for that thread.
 async fn renewed(mut spec: Spec, error: SandboxError) -> Result<Spec, SandboxError> {
     let looked = tokio::task::spawn_blocking(move || {
         let renewed = match &mut spec.policy {
@@ -466,9 +465,8 @@ impl DefaultSandbox {
     }
 }
 
-/// Keeps processes of this user from looking into the host: its memory, environment and open files hold keys, and
-/// `/proc` has to stay readable in a sandbox (Bun does not start without it). No core dumps of it, and no debugger,
-/// either.
+/// Keeps processes of this user from looking into the host: its memory, environment and open files hold keys, and `/proc` must stay
+/// readable in a sandbox (Bun does not start without it). No core dumps of it, and no debugger, either.
 pub fn hide_host() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {

@@ -248,7 +248,7 @@ fn unbound() -> io::Result<()> {
     TcpStream::connect(listener.local_addr()?).map(drop)
 }
 
-/// The socket is no internet socket when it is looked at, and one a moment later.
+/// The socket is not an internet socket when it is looked at, and one a moment later.
 #[expect(unsafe_code, reason = "dup2 of numbers that are ours")]
 fn listen_race() -> io::Result<()> {
     let everywhere = raw(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));

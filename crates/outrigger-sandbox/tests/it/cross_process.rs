@@ -32,7 +32,7 @@ const ROWS: &[&str] = &[
     "chrt -b -p 0 $HOST",
     "ionice -c 3 -p $HOST",
     "prlimit --nofile=64 --pid $HOST",
-    // Memory that is no file.
+    // Memory that is not a file.
     "ipcs -m | grep -q 0x0badcafe",
     "ipcrm -M 0x0badcafe",
     // The terminal of the host.

@@ -25,7 +25,7 @@ fn bash(script: &str) -> Spec {
         .var("PATH", "/usr/local/bin:/usr/bin:/bin")
 }
 
-/// Ways to another session's service, each of which has to fail. `P` is its port.
+/// Ways to another session's service, each of which must fail. `P` is its port.
 const WAYS: [&str; 10] = [
     "exec 3<>/dev/tcp/127.0.0.1/$P",
     "exec 3<>/dev/tcp/localhost/$P",

@@ -130,7 +130,7 @@ async fn input_goes_in_and_output_is_bounded() {
         (answer.stdout.len(), answer.stdout_total, answer.truncated),
         (1000, 3 << 20, true)
     );
-    // A process that does not read its input is no error.
+    // A process that does not read its input is not an error.
     let input = vec![b'x'; 3 << 20];
     let answer = run_with_input(
         &spawner(),

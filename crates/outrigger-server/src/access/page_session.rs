@@ -2,9 +2,9 @@
 //!
 //! The page never sends the password. It sends a token of this server's life: another program that takes the port after the server has
 //! ended may be sent it, and it opens nothing any more. Before the page sends anything to a server that was started in between, that server
-//! has to prove that it is the same user's: it answers a number that the page chose with an HMAC that takes the key of
-//! [`KEY_FILE`]. The answer is for one address alone, so another program that listens elsewhere gets no proof by passing the
-//! question on. From the key and the name that the server gave itself, the page makes the new token.
+//! must prove that it is the same user's: it answers a number that the page chose with an HMAC that takes the key of [`KEY_FILE`]. The
+//! answer is for one address alone, so another program that listens elsewhere gets no proof by passing the question on. From the key and
+//! the name that the server gave itself, the page makes the new token.
 //!
 //! The same in TypeScript: `web/src/lib/server.ts`.
 

@@ -92,7 +92,7 @@ const SPEAKING: &[(&str, &str)] = &[
     ("POST", "/sync/steal"),
 ];
 
-/// Lets a plugin's request through to a route that plugins have. Belongs around matched routes: what is no route is answered
+/// Lets a plugin's request through to a route that plugins have. Belongs around matched routes: what is not a route is answered
 /// as for everybody.
 pub(crate) async fn listed(request: Request, next: Next) -> Response {
     if request.extensions().get::<FromPlugin>().is_some() {

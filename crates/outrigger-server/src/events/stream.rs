@@ -1,9 +1,9 @@
 //! Server-sent events: `/event` for one folder, `/global/event` for all.
 //!
-//! OpenCode's form: a first `server.connected`, then each event as one `data:` line, a `server.heartbeat` every ten
-//! seconds. A client that is so slow that more waits for it than may ([`Backlog`]) has its stream ended, so that it asks anew
-//! instead of going on with a hole; nobody waits for it (C15). A plugin's stream goes on, for its client would take the end
-//! for the last event: it learns how many it missed.
+//! OpenCode's form: a first `server.connected`, then each event as one `data:` line, a `server.heartbeat` every ten seconds.
+//! A client that is so slow that more waits for it than may ([`Backlog`]) has its stream ended, so that it asks again instead
+//! of going on with a hole; nobody waits for it (C15). A plugin's stream goes on, for its client would take the end for the
+//! last event: it learns how many it missed.
 
 use std::convert::Infallible;
 use std::path::PathBuf;

@@ -119,7 +119,7 @@ impl Hub {
     }
 
     /// The folder that a request means: absolute, and without links where it exists. One whose agent runs is that one, also where a
-    /// link has taken its place: its agent says then that it is not there any more, and nobody is shown what the link leads to.
+    /// link has taken its place: its agent says then that it is no longer there, and nobody is shown what the link leads to.
     #[must_use]
     pub fn resolve(&self, named: Option<&str>) -> PathBuf {
         let path = match named.filter(|name| !name.is_empty()) {
@@ -199,7 +199,7 @@ impl Hub {
         let feed = self.feed()?;
         boot.sink = Some(Arc::new(move |event| {
             feed.heard(event);
-            // No listener is no error.
+            // No listener is not an error.
             let _ = events.send(Published::new(Some(Arc::clone(&from)), Arc::clone(event)));
         }));
         let agent = Agent::boot(boot).await?;

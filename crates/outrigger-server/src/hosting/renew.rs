@@ -1,9 +1,8 @@
 //! A changed machine is seen without a restart (D8): a program that was installed, a plugin that came or went, another word of
-//! the user or of the policy. The snapshot of each folder's plugins is made anew from time to time, and at once where the
-//! user's `outrigger.toml` has changed, into which `plugin disable` writes; where it says something
-//! else than what runs, the folder's agent is replaced as soon as no turn is in it; what should no longer run is suspended
-//! until then. A plugin whose process could not be started (a
-//! full disk, no process left) is tried again in ever longer pauses.
+//! the user or of the policy. The snapshot of each folder's plugins is made again from time to time, and at once where the
+//! user's `outrigger.toml` has changed, into which `plugin disable` writes; where it says something else than what runs, the
+//! folder's agent is replaced as soon as no turn is in it; what should no longer run is suspended until then. A plugin whose
+//! process could not be started (a full disk, no process left) is tried again in ever longer pauses.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -146,8 +145,8 @@ async fn snapshot(
     made.ok()?.ok()
 }
 
-/// What should no longer run is not called any more, even while a turn is in the way of another agent (C7); what should run
-/// again before there was one is resumed. `off` are those that were suspended here.
+/// What should no longer run is no longer called, even while a turn is in the way of another agent (C7); what should run again
+/// before there was one is resumed. `off` are those that were suspended here.
 async fn suspend(agent: &Agent, now: &Snapshot, off: &mut BTreeSet<String>) {
     let enabled = |snapshot: &Snapshot| -> BTreeSet<String> {
         let entries = snapshot.entries.iter().filter(|it| it.enabled);
@@ -158,7 +157,7 @@ async fn suspend(agent: &Agent, now: &Snapshot, off: &mut BTreeSet<String>) {
         if off.insert(id.clone())
             && let Err(error) = agent.suspend_plugin(id).await
         {
-            // A bundled one is no process, and one that others need stays as long as they do.
+            // A bundled one is not a process, and one that others need stays as long as they do.
             tracing::debug!("[plugin] {id} should no longer run and is not suspended: {error}");
         }
     }

@@ -25,7 +25,7 @@ use crate::error::ApiError;
 const CHUNK: usize = 64 * 1024;
 /// Maximum bytes of one message of a client: nobody types more.
 const MAX_TYPED: usize = 1024 * 1024;
-/// What a page has to send to get a ticket: a header that no plain form or link can.
+/// What a page must send to get a ticket: a header that no plain form or link can.
 const TICKET_HEADER: &str = "x-opencode-ticket";
 
 pub(crate) fn routes() -> Router<Agent> {

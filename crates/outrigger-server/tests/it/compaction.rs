@@ -149,7 +149,7 @@ async fn a_refused_request_is_compacted_and_asked_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_context_that_is_full_again_at_once_is_not_compacted_again() {
-    // What fills it is no part of the history, so no summary would help.
+    // What fills it is not part of the history, so no summary would help.
     let full = |turn| filled(turn, 97_000);
     let mock = Mock::new([full(read_hello()), full(done())]);
     let h = harness(mock, json!({})).await;

@@ -191,7 +191,7 @@ impl Harness {
         response
     }
 
-    /// A request that has to succeed.
+    /// A request that must succeed.
     #[track_caller]
     pub(crate) fn ok(
         &self,

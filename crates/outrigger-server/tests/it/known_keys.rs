@@ -23,7 +23,7 @@ fn resolved(schema: &Value) -> &Value {
     }
 }
 
-/// A value as the schema wants it, no more of it than has to be there.
+/// A value as the schema wants it, no more of it than must be there.
 fn sample(schema: &Value) -> Value {
     let schema = resolved(schema);
     if let Some(first) = schema["anyOf"].as_array().and_then(|all| all.first()) {

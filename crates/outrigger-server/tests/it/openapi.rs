@@ -75,7 +75,7 @@ fn a_wrong_answer_is_seen() {
     }
 }
 
-/// A request leaves out a parameter that has to be there.
+/// A request leaves out a parameter that must be there.
 #[tokio::test]
 async fn a_query_without_what_it_needs_is_refused() {
     let world = crate::support::World::plain().await;

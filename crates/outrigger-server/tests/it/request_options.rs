@@ -86,7 +86,7 @@ async fn messages_come_in_pages() {
         assert!(answer.headers.get("x-next-cursor").is_none());
         assert!(answer.headers.get("link").is_none());
     }
-    // As in OpenCode: no limit is no page.
+    // As in OpenCode: no limit is not a page.
     assert_eq!(ids(&world.get(&format!("{path}?limit=0")).await), all);
 }
 

@@ -313,7 +313,7 @@ async fn work_of_others_is_not_destroyed() {
         .await;
     assert!(forced["revert"].is_null());
     assert_eq!(h.read("hello.txt"), "ho there\nby hand\nmore\n");
-    // A file that is as it would be put back is no conflict.
+    // A file that is as it would be put back is not a conflict.
     std::fs::remove_file(h.path("mine.txt")).unwrap();
     let forced = json!({ "messageID": users[0], "force": true });
     let (status, _) = revert(&h, &session, forced).await;

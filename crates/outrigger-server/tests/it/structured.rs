@@ -141,7 +141,7 @@ async fn what_the_model_gets_and_what_is_stored() {
     assert!(!request.texts("system").join("").contains(TOOL));
 }
 
-/// A limit of steps takes the tools away in the last one, and the answer has to be given all the same.
+/// A limit of steps takes the tools away in the last one, and the answer must be given all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_step_has_the_tool_for_the_answer_only() {
     let bash = turn([call(

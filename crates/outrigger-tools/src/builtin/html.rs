@@ -104,7 +104,7 @@ fn pieces(page: &str) -> Vec<Piece<'_>> {
         rest = tag.get(end..).unwrap_or("");
         let name = name.to_lowercase();
         if !closes && matches!(name.as_str(), "script" | "style") {
-            // Their content is no markup: go on at the end tag.
+            // Their content is not a markup: go on at the end tag.
             let lower = rest.to_ascii_lowercase();
             let to = lower.find(&format!("</{name}")).unwrap_or(rest.len());
             rest = rest.get(to..).unwrap_or("");

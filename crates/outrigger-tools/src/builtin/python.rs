@@ -147,7 +147,7 @@ impl Tool for Python {
 async fn feed(stdin: Option<impl tokio::io::AsyncWrite + Unpin>, bytes: Vec<u8>) {
     use tokio::io::AsyncWriteExt as _;
     if let Some(mut stdin) = stdin {
-        // A script that ends before it has read everything is no error.
+        // A script that ends before it has read everything is not an error.
         let _ = stdin.write_all(&bytes).await;
         let _ = stdin.shutdown().await;
     }

@@ -87,7 +87,7 @@ pub struct ToolContext {
     pub granted: Vec<Grant>,
     /// The agents whose subagent the calling agent is, the nearest last.
     pub callers: Vec<String>,
-    /// Roots that every path of this call has to lie in.
+    /// Roots that every path of this call must lie in.
     roots: Vec<Roots>,
     shared: Arc<Shared>,
 }

@@ -153,7 +153,8 @@ async fn attempts(
     }
 }
 
-/// Says who did it. What another machine changed is no change of files here, so it does not go among those of the session.
+/// Says who did it. What another machine changed is not a change of files here, so it does not go among those of the
+/// session.
 fn from_elsewhere(mut output: ToolOutput, provider: &str) -> ToolOutput {
     if let Value::Object(metadata) = &mut output.metadata {
         metadata.shift_remove("filediff");

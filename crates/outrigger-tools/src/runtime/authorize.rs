@@ -43,11 +43,10 @@ const HARMLESS: [&str; 20] = [
 ];
 
 impl ToolRuntime {
-    /// Puts a call to all that comes before a call of its tool runs. One that is no call of a tool of ours is asked about under its
-    /// own name.
+    /// Puts a call to all that comes before a call of its tool runs. One that is not a call of a tool of ours is asked about under
+    /// its own name.
     ///
-    /// # Errors
-    /// Why it must not be made.
+    /// # Errors Why it must not be made.
     pub async fn authorize(&self, call: ToolCall, ctx: ToolContext) -> Result<(), ToolError> {
         let ctx = ctx.for_call(call);
         let (tool, input) = (ctx.call.tool.clone(), ctx.call.input.clone());

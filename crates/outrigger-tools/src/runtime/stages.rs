@@ -103,7 +103,7 @@ fn validate(
     alive(ctx)
 }
 
-/// Lets hooks refuse or change the call. The answer: whether the user is asked whatever the rules allow.
+/// Lets hooks refuse or change the call. The answer: whether the user is asked regardless of the rules.
 async fn before_call(
     entry: &Entry,
     input: &mut Value,
@@ -127,7 +127,7 @@ async fn before_call(
     Ok(requires_approval)
 }
 
-/// What the user has to allow. Where a hook wants the user asked and the tool asks nothing itself, it is the call as such.
+/// What the user must allow. Where a hook wants the user asked and the tool asks nothing itself, it is the call as such.
 pub(super) fn questions(
     entry: &Entry,
     input: &Value,

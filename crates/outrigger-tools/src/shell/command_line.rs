@@ -1,4 +1,4 @@
-//! What has to be allowed before a shell runs a line: the one place where a line becomes patterns of rules.
+//! What must be allowed before a shell runs a line: the one place where a line becomes patterns of rules.
 
 use std::path::Path;
 
@@ -52,14 +52,14 @@ impl PermissionAsk {
         self
     }
 
-    /// A question of a plugin for the permission `bash`, whose patterns may be command lines: what these run has to be allowed, too.
+    /// A question of a plugin for the permission `bash`, whose patterns may be command lines: what these run must be allowed, too.
     #[must_use]
     pub fn with_lines_read(mut self) -> Self {
         if self.permission != "bash" {
             return self;
         }
         for line in self.patterns.clone() {
-            // `*` alone and the like are no lines.
+            // `*` alone and the like are not lines.
             if line.bytes().all(|b| b == b'*') {
                 continue;
             }

@@ -30,7 +30,7 @@ pub(crate) struct Running<'a> {
     fresh: bool,
     /// Hosts that the command was refused.
     refused: Vec<String>,
-    /// What else the model has to know.
+    /// What else the model must know.
     notes: Vec<String>,
     /// Files that it made and must not make.
     aside: Vec<PathBuf>,
@@ -131,7 +131,7 @@ impl<'a> Running<'a> {
         self.capture.preview(PREVIEW)
     }
 
-    /// Something else that the model has to know.
+    /// Something else that the model must know.
     pub(crate) fn note(&mut self, note: String) {
         self.notes.push(note);
     }
@@ -197,7 +197,7 @@ fn shown(captured: &Captured) -> String {
     format!("...output truncated...\n\n{}\n\n{printed}", saved.trim())
 }
 
-/// What the model has to know beside what was printed.
+/// What the model must know beside what was printed.
 fn notes(
     ended: Ended,
     timeout: Duration,

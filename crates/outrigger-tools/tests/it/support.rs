@@ -237,7 +237,7 @@ impl Room {
         let ctx = self.context(&call);
         self.runtime.execute(call, ctx).await
     }
-    /// The output of a call that has to work, with the room's folder written as `ROOM`.
+    /// The output of a call that must work, with the room's folder written as `ROOM`.
     pub(crate) async fn output(&self, tool: &str, input: Value) -> ToolOutput {
         match self.execute(tool, input).await.outcome {
             ToolOutcome::Completed { mut output, .. } => {
@@ -247,7 +247,7 @@ impl Room {
             ToolOutcome::Failed { message, .. } => panic!("{tool}: {message}"),
         }
     }
-    /// Code and text of a call that has to fail.
+    /// Code and text of a call that must fail.
     pub(crate) async fn failure(&self, tool: &str, input: Value) -> (String, String) {
         match self.execute(tool, input).await.outcome {
             ToolOutcome::Failed { code, message, .. } => (code, self.plain(&message)),

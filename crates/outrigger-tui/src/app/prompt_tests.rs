@@ -80,7 +80,7 @@ fn the_path_of_an_image_becomes_the_image() {
     assert_eq!(parts[1]["mime"], "image/png");
     assert_eq!(parts[1]["filename"], "a shot.png");
     assert_eq!(parts[1]["url"], "data:image/png;base64,iVBORy4uLi4=");
-    // What is no image is what was pasted.
+    // What is not an image is what was pasted.
     app.update(
         Input::Image(pasted.clone(), Image::of("/tmp/a.png", b"text".to_vec())),
         0,

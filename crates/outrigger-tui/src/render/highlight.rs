@@ -316,7 +316,7 @@ impl Highlighter {
         let first = rest.chars().next().unwrap_or(' ');
         match first {
             '"' | '`' => (quoted(rest, first), Role::Literal),
-            // A lifetime and an apostrophe are no strings: only what is closed is.
+            // A lifetime and an apostrophe are not strings: only what is closed is.
             '\'' => match quoted(rest, first) {
                 length if length < rest.len() || rest.ends_with('\'') && rest.len() > 1 => {
                     (length, Role::Literal)

@@ -1,6 +1,6 @@
 //! Markdown as rows.
 //!
-//! A text that streams is rendered again with every piece of it, so what cannot change any more is kept: all top-level blocks but
+//! A text that streams is rendered again with every piece of it, so what can no longer change is kept: all top-level blocks but
 //! the last one ([`Rendered::settled`]).
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};

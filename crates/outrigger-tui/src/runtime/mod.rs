@@ -61,7 +61,7 @@ impl Host {
         let _ = self.inputs.send(Input::Notice(text.into()));
     }
 
-    /// Asks the person; what is no yes is a no.
+    /// Asks the person; what is not a yes is a no.
     pub async fn ask(&self, what: impl Into<String>, summary: Frame, details: Frame) -> bool {
         let (sender, receiver) = oneshot::channel();
         let id = {

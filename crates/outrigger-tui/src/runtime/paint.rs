@@ -32,7 +32,7 @@ impl Painter {
         *self = Self::default();
     }
 
-    /// What has to be sent so that the terminal shows this.
+    /// What must be sent so that the terminal shows this.
     pub(crate) fn frame(&mut self, next: Buffer, cursor: Option<Position>) -> String {
         let mut out = String::new();
         let before = self.shown.take().filter(|it| it.area == next.area);

@@ -94,7 +94,7 @@ pub enum Input {
     Paste(String),
     /// The prompt as the user's editor left it, or why that could not be had.
     Edited(Result<String, String>),
-    /// A file that was pasted as this text; nothing where it is no image.
+    /// A file that was pasted as this text; nothing where it is not an image.
     Image(String, Option<Image>),
     /// A click, at this column and row.
     Click(u16, u16),

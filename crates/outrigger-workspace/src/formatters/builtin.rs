@@ -35,7 +35,7 @@ const WEB: &[&str] = &[
 ];
 const RUBY: &[&str] = &[".rb", ".rake", ".gemspec", ".ru"];
 
-/// The list. Left out are `oxfmt` (behind a switch in OpenCode), `air` and `uv`, whose programs have to be run to know
+/// The list. Left out are `oxfmt` (behind a switch in OpenCode), `air` and `uv`, whose programs must be run to know
 /// what they are.
 #[rustfmt::skip]
 pub(super) const BUILT_IN: &[BuiltIn] = &[

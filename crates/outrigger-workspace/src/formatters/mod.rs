@@ -50,7 +50,7 @@ struct Formatter {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Command {
-    /// A built-in one: program and arguments, where they are found, and what has to hold.
+    /// A built-in one: program and arguments, where they are found, and what must hold.
     BuiltIn(&'static [&'static str], When),
     Given(Vec<String>),
 }

@@ -96,8 +96,7 @@ pub struct Attached {
 impl Attached {
     /// What the program writes next; `None` at its end.
     ///
-    /// # Errors
-    /// The client is so far behind that output was lost to it: it has to come again with its cursor.
+    /// # Errors The client is so far behind that output was lost to it: it must come again with its cursor.
     pub async fn next(&mut self) -> Result<Option<Arc<str>>, Behind> {
         match self.output.recv().await {
             Ok(text) => Ok(Some(text)),
@@ -169,7 +168,7 @@ impl Pty {
         let mut screen = lock(&self.screen);
         screen.buffer.push(&text);
         if let Some(output) = &screen.output {
-            // Nobody looking on is no error.
+            // Nobody looking on is not an error.
             let _ = output.send(text.into());
         }
     }
@@ -219,10 +218,9 @@ impl Ptys {
         Ok(())
     }
 
-    /// Starts a program in a terminal and lists it under `id`. [`Started::follow`] has to run for its output to be read.
+    /// Starts a program in a terminal and lists it under `id`. [`Started::follow`] must run for its output to be read.
     ///
-    /// # Errors
-    /// [`PtyError`]; then no process is left.
+    /// # Errors [`PtyError`]; then no process is left.
     pub async fn start(
         &self,
         spawner: &Spawner,

@@ -201,7 +201,7 @@ impl Vcs {
         self.run_in(&self.place().directory, args, None).await
     }
 
-    /// The output of a command that has to succeed.
+    /// The output of a command that must succeed.
     async fn text(&self, args: &[&str]) -> Result<String, VcsError> {
         let output = self.run(args).await?;
         if output.exit.success() {

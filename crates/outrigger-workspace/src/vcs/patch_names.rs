@@ -1,4 +1,4 @@
-//! Which files a patch names: before it is applied, all of them have to be ones that may be read and changed.
+//! Which files a patch names: before it is applied, all of them must be ones that may be read and changed.
 
 /// The files that a patch reads or writes, as its lines name them.
 pub(super) fn files(patch: &str) -> Vec<String> {

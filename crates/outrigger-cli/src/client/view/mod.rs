@@ -122,7 +122,7 @@ impl View {
         }
     }
 
-    /// Like [`Self::on`], while a question is on the screen; true when it has to be shown again.
+    /// Like [`Self::on`], while a question is on the screen; true when it must be shown again.
     pub(crate) fn on_beside_question(&mut self, event: &BusEvent) -> bool {
         self.printer.begin_beside_question();
         self.on(event);
@@ -158,7 +158,7 @@ impl View {
         }
     }
 
-    /// When output of a command has to be printed, if nothing comes before.
+    /// When output of a command must be printed, if nothing comes before.
     pub(crate) fn output_due(&self) -> Option<Instant> {
         self.live.due()
     }

@@ -60,7 +60,7 @@ impl Printer {
         self.mid_line
     }
 
-    /// True when something was printed since the question was shown, so that it has to be shown again.
+    /// True when something was printed since the question was shown, so that it must be shown again.
     pub(super) fn end_beside_question(&mut self) -> bool {
         !std::mem::take(&mut self.mid_line)
     }

@@ -77,7 +77,7 @@ impl Tested {
         Some(tested)
     }
 
-    /// Nothing that a provider declares can be held against a schema: its examples are sent, and have to be answered.
+    /// Nothing that a provider declares can be held against a schema: its examples are sent, and must be answered.
     async fn provider(&mut self, agent: &Agent, row: &ProviderRow) {
         let id = &row.id;
         let Some(entry) = &row.entry else {

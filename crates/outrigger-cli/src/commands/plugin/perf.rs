@@ -213,7 +213,7 @@ pub(crate) fn times(n: u64) -> String {
     }
 }
 
-/// `plugin top`: what the plugins of a running server use, anew every second until interrupted.
+/// `plugin top`: what the plugins of a running server use, again every second until interrupted.
 pub(crate) async fn top(remote: &Remote, once: bool) -> Result<u8, Failure> {
     loop {
         let answer: Value = remote.get("/outrigger/plugin").await?;

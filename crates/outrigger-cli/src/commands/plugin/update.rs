@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::terminal::progress::Line;
 use crate::terminal::{name as shown, out};
 
-/// Asks npm anew what the plugins of this project are, loads them, and shows what has changed. Where npm does not answer,
-/// the version that is installed stays.
+/// Asks npm again what the plugins of this project are, loads them, and shows what has changed. Where npm does not
+/// answer, the version that is installed stays.
 pub(super) async fn update(global: &Global, wanted: Option<&str>) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let cache = outrigger_plugins::cache_root(&boot.folders.cache);

@@ -30,6 +30,6 @@ pub(super) async fn settle(global: &Global) -> Result<(), Failure> {
 /// A job in the background that reads from its terminal is stopped.
 fn is_in_foreground() -> bool {
     let foreground = rustix::termios::tcgetpgrp(io::stdin());
-    // That it is nobody's controlling terminal is no error: there are no jobs then.
+    // That it is nobody's controlling terminal is not an error: there are no jobs then.
     foreground.map_or(true, |group| group == rustix::process::getpgrp())
 }

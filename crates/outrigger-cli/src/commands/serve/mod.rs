@@ -23,7 +23,7 @@ use crate::signals::{Signals, Turn};
 use crate::terminal::{err, out};
 use outrigger_client::USERNAME;
 
-/// Runs the command. No agent is started before the first request for its folder, unless plugins have to load
+/// Runs the command. No agent is started before the first request for its folder, unless plugins must load
 /// (`--strict-plugins`).
 pub(crate) async fn serve(
     global: &Global,
@@ -185,7 +185,7 @@ async fn started(hub: &Hub) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lets this user's `attach` know that it may send the kept password here. Without it that has to be given.
+/// Lets this user's `attach` know that it may send the kept password here. Without it that must be given.
 fn announce(folders: &Folders, port: u16) -> Option<outrigger_server::Announced> {
     outrigger_server::announce(&folders.data, port)
         .inspect_err(|error| {

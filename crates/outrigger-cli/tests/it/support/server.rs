@@ -40,7 +40,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body of an answer that has to have this status.
+    /// The body of an answer that must have this status.
     #[track_caller]
     pub(crate) fn json(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text());
@@ -192,7 +192,7 @@ impl Server {
         BufReader::new(stream)
     }
 
-    /// Opens a stream of events, which has to begin with `server.connected`.
+    /// Opens a stream of events, which must begin with `server.connected`.
     #[track_caller]
     pub(crate) fn events(&self, path: &str) -> Events {
         let mut events = self.follow(path, &[]);

@@ -17,7 +17,7 @@ pub(crate) fn parameters(schema: &Value) -> Option<Value> {
 }
 
 /// What Gemini refuses is put right, by OpenCode's rules: enumerations are of texts, a list says what is in it, only
-/// fields that exist are required, and what is no object has no fields.
+/// fields that exist are required, and what is not an object has no fields.
 fn sanitised(schema: &Value) -> Value {
     let Value::Object(map) = schema else {
         return match schema {

@@ -62,7 +62,8 @@ fn params(dialect: Dialect, model: &ModelInfo, request: &ModelRequest, out: &mut
         ("top_k", params.top_k),
     ];
     for (key, value) in sampling {
-        // `top_k` is no parameter of chat completions; OpenRouter and local servers take it, OpenAI refuses it.
+        // `top_k` is not a parameter of chat completions; OpenRouter and local servers take it, OpenAI refuses
+        // it.
         let takes = !own_reasoning
             && (key != "top_k" || matches!(dialect, Dialect::OpenRouter | Dialect::Compatible));
         if let (Some(value), true) = (value, takes) {

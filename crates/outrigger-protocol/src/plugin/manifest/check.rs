@@ -125,7 +125,7 @@ pub(super) fn is_inside(path: &str) -> bool {
         && path.split('/').all(|part| part != "..")
 }
 
-/// `${project}`, a path below it, or a place outside that the user has to grant: absolute, or in the home folder.
+/// `${project}`, a path below it, or a place outside that the user must grant: absolute, or in the home folder.
 fn is_root(path: &str) -> bool {
     let outside = path.strip_prefix("~/").or_else(|| path.strip_prefix('/'));
     match (path.strip_prefix("${project}"), outside) {

@@ -263,7 +263,7 @@ fn misnamed(plugin: &str, name: &str) -> Option<String> {
     (!two).then(|| "has no form `domain.name` (a-z, 0-9, _) behind the id".to_owned())
 }
 
-/// `whole`: it has to describe an object.
+/// `whole`: it must describe an object.
 fn misshaped(schema: &Value, whole: bool) -> Option<String> {
     if schema.to_string().len() > MAX_SCHEMA {
         return Some(format!("is longer than {MAX_SCHEMA} bytes"));

@@ -155,7 +155,7 @@ impl FolderEntry {
         Ok(symlinkat(target, &self.folder, &self.name)?)
     }
 
-    /// Removes it, if it is no folder with something in it.
+    /// Removes it, if it is not a folder with something in it.
     fn remove(&self) -> bool {
         let name: &OsStr = &self.name;
         unlinkat(&self.folder, name, AtFlags::empty()).is_ok()

@@ -17,7 +17,7 @@ pub(super) const STAGE: &std::ffi::CStr = c"/proc";
 pub(super) const EMPTY_FILE: &std::ffi::CStr = c"/proc/file";
 pub(super) const EMPTY_FOLDER: &std::ffi::CStr = c"/proc/folder";
 
-/// The error of a start before which something was moved that is to be covered: it has to be looked for anew.
+/// The error of a start before which something was moved that is to be covered: it must be looked for again.
 pub(crate) const MOVED: libc::c_int = libc::ESTALE;
 
 /// What it means that a path is not there.

@@ -40,7 +40,7 @@ pub(super) fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, Ba
     let range = SeccompRule::new(vec![option(1, IP_LEVEL)?, option(2, PORT_RANGE)?])?;
     rules.insert(libc::SYS_setsockopt, vec![range]);
     if !calls.unix_sockets {
-        // One of a pair of datagram sockets can be connected anew, to a path; of a pair of streams it cannot. A raw UNIX
+        // One of a pair of datagram sockets can be connected again, to a path; of a pair of streams it cannot. A raw UNIX
         // socket is a datagram one.
         let pairs = [libc::SOCK_DGRAM, libc::SOCK_RAW]
             .into_iter()

@@ -25,7 +25,7 @@ pub(super) enum Target {
     Inet(SocketAddr),
     /// A UNIX socket with a path.
     Path(PathBuf),
-    /// A UNIX socket with a name that is no path.
+    /// A UNIX socket with a name that is not a path.
     Abstract,
     /// No address: the end of a connection, or the kernel's own (netlink).
     Nothing,

@@ -49,9 +49,9 @@ const STACK: usize = 128 * 1024;
 /// What a tree of processes may connect to, and where it may listen.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
-    /// TCP ports of `127.0.0.1` that may be connected to; `None` is no rule.
+    /// TCP ports of `127.0.0.1` that may be connected to; `None` is not a rule.
     pub(crate) connect: Option<Vec<u16>>,
-    /// TCP ports that may be listened on, 0 for one that the system picks, on this machine's loopback; `None` is no rule.
+    /// TCP ports that may be listened on, 0 for one that the system picks, on this machine's loopback; `None` is not a rule.
     pub(crate) bind: Option<Vec<u16>>,
     /// Where connections are not ruled: which services of this machine are reached.
     pub(crate) loopback: Option<Loopback>,

@@ -94,7 +94,7 @@ fn attempt() -> io::Result<()> {
         (Ok(_), UNCLEAR) => return Err(io::ErrorKind::Other.into()),
         (_, errno) => return Err(io::Error::from_raw_os_error(errno)),
     };
-    // Who is gone has to be seen; its end is over already.
+    // Who is gone must be seen; its end is over already.
     match listener.ends_within(MS) {
         true => Ok(()),
         false => Err(io::Error::from_raw_os_error(libc::ENOSYS)),

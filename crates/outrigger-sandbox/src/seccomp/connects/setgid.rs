@@ -11,7 +11,7 @@ use crate::seccomp::calls::setuid::FCHMODAT2;
 
 /// All that a mode says.
 const BITS: u32 = 0o7777;
-/// A link is no folder.
+/// A link is not a folder.
 const NOFOLLOW: u32 = libc::AT_SYMLINK_NOFOLLOW.unsigned_abs();
 
 /// Makes one of the calls that give a mode, for a folder of the caller's.

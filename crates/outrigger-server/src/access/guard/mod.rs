@@ -102,7 +102,7 @@ impl Guard {
             return false;
         }
         let name = authority.host();
-        // What is no number is no port, but a part of another name.
+        // What is not a number is not a port, but a part of another name.
         let port = authority.as_str().strip_prefix(name).unwrap_or_default();
         let number = port.strip_prefix(':').unwrap_or_default();
         if !port.is_empty() && number.parse::<u16>().is_err() {
@@ -181,8 +181,8 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue
     values.next().is_none().then_some(value)
 }
 
-/// Marks a request without a password whose ticket has to be checked by its route. It starts no agent: what a folder's
-/// plugins are is not for strangers to choose.
+/// Marks a request without a password whose ticket must be checked by its route. It starts no agent: what a folder's plugins are is not for
+/// strangers to choose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByTicket;
 

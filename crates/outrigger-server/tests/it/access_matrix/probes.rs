@@ -47,7 +47,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("write", "names"),
 ];
 
-/// A new tool has to be tried here.
+/// A new tool must be tried here.
 pub(super) async fn every_tool_is_known(harness: &Harness) {
     let ids = harness
         .ok("GET", "/experimental/tool/ids", Value::Null)
@@ -209,7 +209,7 @@ async fn tools(matrix: &Matrix, faults: &mut Faults) {
         }
     }
     for victim in matrix.victims.iter().filter(|it| it.pattern.is_none()) {
-        // Another file by now, which was taken away and made anew.
+        // Another file by now, which was taken away and made again.
         let hard = matrix
             .harness
             .path(&format!("names/hard-{}.csv", victim.number()));
@@ -361,7 +361,7 @@ async fn said_otherwise(harness: &Harness, parts: &[Value]) -> [String; 3] {
     [by_nobody, by_turn, by_rewriting]
 }
 
-/// For a query: what has to be encoded, or everything.
+/// For a query: what must be encoded, or everything.
 pub(super) fn encode(text: &str, everything: bool) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     text.bytes()

@@ -22,8 +22,8 @@ pub(in crate::builtin) fn publish_change(at: &Located, existed: bool, ctx: &Tool
     ctx.host.publish(Event::FileWatcherUpdated { file, event });
 }
 
-/// Lets formatters at the file and publishes that it changed. What is in the file now: later edits, the diff and
-/// language servers see that. And what the model has to know of it, to stand after the output; mostly nothing.
+/// Lets formatters at the file and publishes that it changed. What is in the file now: later edits, the diff and language servers
+/// see that. And what the model must know of it, to stand after the output; mostly nothing.
 pub(in crate::builtin) async fn format_and_publish(
     at: &Located,
     old: Option<&Text>,

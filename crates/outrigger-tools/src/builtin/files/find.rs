@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Vec<S>, ToolError> {
         let done = Mutex::new(Vec::new());
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        // Hidden files count, `.git` does not; .gitignore also holds in a folder that is no repository.
+        // Hidden files count, `.git` does not; .gitignore also holds in a folder that is not a repository.
         let mut walk = crate::ignored::walk(self.root);
         walk.threads(threads.min(MAX_THREADS))
             .build_parallel()

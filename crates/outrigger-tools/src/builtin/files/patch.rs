@@ -42,7 +42,7 @@ A patch begins and ends with a line of its own, and has a section for each file:
 - Paths are relative to the working directory, or absolute.
 "#;
 
-/// Paths that one patch may change; more is no patch of a model.
+/// Paths that one patch may change; more is not a patch of a model.
 const MAX_SECTIONS: usize = 1000;
 
 /// The apply_patch tool.
@@ -194,7 +194,7 @@ async fn hold_all(named: &[Located]) -> Vec<OwnedMutexGuard<()>> {
     held
 }
 
-// Formats a file that was written and publishes it; what the model has to know.
+// Formats a file that was written and publishes it; what the model must know.
 async fn format_and_publish(change: &mut Change, ctx: &ToolContext) -> String {
     // A later section may have taken it away again.
     let left = change.left_at().filter(|at| at.real.exists());
