@@ -1,128 +1,129 @@
-//! What can go wrong when a process is started, watched or written down.
+//! Errors of starting, watching and recording processes.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-/// A process could not be started or watched.
+/// An error while starting or watching a process.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// The spawning thread could not be started (the process is at its limit of threads).
+    /// The spawning thread could not be started (the process is at its thread limit).
     #[error("cannot start the spawning thread: {source}")]
     Thread {
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The spawning thread is gone: only when the host itself is going down.
+    /// The spawning thread is gone. Happens only while the host itself shuts down.
     #[error("the spawning thread has ended, no process can be started")]
     Stopped,
-    /// No executable file of this name.
+    /// No executable file has this name.
     #[error("program {} not found (searched: {})", program.display(), search.display())]
     NotFound {
-        /// What was asked for.
+        /// The program as requested.
         program: PathBuf,
         /// The PATH that was searched, or the working directory a relative path was joined to.
         search: OsString,
     },
-    /// The working directory is not a directory that can be entered.
+    /// The working directory does not exist or cannot be entered.
     #[error("cannot start {} in {}: {source}", program.display(), cwd.display())]
     Cwd {
-        /// What was to be started.
+        /// The program to start.
         program: PathBuf,
-        /// The working directory that was asked for.
+        /// The requested working directory.
         cwd: PathBuf,
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// fork, one of the settings in the child, or exec failed.
+    /// `fork`, a setting in the child, or `exec` failed.
     #[error("cannot start {}: {source}", program.display())]
     Spawn {
-        /// What was to be started.
+        /// The program to start.
         program: PathBuf,
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The Landlock rules could not be made. (A kernel without Landlock is not an error, see [`crate::Level`].)
+    /// The Landlock rules could not be created. (A kernel without Landlock is not an error, see
+    /// [`crate::Level`].)
     #[error("cannot make the Landlock rules for {}: {source}", program.display())]
     Policy {
-        /// What was to be started.
+        /// The program to start.
         program: PathBuf,
-        /// The library's answer.
+        /// The library's error.
         source: Box<landlock::RulesetError>,
     },
     /// The process did not start before the deadline of [`crate::spawn::run`].
     #[error("{} did not start within {deadline_ms} ms", program.display())]
     Deadline {
-        /// What was to be started.
+        /// The program to start.
         program: PathBuf,
         /// The deadline in milliseconds.
         deadline_ms: u128,
     },
-    /// A started process cannot be watched (its pidfd or pipes were refused). It has been killed.
+    /// A started process cannot be watched because its pidfd or pipes were refused. It has been killed.
     #[error("cannot watch process {pid}: {source}")]
     Watch {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A project is too large to look for what a process must not see, or too much of it must not be seen.
+    /// The project is too large to search for files to mask, or has too many of them.
     #[error("{} has more than {most} {what}", root.display())]
     TooMany {
-        /// Where the walk began.
+        /// The root of the walk.
         root: PathBuf,
-        /// What there is too much of.
+        /// The kind of thing that exceeds the limit.
         what: &'static str,
         /// The limit.
         most: usize,
     },
-    /// What a process must not see is moved about while it is looked for.
+    /// Folders that must be masked keep moving during the search.
     #[error("folders in {} keep being moved, so the denied paths in them cannot be located", root.display())]
     Moving {
-        /// Where the walk began.
+        /// The root of the walk.
         root: PathBuf,
     },
-    /// `sandbox = "strict"`, and the system cannot keep from a process what it is not to see.
+    /// `sandbox = "strict"` is set and the system cannot mask everything from the process.
     #[error("{} is not started: the system can enforce only a part of its sandbox", program.display())]
     Strict {
-        /// What was to be started.
+        /// The program to start.
         program: PathBuf,
     },
-    /// The policy of the machine forbids the program.
+    /// The machine's policy forbids the program.
     #[error("{} is not started: the policy of this machine forbids `{pattern}`", program.display())]
     Forbidden {
-        /// Its file.
+        /// The program's file.
         program: PathBuf,
-        /// What forbids it.
+        /// The pattern that forbids it.
         pattern: String,
     },
-    /// What must be written down before a process starts cannot be.
+    /// The record that must exist before a process starts cannot be written.
     #[error("what has to be written down before a process starts cannot be, in {}: {source}", path.display())]
     Note {
         /// The folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// There is no folder for temporary files of what runs in a sandbox.
+    /// There is no folder for temporary files of sandboxed processes.
     #[error("the folder for temporary files of sandboxed programs cannot be made: {source}")]
     Temporary {
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The ledger of processes cannot be read or written.
+    /// The process ledger cannot be read or written.
     #[error("cannot use the process ledger {}: {source}", path.display())]
     Ledger {
         /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl SandboxError {
-    /// A stable code for logs, tests and clients.
+    /// Returns a stable code for logs, tests and clients.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -144,7 +145,7 @@ impl SandboxError {
         }
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

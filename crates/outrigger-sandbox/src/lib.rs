@@ -1,12 +1,12 @@
-//! The only way a process is started (invariant 4), and the only way a foreign path is checked (invariant 11).
+//! The only way to start a process (invariant 4) and the only way to check an untrusted path (invariant 11).
 //!
-//! A [`Spawner`] is a handle to one thread that lives as long as the host and starts every process: the parent-death
-//! signal fires when the *thread* that forked ends, so a process must not be started from a worker that may end first.
-//! A [`Spec`] says everything about the process to be; nothing is inherited. A [`Child`] is killed with all that it
-//! started when it is dropped.
+//! A [`Spawner`] is a handle to one thread that lives as long as the host and starts every process. The parent-death
+//! signal fires when the *thread* that forked ends, so a process must not be started from a worker thread that may end
+//! earlier. A [`Spec`] describes the process completely; nothing is inherited. A [`Child`] is killed with everything
+//! it started when it is dropped.
 //!
-//! What this crate is not for: deciding what a process may do (the policy comes from the caller), talking to it, or
-//! keeping it alive. Linux only, 5.4 or later; Landlock from 5.13 on, its TCP rules from 6.7 on.
+//! This crate does not decide what a process may do (the caller provides the policy), talk to it, or keep it alive.
+//! Linux only, 5.4 or later; Landlock from 5.13 on, its TCP rules from 6.7 on.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("outrigger-sandbox needs Linux: it is made of pidfd, PR_SET_PDEATHSIG and Landlock");

@@ -1,6 +1,5 @@
-//! Files that do not exist when a process starts and that it must not create: other programs would later run what they
-//! say (`.git/commondir`). A name that does not exist cannot be masked by a mount, so what appears there is moved
-//! aside.
+//! Files that do not exist when a process starts and that it must not create, because other programs would later act on
+//! them (`.git/commondir`). A mount cannot mask a name that does not exist, so whatever appears under it is moved aside.
 
 mod folder_entry;
 mod record;
@@ -23,21 +22,22 @@ pub(crate) use record::{end, sweep};
 /// The suffix of a name that was moved aside.
 pub const SUFFIX: &str = ".put-aside";
 
-/// Undoes what a process did that no name tells of, and answers what that was, in sentences; whether the process has ended.
+/// Undoes changes that no file name shows and returns their descriptions as sentences. The argument says whether the
+/// process has ended.
 pub type ClearFn = Arc<dyn Fn(bool) -> Vec<String> + Send + Sync>;
 
-/// What is looked at while a process runs, and when it has ended.
+/// A check that runs while a process runs and once more after it has ended.
 #[derive(Clone, Default)]
 pub struct Clear(Option<ClearFn>);
 
 impl Clear {
-    /// By this function, which may block.
+    /// Creates a check from this function, which may block.
     #[must_use]
     pub fn new(clear: ClearFn) -> Self {
         Self(Some(clear))
     }
 
-    /// By both: first as it is, then by this function.
+    /// Runs the existing check first, then this function.
     #[must_use]
     pub fn and(self, then: ClearFn) -> Self {
         let Some(first) = self.0 else {
@@ -51,7 +51,7 @@ impl Clear {
     }
 }
 
-/// Each is one of its own.
+/// Two checks are never equal.
 impl PartialEq for Clear {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -70,20 +70,20 @@ impl fmt::Debug for Clear {
     }
 }
 
-/// Names that must stay free while a process runs, and what else it may not leave.
+/// Names that must stay free while a process runs, plus other changes to undo.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Absent(Arc<Names>);
 
 /// A name that must stay free.
 #[derive(Clone, Debug)]
 struct Free {
-    /// The folder above it that was there, without links.
+    /// The nearest existing folder above it, without links.
     base: PathBuf,
     path: PathBuf,
 }
 
 impl Free {
-    /// `None` where something is there.
+    /// Returns `None` if something exists at the path.
     fn of(path: &Path, paths: &mut RealPaths) -> Option<Self> {
         if is_there(path) {
             return None;
@@ -97,7 +97,7 @@ impl Free {
         FolderEntry::of(&self.base, &self.path)
     }
 
-    /// The first name on the way that was not there: many have it in common, and it hardly ever is.
+    /// Returns the first missing name on the way. Many paths share it, and it rarely appears.
     fn first(&self) -> PathBuf {
         let below = self.path.strip_prefix(&self.base).ok();
         let first = below.and_then(|below| below.components().next());
@@ -112,13 +112,13 @@ struct Names {
     aside: Mutex<Vec<PathBuf>>,
     clear: Clear,
     cleared: Mutex<Vec<String>>,
-    /// It was looked at after the process had ended.
+    /// Set once the check after the end of the process has run.
     is_over: AtomicBool,
     record: OnceLock<Record>,
 }
 
 impl Absent {
-    /// Those of these where nothing is now.
+    /// Keeps those of `paths` where nothing exists now.
     pub(crate) fn of(paths: &[PathBuf], clear: Clear) -> Self {
         let mut real = RealPaths::default();
         let free = paths.iter().filter_map(|it| Free::of(it, &mut real));
@@ -130,7 +130,7 @@ impl Absent {
         }))
     }
 
-    /// Writes the names down in this folder, for the next start, until all is over.
+    /// Records the names in this folder for the next start, until the process is over.
     pub(crate) fn record(&self, folder: &Path) {
         if self.0.free.is_empty() {
             return;
@@ -142,7 +142,7 @@ impl Absent {
         }
     }
 
-    /// The host is alive.
+    /// Records that the host is alive.
     pub(crate) fn beat(&self) {
         if let Some(record) = self.0.record.get() {
             record.beat();
@@ -153,7 +153,7 @@ impl Absent {
         self.0.free.is_empty() && self.0.clear.0.is_none()
     }
 
-    /// Undoes what else was done, and answers all that was so far.
+    /// Undoes other changes and returns all that were undone so far.
     pub(crate) fn clear(&self, has_ended: bool) -> Vec<String> {
         let Some(clear) = &self.0.clear.0 else {
             return Vec::new();
@@ -172,7 +172,7 @@ impl Absent {
         cleared.clone()
     }
 
-    /// Puts aside what has come, and answers all that was so far, by the names it came under.
+    /// Moves aside whatever has appeared and returns everything moved so far, by its original path.
     pub(crate) fn move_aside(&self) -> Vec<PathBuf> {
         let mut aside = lock(&self.0.aside);
         let mut seen: HashMap<PathBuf, bool> = HashMap::new();

@@ -1,28 +1,28 @@
-//! The paths that Landlock allows where the system has no views. A Landlock rule allows a folder with everything below it, so in a folder
-//! that holds something denied, everything else is allowed one by one. What comes into the folder later is not.
+//! The paths that Landlock allows on systems without mount views. A Landlock rule allows a folder with everything below it, so in a
+//! folder that contains something denied, all other entries are allowed one by one. Entries created later are not allowed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Pieces at most: what lies beyond is not allowed.
+/// Maximum number of allowed paths; what lies beyond is not allowed.
 const MAX_PIECES: usize = 20_000;
 
-/// What is allowed.
+/// The allowed paths.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct AllowedPaths {
-    /// Files and folders with all below.
+    /// Files, and folders with everything below.
     pub(crate) allowed: Vec<PathBuf>,
-    /// Folders with something kept in them, whose names may be listed.
+    /// Folders that contain denied entries; their names may be listed.
     pub(crate) list: Vec<PathBuf>,
 }
 
 impl AllowedPaths {
-    /// These files and folders, less those that are kept. Links are left out: what they lead to is allowed where it lies. Blocking.
+    /// Computes the paths below `roots`, except those in `kept`. Links are skipped: their targets are allowed where they lie. Blocking.
     pub(crate) fn of(roots: &[PathBuf], kept: &[PathBuf]) -> Self {
         Self::of_fixed(roots, kept, &[])
     }
 
-    /// The same without what is not there yet in these folders.
+    /// Like [`Self::of`], but excludes what does not exist yet in the `fixed` folders.
     pub(crate) fn of_fixed(roots: &[PathBuf], kept: &[PathBuf], fixed: &[PathBuf]) -> Self {
         let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
             paths.iter().flat_map(|it| it.canonicalize()).collect()
@@ -57,7 +57,7 @@ impl AllowedPaths {
     }
 }
 
-/// Why a folder is not allowed as a whole. Paths without links.
+/// The reasons why a folder is not allowed as a whole. Paths without links.
 struct Apart {
     kept: Vec<PathBuf>,
     fixed: Vec<PathBuf>,
@@ -96,7 +96,7 @@ mod tests {
         let at = |names: &[&str]| names.iter().map(|it| home.join(it)).collect::<Vec<_>>();
         assert_eq!(paths.allowed, at(&[".config/nvim", "a", "work"]));
         assert_eq!(paths.list, [home.clone(), home.join(".config")]);
-        // What has nothing hidden in it stays whole, and what is hidden is not allowed by a root in it.
+        // A folder with nothing hidden in it stays whole, and a root inside a hidden path does not allow that path.
         for (root, read) in [
             ("work", vec!["work"]),
             (".ssh/id", vec![]),

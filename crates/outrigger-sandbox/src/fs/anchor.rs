@@ -1,7 +1,7 @@
-//! A folder that is found once and held open: what is put in its place later is not it.
+//! A folder that is opened once and held, so that a replacement at its path has no effect.
 //!
-//! What is read, written or removed by way of it is really in it: between the decision about a path and its opening somebody may
-//! swap a folder on the way for a link, and by its name another file would be opened.
+//! Whatever is read, written or removed through it is really in it. Otherwise a process could swap a folder on the way for a
+//! link between the decision about a path and its opening, and another file would be opened.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat2, renameat, unlinkat};
 
-/// The folder.
+/// An open folder.
 #[derive(Debug)]
 pub struct Anchor {
     path: PathBuf,
@@ -20,10 +20,9 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// Holds the folder of a path, which is absolute and without links.
+    /// Opens the folder at `path`, which is absolute and without links.
     ///
-    /// # Errors
-    /// That of `openat2`; ELOOP where there is a link in the path.
+    /// # Errors The error of `openat2`; `ELOOP` if the path contains a link.
     pub fn hold(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -31,10 +30,10 @@ impl Anchor {
         })
     }
 
-    /// The same, of a path whose last part may be a link, `/proc/self/fd/N` above all: for a folder that is held already.
+    /// Like [`Self::hold`], but the last part of the path may be a link, such as `/proc/self/fd/N` of a folder that is already
+    /// open.
     ///
-    /// # Errors
-    /// The system's answer.
+    /// # Errors The system's error.
     pub fn again(path: &Path) -> io::Result<Self> {
         let flags = FOLDER | OFlags::NOCTTY;
         let folder = rustix::fs::open(path, flags, Mode::empty())?;
@@ -44,10 +43,9 @@ impl Anchor {
         })
     }
 
-    /// The same, where folders that are missing are made.
+    /// Like [`Self::hold`], but creates missing folders.
     ///
-    /// # Errors
-    /// Those of [`Self::hold`], and of making a folder.
+    /// # Errors Those of [`Self::hold`] and of creating a folder.
     pub fn make(path: &Path) -> io::Result<Self> {
         let missing = match Self::hold(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => error,
@@ -68,13 +66,13 @@ impl Anchor {
         })
     }
 
-    /// Its path, which may lead elsewhere by now.
+    /// Returns its path, which may refer to something else by now.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether its path still leads to it, and by no link.
+    /// Returns whether its path still refers to it without a link.
     #[must_use]
     pub fn stands(&self) -> bool {
         let is_same = |there: File| -> io::Result<bool> {
@@ -84,58 +82,53 @@ impl Anchor {
         open(&self.path).and_then(is_same).unwrap_or(false)
     }
 
-    /// A path that leads into the folder whatever is in its place, as long as this is held.
+    /// Returns a path that refers to the folder regardless of what is at its original path, as long as this is held.
     #[must_use]
     pub fn root(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()))
     }
 
-    /// What the folder holds, in no order.
+    /// Lists the folder's entries, in no particular order.
     ///
-    /// # Errors
-    /// The system's answer.
+    /// # Errors The system's error.
     pub fn entries(&self) -> io::Result<fs::ReadDir> {
         fs::read_dir(self.root())
     }
 
-    /// Opens what is in it, or below it, for reading. A pipe is not waited for.
+    /// Opens something in it, or below it, for reading. Does not wait for the writer of a pipe.
     ///
-    /// # Errors
-    /// That of `openat2`; ELOOP where there is a link on the way.
+    /// # Errors The error of `openat2`; `ELOOP` if there is a link on the way.
     pub fn open(&self, path: &Path) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         below(&self.folder, path, flags, Mode::empty())
     }
 
-    /// Whether there is something of this name in it, or below it, to which no link leads.
+    /// Returns whether this name exists in it, or below it, without a link on the way.
     #[must_use]
     pub fn has(&self, path: &Path) -> bool {
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         path.as_os_str().is_empty() || below(&self.folder, path, flags, Mode::empty()).is_ok()
     }
 
-    /// Makes a file in it for writing, with mode 0666 less the umask.
+    /// Creates a file in it for writing, with mode 0666 less the umask.
     ///
-    /// # Errors
-    /// `AlreadyExists`; the system's answer.
+    /// # Errors `AlreadyExists`, or the system's error.
     pub fn create(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o666);
         below(&self.folder, Path::new(name), flags, mode)
     }
 
-    /// Gives what has one name in it another one, in the place of what had that.
+    /// Renames an entry, replacing whatever has the new name.
     ///
-    /// # Errors
-    /// The system's answer.
+    /// # Errors The system's error.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(renameat(&self.folder, from, &self.folder, to)?)
     }
 
-    /// Removes a file, or a link, of it.
+    /// Removes a file or link from it.
     ///
-    /// # Errors
-    /// The system's answer.
+    /// # Errors The system's error.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.folder, name, AtFlags::empty())?)
     }

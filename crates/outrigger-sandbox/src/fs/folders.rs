@@ -1,5 +1,5 @@
-//! Folders of ours that a sandboxed process may write to and that the host enters again: what the process has put in
-//! their place, above all a link to somewhere else, is not followed.
+//! Our folders that a sandboxed process may write to and that the host enters again. What the process has put in their place,
+//! above all a link to somewhere else, is not followed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -9,26 +9,25 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 
-/// How often a folder is looked for that others exchange meanwhile.
+/// How often a folder is looked up while others replace it.
 const MAX_TRIES: u32 = 8;
-/// A folder to be gone into, by its own name: a link is refused.
+/// Flags to open a folder by its own name; a link is refused.
 const FOLDER: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC)
     .union(OFlags::RDONLY);
 
-/// Makes `root` with the folders `below` it, for this user alone where they are new. `root` and what lies above it are the host's;
-/// of what lies below, whatever is not a folder is taken away, a link included.
+/// Creates `root` with the folders `below` it, accessible to this user only if they are new. `root` and everything above it belong
+/// to the host. Below `root`, anything that is not a folder is removed, including links.
 ///
-/// # Errors The system's, and `InvalidInput` for a name that leads elsewhere (`..`).
+/// # Errors The system's error, and `InvalidInput` for a name that points elsewhere (`..`).
 pub fn make(root: &Path, below: &Path) -> io::Result<()> {
     open(root, below).map(drop)
 }
 
-/// The same, and creates an empty file in the last of them where there is none. Anything else of that name is removed.
+/// Like [`make`], and creates an empty file in the last folder if it is missing. Anything else with that name is removed.
 ///
-/// # Errors
-/// As for [`make`].
+/// # Errors As for [`make`].
 pub fn make_file(root: &Path, below: &Path) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = below.file_name().ok_or_else(invalid)?;
@@ -50,10 +49,10 @@ pub fn make_file(root: &Path, below: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file again in the last of the folders `below`; what goes by its name is taken away first. No link is followed, also
-/// none that is put in the place of a folder meanwhile: each folder is gone into from the one before it.
+/// Writes a file in the last of the folders `below`, after removing whatever has its name. Follows no link, not even one that
+/// replaces a folder in the meantime: each folder is opened from the one above it.
 ///
-/// # Errors As for [`make`]; what the system says of the file.
+/// # Errors As for [`make`], and the system's error for the file.
 pub fn write_file(root: &Path, below: &Path, bytes: &[u8]) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = below.file_name().ok_or_else(invalid)?;
@@ -64,7 +63,7 @@ pub fn write_file(root: &Path, below: &Path, bytes: &[u8]) -> io::Result<()> {
     File::from(file).write_all(bytes)
 }
 
-/// Removes a file from the last of the folders `below`, or what else goes by its name and is not a folder. No link is followed.
+/// Removes a file, or anything else with its name that is not a folder, from the last of the folders `below`. Follows no link.
 ///
 /// # Errors As for [`make`].
 pub fn remove_file(root: &Path, below: &Path) -> io::Result<()> {
@@ -73,25 +72,25 @@ pub fn remove_file(root: &Path, below: &Path) -> io::Result<()> {
     remove(&open(root, below.parent().unwrap_or(Path::new("")))?, name)
 }
 
-/// Whether this process is root's.
+/// Returns whether this process runs as root.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The folders above a place that a process of this user could move away, so that another came in their stead.
+/// Returns the folders above `place` that a process of this user could move away to put another folder there.
 #[must_use]
 pub fn movable_above(place: &Path) -> Vec<PathBuf> {
     movable_above_all([place]).into_iter().rev().collect()
 }
 
-/// The same of several places: each folder is looked at once.
+/// Like [`movable_above`], for several places; checks each folder once.
 #[must_use]
 pub fn movable_above_all<'a>(places: impl IntoIterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
     let mut seen = BTreeSet::new();
     for place in places {
         let above = place.ancestors().skip(1);
-        // What lies above one that was seen was seen with it.
+        // Everything above a folder that was seen has been seen, too.
         for folder in above
             .take_while(|folder| !seen.contains(*folder))
             .collect::<Vec<_>>()
@@ -122,7 +121,7 @@ fn open(root: &Path, below: &Path) -> io::Result<OwnedFd> {
     Ok(folder)
 }
 
-/// Enters a folder, creating it where there is none. Others may be creating the same one: processes start in parallel.
+/// Enters a folder, creating it if it is missing. Another process may create it at the same time: processes start in parallel.
 fn enter(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<OwnedFd> {
     let mut tries = 0;
     loop {
@@ -134,7 +133,7 @@ fn enter(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<OwnedFd> {
         if tries > MAX_TRIES {
             return Err(error.into());
         }
-        // A folder stays, whether somebody has just made it or it cannot be opened.
+        // A folder stays, whether it was just created by another process or cannot be opened.
         if error != rustix::io::Errno::NOENT {
             let _ = remove(folder, name);
         }
@@ -145,7 +144,7 @@ fn enter(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<OwnedFd> {
     }
 }
 
-/// Takes away what is not a folder that can be gone into. One that is there and cannot be opened stays, and is an error.
+/// Removes what is not a folder that can be entered. A folder that cannot be opened stays and is an error.
 fn remove(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
     match unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
@@ -208,7 +207,7 @@ mod tests {
         }
     }
 
-    /// A process that may write to the folder exchanges it for a link all the time.
+    /// A process that may write to the folder keeps swapping it for a link.
     #[test]
     fn what_is_written_stays_in_the_folder_whoever_exchanges_it() {
         let dir = tempfile::tempdir().unwrap();

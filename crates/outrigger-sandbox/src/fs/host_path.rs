@@ -1,8 +1,8 @@
-//! Where this program looks for what it starts itself (Bun, Node, npm, git), and what starts for the user's own settings does: not in
-//! folders that sandboxed processes write to. An activated `.venv`, or `node_modules/.bin` by direnv, is in front of the `PATH`, and a
-//! command of the model can put a `bun` or a `git` there.
+//! Where this program looks for what it starts itself (Bun, Node, npm, git) and for programs named in the user's own settings: never
+//! in folders that sandboxed processes can write to. An activated `.venv`, or `node_modules/.bin` added by direnv, comes first on the
+//! `PATH`, and a command of the model could put a `bun` or a `git` there.
 //!
-//! One list for the process: a command that may write to one project has no part in what is started for another.
+//! There is one list for the whole process: a command that may write to one project must not influence what is started for another.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -13,12 +13,12 @@ use super::which::which;
 
 static WRITTEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Programs in these folders are passed over from now on: sandboxed processes write to them. Reads the disk.
+/// Skips programs in these folders from now on, because sandboxed processes write to them. Reads the disk.
 pub fn pass_over(folders: impl IntoIterator<Item = PathBuf>) {
     let named: Vec<PathBuf> = folders.into_iter().collect();
     let real = named.iter().filter_map(|it| it.canonicalize().ok());
     let all: Vec<PathBuf> = real.chain(named.iter().cloned()).collect();
-    // The root of the system is not a project.
+    // The root of the file system is not a project.
     let all = all.into_iter().filter(|it| it.parent().is_some());
     WRITTEN
         .lock()
@@ -26,18 +26,18 @@ pub fn pass_over(folders: impl IntoIterator<Item = PathBuf>) {
         .extend(all);
 }
 
-/// Whether a program or a folder lies where sandboxed processes write, by its name or where its links lead. Reads the disk.
+/// Returns whether a program or folder lies where sandboxed processes write, by its name or through its links. Reads the disk.
 #[must_use]
 pub fn is_passed_over(path: &Path) -> bool {
     let written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-    // Of what is not there yet, the folder in which it would be.
+    // For a path that does not exist yet, check the nearest existing folder.
     let there = path.ancestors().find(|it| it.exists());
     let real = there.and_then(|it| it.canonicalize().ok());
     let mut names = [Some(path.to_path_buf()), real].into_iter().flatten();
     names.any(|name| written.iter().any(|folder| name.starts_with(folder)))
 }
 
-/// A `PATH` without the folders that are passed over, and without those that depend on where a process is started. Reads the disk.
+/// Returns a `PATH` without the skipped folders and without entries that depend on the working directory. Reads the disk.
 #[must_use]
 pub fn without(path: &OsStr) -> OsString {
     let folders = std::env::split_paths(path);
@@ -45,7 +45,7 @@ pub fn without(path: &OsStr) -> OsString {
     std::env::join_paths(kept).unwrap_or_default()
 }
 
-/// A `PATH` in which the folders that are passed over come last: what is there alone is still found. Reads the disk.
+/// Returns a `PATH` with the skipped folders moved to the end, so that programs that exist only there are still found. Reads the disk.
 #[must_use]
 pub fn last(path: &OsStr) -> OsString {
     let folders = std::env::split_paths(path).filter(|it| it.is_absolute());
@@ -53,19 +53,19 @@ pub fn last(path: &OsStr) -> OsString {
     std::env::join_paths(kept.iter().chain(&written)).unwrap_or_default()
 }
 
-/// A program for the host itself, on its own `PATH`. Reads the disk.
+/// Finds a program for the host itself on its own `PATH`. Reads the disk.
 #[must_use]
 pub fn find(program: impl AsRef<OsStr>) -> Option<PathBuf> {
     which_of_host(program, std::env::var_os("PATH").unwrap_or_default())
 }
 
-/// The same on another `PATH`. A link that leads to what sandboxed processes write is passed over, too. Reads the disk.
+/// Like [`find`], on another `PATH`. Also skips a link whose target sandboxed processes can write to. Reads the disk.
 #[must_use]
 pub fn which_of_host(program: impl AsRef<OsStr>, path: impl AsRef<OsStr>) -> Option<PathBuf> {
     if program.as_ref().as_encoded_bytes().contains(&b'/') {
         return which(program, without(path.as_ref()));
     }
-    // The folders that have it are looked at, not all of them.
+    // Only folders that contain the program are checked.
     let folders = std::env::split_paths(&path).filter(|it| it.is_absolute());
     let found = folders.filter_map(|folder| Some((which(program.as_ref(), &folder)?, folder)));
     let mut kept = found.filter(|(file, folder)| !is_passed_over(folder) && !is_passed_over(file));

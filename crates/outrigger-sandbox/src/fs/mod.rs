@@ -1,4 +1,5 @@
-//! Paths and files: checking paths, folders held open, what is masked in a project, where programs are.
+//! Paths and files: path checks, folders held open, masked files of a project, and where programs
+//! are.
 
 pub mod absent;
 pub(crate) mod allowed_paths;

@@ -1,4 +1,4 @@
-//! Finding the files and folders that a process is not to see, or not to change: a bounded walk over a project.
+//! Finds the files and folders that a process must not see or change, by a bounded walk over a project.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -12,35 +12,35 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::SandboxError;
 
-/// What is to become of a path.
+/// How a path is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cover {
-    /// Nothing; a folder is looked into.
+    /// Not masked; a folder is walked.
     None,
-    /// It can be read, with all below, and not changed. A folder is looked into for what is to be hidden.
+    /// Readable with everything below, and not writable. A folder is still walked for hidden entries.
     ReadOnly,
-    /// It looks empty.
+    /// Appears empty.
     Hidden,
 }
 
-/// What a walk found, for [`crate::Policy::hide`] and [`crate::Policy::read_only`].
+/// The result of a walk, for [`crate::Policy::hide`] and [`crate::Policy::read_only`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Covers {
-    /// To be hidden.
+    /// Paths to hide.
     pub hide: Vec<PathBuf>,
-    /// To be kept from changes.
+    /// Paths to make read-only.
     pub read_only: Vec<PathBuf>,
-    /// Folders that stay where they are, or another could be put in their place; what they hold may be changed.
+    /// Folders that must not be moved, or another could replace them; their contents may be changed.
     pub held: Vec<PathBuf>,
-    /// Folders of which the held folders right below them, and the process's own for temporary files, are seen and nothing else, whatever comes into them later. What
-    /// they hold may be changed; nothing else is made or taken away.
+    /// Folders that show only the held folders right below them and the process's own temporary folder, whatever else appears in them
+    /// later. The contents of those may be changed; nothing else is created or removed.
     pub closed: Vec<PathBuf>,
-    /// Folders in which nothing new is made; what they hold when the process starts may be changed.
+    /// Folders in which nothing can be created; what exists when the process starts may be changed.
     pub fixed: Vec<PathBuf>,
 }
 
 impl Covers {
-    /// Whether there is nothing to cover.
+    /// Returns whether there is nothing to mask.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hide.is_empty()
@@ -51,11 +51,10 @@ impl Covers {
     }
 }
 
-/// Looks for what is to be covered. It walks a project, so it blocks.
+/// Looks for paths to mask. Walks a project, so it blocks.
 pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
 
-/// What was found, and the way to look for it again: what was found a moment ago may have been moved by the time when a
-/// process starts.
+/// The result of a walk and the way to repeat it: what was found may have been moved by the time a process starts.
 #[derive(Clone, Default)]
 pub struct Kept {
     found: Covers,
@@ -63,7 +62,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What `again` has found.
+    /// Keeps `found`, the result of an earlier call of `again`.
     #[must_use]
     pub fn new(found: Covers, again: CoversFn) -> Self {
         Self {
@@ -72,13 +71,13 @@ impl Kept {
         }
     }
 
-    /// What was found.
+    /// Returns what was found.
     #[must_use]
     pub fn covers(&self) -> &Covers {
         &self.found
     }
 
-    /// Looks again; false when there is no way to.
+    /// Repeats the walk; returns `false` if there is no way to.
     pub(crate) fn renew(&mut self) -> Result<bool, SandboxError> {
         let Some(again) = &self.again else {
             return Ok(false);
@@ -102,29 +101,27 @@ impl PartialEq for Kept {
 
 impl Eq for Kept {}
 
-/// Files and folders that a walk looks at.
+/// Maximum number of files and folders in a walk.
 pub const MAX_ENTRIES: usize = 300_000;
-/// Paths that can be masked: each is a mount that is made at every start.
+/// Maximum number of masked paths: each is a mount made at every start.
 pub const MAX_COVERS: usize = 2_000;
-/// How long a walk is begun again because folders are moved about under it.
+/// How long a walk is restarted while folders move under it.
 pub(crate) const WALK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Times of files are as coarse as the kernel's ticks, and up to this far behind the clock.
+/// File times are as coarse as the kernel's ticks and lag up to this much behind the clock.
 const COARSE: Duration = Duration::from_millis(20);
 
-/// How often a folder that has just changed is looked at again.
+/// How often a folder that has just changed is checked again.
 const LOOKS: usize = 12;
-/// Behind how many of these looks of a round there is a pause, and the longest in microseconds.
+/// After how many of these checks in a round there is a pause; also its maximum in microseconds.
 const PAUSES: usize = 4;
 const LONGEST_PAUSE: u64 = 200;
 
-/// Walks everything below `root` and asks `decide` about each path, given relative to `root` and whether it is a folder.
-/// Links are not followed, but one whose own name is decided about stands for what it leads to. Folders that cannot be
-/// read hold nothing that a process of this user could read.
+/// Walks everything below `root` and calls `decide` for each path with the path relative to `root` and whether it is a folder. Links are
+/// not followed, but a link whose own name is masked stands for its target. Folders that cannot be read are taken as empty, since a process
+/// of this user cannot read them either.
 ///
-/// # Errors
-/// [`SandboxError::TooMany`] when there is more than can be looked at, or more than can be covered;
-/// [`SandboxError::Moving`] when folders are moved about all the time, so that none of what is seen can be relied on. The
-/// caller must not start the process then.
+/// # Errors [`SandboxError::TooMany`] if there is more to check, or more to mask, than the limits allow; [`SandboxError::Moving`] if
+/// folders keep moving, so that the result is unreliable. The caller must not start the process then.
 pub fn find(
     root: &Path,
     mut decide: impl FnMut(&str, bool) -> Cover,
@@ -151,7 +148,7 @@ pub fn find(
 
 enum Stop {
     Refused(SandboxError),
-    /// A folder is not where it was listed, or has come where there was none: it could have been overlooked.
+    /// A folder is no longer where it was listed, or one has appeared: it could have been overlooked.
     Moved,
 }
 
@@ -166,7 +163,7 @@ struct Walk<'a> {
     root: &'a Path,
     covers: Covers,
     seen: usize,
-    /// Folders that were listed, by the number in the listing of the one above.
+    /// Listed folders, by their number in the listing of the parent folder.
     known: HashMap<PathBuf, u64>,
     numbers: HashSet<u64>,
     listed: Vec<Listed>,
@@ -185,20 +182,20 @@ impl<'a> Walk<'a> {
     }
 
     fn all(&mut self, decide: &mut impl FnMut(&str, bool) -> Cover) -> Result<(), Stop> {
-        // Each folder with whether it lies in one that is read-only already.
+        // Each folder with whether an ancestor is read-only already.
         let mut folders = vec![(self.root.to_path_buf(), false)];
         let mut checked = 0;
         loop {
             while let Some((folder, frozen)) = folders.pop() {
                 self.list(folder, frozen, decide, &mut folders)?;
             }
-            // What was moved while others were listed has changed the folder that it came to.
+            // A folder that was moved during the walk has changed its new parent.
             let mut changing = Vec::new();
             while let Some(listed) = self.listed.get(checked) {
                 checked += 1;
                 let changed = match fs::symlink_metadata(&listed.path) {
                     Ok(meta) => status_changed(&meta),
-                    // A project that is not there holds nothing.
+                    // A project that does not exist contains nothing.
                     Err(_) if listed.path == self.root => continue,
                     Err(_) => return Err(Stop::Moved),
                 };
@@ -213,8 +210,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Looks at folders that have just changed, in no order that anybody could foresee: what goes from one to another and
-    /// back would have to be elsewhere every time.
+    /// Checks folders that have just changed, in unpredictable order: whatever moves back and forth between folders would have to be
+    /// elsewhere every time.
     fn look_often(
         &mut self,
         mut changing: Vec<(PathBuf, bool)>,
@@ -263,8 +260,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// A folder that has changed since it was listed: what is new in it is taken in, and what came from elsewhere is a reason to begin
-    /// again.
+    /// Rechecks a folder that has changed since it was listed. New entries are added; an entry that was moved there restarts the walk.
     fn look_again(
         &mut self,
         folder: &Path,
@@ -292,7 +288,7 @@ impl<'a> Walk<'a> {
         self.covers.hide.contains(path) || self.covers.read_only.contains(path)
     }
 
-    /// Decides about a path; a folder that is to be looked into is answered, with whether it is read-only.
+    /// Decides about a path. Returns a folder that must be walked, with whether it is read-only.
     fn take(
         &mut self,
         path: &Path,
@@ -334,8 +330,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// When a folder or what it lists was last changed. The modification time would not do, since any process can set it
-/// back.
+/// Returns when a folder or its listing last changed. The modification time will not do, since any process can set it back.
 fn status_changed(meta: &fs::Metadata) -> SystemTime {
     let seconds = Duration::from_secs(meta.ctime().unsigned_abs());
     let parts = Duration::from_nanos(meta.ctime_nsec().unsigned_abs());
@@ -344,7 +339,7 @@ fn status_changed(meta: &fs::Metadata) -> SystemTime {
 
 type Entry = (PathBuf, fs::FileType, u64);
 
-/// What a folder holds. A folder that cannot be read holds nothing; one that is not there, though it was listed, was moved.
+/// Lists a folder. One that cannot be read is empty; one that no longer exists although it was listed was moved.
 fn entries(folder: &Path, is_root: bool) -> Result<Vec<Entry>, Stop> {
     let gone = |error: &io::Error| {
         matches!(
@@ -352,7 +347,7 @@ fn entries(folder: &Path, is_root: bool) -> Result<Vec<Entry>, Stop> {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
         )
     };
-    // Not through a link that stands in its place now.
+    // Do not go through a link that has replaced it.
     let is_folder = fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir());
     if !is_folder && !is_root {
         return Err(Stop::Moved);
@@ -390,7 +385,7 @@ mod tests {
         }
         symlink("../a", root.join("links/again")).unwrap();
         symlink("../a/b", root.join("links/.env")).unwrap();
-        // What changes while it is looked at is asked about again.
+        // `decide` is called again for what changes during the walk.
         std::thread::sleep(2 * COARSE);
         let mut asked = 0;
         let found = find(root, |path, is_dir| {
@@ -418,7 +413,7 @@ mod tests {
                 .collect::<Vec<_>>()
         );
         assert_eq!(shown(&found.read_only), ["made"]);
-        // Neither what is hidden as a whole nor what a link leads to was looked into.
+        // Neither a hidden folder nor the target of a link was walked.
         assert_eq!(asked, 13);
     }
 

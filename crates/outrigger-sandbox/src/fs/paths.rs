@@ -1,8 +1,8 @@
-//! Checking a path that comes from a plugin, a model or a client (invariant 11).
+//! Checks paths that come from a plugin, a model or a client (invariant 11).
 //!
-//! [`resolve`] makes it absolute; [`Roots::contains`] follows its symbolic links as the kernel would and answers the
-//! path to open, or refuses. Open the *answer*, never the question: what was checked is what is opened. Where a
-//! hostile process could swap a folder for a link in between, open it with [`open_resolved`].
+//! [`resolve`] makes a path absolute. [`Roots::contains`] follows its symbolic links as the kernel would and returns the path
+//! to open, or refuses. Open the *result*, never the input: what was checked is what is opened. Where a hostile process could
+//! swap a folder for a link in between, open it with [`open_resolved`].
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -13,47 +13,47 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
-/// As many links as Linux follows before it answers ELOOP.
+/// The number of links that Linux follows before it returns `ELOOP`.
 const MAX_LINKS: usize = 40;
 
 /// A path that must not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// The path leads out of the roots.
+    /// The path points outside the roots.
     #[error("{} is outside the allowed folders{}", path.display(), via(path, resolved))]
     Outside {
-        /// The path as it was given.
+        /// The path as given.
         path: PathBuf,
-        /// Where it leads.
+        /// The path it resolves to.
         resolved: PathBuf,
     },
     /// The path is not absolute.
     #[error("{} is not an absolute path", path.display())]
     Relative {
-        /// The path as it was given.
+        /// The path as given.
         path: PathBuf,
     },
-    /// The path holds a NUL byte.
+    /// The path contains a NUL byte.
     #[error("{} holds a NUL byte", path.display())]
     Nul {
-        /// The path as it was given.
+        /// The path as given.
         path: PathBuf,
     },
-    /// Too many symbolic links, most likely a circle.
+    /// Too many symbolic links, most likely a cycle.
     #[error("{} has more than 40 symbolic links", path.display())]
     Loop {
-        /// The path as it was given.
+        /// The path as given.
         path: PathBuf,
     },
-    /// A folder on the way cannot be looked into, or is a file.
+    /// A folder on the way cannot be read, or is a file.
     #[error("cannot follow {} at {}: {source}", path.display(), at.display())]
     Io {
-        /// The path as it was given.
+        /// The path as given.
         path: PathBuf,
         /// How far it could be followed.
         at: PathBuf,
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -67,7 +67,7 @@ fn via(path: &Path, resolved: &Path) -> String {
 }
 
 impl PathError {
-    /// A stable code for logs, tests and clients.
+    /// Returns a stable code for logs, tests and clients.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl PathError {
         }
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -94,8 +94,8 @@ impl PathError {
     }
 }
 
-/// `path` seen from the folder `base`, absolute, without `.` and `..`, by its text alone: links are not followed and
-/// nothing has to exist. For showing and for matching rules; before anything is opened, [`Roots::contains`] decides.
+/// Makes `path` absolute relative to the folder `base` and removes `.` and `..`, by its text alone: links are not followed
+/// and nothing needs to exist. For display and for matching rules; before anything is opened, [`Roots::contains`] decides.
 #[must_use]
 pub fn resolve(base: &Path, path: &Path) -> PathBuf {
     let mut resolved = PathBuf::from("/");
@@ -110,13 +110,13 @@ pub fn resolve(base: &Path, path: &Path) -> PathBuf {
     resolved
 }
 
-/// The folders (or files) that may be reached.
+/// The folders (or files) that may be accessed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Roots(Vec<PathBuf>);
 
 impl Roots {
-    /// Takes the roots as they really are: their own links are followed now. A root that does not exist yet is
-    /// allowed under the name it will have; one that cannot be followed at all allows nothing.
+    /// Resolves the links of the roots now. A root that does not exist yet is allowed under its future name; one that cannot
+    /// be resolved at all allows nothing.
     pub fn new<I, P>(roots: I) -> Self
     where
         I: IntoIterator<Item = P>,
@@ -130,7 +130,8 @@ impl Roots {
         )
     }
 
-    /// Roots that were found to be without links: what has become one since is another place, and is not followed.
+    /// Takes roots that were found to have no links. A root that has become a link since is a different place and is not
+    /// followed.
     pub fn found<I, P>(roots: I) -> Self
     where
         I: IntoIterator<Item = P>,
@@ -139,22 +140,21 @@ impl Roots {
         Self(roots.into_iter().map(|it| it.as_ref().to_owned()).collect())
     }
 
-    /// The roots as they really are.
+    /// Returns the resolved roots.
     #[must_use]
     pub fn as_slice(&self) -> &[PathBuf] {
         &self.0
     }
 
-    /// The path to open for `path`, with all symbolic links followed and no `..` left, if it lies in one of the
-    /// roots. Works for what does not exist yet: then the part that exists is followed and the rest is taken as it
-    /// is. `..` behind a link leaves the link's target, as in the kernel. A dangling link leads where it points.
+    /// Returns the path to open for `path`, with all symbolic links followed and no `..` left, if it lies in one of the
+    /// roots. If the path does not exist yet, the existing part is followed and the rest is kept unchanged. `..` after a link
+    /// leaves the link's target, as in the kernel. A dangling link resolves to its target.
     ///
-    /// # Errors
-    /// A [`PathError`] when the path leads elsewhere, is not absolute, or cannot be followed.
+    /// # Errors A [`PathError`] if the path points elsewhere, is not absolute, or cannot be followed.
     pub fn contains(&self, path: impl AsRef<Path>) -> Result<PathBuf, PathError> {
         let path = path.as_ref();
         let resolved = follow(path)?;
-        // Path::starts_with compares whole components: `/work` does not hold `/workshop`.
+        // Path::starts_with compares whole components: `/work` does not contain `/workshop`.
         if self.0.iter().any(|root| resolved.starts_with(root)) {
             Ok(resolved)
         } else {
@@ -166,14 +166,13 @@ impl Roots {
     }
 }
 
-/// Opens a path that [`Roots::contains`] answered, and fails (ELOOP) if a link has been put into it since. `create`
-/// makes missing files, not folders, with mode 0666 less the umask.
+/// Opens a path that [`Roots::contains`] returned and fails with `ELOOP` if a link has been put into it since. `create`
+/// creates a missing file, not folders, with mode 0666 less the umask.
 ///
-/// # Errors
-/// The system's answer, of `openat2`.
+/// # Errors The error of `openat2`.
 pub fn open_resolved(path: &Path, write: bool, create: bool) -> io::Result<File> {
     let mut flags = if write { OFlags::RDWR } else { OFlags::RDONLY };
-    // A pipe that was put in the place of a file is not waited for.
+    // Do not wait for the writer of a pipe that replaced a file.
     flags |= OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let mut mode = Mode::empty();
     if create {
@@ -184,7 +183,7 @@ pub fn open_resolved(path: &Path, write: bool, create: bool) -> io::Result<File>
     Ok(File::from(openat2(CWD, path, flags, mode, links)?))
 }
 
-/// Whether there is something at a path to which no link leads.
+/// Returns whether something exists at a path without a link on the way.
 #[must_use]
 pub fn stands(path: &Path) -> bool {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -192,11 +191,10 @@ pub fn stands(path: &Path) -> bool {
     openat2(CWD, path, flags, Mode::empty(), links).is_ok()
 }
 
-/// Where an absolute path leads: its links are followed name by name, as the kernel does, and what does not exist is taken as
-/// it is. Says nothing about who may reach that; see [`Roots::contains`].
+/// Resolves an absolute path: follows its links name by name, as the kernel does, and keeps what does not exist unchanged.
+/// Does not check who may access it; see [`Roots::contains`].
 ///
-/// # Errors
-/// A [`PathError`] when it is not absolute or cannot be followed.
+/// # Errors A [`PathError`] if it is not absolute or cannot be followed.
 pub fn follow(path: &Path) -> Result<PathBuf, PathError> {
     if path.as_os_str().as_bytes().contains(&0) {
         return Err(PathError::Nul {
@@ -245,7 +243,7 @@ pub fn follow(path: &Path) -> Result<PathBuf, PathError> {
     Ok(reached)
 }
 
-/// Puts the components of `path` before what is still ahead.
+/// Puts the components of `path` before those still to be processed.
 fn queue(ahead: &mut VecDeque<OsString>, path: &Path) {
     for component in path.components().rev() {
         match component {
@@ -283,7 +281,7 @@ mod tests {
         }
     }
 
-    /// `project` (the root) and `secret` beside it, with links of every kind.
+    /// `project` (the root) and `secret` next to it, with links of every kind.
     fn fixture() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
@@ -415,7 +413,7 @@ mod tests {
     }
 
     proptest! {
-        /// The law: whatever the kernel can follow, we follow to the same place; and an answer is always in a root.
+        /// The law: whatever the kernel can follow, we resolve to the same place, and a result is always in a root.
         #[test]
         fn agrees_with_the_kernel(names in prop::collection::vec(
             prop::sample::select(vec![

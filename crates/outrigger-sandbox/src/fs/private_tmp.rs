@@ -1,17 +1,16 @@
-//! The folder for temporary files of this user's sessions: one for all of them, so that a process sees its own in there and no other.
+//! The temporary folder of this user's sessions: one for all of them, so that a process sees only its own folder in it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Names that are tried: another user may have taken one.
+/// Maximum number of names tried: another user may own one.
 const MAX_NAMES: u32 = 16;
 
-/// The folder, for this user alone. Made where there is none.
+/// Returns the folder, which only this user can access, and creates it if it is missing.
 ///
-/// # Errors
-/// The system's.
+/// # Errors The system's error.
 pub fn folder() -> io::Result<PathBuf> {
     in_folder(&std::env::temp_dir())
 }
@@ -30,7 +29,7 @@ fn in_folder(base: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Those that are there: other sessions may have another folder for temporary files, or made theirs when a name was taken.
+/// Returns the existing folders: other sessions may use another temporary folder, or had to choose another name.
 #[must_use]
 pub fn all() -> Vec<PathBuf> {
     let mut bases = vec![std::env::temp_dir(), PathBuf::from("/tmp")];

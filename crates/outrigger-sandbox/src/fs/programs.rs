@@ -1,4 +1,4 @@
-//! Which programs a process may run ([`crate::Policy::execute`]), and where programs are.
+//! The programs that a process may run ([`crate::Policy::execute`]), and where programs are.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where programs lie.
+/// Folders with programs.
 const PROGRAMS: [&str; 8] = [
     "/bin",
     "/sbin",
@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 8] = [
     "/usr/games",
     "/usr/local/games",
 ];
-/// What belongs to the system with all that lies in it: programs in [`PROGRAMS`] are often links into these.
+/// Folders that belong to the system with everything in them: programs in [`PROGRAMS`] are often links into these.
 const SYSTEM: [&str; 7] = [
     "/usr",
     "/bin",
@@ -27,7 +27,7 @@ const SYSTEM: [&str; 7] = [
     "/nix/store",
     "/gnu/store",
 ];
-/// Where the loaders of dynamic programs are known to lie.
+/// Known folders of the dynamic loaders.
 const LOADERS: [&str; 6] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -37,8 +37,8 @@ const LOADERS: [&str; 6] = [
     "/lib/ld-linux-riscv64-lp64d.so.1",
 ];
 
-/// The files of the programs whose name `fits`, in the folders of `search` (a `PATH` value) and in the usual ones: what links
-/// lead to, and under every other name that a file has there.
+/// Returns the files of the programs whose name `fits`, in the folders of `search` (a `PATH` value) and in the usual ones:
+/// the targets of links and every other name that a file has there.
 #[must_use]
 pub fn named(search: &OsStr, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let folders = std::env::split_paths(search).filter(|folder| folder.is_absolute());
@@ -75,14 +75,14 @@ pub fn named(search: &OsStr, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     found.into_iter().collect()
 }
 
-/// Whether a program is the system's: with links resolved, it lies in one of the system's folders.
+/// Returns whether a program belongs to the system: with links resolved, it lies in one of the system's folders.
 #[must_use]
 pub fn is_of_system(real: &Path) -> bool {
     let mut folders = SYSTEM.iter().filter_map(|it| fs::canonicalize(it).ok());
     folders.any(|folder| real.starts_with(folder))
 }
 
-/// What may be executed: the list, what its links lead to, and the loaders.
+/// Returns what may be executed: the list, the targets of its links, and the loaders.
 pub(crate) fn run(execute: Option<&[PathBuf]>) -> Vec<PathBuf> {
     let Some(listed) = execute else {
         return Vec::new();
@@ -92,7 +92,7 @@ pub(crate) fn run(execute: Option<&[PathBuf]>) -> Vec<PathBuf> {
     all.filter_map(|path| fs::canonicalize(path).ok()).collect()
 }
 
-/// What may be read: without the folders of programs where programs are listed. A loader runs whatever it may read.
+/// Returns what may be read: if programs are listed, without the program folders, because a loader runs whatever it may read.
 pub(crate) fn readable(read: &[PathBuf], execute: Option<&[PathBuf]>) -> Vec<PathBuf> {
     if execute.is_none() {
         return read.to_vec();
@@ -108,7 +108,7 @@ pub(crate) fn readable(read: &[PathBuf], execute: Option<&[PathBuf]>) -> Vec<Pat
     readable
 }
 
-/// A path without the folders of programs below it: its other children, where there are some.
+/// Splits a path into its children if program folders lie below it, and drops those.
 fn split(path: &Path, programs: &[PathBuf], out: &mut Vec<PathBuf>) {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if programs.iter().any(|folder| real.starts_with(folder)) {
@@ -118,7 +118,7 @@ fn split(path: &Path, programs: &[PathBuf], out: &mut Vec<PathBuf>) {
         out.push(path.to_owned());
         return;
     }
-    // `/usr` and `/usr/local`: bounded by their depth.
+    // `/usr` and `/usr/local`: the depth is bounded.
     let children = fs::read_dir(&real).into_iter().flatten().flatten();
     for child in children {
         split(&child.path(), programs, out);

@@ -1,22 +1,21 @@
-//! Paths without links, of many files that lie in a few folders: each folder above them is looked up once. Making a sandbox asks for a
-//! thousand, and `canonicalize` looks at every step of each.
+//! Resolves the links of many files in few folders: each parent folder is looked up once. Building a sandbox resolves about a thousand
+//! paths, and `canonicalize` checks every component of each.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// What was looked up, for as long as somebody may rely on it: the making of one sandbox.
+/// Resolved paths, valid while one sandbox is built.
 #[derive(Debug, Default)]
 pub struct RealPaths {
     folders: HashMap<PathBuf, Result<PathBuf, Option<i32>>>,
 }
 
 impl RealPaths {
-    /// As [`Path::canonicalize`].
+    /// Works like [`Path::canonicalize`].
     ///
-    /// # Errors
-    /// Those of the system.
+    /// # Errors The system's error.
     pub fn of(&mut self, path: &Path) -> io::Result<PathBuf> {
         let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
@@ -32,7 +31,7 @@ impl RealPaths {
         }
     }
 
-    /// The nearest folder above a path that is there, as it is named and without links.
+    /// Returns the nearest existing folder above a path, as named and without links.
     pub fn nearest<'p>(&mut self, path: &'p Path) -> Option<(&'p Path, PathBuf)> {
         let mut above = path.ancestors().skip(1);
         above.find_map(|it| Some((it, self.folder(it).ok()?)))

@@ -1,6 +1,6 @@
-//! Files that are hidden from a process and were saved again: most editors write another file and rename it, and what covers
-//! the old one in a running process does not cover that. One thread looks for all processes, as long as there are any: they are
-//! many files, mostly the same for each, and may lie on a slow disk.
+//! Detects hidden files that were saved again. Most editors write another file and rename it, and the mask of the old file in a
+//! running process does not cover the new one. One thread checks for all processes, as long as there are any: the files are
+//! many, mostly the same for each process, and may lie on a slow disk.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,20 +16,20 @@ use outrigger_files::sync::lock;
 use crate::fs::absent::Absent;
 use crate::spawn::child::Killer;
 
-/// Between two looks.
+/// Time between two checks.
 pub const EVERY: Duration = Duration::from_millis(250);
 
-/// Which file it is: its device and number; `None` where there is none.
+/// The identity of a file: its device and inode; `None` if it does not exist.
 type Identity = Option<(u64, u64)>;
 
-/// What a process does not see, as it was when the process was started.
+/// The files hidden from a process, as they were when it started.
 #[derive(Debug, Default)]
 pub struct Hidden(Vec<(PathBuf, Identity)>);
 
-/// Whether the thread runs, and the processes that it does not know of yet.
+/// Whether the thread runs, and the processes it does not know yet.
 static NEW: Mutex<(bool, Vec<Watched>)> = Mutex::new((false, Vec::new()));
 
-/// A process that ends when something is saved again.
+/// A process that is ended when a hidden file is replaced.
 struct Watched {
     hidden: Hidden,
     absent: Absent,
@@ -38,19 +38,19 @@ struct Watched {
 }
 
 impl Hidden {
-    /// These files, as they are now.
+    /// Records these files as they are now.
     pub fn of<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
         let paths = paths.into_iter();
         Self(paths.map(|path| (path.clone(), identity(path))).collect())
     }
 
-    /// One that is another file now.
+    /// Returns a file that has been replaced.
     #[must_use]
     pub fn replaced(&self) -> Option<&Path> {
         self.replaced_in(&mut HashMap::new())
     }
 
-    /// The same, where what was looked at stands in `now`.
+    /// Like [`Self::replaced`], with the identities in `now` as a cache.
     fn replaced_in<'a>(&'a self, now: &mut HashMap<&'a Path, Identity>) -> Option<&'a Path> {
         for (path, was) in &self.0 {
             let now = *now.entry(path).or_insert_with(|| identity(path));
@@ -63,8 +63,7 @@ impl Hidden {
 
     /// Ends the process when a mask is stale. What it creates of `absent` is moved aside.
     ///
-    /// # Errors
-    /// There is no thread to look.
+    /// # Errors The thread cannot be started.
     pub(crate) fn ends(self, absent: Absent, process: Killer, what: String) -> io::Result<()> {
         if self.0.is_empty() && absent.is_empty() {
             return Ok(());
@@ -87,7 +86,7 @@ impl Hidden {
     }
 }
 
-/// Looks until no process is left.
+/// Checks until no process is left.
 fn watch() {
     let mut all = Vec::new();
     loop {
@@ -102,7 +101,7 @@ fn watch() {
                 return;
             }
         }
-        // What must not be seen goes first: the rest may take its time.
+        // Hidden files come first; the rest is less urgent.
         end_uncovered(&mut all);
         for watched in &all {
             watched.absent.beat();
@@ -112,7 +111,7 @@ fn watch() {
     }
 }
 
-/// Ends the processes from which something is hidden that is another file now. Each file is looked at once.
+/// Ends the processes from which a replaced file should be hidden. Each file is checked once.
 fn end_uncovered(all: &mut Vec<Watched>) {
     let mut now = HashMap::new();
     let uncovered: Vec<Option<PathBuf>> = all

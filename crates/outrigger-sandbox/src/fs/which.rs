@@ -1,14 +1,14 @@
-//! Finding a program on a search path.
+//! Finds a program on a search path.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The absolute path of `program` in the folders of `path` (a `PATH` value), or `None`.
+/// Returns the absolute path of `program` in the folders of `path` (a `PATH` value), or `None`.
 ///
-/// A name with a slash is not searched: it is the answer itself when it is an executable file. Relative and empty
-/// entries of `path` are skipped, so that no program is ever taken from the project's folder by accident.
+/// A name with a slash is not searched; it is returned if it is an executable file. Relative and empty entries of
+/// `path` are skipped, so that a program is never taken from the project's folder by accident.
 pub fn which(program: impl AsRef<OsStr>, path: impl AsRef<OsStr>) -> Option<PathBuf> {
     let program = Path::new(program.as_ref());
     if program.as_os_str().is_empty() {
@@ -24,7 +24,8 @@ pub fn which(program: impl AsRef<OsStr>, path: impl AsRef<OsStr>) -> Option<Path
         .find(|file| is_executable(file))
 }
 
-/// A regular file that somebody may execute. Whether *we* may is exec's business.
+/// Returns whether `file` is a regular file with any execute permission. Whether *we* may execute it is left to
+/// `exec`.
 pub(crate) fn is_executable(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

@@ -1,9 +1,9 @@
-//! A process in a PID namespace of its own: nothing outside has a number in there, and when its first process ends the kernel kills
-//! all the others, whatever session, group or parent they went to.
+//! A process in its own PID namespace. Nothing outside has a number in there, and when its first process ends the kernel kills all
+//! others, whatever session, group or parent they moved to.
 //!
-//! The first process (init) is a copy of this program that does four things: it makes the view of the file system, starts the command,
-//! reaps what nobody else does, and reports how the command ended. It is killed when the host ends, by the parent-death signal, and when
-//! the host has enough of the command. It reads nothing, holds no file but the report, and gives the host's memory back.
+//! The first process (init) is a copy of this program that does four things: it sets up the view of the file system, starts the command,
+//! reaps orphans, and reports how the command ended. It is killed by the parent-death signal when the host ends, or when the host stops
+//! the command. It reads nothing, holds no file but the report, and releases the host's memory.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -19,25 +19,24 @@ use crate::namespaces::unshare::{self, Namespaces};
 use crate::spawn::exit::Exit;
 use crate::spawn::setup::Setup;
 
-/// The stack on which the command is made ready, in the memory of init.
+/// The stack on which the command is prepared, in the memory of init.
 const STACK: usize = 512 * 1024;
-/// The name of init in lists of processes.
+/// The name of init in process lists.
 const NAME: &std::ffi::CStr = c"outrigger-init";
 
-/// A program with its arguments and environment, as the kernel takes them.
+/// A program with its arguments and environment in the kernel's format.
 pub(crate) struct Program {
     file: CString,
-    /// What the pointers point to.
+    /// Owner of the strings that the pointers refer to.
     _texts: Vec<CString>,
     arguments: Vec<*const libc::c_char>,
     environment: Vec<*const libc::c_char>,
 }
 
 impl Program {
-    /// Of variables with the same name the last one counts.
+    /// Of variables with the same name, the last one wins.
     ///
-    /// # Errors
-    /// A text with a NUL in it.
+    /// # Errors A text contains a NUL byte.
     pub(crate) fn new(
         file: &Path,
         name: &OsStr,
@@ -71,7 +70,7 @@ impl Program {
     }
 }
 
-/// A command to be started.
+/// A command to start.
 pub(crate) struct Start<'a> {
     pub(crate) program: &'a Program,
     pub(crate) setup: &'a Setup,
@@ -80,7 +79,7 @@ pub(crate) struct Start<'a> {
     pub(crate) namespaces: &'a Namespaces,
 }
 
-/// How a command ends, as init reports it.
+/// How a command ended, as reported by init.
 #[derive(Debug)]
 pub(crate) struct Report {
     pipe: OwnedFd,
@@ -88,15 +87,14 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Becomes readable when there is something to report.
+    /// Returns the pipe, which becomes readable when there is something to report.
     pub(crate) fn pipe(&self) -> &OwnedFd {
         &self.pipe
     }
 
-    /// How the command ended; `None` while it runs. Where init was killed, so was the command.
+    /// Returns how the command ended, or `None` while it runs. If init was killed, so was the command.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The system's error.
     pub(crate) fn exit(&self) -> io::Result<Option<Exit>> {
         if let Some(exit) = self.exit.get() {
             return Ok(Some(*exit));
@@ -111,7 +109,7 @@ impl Report {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // Another thread may have been faster, and then knows better.
+        // Another thread may have read it first.
         Ok(Some(*self.exit.get_or_init(|| exit)))
     }
 }
@@ -129,20 +127,19 @@ fn exit_of(status: libc::c_int) -> Exit {
     }
 }
 
-/// What init and the command need, all of it prepared.
+/// Everything that init and the command need, prepared before the fork.
 struct Prepared<'a> {
     start: &'a Start<'a>,
-    /// Where the command says that it could not become the program.
+    /// Where the command reports that it could not execute the program.
     failed: RawFd,
     report: RawFd,
     /// The host's end of the report.
     reader: RawFd,
 }
 
-/// Starts it, and answers with the number of init.
+/// Starts it and returns the process id of init.
 ///
-/// # Errors
-/// Those of init and of the command up to the moment when it is the program.
+/// # Errors Those of init and of the command until the program runs.
 #[expect(
     unsafe_code,
     reason = "clone with namespaces has no wrapper; the child makes async-signal-safe calls only"
@@ -192,7 +189,7 @@ pub(crate) fn start(start: &Start<'_>) -> io::Result<(u32, Report)> {
     })
 }
 
-/// Whether a process is init of a namespace of ours, by its name.
+/// Returns whether a process is the init of one of our namespaces, by its name.
 pub(crate) fn is_init(pid: u32) -> bool {
     let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.strip_suffix(b"\n") == Some(NAME.to_bytes())
@@ -214,7 +211,7 @@ fn errno() -> libc::c_int {
         .unwrap_or(libc::EIO)
 }
 
-/// As fork, with namespaces. The arguments behind the stack have another order on some machines; all are zero.
+/// Works like `fork`, with namespaces. The order of the arguments after the stack differs between architectures; all are zero.
 #[expect(unsafe_code, reason = "see `start`")]
 unsafe fn clone(flags: libc::c_int) -> libc::pid_t {
     let flags = libc::c_long::from(flags | libc::SIGCHLD);
@@ -224,7 +221,7 @@ unsafe fn clone(flags: libc::c_int) -> libc::pid_t {
     libc::pid_t::try_from(pid).unwrap_or(-1)
 }
 
-/// Whether a child of this host can have a namespace of numbers and a `/proc` that shows it; asked once, by trying it.
+/// Returns whether a child of this host can have a PID namespace with its own `/proc`. Tried once, then cached.
 #[expect(unsafe_code, reason = "the try is made in a child")]
 pub(crate) fn is_possible() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
@@ -262,7 +259,7 @@ unsafe fn init(inner: &Prepared<'_>) -> ! {
             Ok(command) => command,
             Err(error) => fail(inner, &error),
         };
-        // Nothing is held but the report: who reads the command's output is to see its end.
+        // Keep only the report open: readers of the command's output must see its end.
         keep_only(inner.report);
         release::memory();
         loop {
@@ -273,20 +270,20 @@ unsafe fn init(inner: &Prepared<'_>) -> ! {
                 libc::write(inner.report, bytes.as_ptr().cast(), bytes.len());
                 libc::close(inner.report);
             } else if ended == -1 && errno() != libc::EINTR {
-                // Nobody is left; the host takes this one away.
+                // No process is left; the host kills this one.
                 libc::pause();
             }
         }
     }
 }
 
-/// Up to the command, whose number is answered.
+/// Runs until the command is started, and returns its process id.
 #[expect(unsafe_code, reason = "see `start`")]
 unsafe fn begin(inner: &Prepared<'_>) -> io::Result<libc::pid_t> {
     // SAFETY: as in `init`. The command shares this memory until it is the program, on a stack of its own, while this waits.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // The host may have ended before that: then nobody reads the report.
+        // The host may have ended before: then nothing reads the report.
         libc::close(inner.reader);
         let mut poll = libc::pollfd {
             fd: inner.report,
@@ -317,7 +314,7 @@ unsafe fn begin(inner: &Prepared<'_>) -> io::Result<libc::pid_t> {
     }
 }
 
-/// The command until it is the program.
+/// Runs in the command's process until it executes the program.
 #[expect(unsafe_code, reason = "see `start`")]
 extern "C" fn command(argument: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `begin` passes the `Prepared` that it was given, and waits.
@@ -342,14 +339,14 @@ unsafe fn become_program(inner: &Prepared<'_>) -> io::Result<std::convert::Infal
             }
         }
         start.setup.apply()?;
-        // What this program ignores is not ignored there.
+        // Reset the signals that this program ignores.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         let program = start.program;
-        // The memory is still that of init, which has what the host has in its: the program must not read it, from its first
-        // instruction on. What `execve` makes is the program's own and can be looked at again.
+        // The memory is still a copy of init's, which contains the host's data. The program must not be able to read it, from its first
+        // instruction on. `execve` makes the process dumpable again with its own memory.
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         libc::execve(
             program.file.as_ptr(),
@@ -360,7 +357,7 @@ unsafe fn become_program(inner: &Prepared<'_>) -> io::Result<std::convert::Infal
     Err(io::Error::last_os_error())
 }
 
-/// Says why there is no command, and ends.
+/// Reports why the command could not be started, and exits.
 #[expect(unsafe_code, reason = "see `start`")]
 unsafe fn fail(inner: &Prepared<'_>, error: &io::Error) -> ! {
     let bytes = error.raw_os_error().unwrap_or(libc::EIO).to_ne_bytes();
@@ -371,7 +368,7 @@ unsafe fn fail(inner: &Prepared<'_>, error: &io::Error) -> ! {
     }
 }
 
-/// Closes all files but one.
+/// Closes all files except one.
 #[expect(unsafe_code, reason = "see `start`")]
 unsafe fn keep_only(file: RawFd) {
     let close = |first: libc::c_uint, last: libc::c_uint| {

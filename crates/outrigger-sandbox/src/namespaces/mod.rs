@@ -1,4 +1,4 @@
-//! Mount and PID namespaces: what a process sees, and the init that it gets.
+//! Mount and PID namespaces: the process's view of the file system, and its init.
 
 pub(crate) mod init;
 pub(crate) mod release;

@@ -1,13 +1,13 @@
-//! Gives back the memory that a copy of this program does not need. What it shares with the program is copied as soon as the program
-//! changes it, so a copy that stays would in the end hold as much as the program did when it was made.
+//! Releases memory that a copy of this program does not need. Pages shared with the program are copied as soon as the program changes them,
+//! so a long-lived copy would in the end hold as much memory as the program did when it was forked.
 
-/// Text of `/proc/self/maps` that is looked at, at once.
+/// Bytes of `/proc/self/maps` read at once.
 const BUFFER: usize = 4096;
-/// Areas that are given back; with more the rest stays.
+/// Maximum number of areas released; the rest stays.
 const MAX_AREAS: usize = 512;
 
-/// Unmaps what is private, may be written and belongs to no file, but for the stack that this runs on. Async-signal-safe. After it nothing may be
-/// allocated, and nothing that was.
+/// Unmaps everything private, writable and anonymous, except the current stack. Async-signal-safe. Afterwards nothing may be allocated, and
+/// nothing that was allocated may be used.
 #[expect(
     unsafe_code,
     reason = "the memory of a copy that only makes system calls from here on"
@@ -53,22 +53,22 @@ pub(crate) unsafe fn memory() {
     }
 }
 
-/// A line of the table of areas, byte by byte: `from-to rw-p offset device inode  name`.
+/// A parser for lines of the maps file, byte by byte: `from-to rw-p offset device inode  name`.
 #[derive(Default)]
 struct Line {
     field: usize,
     from: usize,
     to: usize,
-    /// Of the four letters.
+    /// Position within the four permission letters.
     at: usize,
     is_private: bool,
     inode: bool,
-    /// Where the last area of a file ended: what begins there is its variables that are zero at first.
+    /// End of the last file mapping: an area that starts there holds its zero-initialised variables.
     file_end: usize,
 }
 
 impl Line {
-    /// The area that has ended with this byte, if it may be given back.
+    /// Returns the area that ends with this byte, if it may be released.
     fn take(&mut self, byte: u8) -> Option<(usize, usize)> {
         match (byte, self.field) {
             (b'\n', _) => {
@@ -92,7 +92,7 @@ impl Line {
                 self.at += 1;
             }
             (b'1'..=b'9', 5) => self.inode = true,
-            // Behind the number stands a name.
+            // A name follows the inode.
             (b'/' | b'[', 5) => self.field = 6,
             _ => {}
         }

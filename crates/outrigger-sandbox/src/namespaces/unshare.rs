@@ -1,13 +1,14 @@
-//! Which namespaces a process of ours has, and how it gets into them.
+//! The namespaces of our child processes, and how they enter them.
 
 use std::io;
 
 use super::syscall::check;
 
-/// What a process has to itself: mounts, and System V memory, semaphores and queues, which are not files.
+/// Namespaces of its own for a process: mounts, and System V memory, semaphores and queues, which are not
+/// files.
 const OWN: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
 
-/// The identity map of a user namespace: the process stays who it is.
+/// The identity map of a user namespace: the process keeps its user.
 #[derive(Debug, Clone)]
 struct Maps {
     uid: String,
@@ -15,7 +16,7 @@ struct Maps {
 }
 
 impl Maps {
-    /// What the host needs so that its children can mount: nothing when it may do so itself.
+    /// Returns what the host needs so that its children can mount; `None` if it may mount already.
     fn needed() -> Option<Self> {
         let admin = rustix::thread::capabilities(None).is_ok_and(|sets| {
             sets.effective
@@ -29,28 +30,28 @@ impl Maps {
     }
 }
 
-/// Namespaces of a process of ours, and who it is in them.
+/// The namespaces of a child process, and its user in them.
 #[derive(Debug, Clone)]
 pub(crate) struct Namespaces(Option<Maps>);
 
 impl Namespaces {
-    /// What a child of this host needs to have any.
+    /// Returns what a child of this host needs to have namespaces.
     pub(crate) fn needed() -> Self {
         Self(Maps::needed())
     }
 
-    /// Whether it needs a user namespace to have the others.
+    /// Returns whether it needs a user namespace to have the others.
     pub(crate) fn has_user(&self) -> bool {
         self.0.is_some()
     }
 
-    /// For `clone`, with numbers of processes among them.
+    /// Returns the flags for `clone`, including the PID namespace.
     pub(crate) fn flags(&self) -> libc::c_int {
         let user = self.0.as_ref().map_or(0, |_| libc::CLONE_NEWUSER);
         OWN | libc::CLONE_NEWPID | user
     }
 
-    /// Moves the caller to namespaces of its own, but for that of numbers, which only a child would be in.
+    /// Moves the caller to new namespaces, except a PID namespace, which only its children would enter.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(crate) fn enter(&self) -> io::Result<()> {
         let user = self.0.as_ref().map_or(0, |_| libc::CLONE_NEWUSER);
@@ -59,21 +60,21 @@ impl Namespaces {
         self.settle()
     }
 
-    /// What is left to do in new ones: the caller stays who it is, and mounts of its own stay its own.
+    /// Finishes the setup of new namespaces: the caller keeps its user, and its mounts stay private.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(crate) fn settle(&self) -> io::Result<()> {
         // SAFETY: raw calls on numbers and literals.
         unsafe {
             if let Some(maps) = &self.0 {
-                // The host is not dumpable, so its child's files in /proc are root's until this; exec decides
-                // again.
+                // The host is not dumpable, so its child's files in /proc belong to root until this call;
+                // exec decides again.
                 libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
                 write(c"/proc/self/setgroups", b"deny")?;
                 write(c"/proc/self/uid_map", maps.uid.as_bytes())?;
                 write(c"/proc/self/gid_map", maps.gid.as_bytes())?;
             }
             let none = std::ptr::null();
-            // What the host mounts later still shows up here, what is mounted here stays here.
+            // Later mounts of the host still show up here; mounts made here stay here.
             check(libc::mount(
                 none,
                 c"/".as_ptr(),
@@ -85,7 +86,7 @@ impl Namespaces {
     }
 }
 
-/// Mounts the `/proc` of the caller's namespace of numbers.
+/// Mounts the `/proc` of the caller's PID namespace.
 #[expect(unsafe_code, reason = "see `View::apply`")]
 pub(crate) fn own_proc(read_only: bool) -> io::Result<()> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;

@@ -1,13 +1,13 @@
-//! A view of the file system of its own: what a process must not see is covered, what it must not change is read-only.
+//! The process's own view of the file system: what it must not see is masked, what it must not change is read-only.
 //!
-//! Landlock does not rule modes, owners, times and extended attributes of files, so all is mounted read-only but what may be
-//! written.
+//! Landlock does not restrict changes of modes, owners, times and extended attributes, so everything except the writable paths is
+//! mounted read-only.
 //!
-//! Landlock only allows, so a file inside an allowed folder cannot be denied by it. Here the child moves to a mount
-//! namespace of its own and binds an empty file or folder over what is hidden, and a read-only copy of itself over what
-//! is frozen. No one else sees these mounts; they end with the last process of the tree.
+//! Landlock can only allow, so it cannot deny a file inside an allowed folder. Here the child moves to its own mount namespace and
+//! binds an empty file or folder over each hidden path, and a read-only copy over each read-only path. Other processes do not see
+//! these mounts; they end with the last process of the tree.
 //!
-//! What is covered is what exists when the process starts. A file made later under a hidden name is the process's own.
+//! Masks cover what exists when the process starts. A file created later under a hidden name is the process's own.
 
 mod closed;
 mod mount;
@@ -32,31 +32,29 @@ use crate::namespaces::unshare::{self, Namespaces};
 use crate::policy::Policy;
 use crate::policy::view_rules::ViewRule;
 
-/// The error of a start before which something was moved that is to be covered: it must be looked for again.
+/// The error of a start before which a path to mask was moved: the caller must search again.
 pub(crate) use target::MOVED;
 
-/// Everything the child needs to make its view, prepared before fork.
+/// Everything the child needs to set up its view, prepared before fork.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    /// What may be written; none where that is everything.
+    /// Writable paths; `None` if everything is writable.
     roots: Option<Roots>,
     closed: Vec<Closed>,
     covers: Vec<Target>,
-    /// What is below [`STAGE`] itself, when that is gone again.
+    /// Targets below [`STAGE`] itself, applied after it is unmounted.
     late: Vec<Target>,
     terminals: bool,
     memory: bool,
-    /// `/proc` may be read, by a rule of its own.
+    /// `/proc` may be read, by its own rule.
     reads_proc: bool,
     cwd: CString,
 }
 
 impl View {
-    /// Of this policy. Paths of its lists that do not exist are skipped.
+    /// Prepares the view for this policy. Listed paths that do not exist are skipped.
     ///
-    /// # Errors
-    /// A path that cannot be handed to the kernel, or cannot be looked at; [`MOVED`] when something that a walk found is no
-    /// longer there.
+    /// # Errors A path cannot be passed to the kernel or cannot be read; [`MOVED`] if a path that a walk found no longer exists.
     pub(crate) fn of(policy: &Policy, cwd: &Path) -> io::Result<Self> {
         let hidden = |meta: &fs::Metadata| match meta.is_dir() {
             true => Cover::Folder,
@@ -75,13 +73,13 @@ impl View {
         held.extend(links(&policy.held, real)?);
         held.extend(links(&kept.held, real)?);
         let closed = collect(&kept.closed, stays, Gone::Skipped, real)?;
-        // What is bound to itself first: that would uncover what is hidden below. Outer before inner.
+        // Bind mounts of paths to themselves come first: they would uncover hidden paths below. Outer before inner.
         for list in [&mut held, &mut covers, &mut hide] {
             list.sort_by(|(a, _), (b, _)| a.cmp(b));
             list.dedup_by(|(a, _), (b, _)| a == b);
         }
         let closed = closed::all(closed, &policy.shown(), real)?;
-        // What lies in a hidden folder can no longer be reached, nor what a closed one does not show.
+        // Paths in a hidden folder can no longer be reached, nor paths that a closed folder does not show.
         let folders: Vec<PathBuf> = hide
             .iter()
             .filter(|(_, target)| target.cover == Cover::Folder)
@@ -94,7 +92,7 @@ impl View {
                     .binary_search_by(|folder| folder.as_path().cmp(it))
                     .is_ok()
             });
-            // In the place of a closed folder lies another one, which stays there as well.
+            // A closed folder is replaced by another one, which cannot be moved either.
             let is_shown = |(at, closed): &(PathBuf, Closed)| at != path && closed.shows(at, path);
             !hidden && closed.iter().all(is_shown)
         };
@@ -114,7 +112,7 @@ impl View {
         })
     }
 
-    /// File systems that it makes; `numbers` as for [`View::apply`].
+    /// Returns rules for the file systems it mounts; `numbers` as for [`View::apply`].
     pub(crate) fn late(&self, numbers: bool) -> Vec<ViewRule> {
         let all = [
             (self.terminals, ViewRule::TERMINALS),
@@ -125,7 +123,7 @@ impl View {
         made.map(|(_, late)| late).collect()
     }
 
-    /// Runs in the child, in namespaces of its own: async-signal-safe calls only. `numbers`: among them is one of process numbers.
+    /// Runs in the child, in its own namespaces: async-signal-safe calls only. `numbers`: one of them is a PID namespace.
     #[expect(
         unsafe_code,
         reason = "system calls between fork and exec, where only raw calls are allowed"
@@ -137,7 +135,7 @@ impl View {
         stage()?;
         // SAFETY: raw calls with pointers to prepared, nul-terminated strings.
         unsafe {
-            // Empty and not unreadable: git gives up on a file that it cannot open.
+            // Empty rather than unreadable: git fails on a file that it cannot open.
             check(libc::mkdir(EMPTY_FOLDER.as_ptr(), 0o555))?;
             let file = libc::open(
                 EMPTY_FILE.as_ptr(),
@@ -177,13 +175,13 @@ impl View {
                     c"mode=1777".as_ptr().cast(),
                 ))?;
             }
-            // The old working directory is still the uncovered one.
+            // The old working directory still refers to the unmasked folder.
             check(libc::chdir(self.cwd.as_ptr()))
         }
     }
 }
 
-/// Whether a child of this host can have a view of its own; asked once, by trying it.
+/// Returns whether a child of this host can have its own view. Tried once, then cached.
 #[expect(unsafe_code, reason = "fork: the try is made in a child")]
 pub fn is_possible() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
@@ -230,7 +228,7 @@ fn stage() -> io::Result<()> {
     }
 }
 
-/// Settings of the kernel that a confined root could still write: programs are named in them, too.
+/// Returns the kernel settings that a confined root could still write; some of them name programs.
 fn kernel(policy: &Policy) -> io::Result<Vec<Target>> {
     if Namespaces::needed().has_user() {
         return Ok(Vec::new());

@@ -4,7 +4,7 @@ use super::Policy;
 use crate::namespaces::view;
 use crate::seccomp::{calls, connects};
 
-/// The first version that guards `truncate`, so that "no write" is true.
+/// The first version that restricts `truncate`, so that "no write" is true.
 const FILES_ABI: u32 = 3;
 /// The first version with TCP rules.
 const TCP_ABI: u32 = 4;
@@ -21,7 +21,8 @@ pub enum Level {
 }
 
 impl Level {
-    /// In a word. That nothing is kept from a process (`tools.sandbox = "full"`) is another matter.
+    /// Returns the level as a word. A sandbox that allows everything (`tools.sandbox = "full"`) is
+    /// a different matter.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,7 +34,7 @@ impl Level {
 }
 
 impl Policy {
-    /// How much of this policy the running kernel enforces.
+    /// Returns how much of this policy the running kernel enforces.
     #[must_use]
     pub fn level(&self) -> Level {
         let views = view::is_possible();
@@ -46,7 +47,7 @@ impl Policy {
         }
     }
 
-    /// How much of its Landlock rules a kernel with this version (0: none) enforces.
+    /// Returns how much of its Landlock rules a kernel with this version (0: none) enforces.
     pub(crate) fn level_for(&self, abi: u32) -> Level {
         let needed = if self.rules_tcp() { TCP_ABI } else { FILES_ABI };
         match abi {
@@ -57,7 +58,7 @@ impl Policy {
     }
 }
 
-/// The Landlock version of the running kernel, 0 when it has none.
+/// Returns the Landlock version of the running kernel, 0 if it has none.
 #[expect(
     unsafe_code,
     reason = "landlock_create_ruleset has no wrapper that answers the version"

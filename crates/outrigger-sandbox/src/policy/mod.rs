@@ -1,5 +1,5 @@
-//! What a process may touch: files and folders, ports, system calls. How much of it holds is in [`level`], the Landlock rules are
-//! made in [`ruleset`] and [`view_rules`].
+//! What a process may access: files and folders, ports, system calls. [`level`] computes how much of it is enforced; [`ruleset`] and
+//! [`view_rules`] build the Landlock rules.
 
 pub(crate) mod level;
 mod ruleset;
@@ -13,8 +13,8 @@ use crate::fs::path_masks::Kept;
 use crate::seccomp::calls::Calls;
 use crate::seccomp::connects::Loopback;
 
-/// Folders that programs need in order to start at all: programs, libraries, configuration, `/proc`, and what C
-/// libraries and JS runtimes read of the machine. `/run/systemd/resolve` is where `/etc/resolv.conf` often points.
+/// Folders that programs need in order to start at all: programs, libraries, configuration, `/proc`, and the machine settings that C
+/// libraries and JS runtimes read. `/run/systemd/resolve` is where `/etc/resolv.conf` often points.
 const SYSTEM_READ: &[&str] = &[
     "/usr",
     "/lib",
@@ -30,7 +30,7 @@ const SYSTEM_READ: &[&str] = &[
     "/sys/devices/system/cpu",
     "/sys/fs/cgroup",
 ];
-/// Devices without state that everybody may use.
+/// Stateless devices that every process may use.
 const SYSTEM_DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -40,76 +40,74 @@ const SYSTEM_DEVICES: &[&str] = &[
     "/dev/tty",
 ];
 
-/// What a process may touch; all else is denied. Paths that do not exist when the process starts are skipped. The
-/// program's own file may always be read and executed.
+/// What a process may access; everything else is denied. Paths that do not exist when the process starts are skipped. The program's own
+/// file may always be read and executed.
 ///
-/// A confined process can also not signal or trace a process outside, change its limits or its place in the queue for the
-/// processor, nor connect to an abstract UNIX socket outside (Linux 6.12). It shares no System V memory. If it runs as root it loses the capabilities that would get around this. UDP and UNIX sockets with a
-/// path are a matter of [`Policy::calls`].
+/// A confined process also cannot signal or trace a process outside, change its limits or scheduling priority, or connect to an abstract
+/// UNIX socket outside (Linux 6.12). It shares no System V memory. If it runs as root, it loses the capabilities that would bypass this.
+/// UDP and UNIX sockets with a path are controlled by [`Policy::calls`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
-    /// Files and folders (with all below) that may be read and executed. `/` is all but devices.
+    /// Files and folders (with everything below) that may be read and executed. `/` means everything except devices.
     pub read: Vec<PathBuf>,
-    /// Files and folders (with all below) that may be read, executed and changed.
+    /// Files and folders (with everything below) that may be read, executed and changed.
     pub write: Vec<PathBuf>,
-    /// Folders (with all below) whose names may be listed; nothing in them may be opened.
+    /// Folders (with everything below) whose names may be listed; nothing in them may be opened.
     pub list: Vec<PathBuf>,
     /// Programs that may be executed besides the process's own; `None` allows all that may be read. With an empty list and
-    /// [`Policy::calls`] it cannot even make a process.
+    /// [`Policy::calls`] it cannot even create a process.
     ///
-    /// The loader of dynamic programs must be among them, and runs what it is given and may read. So with a list the usual folders of
-    /// programs are not readable either, but for what is on it.
+    /// The list must include the dynamic loader, which runs any file it may read. So with a list, the usual program folders are not
+    /// readable either, except for the listed programs.
     pub execute: Option<Vec<PathBuf>>,
-    /// TCP ports that may be bound; `None` allows all, an empty list none. 0 is one that the system picks, on this
-    /// machine's loopback: a process that binds every address gets that one (where the host decides, as for
-    /// [`Policy::connect_tcp`]).
+    /// TCP ports that may be bound; `None` allows all, an empty list none. 0 is a port that the system picks, on this machine's loopback: a
+    /// process that binds every address gets that one (where the host decides, as for [`Policy::connect_tcp`]).
     pub bind_tcp: Option<Vec<u16>>,
-    /// TCP ports of `127.0.0.1` that may be connected to; `None` is every address and port, an empty list is none. The
-    /// address counts where the host can decide about connections (Linux 5.9, and processes that it may look into);
-    /// elsewhere Landlock's rules do, which are by port, and the level is [`Level::Partial`].
+    /// TCP ports of `127.0.0.1` that may be connected to; `None` allows every address and port, an empty list none. The address is checked
+    /// where the host can decide about connections (Linux 5.9, and processes that it may inspect). Elsewhere Landlock's rules apply, which
+    /// are by port, and the level is [`Level::Partial`].
     pub connect_tcp: Option<Vec<u16>>,
-    /// Where connections are not ruled: which services of this machine it reaches. Others of the internet it reaches all; what listens
-    /// for datagrams on this machine, too.
+    /// Which local services the process may connect to if connections are not restricted. It may connect to all other internet services,
+    /// and to local services that listen for datagrams.
     pub loopback: Option<Loopback>,
-    /// Files and folders that look empty and cannot be changed, wherever they lie. Of what exists when the process
-    /// starts; a hard link of another name is another file. Where the system has no views, nothing new can be made in the folders that
-    /// they lie in; and where everything may be changed ([`Policy::open`]) they are open.
+    /// Files and folders that appear empty and cannot be changed, wherever they lie. Applies to what exists when the process starts; a hard
+    /// link with another name is another file. On systems without views, nothing can be created in their parent folders; if everything may
+    /// be changed ([`Policy::open`]), those are open.
     pub hide: Vec<PathBuf>,
-    /// Files and folders (with all below) that cannot be changed, wherever they lie. Where the system has no views, nothing new can be
-    /// made in the folders that they lie in, either, but for those that are [`Policy::restored`].
+    /// Files and folders (with everything below) that cannot be changed, wherever they lie. On systems without views, nothing can be
+    /// created in their parent folders either, except for those in [`Policy::restored`].
     pub read_only: Vec<PathBuf>,
-    /// Of [`Policy::read_only`], what [`Policy::clear`] brings back where the system has no views: it may be changed there meanwhile.
+    /// The part of [`Policy::read_only`] that [`Policy::clear`] restores on systems without views: it may be changed there in the meantime.
     pub restored: Vec<PathBuf>,
-    /// Files, folders and links that stay where they are, or others could be put in their place; what they hold may be changed.
+    /// Files, folders and links that must not be moved, or others could replace them; their contents may be changed.
     pub held: Vec<PathBuf>,
-    /// What a walk has found that is to be covered as well. What of it is no longer there when the process starts is looked for again.
+    /// More paths to mask, found by a walk. If one of them no longer exists when the process starts, the walk is repeated.
     pub kept: Kept,
     /// Files and folders that do not exist and must not appear. One that the process creates is moved aside, under its
     /// name with [`crate::fs::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
     pub absent: Vec<PathBuf>,
-    /// Undoes what else it must not leave, now and then and when it has ended.
+    /// Undoes other forbidden changes, periodically and when the process has ended.
     pub clear: Clear,
-    /// Its folder for temporary files, which may be written and which `TMPDIR` names.
+    /// The process's temporary folder, which is writable and named by `TMPDIR`.
     pub temporary: Option<PathBuf>,
-    /// Variables that lead it to places of its own, over those of its environment.
+    /// Variables that point to its own folders; they override its environment.
     pub variables: Vec<(OsString, OsString)>,
-    /// `/dev/shm` is its own, and empty.
+    /// `/dev/shm` is private and empty.
     pub own_memory: bool,
-    /// It is ended when a file that is hidden from it is saved again, as another file: a process that is started then does not see that
-    /// one, either.
+    /// The process is ended when a hidden file is saved again as another file. A process that is started after that does not see the new
+    /// file either.
     pub ends_uncovered: bool,
-    /// It has terminals of its own, and no other: a fresh `/dev/pts`, and a session without a controlling terminal. Where
-    /// the system has no views it has none.
+    /// It has its own terminals and no others: a fresh `/dev/pts`, and a session without a controlling terminal. On systems without views
+    /// it has none.
     pub own_terminals: bool,
-    /// Which system calls are refused; `None` refuses only those that reach other processes.
+    /// The system calls that are refused; `None` refuses only those that affect other processes.
     pub calls: Option<Calls>,
-    /// Abstract UNIX sockets outside may be connected to.
+    /// Allows connections to abstract UNIX sockets outside.
     pub reach_out: bool,
 }
 
 impl Policy {
-    /// What a program needs in order to start: system folders to read, `/dev/null` and its like to write. No rule for
-    /// TCP.
+    /// Returns what a program needs in order to start: system folders to read, `/dev/null` and the like to write. No rule for TCP.
     #[must_use]
     pub fn system() -> Self {
         Self {
@@ -120,8 +118,8 @@ impl Policy {
         }
     }
 
-    /// What a process may do that is not confined, as a start for [`Policy::hide`] and [`Policy::read_only`]. That these
-    /// hold takes from it what would undo them: mounting, tracing, `sudo`.
+    /// Returns a policy that allows everything, as a start for [`Policy::hide`] and [`Policy::read_only`]. To enforce these, the process
+    /// cannot mount, trace or use `sudo`.
     #[must_use]
     pub fn open() -> Self {
         Self {
@@ -131,7 +129,7 @@ impl Policy {
         }
     }
 
-    /// What is seen of closed folders where it lies right below one.
+    /// Returns what closed folders show right below them.
     pub(crate) fn shown(&self) -> Vec<PathBuf> {
         let held = self.kept.covers().held.iter().chain(&self.held);
         let mut shown: Vec<PathBuf> = held.chain(&self.temporary).cloned().collect();
@@ -140,17 +138,17 @@ impl Policy {
         shown
     }
 
-    /// Whether it has rules for TCP.
+    /// Returns whether it has rules for TCP.
     pub(crate) fn rules_tcp(&self) -> bool {
         self.bind_tcp.is_some() || self.connect_tcp.is_some()
     }
 
-    /// Whether the host decides about its connections.
+    /// Returns whether the host decides about its connections.
     pub(crate) fn is_asked_about(&self) -> bool {
         self.rules_tcp() || self.loopback.is_some()
     }
 
-    /// Whether everything may be changed that is not covered.
+    /// Returns whether everything may be changed that is not masked.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.write.iter().any(|path| path == Path::new("/"))

@@ -15,27 +15,27 @@ use crate::fs::allowed_paths::AllowedPaths;
 use crate::fs::programs;
 use crate::namespaces::view;
 
-/// The newest version of Landlock whose rules we have tried; what an older kernel lacks is left out.
+/// The newest tested version of Landlock; rules that an older kernel lacks are skipped.
 const KNOWN: ABI = ABI::V7;
 /// Where terminals are.
 const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 
-/// What is allowed, where not all of it can be.
+/// The allowed paths, if not everything can be allowed.
 struct Reach {
     read: AllowedPaths,
     write: AllowedPaths,
 }
 
 impl Policy {
-    /// What may be read and what may be changed: of `/`, no devices. Where nothing can be covered, less what is hidden, what closed
-    /// folders do not show, and what is read-only and does not come back.
+    /// Returns what may be read and what may be changed; of `/`, no devices. If nothing can be masked, hidden paths, paths not shown by
+    /// closed folders, and read-only paths that are not restored are removed.
     fn reach(&self) -> Reach {
         let mut readable = programs::readable(&self.read, self.execute.as_deref());
         let names = match self.is_open() {
             true => &[][..],
             false => self.kept.covers().fixed.as_slice(),
         };
-        // What comes into such a folder is read all the same.
+        // What appears in such a folder can be read all the same.
         let holds = |root: &&PathBuf| names.iter().any(|it| it.starts_with(root));
         readable.extend(self.write.iter().filter(holds).cloned());
         if self.is_open() || view::is_possible() {
@@ -48,7 +48,7 @@ impl Policy {
         let mut fixed = [self.read_only.as_slice(), &self.kept.covers().read_only].concat();
         fixed.retain(|it| !self.restored.contains(it));
         let mut write = self.write.clone();
-        // Those of the user's would be the only ones.
+        // The user's terminals would be the only ones.
         write.retain(|it| {
             !(self.own_terminals && TERMINALS.iter().any(|name| it == Path::new(name)))
         });
@@ -59,7 +59,7 @@ impl Policy {
         }
     }
 
-    /// What is not seen, path by path.
+    /// Returns the hidden paths, one by one.
     fn hidden(&self) -> Vec<PathBuf> {
         let kept = self.kept.covers();
         let mut hidden = [self.hide.as_slice(), &kept.hide].concat();
@@ -75,8 +75,8 @@ impl Policy {
         hidden
     }
 
-    /// Makes the ruleset, in the host and before fork, since it allocates; `None` when the kernel has no Landlock.
-    /// The child only hands the descriptor to `landlock_restrict_self`.
+    /// Builds the ruleset in the host before fork, since it allocates; `None` if the kernel has no Landlock. The child only passes the
+    /// descriptor to `landlock_restrict_self`.
     pub(crate) fn ruleset(&self, program: &Path) -> Result<Option<OwnedFd>, RulesetError> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
@@ -114,7 +114,7 @@ impl Policy {
     }
 }
 
-/// Where `/` may be read, the folder of devices is not: a disk has every file in it. The few that are for everybody are allowed by name.
+/// If `/` may be read, the device folder may not: a disk device contains every file. The few harmless devices are allowed by name.
 fn devices(roots: &[PathBuf]) -> Vec<PathBuf> {
     let all = roots.iter().any(|it| it == Path::new("/"));
     all.then(|| PathBuf::from("/dev")).into_iter().collect()

@@ -1,10 +1,10 @@
-//! Rules about folders of a process's view that exist only when the rest of the ruleset is made.
+//! Landlock rules for folders of a process's view that exist only after the rest of the ruleset is built.
 
-/// A folder of the child's view whose file system is made after the ruleset, so that no rule of it is about that one.
+/// A folder of the child's view whose file system is mounted after the ruleset is built, so that no rule covers it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ViewRule {
     folder: &'static std::ffi::CStr,
-    /// What is allowed in there, in bits of `linux/landlock.h`; where the kernel does not know the first ones, the next.
+    /// The allowed access, in bits of `linux/landlock.h`; if the kernel does not know the first set, the next is tried.
     access: &'static [u64],
 }
 
@@ -14,7 +14,7 @@ impl ViewRule {
         folder: c"/dev/pts",
         access: &[0b1110 | 1 << 15, 0b1110],
     };
-    /// All that there is, of Linux 6.10, 6.2, 5.19 and 5.13.
+    /// Everything that exists in Linux 6.10, 6.2, 5.19 and 5.13.
     pub(crate) const MEMORY: Self = Self {
         folder: c"/dev/shm",
         access: &[(1 << 16) - 1, (1 << 15) - 1, (1 << 14) - 1, (1 << 13) - 1],

@@ -1,8 +1,8 @@
-//! A control group for the memory of a tree of processes, where this user may make one (issue 4, item 5). It holds what grows
-//! faster than anybody can look; everywhere else the looks have to do.
+//! A control group that limits the memory of a process tree, if this user may create one. It stops growth that is too
+//! fast for polling; everywhere else polling must do.
 //!
-//! Version 2: beside our own group (a session of systemd is delegated so) or below it. Version 1: below our own.
-//! Nothing here is an error: where no group can be made, usage is not limited.
+//! Version 2: next to our own group (a systemd session is delegated this way) or below it. Version 1: below our own. Nothing
+//! here is an error: if no group can be created, usage is not limited.
 
 use std::fs;
 use std::io;
@@ -10,32 +10,31 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Groups of ours begin so.
+/// Prefix of our groups.
 const PREFIX: &str = "outrigger-";
-/// How often an empty group is tried to be removed: the kernel needs a moment after the last process.
+/// How often removing an empty group is tried: the kernel needs a moment after the last process.
 const TRIES: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// A group; removed when it is dropped, as soon as its processes are gone.
+/// A group; removed after it is dropped, as soon as its processes are gone.
 #[derive(Debug)]
 pub struct Cgroup {
     dir: PathBuf,
-    /// Where the kernel counts what it has killed for want of memory.
+    /// Where the kernel counts processes killed for lack of memory.
     kills: &'static str,
 }
 
-/// Where groups can be made, and which files limit memory there.
+/// Where groups can be created, and which files limit memory there.
 struct Version {
     parents: Vec<PathBuf>,
     limit: &'static str,
     kills: &'static str,
-    /// Further files, written as far as they are there.
+    /// Further files, written if they exist.
     also: &'static [(&'static str, &'static str)],
 }
 
 impl Cgroup {
-    /// A group that holds at most so many bytes; `None` where none can be made. Empty ones that dead hosts have left are
-    /// removed.
+    /// Creates a group limited to `memory` bytes; `None` if none can be created. Removes empty groups that dead hosts left.
     #[must_use]
     pub fn new(memory: u64) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -52,13 +51,13 @@ impl Cgroup {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let dir = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
             fs::create_dir(&dir).ok()?;
-            // From here on it is removed again when it is of no use.
+            // From here on it is removed again if it is unusable.
             let group = Self {
                 dir,
                 kills: version.kills,
             };
             let limit = group.dir.join(version.limit);
-            // Without the controller there is no such file, and none is to be made.
+            // Without the controller there is no such file, and it must not be created.
             let limited = limit.is_file() && fs::write(limit, memory.to_string()).is_ok();
             for (name, value) in version.also {
                 let file = group.dir.join(name);
@@ -70,21 +69,20 @@ impl Cgroup {
         })
     }
 
-    /// Puts a process into it; what it starts from now on is in it as well.
+    /// Puts a process into it; whatever it starts from now on is in it as well.
     ///
-    /// # Errors
-    /// The system refuses it: the process has ended, or may not be moved.
+    /// # Errors The system refuses: the process has ended, or may not be moved.
     pub fn enter(&self, pid: u32) -> io::Result<()> {
         let procs = self.dir.join("cgroup.procs");
         fs::write(&procs, pid.to_string())?;
-        // Of a namespace this is init, and the command is there already.
+        // For a namespace this is init, and the command is already running.
         for child in crate::processes::usage::children(pid) {
             fs::write(&procs, child.to_string())?;
         }
         Ok(())
     }
 
-    /// How many processes in it the kernel has killed because they needed more memory than they may have.
+    /// Returns how many of its processes the kernel has killed because they exceeded the memory limit.
     #[must_use]
     pub fn killed(&self) -> u64 {
         let text = fs::read_to_string(self.dir.join(self.kills)).unwrap_or_default();
@@ -93,14 +91,14 @@ impl Cgroup {
     }
 }
 
-/// Removing takes a moment after the last process has gone: a thread waits, not the dropper.
+/// Removal takes a moment after the last process has gone: a thread waits, not the dropper.
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let dir = std::mem::take(&mut self.dir);
         if fs::remove_dir(&dir).is_ok() {
             return;
         }
-        // No thread to be had: the next start removes it.
+        // If no thread can be started, the next start removes it.
         let _ = std::thread::Builder::new()
             .name("cgroup".into())
             .spawn(move || {
@@ -114,7 +112,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// A group with processes in it cannot be removed, so this touches empty ones only; those of living hosts are left alone.
+/// Removes empty groups only; a group with processes cannot be removed, and groups of living hosts are left alone.
 fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -126,7 +124,7 @@ fn remove_stale(parent: &Path) {
     }
 }
 
-/// The versions that are mounted, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
+/// Returns the mounted versions, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn versions(own: &str, mounts: &str) -> Vec<Version> {
     let mut found = Vec::new();
     for line in own.lines() {
@@ -142,7 +140,7 @@ fn versions(own: &str, mounts: &str) -> Vec<Version> {
                 parents: beside.into_iter().chain([dir]).collect(),
                 limit: "memory.max",
                 kills: "memory.events",
-                // All of them or none: half a tree is of no use.
+                // Kill all processes or none: half a tree is useless.
                 also: &[("memory.oom.group", "1")],
             });
         } else if controllers.split(',').any(|name| name == "memory")
@@ -159,7 +157,7 @@ fn versions(own: &str, mounts: &str) -> Vec<Version> {
     found
 }
 
-/// The folder of a group: under the mount of its hierarchy, which may show only a part of that.
+/// Returns the folder of a group: under the mount of its hierarchy, which may show only a part of it.
 fn place(mounts: &str, kind: &str, controller: Option<&str>, path: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (left, right) = line.split_once(" - ")?;

@@ -1,8 +1,8 @@
-//! A list of the processes that a host runs, so that a new start cleans up after a host that was killed.
+//! A list of the processes that a host runs, so that the next start can clean up after a killed host.
 //!
-//! The parent-death signal ends the processes that the host itself started, but not what *they* started. One file per
-//! host; it names the host and each process by number and start time, within one boot and one PID namespace, so a
-//! number that has been reused is never taken for the process that was written down.
+//! The parent-death signal ends the processes that the host itself started, but not what *they* started. There is one
+//! file per host. It identifies the host and each process by number and start time, within one boot and one PID
+//! namespace, so a reused number is never taken for the recorded process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,10 +16,10 @@ use outrigger_files::sync::lock;
 use crate::error::SandboxError;
 use crate::processes::{procfs, tag, tree};
 
-/// First word of every ledger file, with the version of the form.
+/// First word of every ledger file, with the format version.
 const MAGIC: &str = "outrigger-ledger-1";
 
-/// The ledger of this host. Cheap to clone. Hand it to [`crate::Spawner::with_ledger`], which then keeps it.
+/// The ledger of this host. Cheap to clone. Pass it to [`crate::Spawner::with_ledger`], which then maintains it.
 #[derive(Debug, Clone)]
 pub struct Ledger(Arc<LedgerState>);
 
@@ -50,19 +50,18 @@ struct Entry {
 /// A process of a dead host that [`Ledger::sweep`] cleaned up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// What it was, as it was recorded.
+    /// Its description, as recorded.
     pub what: String,
     /// How many processes of its tree were still running and have been killed.
     pub killed: usize,
 }
 
 impl Ledger {
-    /// Opens the ledger of this host in a folder, which is made (mode 0700) if missing. Nothing is swept yet.
+    /// Opens the ledger of this host in a folder, which is created (mode 0700) if missing. Sweeps nothing yet.
     ///
-    /// # Errors
-    /// [`SandboxError::Ledger`] when the folder cannot be made.
+    /// # Errors [`SandboxError::Ledger`] if the folder cannot be created.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self, SandboxError> {
         let host = std::process::id();
         let header = Header {
@@ -89,10 +88,9 @@ impl Ledger {
         })))
     }
 
-    /// Writes a process down. `what` says what it is (one line); `start_time` is that of [`crate::start_time`].
+    /// Records a process. `what` describes it (one line); `start_time` is that of [`crate::start_time`].
     ///
-    /// # Errors
-    /// [`SandboxError::Ledger`] when the file cannot be written.
+    /// # Errors [`SandboxError::Ledger`] if the file cannot be written.
     pub fn record(&self, pid: u32, start_time: u64, what: &str) -> Result<(), SandboxError> {
         let entry = Entry {
             pid,
@@ -105,14 +103,15 @@ impl Ledger {
         self.write(&entries)
     }
 
-    /// The folder in which it lies.
+    /// Returns the folder of the ledger.
     pub(crate) fn folder(&self) -> &Path {
         &self.0.dir
     }
 
-    /// Takes a process out. Not in the ledger is not an error. With the last one the file goes.
+    /// Removes a process. A process that is not in the ledger is not an error. The file is removed with its last
+    /// process.
     ///
-    /// # Errors [`SandboxError::Ledger`] when the file cannot be written.
+    /// # Errors [`SandboxError::Ledger`] if the file cannot be written.
     pub fn forget(&self, pid: u32) -> Result<(), SandboxError> {
         let mut entries = self.entries();
         if entries.remove(&pid).is_none() {
@@ -122,11 +121,10 @@ impl Ledger {
     }
 
     /// Kills what dead hosts have left running, with everything it started, and removes their files. A process is
-    /// touched only if its host is dead and its own start time (or the mark that its tree inherits) is the one that
-    /// was written down. Files of another PID namespace or of another form are left alone. Call it once at the start.
+    /// touched only if its host is dead and its start time (or the tag that its tree inherits) is the recorded one.
+    /// Files of another PID namespace or format are left alone. Call it once at the start.
     ///
-    /// # Errors
-    /// [`SandboxError::Ledger`] when the folder cannot be read or a file cannot be removed.
+    /// # Errors [`SandboxError::Ledger`] if the folder cannot be read or a file cannot be removed.
     pub fn sweep(&self) -> Result<Vec<Swept>, SandboxError> {
         let mut swept = Vec::new();
         let files = fs::read_dir(&self.0.dir).map_err(ledger_error(&self.0.dir))?;
@@ -153,26 +151,26 @@ impl Ledger {
                 _ => {}
             }
         }
-        // Behind the processes that could make more of them.
+        // After the processes that could create more of them.
         crate::fs::absent::sweep(&self.0.dir).map_err(ledger_error(&self.0.dir))?;
         Ok(swept)
     }
 
-    /// This host ends in order: nothing that it started is left that could make what it must not.
+    /// Ends this host in order: none of its processes is left that could create forbidden files.
     pub fn end(&self) {
         if let Err(error) = crate::fs::absent::end(&self.0.dir) {
             tracing::debug!("{}: {error}", self.0.dir.display());
         }
     }
 
-    /// What is to be done with the file of another host.
+    /// Decides what to do with the file of another host.
     fn fate(&self, other: &Header) -> Fate {
         let own = &self.0.header;
         if other.boot != own.boot {
-            // Nothing survives a boot.
+            // No process survives a reboot.
             Fate::Remove
         } else if other.namespace != own.namespace {
-            // Its numbers mean nothing here, so neither its life nor its death can be seen.
+            // Its process ids mean nothing here, so whether it lives is unknown.
             Fate::Keep
         } else if procfs::stat(other.host)
             .is_some_and(|stat| stat.is_running() && stat.start == other.host_start)
@@ -184,12 +182,12 @@ impl Ledger {
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
-        // The map is whole at every moment a panic could come.
+        // The map is consistent wherever a panic could happen.
         lock(&self.0.entries)
     }
 
-    /// Replaces the file: a reader sees the old or the new list, never half of one. Not synced to the disk, since no
-    /// process survives what would lose it.
+    /// Replaces the file atomically: a reader sees the old or the new list, never half of one. Not synced to the
+    /// disk, since no process survives a crash that would lose it.
     fn write(&self, entries: &BTreeMap<u32, Entry>) -> Result<(), SandboxError> {
         let file = &self.0.file;
         let result = if entries.is_empty() {
@@ -212,7 +210,7 @@ enum Fate {
     Kill,
 }
 
-/// Kills what is left of one entry; `None` when nothing was.
+/// Kills what is left of one entry; `None` if nothing was left.
 fn clean_up(entry: Entry) -> Option<Swept> {
     let is_ours = procfs::start_time(entry.pid) == Some(entry.start);
     if !is_ours && entry.tag.is_none() {
@@ -230,7 +228,7 @@ fn clean_up(entry: Entry) -> Option<Swept> {
     })
 }
 
-/// A draft is what a host left that was killed while it wrote.
+/// A draft was left by a host that was killed while it wrote.
 fn is_ledger(file: &Path) -> bool {
     file.extension()
         .is_some_and(|extension| extension == "pids" || extension == "draft")
@@ -259,7 +257,7 @@ fn one_line(what: &str) -> String {
         .collect()
 }
 
-/// A header line, then one line per process: number, start time, mark (0: none), and what it is.
+/// Renders a header line, then one line per process: number, start time, tag (0: none), and description.
 fn render<'a>(header: &Header, entries: impl Iterator<Item = &'a Entry>) -> String {
     let Header {
         boot,
@@ -280,7 +278,7 @@ fn render<'a>(header: &Header, entries: impl Iterator<Item = &'a Entry>) -> Stri
     text
 }
 
-/// `None` when the header is not ours; a line that is not ours is skipped.
+/// Returns `None` if the header is not ours; a line that is not ours is skipped.
 fn parse(text: &str) -> Option<(Header, Vec<Entry>)> {
     let mut lines = text.lines();
     let mut words = lines.next()?.split(' ');
@@ -344,7 +342,7 @@ mod tests {
             boot: "yesterday".into(),
             ..dead.clone()
         };
-        // (whose file, the start time that is written down is right, killed, file is left)
+        // (whose file, the recorded start time is right, killed, file is left)
         let cases = [
             (header(me, my_start), true, false, true),
             (dead.clone(), true, true, false),

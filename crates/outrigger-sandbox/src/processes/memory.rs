@@ -1,28 +1,28 @@
-//! How this process gives memory back to the system.
+//! Returns memory of this process to the system.
 
-/// Blocks from this size on are mapped on their own, so that freeing one gives its pages back. By itself the C library
-/// raises this limit, up to 32 MiB, to the size of whatever large block was freed last; one payload of 16 MiB then leaves a
-/// server at tens of MiB more for the rest of its life (found by `cargo xtask soak`).
+/// Blocks of at least this size are mapped separately, so that freeing one returns its pages. By default the C library
+/// raises this limit, up to 32 MiB, to the size of the largest block freed so far; a single payload of 16 MiB then leaves a
+/// server tens of MiB larger for the rest of its life (found by `cargo xtask soak`).
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPED: i32 = 1 << 20;
-/// So much free memory at the end of the heap is kept for the next blocks.
+/// Free memory at the end of the heap that is kept for the next blocks.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT: i32 = 4 << 20;
 
-/// Keeps the C library's allocator from holding on to the memory of large blocks. To be called once, before threads are
-/// started. Does nothing where there is another C library.
+/// Keeps the C library's allocator from holding on to the memory of large blocks. Call it once, before threads are started.
+/// Does nothing with another C library.
 pub fn give_back_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "mallopt has no safe wrapper")]
-    // SAFETY: takes two numbers; what it does not know it refuses.
+    // SAFETY: takes two numbers and rejects unknown ones.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED);
         libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);
     }
 }
 
-/// Gives the pages of free memory back that lie between blocks in use: a thousand small answers at once leave such. Some
-/// milliseconds for a heap of 100 MiB.
+/// Returns the pages of free memory between blocks in use, which a thousand small responses at once leave behind. Takes
+/// some milliseconds for a heap of 100 MiB.
 pub fn give_back_gaps() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "malloc_trim has no safe wrapper")]
@@ -32,7 +32,7 @@ pub fn give_back_gaps() {
     }
 }
 
-/// Bytes of this process's own memory that are resident; 0 where that cannot be seen.
+/// Returns the resident bytes of this process's own memory; 0 if unknown.
 #[must_use]
 pub fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -52,7 +52,7 @@ mod tests {
     fn what_large_blocks_took_is_given_back() {
         give_back_large_blocks();
         let before = resident();
-        // The first ones would raise the limit, and the next ones, with a small one behind each, would stay.
+        // The first blocks would raise the limit, and the next ones, each followed by a small one, would stay.
         for _ in 0..4 {
             drop(vec![1_u8; 16 << 20]);
         }
@@ -77,7 +77,7 @@ mod tests {
         let mut blocks: Vec<Vec<u8>> = (0..6400).map(|_| vec![1_u8; 10_000]).collect();
         let full = resident();
         assert!(full > before + (48 << 20), "{before} {full}");
-        // One in a hundred stays where it is.
+        // One in a hundred stays allocated.
         let mut number = 0;
         blocks.retain(|_| {
             number += 1;

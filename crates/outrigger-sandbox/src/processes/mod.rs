@@ -1,4 +1,4 @@
-//! What is known of running processes: `/proc`, trees, the ledger, control groups, resources.
+//! Running processes: `/proc`, trees, the ledger, control groups, resource usage.
 
 pub mod cgroup;
 pub mod ledger;

@@ -1,15 +1,15 @@
-//! How many files this process may have open.
+//! The limit of open files of this process.
 
 use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit that this process was started with, where it was raised.
+/// The limit with which this process was started, if it was raised.
 static BEFORE: OnceLock<u64> = OnceLock::new();
 
-/// Raises the limit as far as the system allows it: connections, terminals and processes all take descriptors, and the usual
-/// 1024 is soon reached. Processes that are started get the limit that was there before (programs that use `select` fail above
-/// it). To be called once, at the start.
+/// Raises the limit as far as the system allows: connections, terminals and processes all take descriptors, and the usual 1024
+/// are soon used up. Started processes get the original limit (programs that use `select` fail above it). Call it once, at the
+/// start.
 pub fn raise_limit() {
     let now = getrlimit(Resource::Nofile);
     let Some(soft) = now.current else { return };
@@ -22,12 +22,12 @@ pub fn raise_limit() {
     }
 }
 
-/// What a started process gets; `None` where it was not raised.
+/// Returns the limit for started processes; `None` if it was not raised.
 pub(crate) fn of_children() -> Option<u64> {
     BEFORE.get().copied()
 }
 
-/// How many files may be open now.
+/// Returns the current limit of open files.
 #[must_use]
 pub fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)

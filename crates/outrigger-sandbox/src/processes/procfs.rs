@@ -1,11 +1,12 @@
-//! What `/proc` says about processes. A process is named by its number *and* its start time, since numbers are reused.
+//! Process information from `/proc`. A process is identified by its number *and* its start time, since numbers are
+//! reused.
 
 use std::fs;
 
-/// More processes than this are not looked at: a scan must end.
+/// Maximum number of processes in a scan, so that it ends.
 const MAX_SCAN: usize = 65_536;
 
-/// One line of `/proc/PID/stat`, as far as needed.
+/// The needed fields of one line of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) pid: u32,
@@ -19,14 +20,14 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// False for a zombie, which holds its number but runs no more.
+    /// Returns `false` for a zombie, which keeps its number but no longer runs.
     pub(crate) fn is_running(&self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x')
     }
 }
 
-/// The start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`); `None` when there is no such
-/// process. Together with the number it names a process for as long as the machine runs.
+/// Returns the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`), or `None` if there is
+/// no such process. Together with the number it identifies a process for as long as the machine runs.
 #[must_use]
 pub fn start_time(pid: u32) -> Option<u64> {
     stat(pid).map(|stat| stat.start)
@@ -37,7 +38,7 @@ pub(crate) fn stat(pid: u32) -> Option<Stat> {
     parse(pid, &String::from_utf8_lossy(&text))
 }
 
-/// All processes that can be seen.
+/// Returns all visible processes.
 pub(crate) fn all() -> Vec<Stat> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -49,7 +50,8 @@ pub(crate) fn all() -> Vec<Stat> {
         .collect()
 }
 
-/// The name in the second field may hold spaces and parentheses, so the fields are counted from the last one.
+/// Parses a line. The name in the second field may contain spaces and parentheses, so the fields are counted from its
+/// end.
 fn parse(pid: u32, line: &str) -> Option<Stat> {
     let (_, rest) = line.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -59,18 +61,18 @@ fn parse(pid: u32, line: &str) -> Option<Stat> {
         parent: fields.next()?.parse().ok()?,
         group: fields.next()?.parse().ok()?,
         session: fields.next()?.parse().ok()?,
-        // Behind the session (field 6) stand 15 others, then the start time (field 22).
+        // 15 other fields come between the session (field 6) and the start time (field 22).
         start: fields.nth(15)?.parse().ok()?,
     })
 }
 
-/// The id of this boot: start times are only comparable within one.
+/// Returns the id of this boot: start times are only comparable within one.
 pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or_else(|_| "-".to_owned(), |id| id.trim().to_owned())
 }
 
-/// The PID namespace: numbers are only comparable within one.
+/// Returns the PID namespace: process ids are only comparable within one.
 pub(crate) fn pid_namespace() -> String {
     fs::read_link("/proc/self/ns/pid")
         .map_or_else(|_| "-".to_owned(), |id| id.display().to_string())

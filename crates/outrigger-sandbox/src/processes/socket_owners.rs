@@ -1,4 +1,4 @@
-//! Whose address it is: whether a process, or something that it started, listens there, and nobody else.
+//! Checks whether a process, or one that it started, and no other process listens at an address.
 
 use std::fs;
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use crate::processes::procfs;
 use crate::processes::tag;
 use crate::processes::tree::{Root, members};
 
-/// The state `TCP_LISTEN`, as `/proc/net/tcp` writes it.
+/// The state `TCP_LISTEN` in `/proc/net/tcp`.
 const LISTENS: &str = "0A";
 
-/// Answers the proxy's questions from `/proc`.
+/// Answers the proxy's queries from `/proc`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcSockets;
 
@@ -26,8 +26,8 @@ impl ProcessSockets for ProcSockets {
     }
 }
 
-/// Whether a connection to this address and port comes to `pid` or one of its tree, and to nobody else. Reads `/proc`, some
-/// milliseconds.
+/// Returns whether a connection to this address and port goes to `pid` or its tree, and to no other process. Reads `/proc`;
+/// takes some milliseconds.
 pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let all: Vec<Listener> = tables
@@ -51,7 +51,7 @@ pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
         .all(|socket| members.iter().any(|member| has_open(member.pid, socket)))
 }
 
-/// The numbers of the sockets to which a connection to this address and port may come.
+/// Returns the inodes of the sockets that may receive a connection to this address and port.
 pub(crate) fn sockets(to: IpAddr, port: u16) -> Vec<u64> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let all: Vec<Listener> = tables
@@ -59,7 +59,7 @@ pub(crate) fn sockets(to: IpAddr, port: u16) -> Vec<u64> {
         .filter_map(|file| fs::read_to_string(file).ok())
         .flat_map(|text| listeners(&text, port))
         .collect();
-    // "Every address" is this machine's loopback.
+    // "Every address" means this machine's loopback.
     let to = match to {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
@@ -72,15 +72,15 @@ pub(crate) fn sockets(to: IpAddr, port: u16) -> Vec<u64> {
             .ok()
     };
     let found = answering(&all, to);
-    // One whose owner cannot be determined has none.
+    // A socket whose owner cannot be determined has none.
     found
         .into_iter()
         .map(|name| number(name).unwrap_or(0))
         .collect()
 }
 
-/// Which of these processes, or of what they started, has a connection from one port of this machine to another open. Reads
-/// `/proc`, some milliseconds.
+/// Returns which of these processes, or of their descendants, has an open connection from one local port to another. Reads
+/// `/proc`; takes some milliseconds.
 pub(crate) fn connects(pids: &[u32], from: u16, to: u16) -> Option<usize> {
     let files = ["/proc/net/tcp", "/proc/net/tcp6"];
     let sockets: Vec<String> = files
@@ -105,7 +105,7 @@ pub(crate) fn connects(pids: &[u32], from: u16, to: u16) -> Option<usize> {
     })
 }
 
-/// The inodes of the sockets that are connected from a port to a port.
+/// Returns the inodes of the sockets that connect the two ports.
 fn connections(table: &str, from: u16, to: u16) -> Vec<String> {
     let port = |at: &str| u16::from_str_radix(at.rsplit_once(':')?.1, 16).ok();
     let line = |line: &str| {
@@ -117,14 +117,14 @@ fn connections(table: &str, from: u16, to: u16) -> Vec<String> {
     table.lines().skip(1).filter_map(line).collect()
 }
 
-/// A socket that listens: at which address, and its name among the open files of a process.
+/// A listening socket: its address, and its name among the open files of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listener {
     at: IpAddr,
     socket: String,
 }
 
-/// Those to which a connection to this address may come: who listens there, else who listens everywhere.
+/// Returns those that may receive a connection to this address: listeners on it or, if there are none, on every address.
 fn answering(all: &[Listener], to: IpAddr) -> Vec<&str> {
     let at = |fits: &dyn Fn(IpAddr) -> bool| -> Vec<&str> {
         let fitting = all.iter().filter(|it| fits(it.at.to_canonical()));
@@ -137,7 +137,7 @@ fn answering(all: &[Listener], to: IpAddr) -> Vec<&str> {
     }
 }
 
-/// What listens on a port.
+/// Returns the listeners on a port.
 fn listeners(table: &str, port: u16) -> Vec<Listener> {
     let line = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -153,7 +153,7 @@ fn listeners(table: &str, port: u16) -> Vec<Listener> {
     table.lines().skip(1).filter_map(line).collect()
 }
 
-/// An address as the table has it: words of four bytes, each a number of this machine's.
+/// Parses an address of the table: words of four bytes in native byte order.
 fn address_of(digits: &str) -> Option<IpAddr> {
     let words: Vec<[u8; 4]> = (0..digits.len() / 8)
         .map(|word| {
@@ -185,7 +185,7 @@ mod tests {
     fn the_own_port_and_nobody_elses() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        // The host is never a member of a tree, so the table is asked alone.
+        // The host is never a member of a tree, so only the table is checked.
         let table = || listeners(&fs::read_to_string("/proc/net/tcp").unwrap(), port);
         let found = table();
         let here: IpAddr = "127.0.0.1".parse().unwrap();

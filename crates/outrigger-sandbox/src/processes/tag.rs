@@ -1,31 +1,31 @@
-//! The tag by which a tree of processes is known, whatever becomes of their parents, groups and sessions.
+//! The tag that identifies a process tree, whatever becomes of its parents, groups and sessions.
 
-/// The resource that carries a process tree's tag: `RLIMIT_LOCKS` has had no meaning since Linux 2.4.25, is inherited
-/// by everything a process starts, can be read from outside, and can be lowered but not raised. So a daemon that left
-/// its group, its session and its parent is still known as ours.
+/// The resource limit that carries the tag. `RLIMIT_LOCKS` has had no meaning since Linux 2.4.25, is inherited by
+/// every child, can be read from outside, and can be lowered but not raised. So a daemon that left its group, session
+/// and parent is still recognised as ours.
 pub(crate) const RESOURCE: libc::__rlimit_resource_t = libc::RLIMIT_LOCKS;
-/// Tags lie in this range; no one sets a lock limit of such a size.
+/// The range of tags; no real lock limit has such a size.
 pub(crate) const RANGE: std::ops::Range<u64> = (1 << 40)..(1 << 62);
 
-/// A fresh tag for a process tree, below the host's own limit (which is a tag too, when we run inside ourselves);
-/// `None` when there is no room below.
+/// Returns a new tag for a process tree, below the host's own limit (which is also a tag if we run inside ourselves);
+/// `None` if there is no room below.
 pub(crate) fn fresh() -> Option<u64> {
     use std::hash::{BuildHasher as _, RandomState};
     let top = limit(0)?.min(RANGE.end);
     let span = top
         .checked_sub(RANGE.start)
         .filter(|span| *span > 1 << 20)?;
-    // Each RandomState has keys of its own, seeded by the system: unique is enough here, secret it need not be.
+    // Each RandomState has its own keys, seeded by the system: the tag must be unique, not secret.
     let random = RandomState::new().hash_one(std::process::id());
     Some(RANGE.start + random % span)
 }
 
-/// The tag of a process, if it has one.
+/// Returns the tag of a process, if it has one.
 pub(crate) fn of(pid: u32) -> Option<u64> {
     limit(pid).filter(|tag| RANGE.contains(tag))
 }
 
-/// The hard limit of the tag's resource; 0 is the host itself.
+/// Returns the hard limit of the tag's resource; 0 means the host itself.
 #[expect(
     unsafe_code,
     reason = "reading another process's limit has no safe wrapper"
@@ -49,7 +49,7 @@ mod tests {
     fn tags_differ_and_lie_below_the_own_limit() {
         let own = limit(0).unwrap();
         let tags: Vec<u64> = (0..100).filter_map(|_| fresh()).collect();
-        // Nested too deeply to have any is the other right answer.
+        // If nested too deeply, there is no tag, which is also correct.
         assert!(tags.len() == 100 || tags.is_empty());
         assert!(tags.iter().all(|tag| RANGE.contains(tag) && *tag < own));
         assert_eq!(

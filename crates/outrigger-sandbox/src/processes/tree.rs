@@ -1,4 +1,4 @@
-//! Finding and killing everything that a process has started.
+//! Finds and kills everything that a process has started.
 
 use std::collections::HashSet;
 
@@ -8,25 +8,25 @@ use crate::processes::procfs;
 use crate::processes::procfs::Stat;
 use crate::processes::tag;
 
-/// A tree that still grows after this many looks is killed as far as it is known.
+/// A tree that still grows after this many scans is killed as far as it is known.
 const MAX_ROUNDS: usize = 16;
 
-/// The root of a tree, and by which marks its members may be known.
+/// The root of a tree, and the marks that identify its members.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Root {
     pub(crate) pid: u32,
-    /// The number is surely still that of our process (it runs, or it is a zombie that we have not reaped), so its
+    /// The number surely still belongs to our process (it runs, or it is a zombie that we have not reaped), so its
     /// children and its process group are ours too.
     pub(crate) is_ours: bool,
-    /// The mark that everything in the tree inherits.
+    /// The tag that everything in the tree inherits.
     pub(crate) tag: Option<u64>,
 }
 
-/// Kills the tree and answers how many processes were found alive.
+/// Kills the tree and returns how many processes were alive.
 ///
-/// All members are stopped first, until no new one shows up: a stopped process starts no more, and the links from
+/// All members are stopped first, until no new one appears: a stopped process starts no more, and the links from
 /// child to parent stay in place. Members are those with the tag, those in the process group, and all descendants and
-/// sessions of them. Every signal goes to a process whose start time was looked at, never to a bare number.
+/// sessions of them. Every signal goes to a process whose start time was checked, never to a bare number.
 pub(crate) fn kill(root: Root) -> usize {
     let mut known: HashSet<(u32, u64)> = HashSet::new();
     let mut found: Vec<Stat> = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn kill(root: Root) -> usize {
 /// Kills a process group. Only for a number that is surely ours: see [`Root::is_ours`].
 pub(crate) fn kill_group(pid: u32) {
     if let Some(pid) = raw(pid) {
-        // Fails when the group is empty, which is what is wanted.
+        // Fails if the group is empty, which is fine.
         let _ = kill_process_group(pid, Signal::KILL);
     }
 }
@@ -65,7 +65,7 @@ fn signal(target: &Stat, signal: Signal) {
     if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty())
         && procfs::start_time(target.pid) == Some(target.start)
     {
-        // Fails when it has just ended, or became another user's: nothing more can be done.
+        // Fails if it has just ended or belongs to another user: nothing more can be done.
         let _ = pidfd_send_signal(&pidfd, signal);
     }
 }
@@ -78,7 +78,7 @@ fn raw(pid: u32) -> Option<Pid> {
         .and_then(Pid::from_raw)
 }
 
-/// The members of the tree among `all`, the host itself never among them.
+/// Returns the members of the tree among `all`, never the host itself.
 pub(crate) fn members(root: Root, all: &[Stat], tag: impl Fn(u32) -> Option<u64>) -> Vec<Stat> {
     let host = std::process::id();
     let tagged = |pid| root.tag.is_some() && tag(pid) == root.tag;
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// The host (our own number) has child 900100; everything else hangs below, or not.
+    /// The host (our own number) has child 900100; everything else is below it or elsewhere.
     fn picture() -> Vec<Stat> {
         let host = std::process::id();
         vec![

@@ -1,4 +1,4 @@
-//! What a process and everything below it use.
+//! Resource usage of a process and its descendants.
 
 use std::fs;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use rustix::process::Pid;
 
 use crate::processes::procfs;
 
-/// Processes of one tree, and threads of one process, that are looked at.
+/// Maximum number of processes of one tree, and of threads of one process, that are counted.
 const MAX_TASKS: usize = 4096;
-/// Open files of one process that are counted.
+/// Maximum number of open files of one process that are counted.
 const MAX_FILES: usize = 1 << 16;
 
-/// What a tree of processes uses.
+/// Resource usage of a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time so far, user and system, of the processes that run and of those that they have waited for.
+    /// CPU time so far, user and system, of the running processes and of the children they have waited for.
     pub cpu: Duration,
-    /// Resident bytes; pages that processes share count in each.
+    /// Resident bytes; pages shared by processes count in each.
     pub rss: u64,
     /// Running processes.
     pub processes: usize,
@@ -25,8 +25,8 @@ pub struct Usage {
     pub files: usize,
 }
 
-/// What the tree below a process uses, itself included; `None` when it has ended. It follows children, so what left the
-/// tree (a daemon) is not counted.
+/// Returns the usage of the tree below a process, including itself; `None` if it has ended. Follows children, so what
+/// left the tree (a daemon) is not counted.
 #[must_use]
 pub fn usage(root: u32) -> Option<Usage> {
     let mut usage = Usage::default();
@@ -61,14 +61,15 @@ fn one(pid: u32) -> Option<(Duration, u64)> {
     Some((cpu, pages.saturating_mul(page())))
 }
 
-/// User and system time of a process, and of the children that it has waited for (fields 14 to 17); `None` for a zombie.
+/// Returns the user and system time of a process and of the children that it has waited for (fields 14 to 17); `None`
+/// for a zombie.
 fn ticks(line: &str) -> Option<u64> {
     let (_, rest) = line.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     if matches!(fields.next()?, "Z" | "X" | "x") {
         return None;
     }
-    // Behind the state (field 3) stand ten others, then utime (field 14).
+    // Ten other fields come between the state (field 3) and utime (field 14).
     let times = fields.skip(10).take(4).map(|field| field.parse::<u64>());
     times.sum::<Result<u64, _>>().ok()
 }
@@ -88,7 +89,7 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
     found
 }
 
-/// 0 where it cannot be seen.
+/// Returns the number of open files; 0 if unknown.
 fn files(pid: u32) -> usize {
     let all = fs::read_dir(format!("/proc/{pid}/fd"));
     all.map_or(0, |files| files.take(MAX_FILES).count())
@@ -98,13 +99,12 @@ fn page() -> u64 {
     u64::try_from(rustix::param::page_size()).unwrap_or(4096)
 }
 
-/// Puts a process behind others (`nice`), as far as it still is the one with this start time. It cannot be taken back
-/// without privileges.
+/// Lowers the priority of a process (`nice`), if it still has this start time. It cannot be undone without privileges.
 pub fn lower_priority(pid: u32, start_time: u64, nice: i32) {
     if procfs::start_time(pid) != Some(start_time) {
         return;
     }
-    // On Linux it is a matter of each thread.
+    // On Linux, priority is a property of each thread.
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     for thread in threads.into_iter().flatten().flatten().take(MAX_TASKS) {
         let number = thread

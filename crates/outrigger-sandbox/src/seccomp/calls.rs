@@ -1,9 +1,8 @@
-//! Which system calls a process may make, as a seccomp filter: those of a list ([`allowed`]), less what rules refuse.
+//! A seccomp filter of the system calls that a process may make: those on a list ([`allowed`]), less what rules refuse.
 //!
-//! Landlock rules files and TCP. What goes round it is refused here: UNIX sockets by path (`docker.sock`, an SSH agent),
-//! raw sockets, UDP where the network is ruled, looking into other processes, io_uring (whose operations no filter
-//! sees), mounts, handles to files. What every process with a policy is refused, whatever it may do otherwise, stands in
-//! [`cross_process`].
+//! Landlock restricts files and TCP. What bypasses it is refused here: UNIX sockets by path (`docker.sock`, an SSH agent), raw sockets, UDP
+//! if the network is restricted, inspecting other processes, io_uring (whose operations no filter sees), mounts, file handles.
+//! [`cross_process`] lists what is refused to every process with a policy, whatever else it may do.
 
 mod allowed;
 mod cross_process;
@@ -18,22 +17,22 @@ use seccompiler::{
     SeccompCondition, SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
-/// Refused calls, each with the rules of which one must fit; without rules it is refused always.
+/// Refused calls, each with the rules of which one must match; a call without rules is always refused.
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
 /// Exceptions from the filter of [`crate::Policy::calls`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Calls {
-    /// UNIX sockets may be made, so those with a path can be connected to: every service of this user that listens on one.
-    /// Where connections are ruled the host makes them, and the service sees the host as its peer.
+    /// UNIX sockets may be created, so every service of this user that listens on a path can be connected to. If connections are
+    /// restricted, the host makes them, and the service sees the host as its peer.
     pub unix_sockets: bool,
-    /// No process may be made; threads may. What runs can still become another program, which must be executable for it.
+    /// No process may be created; threads may. The process can still execute another program, if it is executable.
     pub alone: bool,
-    /// UDP sockets may be made. A program that looks names up by itself needs them.
+    /// UDP sockets may be created. A program that resolves names on its own needs them.
     pub udp: bool,
 }
 
-/// Always refused. Many of these need a privilege too; a user namespace would give it.
+/// Always refused. Many of these also need a privilege; a user namespace would give it.
 const REFUSED: &[libc::c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -63,20 +62,19 @@ const REFUSED: &[libc::c_long] = &[
     OPEN_TREE_ATTR,
 ];
 
-/// `open_tree` with attributes: newer than the table of numbers, which are the same everywhere.
+/// `open_tree` with attributes: newer than the table of numbers; the number is the same on all architectures.
 const OPEN_TREE_ATTR: libc::c_long = 467;
 
-/// Calls of the x32 form have this bit; the filter's numbers would not match them.
+/// Calls of the x32 ABI have this bit; the filter's numbers would not match them.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
-/// The filter, for the child to install. Without `calls` it refuses what reaches other processes and nothing else. `tcp`:
-/// Landlock rules to which ports it may connect, so what connects in a way that Landlock does not see is refused, too
-/// (multipath TCP, SCTP, fast open). `own_unix`: the host decides which UNIX sockets are connected to, so streams of them may be made.
-/// `asked`: the host is asked about what [`crate::seccomp::connects`] hands over. `host`: the number of this process, where the caller sees it.
+/// Builds the filter for the child to install. Without `calls` it refuses only what affects other processes. `tcp`: Landlock restricts the
+/// ports to connect to, so connections that Landlock does not see are also refused (multipath TCP, SCTP, fast open). `own_unix`: the host
+/// decides which UNIX sockets are connected to, so stream sockets may be created. `asked`: the host decides about the calls that
+/// [`crate::seccomp::connects`] hands over. `host`: the number of this process, if the caller sees it.
 ///
-/// # Errors
-/// A message of the compiler; only on a machine whose kind it does not know.
+/// # Errors A message of the compiler; only on an unknown architecture.
 pub(crate) fn filter(
     calls: Option<Calls>,
     tcp: bool,
@@ -103,7 +101,7 @@ pub(crate) fn filter(
     Ok(with_prelude(compiled, calls.is_some_and(|it| it.alone)))
 }
 
-/// What is refused by its arguments, or always.
+/// Returns what is refused by its arguments, or always.
 fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, BackendError> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.extend(sockets::rules(calls, tcp, own_unix)?);
@@ -114,7 +112,7 @@ fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, BackendError>
     Ok(rules)
 }
 
-/// Making a process, but not a thread.
+/// Refuses to create a process, but not a thread.
 fn no_processes() -> Result<Rules, BackendError> {
     let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
     let process = SeccompCondition::new(0, Len::Qword, Op::MaskedEq(thread), 0)?;
@@ -126,7 +124,7 @@ fn no_processes() -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
-/// Typing into the terminal that one was started from. Only the low half of the command counts, for the kernel too.
+/// Refuses to type into the controlling terminal. Only the low half of the command is significant, for the kernel too.
 fn typing() -> Result<Vec<SeccompRule>, BackendError> {
     let refused = [libc::TIOCSTI, libc::TIOCLINUX].into_iter();
     refused
@@ -137,7 +135,7 @@ fn typing() -> Result<Vec<SeccompRule>, BackendError> {
         .collect()
 }
 
-/// Steps of the kernel's language for filters.
+/// Opcodes of the kernel's filter language.
 const LOAD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
@@ -148,12 +146,12 @@ fn statement(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// Refuses what is not on the list ([`allowed`]), the x32 form of every call, and `clone3` where no process may be
-/// made: its flags lie in memory, where no filter looks, and C libraries fall back to `clone` when `clone3` is missing.
-/// Jumps are relative, so a program can be put in front of another.
+/// Refuses what is not on the list ([`allowed`]), the x32 form of every call, and `clone3` if no process may be created: its flags are in
+/// memory, which no filter can read, and C libraries fall back to `clone` if `clone3` is missing. Jumps are relative, so a program can be
+/// put in front of another.
 fn with_prelude(program: BpfProgram, alone: bool) -> BpfProgram {
     let refuse = || statement(RETURN, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs());
-    // The number of the call is the first word of what a filter is given.
+    // The system call number is the first word of the filter's input.
     let mut whole = vec![statement(LOAD, 0, 0, 0)];
     #[cfg(target_arch = "x86_64")]
     {
@@ -169,14 +167,14 @@ fn with_prelude(program: BpfProgram, alone: bool) -> BpfProgram {
     whole
 }
 
-/// Whether the kernel has seccomp.
+/// Returns whether the kernel has seccomp.
 #[expect(unsafe_code, reason = "prctl has no wrapper for this question")]
 pub(crate) fn is_possible() -> bool {
     // SAFETY: a question without a pointer.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) >= 0 }
 }
 
-/// Runs in the child, last: what follows is only exec.
+/// Runs in the child, last: only exec follows.
 #[expect(
     unsafe_code,
     reason = "system calls between fork and exec, where only raw calls are allowed"

@@ -1,4 +1,4 @@
-//! Descriptors that the runtime waits for.
+//! Descriptors that the runtime polls.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Registers a descriptor with the runtime in which it is called.
+/// Registers a descriptor with the current runtime.
 #[expect(
     unsafe_code,
     reason = "tokio asks for the promise that the descriptor stays the same and open"

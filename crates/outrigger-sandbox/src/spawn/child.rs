@@ -1,4 +1,4 @@
-//! A running process, seen from the async side.
+//! A running process, as seen by async code.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,8 +20,8 @@ use crate::spawn::process::Process;
 use crate::spawn::scoped_network::NetworkLease;
 use crate::spawn::terminal::Terminal;
 
-/// A process and the host's ends of its streams, not yet bound to a runtime. Dropping it kills the process, so a
-/// caller that gave up waiting leaves nothing behind.
+/// A process and the host's ends of its streams, not yet bound to a runtime. Dropping it kills the process, so a caller
+/// that gave up leaves nothing behind.
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) stdin: Option<OwnedFd>,
@@ -33,17 +33,18 @@ pub(crate) struct Started {
     pub(crate) absent: Absent,
 }
 
-/// What a process did and must not do.
+/// Forbidden changes of a process that were undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Undone {
-    /// Files and folders that it created ([`crate::Policy::absent`]); they were moved aside.
+    /// Files and folders that it created although they must not appear ([`crate::Policy::absent`]); they were moved
+    /// aside.
     pub moved_aside: Vec<PathBuf>,
-    /// The rest ([`crate::Policy::clear`]), in sentences.
+    /// Other changes ([`crate::Policy::clear`]), as sentences.
     pub changes: Vec<String>,
 }
 
-/// A started process. Dropping it kills its process group (its whole tree, if it has not ended by itself) and reaps it.
-/// Until then the process stays a zombie after its end, so that [`Child::pid`] is not reused.
+/// A started process. Dropping it kills its process group (its whole tree, if it has not ended on its own) and reaps
+/// it. Until then the process stays a zombie after its end, so that [`Child::pid`] is not reused.
 #[derive(Debug)]
 pub struct Child {
     /// The writing end of standard input, if piped. Drop it to signal the end of input.
@@ -52,9 +53,9 @@ pub struct Child {
     pub stdout: Option<pipe::Receiver>,
     /// The reading end of standard error, if piped.
     pub stderr: Option<pipe::Receiver>,
-    /// The host's end of the channel, if one was asked for.
+    /// The host's end of the channel, if one was requested.
     pub channel: Option<UnixStream>,
-    /// The host's end of the terminal, if one was asked for.
+    /// The host's end of the terminal, if one was requested.
     pub terminal: Option<Terminal>,
     watch: AsyncFd<OwnedFd>,
     level: Option<Level>,
@@ -64,7 +65,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Must be called within the runtime. A failure drops, and so kills, the process.
+    /// Must be called within the runtime. On failure the process is dropped, and so killed.
     pub(crate) fn from_started(started: Started) -> Result<Self, SandboxError> {
         let Started {
             process,
@@ -99,31 +100,31 @@ impl Child {
         connect().map_err(|source| SandboxError::Watch { pid, source })
     }
 
-    /// The process number, which is also that of its process group.
+    /// Returns the process id, which is also the id of its process group.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// The number by which it knows itself: another one in a namespace of its own.
+    /// Returns the process id that it sees itself, which differs in a PID namespace.
     #[must_use]
     pub fn own_pid(&self) -> u32 {
         self.process.own_pid()
     }
 
-    /// When it was started, in clock ticks since boot: with [`Child::pid`] a name that is never reused.
+    /// Returns its start time in clock ticks since boot: together with [`Child::pid`] an identity that is never reused.
     #[must_use]
     pub fn start_time(&self) -> u64 {
         self.process.start()
     }
 
-    /// How much of the policy is enforced; `None` when there was no policy.
+    /// Returns how much of the policy is enforced; `None` if there was no policy.
     #[must_use]
     pub fn level(&self) -> Option<Level> {
         self.level
     }
 
-    /// Hosts that it was refused so far, with port and code, each once ([`crate::ScopedNetwork`]).
+    /// Returns the hosts refused so far, with port and code, each once ([`crate::ScopedNetwork`]).
     #[must_use]
     pub fn refused(&self) -> Vec<String> {
         self.network
@@ -132,13 +133,13 @@ impl Child {
             .unwrap_or_default()
     }
 
-    /// Ends what it left running, and undoes what it did and must not do. For after its end: blocking.
+    /// Ends what it left running and undoes its forbidden changes. Call it after its end; blocking.
     #[must_use]
     pub fn finish(&self) -> Undone {
         if self.absent.is_empty() {
             return Undone::default();
         }
-        // What still runs would do it again.
+        // Whatever still runs would do it again.
         self.process.end_all();
         Undone {
             moved_aside: self.absent.move_aside(),
@@ -146,11 +147,10 @@ impl Child {
         }
     }
 
-    /// Waits for its end. May be called again, and dropped at any point. What the process left running in its group
-    /// is killed when the child is dropped, not here.
+    /// Waits for its end. May be called again, and dropped at any point. What the process left running in its group is
+    /// killed when the child is dropped, not here.
     ///
-    /// # Errors
-    /// [`SandboxError::Watch`] when the system refuses to say.
+    /// # Errors [`SandboxError::Watch`] if the system does not report it.
     pub async fn wait(&mut self) -> Result<Exit, SandboxError> {
         let pid = self.pid();
         let watch_error = |source| SandboxError::Watch { pid, source };
@@ -163,10 +163,9 @@ impl Child {
         }
     }
 
-    /// How it ended, or `None` while it runs.
+    /// Returns how it ended, or `None` while it runs.
     ///
-    /// # Errors
-    /// [`SandboxError::Watch`] when the system refuses to say.
+    /// # Errors [`SandboxError::Watch`] if the system does not report it.
     pub fn try_wait(&self) -> Result<Option<Exit>, SandboxError> {
         self.process.exit().map_err(|source| SandboxError::Watch {
             pid: self.pid(),
@@ -174,15 +173,16 @@ impl Child {
         })
     }
 
-    /// Kills it and everything that it has started, also what left its process group, its session or its parent: each
-    /// tree carries a mark of its own (an otherwise meaningless resource limit, `RLIMIT_LOCKS`). Where the mark cannot
-    /// be set, because the host runs below a low `ulimit -x`, a daemon whose parent has ended gets away. Reads `/proc`,
-    /// some milliseconds on a busy machine.
+    /// Kills it and everything that it has started, including what left its process group, session or parent: each tree
+    /// carries its own tag (an otherwise meaningless resource limit, `RLIMIT_LOCKS`). If the tag cannot be set, because
+    /// the host runs below a low `ulimit -x`, a daemon whose parent has ended escapes. Reads `/proc`; takes some
+    /// milliseconds on a busy machine.
     pub fn kill_tree(&self) {
         self.process.kill_tree();
     }
 
-    /// A handle to kill it from elsewhere, for instance while someone waits for it. It does not keep the process.
+    /// Returns a handle to kill it from elsewhere, for instance while another task waits for it. The handle does not
+    /// keep the process alive.
     #[must_use]
     pub fn killer(&self) -> Killer {
         Killer(Arc::downgrade(&self.process))
@@ -194,12 +194,12 @@ impl Child {
 pub struct Killer(Weak<Process>);
 
 impl Killer {
-    /// Whether the child has not been dropped.
+    /// Returns whether the child still exists, that is, has not been dropped.
     pub(crate) fn is_there(&self) -> bool {
         self.0.strong_count() > 0
     }
 
-    /// As [`Child::kill_tree`]; nothing when the child has been dropped.
+    /// Like [`Child::kill_tree`]; does nothing if the child has been dropped.
     pub fn kill_tree(&self) {
         if let Some(process) = self.0.upgrade() {
             process.kill_tree();

@@ -1,4 +1,4 @@
-//! The environment that a process of a plugin or a tool server gets.
+//! The environment of plugin and tool server processes.
 
 use std::ffi::{OsStr, OsString};
 
@@ -6,7 +6,7 @@ use outrigger_kernel::guard::runs_other_code;
 
 use crate::fs::host_path;
 
-/// Variables that are handed down. A trailing `*` stands for any rest.
+/// Variables that are passed on. A trailing `*` matches any rest.
 const ALLOWED: &[&str] = &[
     "PATH",
     "HOME",
@@ -26,19 +26,19 @@ const ALLOWED: &[&str] = &[
     "SSL_CERT_DIR",
 ];
 
-/// The variables of the host's environment that may be handed to a process, sorted by name.
+/// Returns the variables of the host's environment that a process may get, sorted by name.
 ///
 /// These are the harmless ones (path, home, user, locale, terminal, time zone, XDG folders, certificate stores) and
-/// those named in `extra`, where a trailing `*` stands for any rest. Proxies are not among them, since they carry
-/// passwords: name `HTTPS_PROXY` in `extra` where a plugin was granted them. What makes a program load other code
-/// (`NODE_OPTIONS`, `BUN_OPTIONS`, `LD_PRELOAD` and the like) is left out even when `extra` names it.
+/// those named in `extra`, where a trailing `*` matches any rest. Proxies are not included, since they carry
+/// passwords: name `HTTPS_PROXY` in `extra` if a plugin was granted them. Variables that make a program load other
+/// code (`NODE_OPTIONS`, `BUN_OPTIONS`, `LD_PRELOAD` and the like) are omitted even if `extra` names them.
 #[must_use]
 pub fn allow_list(extra: &[&str]) -> Vec<(OsString, OsString)> {
     allow_list_of(std::env::vars_os(), extra)
 }
 
-/// The same for what the host starts for itself: `PATH` is without the folders that sandboxed processes write to
-/// ([`host_path`]). Reads the disk.
+/// Like [`allow_list`], for what the host starts for itself: `PATH` excludes the folders that sandboxed processes
+/// write to ([`host_path`]). Reads the disk.
 #[must_use]
 pub fn of_host(extra: &[&str]) -> Vec<(OsString, OsString)> {
     let mut kept = allow_list(extra);
@@ -48,7 +48,7 @@ pub fn of_host(extra: &[&str]) -> Vec<(OsString, OsString)> {
     kept
 }
 
-/// As [`allow_list`], from a given environment instead of the host's.
+/// Like [`allow_list`], from a given environment instead of the host's.
 pub fn allow_list_of(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     extra: &[&str],
@@ -62,7 +62,7 @@ pub fn allow_list_of(
     kept
 }
 
-/// True when a variable of this name is never handed to a plugin's process.
+/// Returns whether a variable of this name is never passed to a plugin's process.
 #[must_use]
 pub fn is_forbidden(name: impl AsRef<OsStr>) -> bool {
     runs_other_code(&name.as_ref().to_string_lossy())

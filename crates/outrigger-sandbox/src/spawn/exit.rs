@@ -5,14 +5,14 @@ use std::fmt;
 /// How a process ended: exactly one of the two is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
-    /// What it gave to `exit`.
+    /// The exit code.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
 }
 
 impl Exit {
-    /// True when it ended by itself with code 0.
+    /// Returns whether it ended on its own with code 0.
     #[must_use]
     pub fn success(&self) -> bool {
         self.code == Some(0)

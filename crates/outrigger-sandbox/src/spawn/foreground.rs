@@ -1,4 +1,4 @@
-//! A program of the user's own that takes the terminal for a while, such as an editor.
+//! A program of the user that takes over the terminal for a while, such as an editor.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,13 +11,12 @@ use rustix::stdio::stdin;
 
 use crate::fs::host_path;
 
-/// Runs `line` by the shell with one more argument, at the terminal of this process, and waits until it has ended.
+/// Runs `line` through the shell with one more argument, in the foreground of this process's terminal, and waits until it has ended.
 ///
-/// It has a process group of its own, so that Ctrl-C is the program's and not ours. One that suspends itself goes on: no shell is
-/// there to bring it back. It runs with the user's rights and outside of every sandbox, so `line` is the user's own word.
+/// It has its own process group, so that Ctrl-C reaches the program and not this process. If it suspends itself, it is resumed,
+/// since no shell could do so. It runs with the user's rights and outside every sandbox, so `line` must come from the user.
 ///
-/// # Errors
-/// There is no shell, or no terminal.
+/// # Errors There is no shell, or no terminal.
 pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let own = getpgrp();
@@ -30,7 +29,7 @@ pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
     let status = rustix::termios::tcsetpgrp(stdin(), group)
         .map_err(io::Error::from)
         .and_then(|()| {
-            // It may have read before the terminal was its own, and have been stopped for that.
+            // It may have read before it owned the terminal, and have been stopped for that.
             let _ = kill_process_group(group, Signal::CONT);
             wait(group)
         });
@@ -39,7 +38,8 @@ pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
     status
 }
 
-/// Programs are not looked for where commands of a model write them: an activated environment of the project stands first on `PATH`.
+/// Programs are not looked up in folders that commands of a model can write: an activated environment of the project comes first on
+/// `PATH`.
 #[expect(clippy::disallowed_methods, reason = "this is where processes start")]
 fn command(line: &str, argument: &Path, path: &OsStr) -> Command {
     let mut command = Command::new("/bin/sh");
@@ -67,7 +67,7 @@ fn wait(group: Pid) -> io::Result<ExitStatus> {
     }
 }
 
-/// SIGTTOU is ignored meanwhile: taking the terminal back from another group would stop this process.
+/// Ignores SIGTTOU while it exists: taking the terminal back from another group would stop this process.
 struct IgnoredStops(libc::sighandler_t);
 
 impl IgnoredStops {
@@ -87,7 +87,7 @@ impl Drop for IgnoredStops {
         reason = "signal: the disposition of one signal, no handler"
     )]
     fn drop(&mut self) {
-        // SAFETY: what was there before.
+        // SAFETY: restores the previous handler.
         unsafe { libc::signal(libc::SIGTTOU, self.0) };
     }
 }

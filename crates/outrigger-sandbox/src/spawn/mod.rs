@@ -1,4 +1,4 @@
-//! Starting a process: what it is to be, the thread that forks, the child between fork and exec, and the handle to it.
+//! Starts a process: its specification, the thread that forks, the child between fork and exec, and the handle to it.
 
 pub(crate) mod async_fd;
 pub(crate) mod child;

@@ -1,4 +1,4 @@
-//! A started process as an owned thing: while it is held, its number is ours; when it is dropped, it is killed and
+//! A started process as an owned value: while it is held, its number is ours; when it is dropped, it is killed and
 //! reaped.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -17,9 +17,9 @@ use crate::processes::{procfs, tag, tree};
 use crate::spawn::exit::Exit;
 use crate::spawn::reaper::Corpse;
 
-/// How long what was killed may take to end before the host goes on: it hangs in the kernel then.
+/// How long a killed process may take to end before the host continues: it hangs in the kernel then.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often it is looked at.
+/// How often its end is polled.
 const END_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A child of this host that has not been reaped. The zombie is kept until drop: until then its number, and that of its
@@ -32,21 +32,21 @@ pub(crate) struct Process {
     pidfd: Option<OwnedFd>,
     ledger: Option<Ledger>,
     absent: Absent,
-    /// It has a policy: nothing that it started outlives it.
+    /// It has a policy: nothing that it started may outlive it.
     confined: bool,
-    /// It is init of a namespace, and this tells how the command in there ended.
+    /// It is the init of a namespace, and this reports how the command in it ended.
     report: Option<Report>,
 }
 
 impl Process {
-    /// Takes over init of a namespace.
+    /// Takes over the init of a namespace.
     pub(crate) fn adopt_init(pid: u32, report: Report) -> io::Result<Self> {
         let mut process = Self::adopt(pid, None)?;
         process.report = Some(report);
         Ok(process)
     }
 
-    /// Takes over a child that has just been started. When this fails, the child has been killed.
+    /// Takes over a child that has just been started. If this fails, the child has been killed.
     pub(crate) fn adopt(pid: u32, tag: Option<u64>) -> io::Result<Self> {
         let raw = i32::try_from(pid)
             .ok()
@@ -71,24 +71,24 @@ impl Process {
         }
     }
 
-    /// Everything that it starts is to end with it.
+    /// Sets whether everything that it starts must end with it.
     pub(crate) fn confined(mut self, confined: bool) -> Self {
         self.confined = confined;
         self
     }
 
-    /// Writes the process into a ledger, from which it is taken when it has been reaped.
+    /// Records the process in a ledger, from which it is removed once it has been reaped.
     pub(crate) fn enter(&mut self, ledger: Ledger, what: &str) {
         match ledger.record(self.pid, self.start, what) {
             Ok(()) => self.ledger = Some(ledger),
-            // A full disk must not stop the agent; what is lost is the cleaning after a crash.
+            // A full disk must not stop the agent; only the cleanup after a crash is lost.
             Err(error) => {
                 tracing::warn!(%error, pid = self.pid, "process not written to the ledger")
             }
         }
     }
 
-    /// What appears under these names until it has been reaped is moved aside.
+    /// Moves aside what appears under these names until it has been reaped.
     pub(crate) fn keeps_free(&mut self, absent: Absent) {
         self.absent = absent;
     }
@@ -97,10 +97,10 @@ impl Process {
         self.pid
     }
 
-    /// The number by which the command knows itself.
+    /// Returns the process id that the command sees itself.
     pub(crate) fn own_pid(&self) -> u32 {
         match self.report {
-            // The first one that init starts.
+            // The first process that init starts.
             Some(_) => 2,
             None => self.pid,
         }
@@ -110,7 +110,7 @@ impl Process {
         self.start
     }
 
-    /// Becomes readable when it has ended.
+    /// Returns a descriptor that becomes readable when it has ended.
     pub(crate) fn watched(&self) -> io::Result<BorrowedFd<'_>> {
         match &self.report {
             Some(report) => Ok(report.pipe().as_fd()),
@@ -118,11 +118,11 @@ impl Process {
         }
     }
 
-    /// Ends a namespace with all its processes; false where there is none.
+    /// Ends a namespace with all its processes; returns `false` if there is none.
     fn kill_namespace(&self) -> bool {
         match (&self.report, &self.pidfd) {
             (Some(_), Some(pidfd)) => {
-                // Fails when it has ended.
+                // Fails if it has ended.
                 let _ = pidfd_send_signal(pidfd, Signal::KILL);
                 true
             }
@@ -137,7 +137,7 @@ impl Process {
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// How the process ended, without reaping it; `None` while it runs.
+    /// Returns how the process ended, without reaping it; `None` while it runs.
     pub(crate) fn exit(&self) -> io::Result<Option<Exit>> {
         if let Some(report) = &self.report {
             return report.exit();
@@ -165,12 +165,12 @@ impl Process {
         }
     }
 
-    /// Kills what is left, and answers whether nothing was.
+    /// Kills what is left, and returns whether nothing was.
     fn has_ended_whole(&self) -> bool {
         let Some(pidfd) = self.pidfd.as_ref().filter(|_| self.kill_namespace()) else {
             return tree::kill(self.root()) == 0;
         };
-        // The kernel lets init end when it has ended all the others.
+        // The kernel lets init end after it has ended all others.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let ended = rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(pidfd.as_fd()), options));
         !matches!(ended, Ok(None))
@@ -179,7 +179,7 @@ impl Process {
     fn root(&self) -> tree::Root {
         tree::Root {
             pid: self.pid,
-            // Answered at all, it is an unreaped child of ours, alive or not.
+            // If there is any answer, it is an unreaped child of ours, alive or not.
             is_ours: self.exit().is_ok(),
             tag: self.tag,
         }
@@ -189,9 +189,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if self.kill_namespace() {
-            // Nothing that is in there is left.
+            // No process is left in the namespace.
         } else if !self.confined && matches!(self.exit(), Ok(Some(_))) {
-            // It ended by itself: what it left running in its group goes, a daemon that it set free stays.
+            // It ended on its own: kill what it left running in its group; a detached daemon stays.
             tree::kill_group(self.pid);
         } else {
             self.kill_tree();

@@ -1,4 +1,4 @@
-//! Processes that were killed and have not ended yet: a thread of its own reaps them, and undoes what they left that they must not leave.
+//! Reaps killed processes that have not ended yet, on a separate thread, and undoes their forbidden changes.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -12,14 +12,14 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 use crate::fs::absent::Absent;
 use crate::processes::ledger::Ledger;
 
-/// How often the reaper looks at processes that have not ended yet: soon at first, since most end at once.
+/// How often the reaper polls processes that have not ended yet: soon at first, since most end at once.
 const REAP_INTERVALS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
-/// How many have not been reaped.
+/// The number of processes not reaped yet.
 static WAITING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
-/// Waits until every process that was dropped has ended and what it left is undone, for at most `limit`; whether that is so. A program
-/// that ends before leaves it as it is. Blocking.
+/// Waits, for at most `limit`, until every dropped process has ended and its changes are undone; returns whether that is so. A program
+/// that exits earlier skips this. Blocking.
 pub fn wait_for_dropped(limit: Duration) -> bool {
     let (waiting, changed) = &WAITING;
     let waiting = lock(waiting);
@@ -28,7 +28,7 @@ pub fn wait_for_dropped(limit: Duration) -> bool {
     *waiting == 0
 }
 
-/// One of those that are waited for, until it is dropped.
+/// Counts one process to wait for, until it is dropped.
 struct Counted;
 
 impl Counted {
@@ -46,7 +46,7 @@ impl Drop for Counted {
     }
 }
 
-/// A process that has been killed and is to be reaped.
+/// A killed process that is to be reaped.
 pub(crate) struct Corpse {
     pid: u32,
     pidfd: OwnedFd,
@@ -66,14 +66,14 @@ impl Corpse {
         }
     }
 
-    /// Reaps it, now or when it has ended.
+    /// Reaps it, now or once it has ended.
     pub(crate) fn bury(self) {
         if let Some(corpse) = self.reap() {
             hand_to_reaper(corpse);
         }
     }
 
-    /// Reaps it if it has ended; gives it back if not.
+    /// Reaps it if it has ended; returns it otherwise.
     fn reap(self) -> Option<Self> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let answer = waitid(WaitId::PidFd(self.pidfd.as_fd()), options);
@@ -93,7 +93,7 @@ impl Corpse {
     }
 }
 
-/// Killing takes a moment, longer when the process hangs in the kernel: a thread of its own waits, not the dropper.
+/// Killing takes a moment, longer if the process hangs in the kernel: a separate thread waits, not the dropper.
 fn hand_to_reaper(corpse: Corpse) {
     static REAPER: OnceLock<Option<mpsc::Sender<Corpse>>> = OnceLock::new();
     let reaper = REAPER.get_or_init(|| {
@@ -106,7 +106,7 @@ fn hand_to_reaper(corpse: Corpse) {
     });
     match reaper {
         Some(reaper) => drop(reaper.send(corpse)),
-        // No thread to be had: wait here, a SIGKILL has been sent.
+        // No thread can be started: wait here, a SIGKILL has been sent.
         None => drop(waitid(
             WaitId::PidFd(corpse.pidfd.as_fd()),
             WaitIdOptions::EXITED,

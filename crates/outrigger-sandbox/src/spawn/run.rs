@@ -1,4 +1,4 @@
-//! Running a short-lived process under one deadline until it ends.
+//! Runs a short-lived process to its end under one deadline.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::spawn::exit::Exit;
 use crate::spawn::spawner::Spawner;
 use crate::spawn::spec::{Spec, Stdio};
 
-/// How long the pipes are read on after the process has ended: something that it left running may hold them open
-/// for ever. What was written before the end is in the pipe already.
+/// How long the pipes are still read after the process has ended: something that it left running may hold them open forever.
+/// What was written before the end is in the pipe already.
 const GRACE: Duration = Duration::from_millis(200);
-/// How long a killed process is waited for. One that hangs in the kernel takes longer; the reaper sees to it.
+/// How long a killed process is waited for. One that hangs in the kernel takes longer and is left to the reaper.
 const KILL_GRACE: Duration = Duration::from_millis(500);
 
 /// The head of a stream, and how long the stream was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captured {
-    /// The first bytes, at most as many as were asked for.
+    /// The first bytes, up to the requested maximum.
     pub head: Vec<u8>,
-    /// All bytes that came, kept or not.
+    /// The number of all bytes received, kept or not.
     pub total: u64,
 }
 
 impl Captured {
-    /// Keeps of `bytes` what still fits below `limit`, and counts all.
+    /// Keeps as much of `bytes` as fits within `limit`, and counts all.
     pub fn push(&mut self, bytes: &[u8], limit: usize) {
         let room = limit.saturating_sub(self.head.len()).min(bytes.len());
         self.head
@@ -37,7 +37,7 @@ impl Captured {
         self.total = self.total.saturating_add(bytes.len() as u64);
     }
 
-    /// Bytes that came but were not kept.
+    /// Returns the number of bytes received but not kept.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.total.saturating_sub(self.head.len() as u64)
@@ -47,28 +47,27 @@ impl Captured {
 /// The exit and output of a process that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// How it ended; signal 9 when the deadline passed.
+    /// How it ended; signal 9 if the deadline passed.
     pub exit: Exit,
     /// The head of standard output.
     pub stdout: Vec<u8>,
     /// The head of standard error.
     pub stderr: Vec<u8>,
-    /// Bytes of standard output in all.
+    /// Total bytes of standard output.
     pub stdout_total: u64,
-    /// Bytes of standard error in all.
+    /// Total bytes of standard error.
     pub stderr_total: u64,
-    /// More came on one of the streams than was kept.
+    /// One of the streams had more bytes than were kept.
     pub truncated: bool,
-    /// The deadline passed, and the process was killed with all that it had started.
+    /// The deadline passed, and the process was killed with everything it had started.
     pub timed_out: bool,
 }
 
-/// Starts a process, reads its output to the end and waits for it, all within `deadline`; at the deadline the whole
-/// tree is killed and what came so far is answered. Standard output and error are always piped; of each the first
-/// `max_output` bytes are kept and the rest is counted. Dropping the future kills the tree.
+/// Starts a process, reads its output to the end and waits for it, all within `deadline`. At the deadline the whole tree is
+/// killed and the output so far is returned. Standard output and error are always piped; the first `max_output` bytes of each
+/// are kept and the rest is counted. Dropping the future kills the tree.
 ///
-/// # Errors
-/// Those of [`Spawner::spawn`], and [`SandboxError::Deadline`] when not even the start was done in time.
+/// # Errors Those of [`Spawner::spawn`], and [`SandboxError::Deadline`] if not even the start completed in time.
 pub async fn run(
     spawner: &Spawner,
     spec: Spec,
@@ -78,7 +77,7 @@ pub async fn run(
     run_with_input(spawner, spec, None, deadline, max_output).await
 }
 
-/// As [`run`], with bytes for standard input, which is closed behind them. A process that does not read its input is not an
+/// Like [`run`], with bytes for standard input, which is closed after them. A process that does not read its input is not an
 /// error.
 ///
 /// # Errors As [`run`].
@@ -128,7 +127,7 @@ pub async fn run_with_input(
     })
 }
 
-/// Waits for the end of a process while its streams are served; at `end` it is killed. Answers how it ended, and whether it was
+/// Waits for the end of a process while its streams are served; kills it at `end`. Returns how it ended, and whether it was
 /// killed. What it left in the streams is read for a moment longer.
 async fn end_of(
     child: &mut Child,
@@ -159,7 +158,7 @@ async fn end_of(
     Ok(answer)
 }
 
-/// The answer for a process that hangs in the kernel and does not die at once.
+/// The result for a process that hangs in the kernel and does not die at once.
 const KILLED: Exit = Exit {
     code: None,
     signal: Some(libc::SIGKILL),
@@ -167,7 +166,7 @@ const KILLED: Exit = Exit {
 
 async fn feed(stdin: Option<pipe::Sender>, input: Option<Vec<u8>>) {
     if let (Some(mut stdin), Some(input)) = (stdin, input) {
-        // A process that ends or closes its input early decides so itself; its exit code says the rest.
+        // A process may end or close its input early; its exit code tells the rest.
         let _ = stdin.write_all(&input).await;
     }
 }

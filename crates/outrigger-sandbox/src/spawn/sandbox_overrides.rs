@@ -1,5 +1,5 @@
-//! Boxes of single processes of a [`crate::Spawner`] whose other processes are in a wider one: what a plugin brings runs
-//! beside what the user configured, and gets no more than the plugin.
+//! Sandboxes of single processes of a [`crate::Spawner`] whose other processes have a wider one: what a plugin contributes
+//! runs next to what the user configured, and gets no more access than the plugin.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -12,22 +12,22 @@ use outrigger_network_proxy::ProxyRedirect;
 
 use crate::policy::Policy;
 
-/// The sandbox of a process that is not that of its spawner.
+/// A sandbox that replaces the spawner's for one process.
 #[derive(Clone)]
 pub struct SandboxOverride {
-    /// What it may touch. What the handle keeps from all of its processes is kept from it besides.
+    /// What it may access. Whatever the handle masks from all its processes stays masked.
     pub policy: Policy,
-    /// Variables behind those that the process is started with.
+    /// Variables that follow those given for the process.
     pub variables: Vec<(OsString, OsString)>,
-    /// Where its connections are redirected that know of no proxy ([`crate::Spec::proxy_redirect`]).
+    /// Where connections of programs without proxy support are redirected ([`crate::Spec::proxy_redirect`]).
     pub proxy_redirect: Option<ProxyRedirect>,
-    /// What lasts as long as the sandbox.
+    /// Values that live as long as the sandbox.
     pub held: Arc<dyn Any + Send + Sync>,
 }
 
 impl SandboxOverride {
-    /// The address of its proxy, by which the host asks for it what its process would ask for itself. `None`: it connects to
-    /// nothing.
+    /// Returns the address of its proxy, which the host uses for requests on behalf of the process. `None`: it may not
+    /// connect to anything.
     #[must_use]
     pub fn proxy(&self) -> Option<String> {
         let mut variables = self.variables.iter();
@@ -46,18 +46,18 @@ impl fmt::Debug for SandboxOverride {
     }
 }
 
-/// Sandboxes by the label of the process ([`crate::Spec::label`]). Clones are the same list.
+/// Sandboxes by the label of the process ([`crate::Spec::label`]). Clones share one list.
 #[derive(Clone, Debug, Default)]
 pub struct SandboxOverrides(Arc<RwLock<BTreeMap<String, SandboxOverride>>>);
 
 impl SandboxOverrides {
-    /// Processes with this label are started in this sandbox from now on.
+    /// Starts processes with this label in this sandbox from now on.
     pub fn set(&self, label: impl Into<String>, own: SandboxOverride) {
         let mut overrides = sync::write(&self.0);
         overrides.insert(label.into(), own);
     }
 
-    /// The sandbox of processes with this label, where they have one.
+    /// Returns the sandbox of processes with this label, if they have their own.
     #[must_use]
     pub fn of(&self, label: &str) -> Option<SandboxOverride> {
         let overrides = sync::read(&self.0);

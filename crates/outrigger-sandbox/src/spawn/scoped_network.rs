@@ -1,5 +1,5 @@
-//! Processes of a handle that reach hosts of a list and no others (`tools.hosts`): each is given a ticket of one proxy, the
-//! variables that name it, and a sandbox in which nothing else connects.
+//! Processes that may connect only to listed hosts (`tools.hosts`): each gets a ticket for one proxy, the variables that
+//! name it, and a sandbox in which nothing else can connect.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,22 +15,22 @@ use crate::processes::socket_owners::ProcSockets;
 use crate::seccomp::calls::Calls;
 use crate::spawn::spec::Spec;
 
-/// Refusals that a process's output can name.
+/// Maximum number of refusals named in a process's output.
 const MAX_NAMED: usize = 10;
 
-/// What the processes of a handle reach ([`crate::Spawner::with_hosts`]).
+/// The hosts that processes of a handle may connect to ([`crate::Spawner::with_hosts`]).
 pub struct ScopedNetwork {
-    /// What they are called in messages: "shell commands".
+    /// Their name in messages: "shell commands".
     pub name: String,
     /// The hosts.
     pub reach: Reach,
-    /// How one is granted; `HOST` stands for it.
+    /// How to grant a host; `HOST` is its placeholder.
     pub hint: String,
     /// Called with each decision, for the audit.
     pub on_connect: ConnectFn,
-    /// A process that the system cannot hold to it is not started.
+    /// A process is not started if the system cannot enforce this.
     pub strict: bool,
-    /// The proxy that this machine itself needs to get out.
+    /// The proxy that this machine itself needs for outgoing connections.
     pub upstream: Option<Upstream>,
     /// Started with the first process.
     pub proxy: OnceCell<Proxy>,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for ScopedNetwork {
     }
 }
 
-/// A process's access to its hosts, as long as it runs.
+/// A process's access to its hosts while it runs.
 #[derive(Debug)]
 pub(crate) struct NetworkLease {
     ticket: ProxyTicket,
@@ -53,7 +53,7 @@ pub(crate) struct NetworkLease {
 }
 
 impl ScopedNetwork {
-    /// Adds it to a process to be.
+    /// Adds the access to a process before it starts.
     pub(crate) async fn apply(&self, spec: &mut Spec) -> Result<NetworkLease, SandboxError> {
         let failed = |source| SandboxError::Spawn {
             program: spec.program.clone(),
@@ -85,7 +85,7 @@ impl ScopedNetwork {
         let ticket = proxy.admit(client).map_err(failed)?;
         let policy = spec.policy.get_or_insert_with(Policy::open);
         policy.connect_tcp = Some(vec![ticket.port()]);
-        // Names are looked up by the proxy, and a service on a UNIX socket connects where it likes.
+        // Names are resolved by the proxy, and a service on a UNIX socket could connect anywhere.
         let calls = policy.calls.unwrap_or_default();
         policy.calls = Some(Calls {
             udp: false,
@@ -106,12 +106,12 @@ impl ScopedNetwork {
 }
 
 impl NetworkLease {
-    /// Says whose it is.
+    /// Sets the process that the access belongs to.
     pub(crate) fn belongs_to(&self, pid: u32) {
         self.ticket.belongs_to(pid);
     }
 
-    /// Hosts that were refused so far, with the port and why, each once.
+    /// Returns the hosts refused so far, with the port and the reason, each once.
     pub(crate) fn refused(&self) -> Vec<String> {
         let refused = lock(&self.refused);
         refused.clone()

@@ -1,4 +1,4 @@
-//! What is done in the child between fork and exec. Only async-signal-safe calls: no allocation, no lock, no panic.
+//! The steps in the child between fork and exec. Only async-signal-safe calls: no allocation, no lock, no panic.
 
 use std::io;
 
@@ -14,10 +14,10 @@ use crate::seccomp::connects;
 /// The channel's file descriptor in every process that has one.
 pub(crate) const CHANNEL_FD: libc::c_int = 3;
 
-/// What a confined root keeps (numbers of `linux/capability.h`): what makes files and ports root's. All others bypass
-/// the rules or are of no use in a sandbox: mounting, tracing, raw sockets and devices, modules, limits, opening files
-/// by handle. (`CAP_PERFMON` and `CAP_SYS_ADMIN` open `/proc/PID/environ` of every process since Linux 6.16, past
-/// Landlock.)
+/// The capabilities that a confined root keeps (numbers of `linux/capability.h`): those for files and ports of root.
+/// All others bypass the rules or are useless in a sandbox: mounting, tracing, raw sockets and devices, modules,
+/// limits, opening files by handle. (`CAP_PERFMON` and `CAP_SYS_ADMIN` open `/proc/PID/environ` of every process since
+/// Linux 6.16, bypassing Landlock.)
 const KEPT: [libc::c_ulong; 8] = [
     0,  // CHOWN
     1,  // DAC_OVERRIDE
@@ -28,49 +28,49 @@ const KEPT: [libc::c_ulong; 8] = [
     7,  // SETUID
     10, // NET_BIND_SERVICE
 ];
-/// Beyond the newest capability that any kernel knows.
+/// More than the newest capability of any kernel.
 const CAPABILITIES: libc::c_ulong = 64;
 
-/// What the process gets when its host ends.
+/// The signal that the process gets when its host ends.
 const DEATH_SIGNAL: libc::c_ulong = 9;
 
-/// The identity of an open file: what file descriptor 3 was before fork.
+/// The identity of an open file: what descriptor 3 was before fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: libc::dev_t,
     inode: libc::ino_t,
 }
 
-/// Everything the child needs, prepared before fork, so that it only has to read it.
+/// Everything the child needs, prepared before fork, so that it only reads it.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// The host, or init of its namespace, to see whether it died between fork and `prctl`.
+    /// The host, or the init of its namespace, to detect its death between fork and `prctl`.
     pub(crate) parent: libc::pid_t,
     pub(crate) data: Option<u64>,
     pub(crate) nofile: Option<u64>,
-    /// The soft limit of open files that the host had before it raised its own.
+    /// The soft limit of open files that the host had before it raised it.
     pub(crate) files: Option<u64>,
     pub(crate) tag: Option<u64>,
     /// The child's end of the channel, and what was open as 3 in the host.
     pub(crate) channel: Option<(libc::c_int, Option<FileId>)>,
-    /// Standard input is a terminal, which becomes that of its session.
+    /// Standard input is a terminal and becomes the controlling terminal of its session.
     pub(crate) terminal: bool,
-    /// What its view has of its own.
+    /// Rules for the file systems of its own view.
     pub(crate) late: Vec<ViewRule>,
     pub(crate) no_new_privs: bool,
-    /// There is a policy, enforced by Landlock or not: capabilities that get around it are given up.
+    /// There is a policy, enforced by Landlock or not: capabilities that bypass it are dropped.
     pub(crate) confined: bool,
     pub(crate) ruleset: Option<libc::c_int>,
     pub(crate) view: Option<View>,
-    /// Its namespaces, where it enters them by itself; else it is in them already.
+    /// Its namespaces, if it must enter them itself; otherwise it is in them already.
     pub(crate) enters: Option<Namespaces>,
     pub(crate) filter: Option<BpfProgram>,
-    /// The child's end of the pair over which the host gets to decide about connections.
+    /// The child's end of the pair over which the host receives the decisions about connections.
     pub(crate) connects: Option<libc::c_int>,
 }
 
 impl Setup {
-    /// Runs in the child, behind `chdir`.
+    /// Runs in the child, after `chdir`.
     #[expect(
         unsafe_code,
         reason = "system calls between fork and exec, where only raw calls are allowed"
@@ -88,10 +88,10 @@ impl Setup {
             }
             check(prctl(libc::PR_SET_PDEATHSIG, DEATH_SIGNAL))?;
             if libc::getppid() != self.parent {
-                // It died before the signal was asked for: nobody is left to report to.
+                // It died before the signal was requested: there is no one to report to.
                 libc::_exit(127);
             }
-            // A session without a terminal, and a group of its own with it: `/dev/tty` is the host's otherwise.
+            // A session without a terminal, and with it its own group: otherwise `/dev/tty` is the host's.
             check(libc::setsid())?;
             if let Some(ruleset) = self.ruleset {
                 for late in &self.late {
@@ -108,7 +108,8 @@ impl Setup {
             }
             if self.confined {
                 for capability in (0..CAPABILITIES).filter(|number| !KEPT.contains(number)) {
-                    // Refused to all but root, who alone has something to lose, and for numbers this kernel lacks.
+                    // Fails for everyone but root, who alone has capabilities to lose, and for numbers that this
+                    // kernel lacks.
                     prctl(libc::PR_CAPBSET_DROP, capability);
                 }
             }
@@ -140,23 +141,23 @@ impl Setup {
                 set_soft_limit(libc::RLIMIT_NOFILE, count)?;
             }
             if let Some(tag) = self.tag {
-                // The tag is a help, not a promise: without it the tree is found by its parents.
+                // The tag is best effort: without it the tree is found by its parents.
                 let _ = set_limit(tag::RESOURCE, tag);
             }
         }
         Ok(())
     }
 
-    /// Puts the channel at 3 and marks all others close-on-exec, also those that some C library of the host opened
-    /// without the mark.
+    /// Puts the channel at 3 and marks all other descriptors close-on-exec, including those that a C library of the
+    /// host opened without the flag.
     #[expect(unsafe_code, reason = "see `apply`")]
     unsafe fn descriptors(&self) -> io::Result<()> {
         let mut first = CHANNEL_FD;
         // SAFETY: as in `apply`.
         unsafe {
             if let Some((end, before)) = self.channel {
-                // The standard library reports a failed exec through a pipe of its own. Were that pipe 3, we would
-                // close it here and a failure would look like a success: the caller tries again instead.
+                // The standard library reports a failed exec through its own pipe. If that pipe were 3, closing it
+                // here would make a failure look like a success: the caller tries again instead.
                 if file_id(CHANNEL_FD) != before {
                     return Err(io::Error::from_raw_os_error(RETRY));
                 }
@@ -178,7 +179,7 @@ impl Setup {
     }
 }
 
-/// The error of a child that saw another file at 3 than its parent did; exec never answers this one.
+/// The error of a child that saw another file at 3 than its parent did; exec never returns it.
 pub(crate) const RETRY: libc::c_int = libc::EBADFD;
 
 /// The kernel reads five words and refuses unknown ones that are not zero, so all are passed in full width.
@@ -243,7 +244,7 @@ fn check(answer: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// What is open under a number, `None` when nothing is.
+/// Returns the identity of the open file; `None` if the number is not open.
 #[expect(unsafe_code, reason = "the number is looked at without owning it")]
 pub(crate) fn file_id(fd: libc::c_int) -> Option<FileId> {
     // SAFETY: the buffer is a local of the right type, zero is a valid value of it, and a number that is not open
@@ -257,8 +258,8 @@ pub(crate) fn file_id(fd: libc::c_int) -> Option<FileId> {
     }
 }
 
-/// Occupies 3 in the host when it is free, so that no other descriptor (the standard library's own error pipe above
-/// all) comes to stand there while a child is started. The number stays taken for the life of the host.
+/// Occupies 3 in the host if it is free, so that no other descriptor (above all the standard library's own error pipe)
+/// gets it while a child is started. The number stays taken for the life of the host.
 pub(crate) fn reserve_channel_fd() {
     if file_id(CHANNEL_FD).is_some() {
         return;

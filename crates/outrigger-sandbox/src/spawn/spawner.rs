@@ -27,8 +27,8 @@ use crate::spawn::setup;
 use crate::spawn::spec::Spec;
 use start::{find, start};
 
-/// A handle to the spawning thread; cheap to clone. All handles of a host share one thread, which never ends: the
-/// parent-death signal of every process hangs on it.
+/// A handle to the spawning thread; cheap to clone. All handles of a host share one thread, which never ends: the parent-death signal of
+/// every process depends on it.
 #[derive(Clone)]
 pub struct Spawner {
     jobs: mpsc::Sender<Job>,
@@ -39,19 +39,19 @@ pub struct Spawner {
     forbids: Option<Arc<dyn Forbids>>,
 }
 
-/// What the machine's policy forbids, to every opener of a file and every start of a program. Answers are the patterns
-/// that forbid it.
+/// The machine's policy of forbidden files and programs. It applies whenever a file is opened or a program is started. Results are the
+/// patterns that forbid it.
 pub trait Forbids: Send + Sync {
-    /// A file or folder by its absolute path; its links may have been followed or not.
+    /// Checks a file or folder by its absolute path; its links may have been followed or not.
     fn file(&self, path: &Path) -> Option<String>;
-    /// A program, by name or by the path of its file.
+    /// Checks a program, by name or by the path of its file.
     fn program(&self, program: &Path) -> Option<String>;
 }
 
 #[derive(Clone)]
 struct DefaultSandbox {
     covers: CoversFn,
-    /// The sandbox of processes without one of their own; `None` leaves open what is not covered.
+    /// Returns the sandbox of processes without their own; `None` allows everything that is not masked.
     base: Option<BaseFn>,
     strict: bool,
     own: SandboxOverrides,
@@ -65,22 +65,22 @@ impl std::fmt::Debug for Spawner {
     }
 }
 
-/// The sandbox of a process of a handle, made when it is started. Blocking.
+/// Creates the sandbox of a process when it is started. Blocking.
 pub type BaseFn = Arc<dyn Fn() -> Result<Policy, SandboxError> + Send + Sync>;
 
-/// Called for every process that is started, on the spawning thread: it must not block.
+/// Called on the spawning thread for every started process: it must not block.
 pub type StartFn = Arc<dyn Fn(&ProcessStart) + Send + Sync>;
 
 /// A process that was started, for the audit (C13).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessStart {
-    /// What it is for.
+    /// Its label.
     pub label: String,
     /// The program's file.
     pub program: String,
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
-    /// How much of its sandbox the kernel enforces; `None` where no sandbox was requested.
+    /// How much of its sandbox the kernel enforces; `None` if no sandbox was requested.
     pub level: Option<Level>,
     /// The sandbox allows everything that is not masked.
     pub open: bool,
@@ -96,7 +96,7 @@ struct Job {
 /// Why a process was not started.
 enum NotStarted {
     Failed(SandboxError),
-    /// What is to be covered is not where it was found. It may be looked for again.
+    /// A path to mask is no longer where it was found. The search may be repeated.
     Moved(SandboxError),
 }
 
@@ -107,10 +107,9 @@ impl From<SandboxError> for NotStarted {
 }
 
 impl Spawner {
-    /// Starts the spawning thread, or joins the one that runs.
+    /// Starts the spawning thread, or attaches to the running one.
     ///
-    /// # Errors
-    /// [`SandboxError::Thread`] when no thread can be started.
+    /// # Errors [`SandboxError::Thread`] if no thread can be started.
     pub fn new() -> Result<Self, SandboxError> {
         static JOBS: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
         let jobs = match JOBS.get() {
@@ -131,8 +130,8 @@ impl Spawner {
         })
     }
 
-    /// A handle that masks what `covers` finds from every process that has no sandbox yet. `strict`: a process from
-    /// which the system cannot mask all of it is not started.
+    /// Returns a handle that masks what `covers` finds from every process that has no sandbox yet. `strict`: a process from which the
+    /// system cannot mask all of it is not started.
     #[must_use]
     pub fn with_covers(mut self, covers: CoversFn, strict: bool) -> Self {
         let own = SandboxOverrides::default();
@@ -145,8 +144,8 @@ impl Spawner {
         self
     }
 
-    /// The same, where processes without a narrower sandbox ([`SandboxOverrides`]) are in the one that `base` makes. Without covers
-    /// ([`Self::with_covers`]) nothing is sandboxed.
+    /// Returns a handle whose processes use the sandbox that `base` creates, unless they have a narrower one ([`SandboxOverrides`]).
+    /// Without covers ([`Self::with_covers`]) nothing is sandboxed.
     #[must_use]
     pub fn with_base(mut self, base: BaseFn) -> Self {
         if let Some(sandbox) = &mut self.sandbox {
@@ -155,7 +154,7 @@ impl Spawner {
         self
     }
 
-    /// A handle whose processes are in this sandbox where they have none of their own, less what the handle masks anyway.
+    /// Returns a handle whose processes use this sandbox unless they have their own; what the handle masks stays masked.
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         let sandbox = self.sandbox.take();
@@ -172,7 +171,7 @@ impl Spawner {
         self
     }
 
-    /// The same, where some processes have a narrower sandbox, by their label.
+    /// Returns a handle whose processes may have a narrower sandbox, by their label.
     #[must_use]
     pub fn with_overrides(mut self, own: SandboxOverrides) -> Self {
         if let Some(sandbox) = &mut self.sandbox {
@@ -181,62 +180,62 @@ impl Spawner {
         self
     }
 
-    /// Whether processes with this label have a sandbox of their own ([`SandboxOverrides`]).
+    /// Returns whether processes with this label have their own sandbox ([`SandboxOverrides`]).
     #[must_use]
     pub fn has_sandbox_override(&self, label: &str) -> bool {
         let sandbox = self.sandbox.as_ref();
         sandbox.is_some_and(|it| it.own.of(label).is_some())
     }
 
-    /// The proxy of the sandbox of this label ([`SandboxOverrides`]), where it has one.
+    /// Returns the proxy of the sandbox of this label ([`SandboxOverrides`]), if it has one.
     #[must_use]
     pub fn proxy_of(&self, label: &str) -> Option<String> {
         self.sandbox.as_ref()?.own.of(label)?.proxy()
     }
 
-    /// A handle whose processes reach these hosts and nothing else; those with a narrower sandbox
-    /// ([`SandboxOverrides`]) reach its hosts.
+    /// Returns a handle whose processes may connect to these hosts and nothing else; those with a narrower sandbox ([`SandboxOverrides`])
+    /// use its hosts.
     #[must_use]
     pub fn with_hosts(mut self, network: Arc<ScopedNetwork>) -> Self {
         self.network = Some(network);
         self
     }
 
-    /// A handle that starts none of the programs that are forbidden.
+    /// Returns a handle that does not start forbidden programs.
     #[must_use]
     pub fn with_forbidden(mut self, forbids: Arc<dyn Forbids>) -> Self {
         self.forbids = Some(forbids);
         self
     }
 
-    /// What is forbidden to processes of this handle, and to other code that works for the same user.
+    /// Returns the policy of what is forbidden to processes of this handle, and to other code that works for the same user.
     #[must_use]
     pub fn forbids(&self) -> Option<&dyn Forbids> {
         self.forbids.as_deref()
     }
 
-    /// A handle that tells of every process it starts.
+    /// Returns a handle that reports every process it starts.
     #[must_use]
     pub fn with_recorder(mut self, recorder: StartFn) -> Self {
         self.recorder = Some(recorder);
         self
     }
 
-    /// A handle that writes every process it starts into `ledger`, until the process has been reaped.
+    /// Returns a handle that records every process it starts in `ledger` until it has been reaped.
     #[must_use]
     pub fn with_ledger(mut self, ledger: Ledger) -> Self {
         self.ledger = Some(ledger);
         self
     }
 
-    /// This process ends in order, and all that it started has ended.
+    /// Call it when this process ends in order and everything it started has ended.
     pub fn end(&self) {
         if let Some(ledger) = &self.ledger {
             ledger.end();
         }
     }
 
-    /// What the running kernel offers for a [`crate::Policy`] that uses all of its fields.
+    /// Returns what the running kernel can enforce of a [`crate::Policy`] that uses all of its fields.
     #[must_use]
     pub fn level(&self) -> Level {
         crate::Policy {
@@ -249,31 +248,31 @@ impl Spawner {
         .level()
     }
 
-    /// The Landlock version of the running kernel, 0 when it has none; for the doctor's report.
+    /// Returns the Landlock version of the running kernel, 0 if it has none; for the doctor's report.
     #[must_use]
     pub fn landlock_abi(&self) -> u32 {
         level::kernel_abi()
     }
 
-    /// Whether processes can have a view of the file system of their own, for what is hidden from them.
+    /// Returns whether processes can have their own view of the file system, which hides files from them.
     #[must_use]
     pub fn has_views(&self) -> bool {
         view::is_possible()
     }
 
-    /// Whether processes can have a namespace of process numbers of their own: nothing outlives them then.
+    /// Returns whether processes can have their own PID namespace, so that nothing outlives them.
     #[must_use]
     pub fn has_namespaces(&self) -> bool {
         init::is_possible()
     }
 
-    /// Whether a process's connections can be decided about by address.
+    /// Returns whether connections can be decided about by address.
     #[must_use]
     pub fn has_connects(&self) -> bool {
         connects::is_possible()
     }
 
-    /// Whether the kernel can filter system calls.
+    /// Returns whether the kernel can filter system calls.
     #[must_use]
     pub fn has_filters(&self) -> bool {
         calls::is_possible()
@@ -281,12 +280,12 @@ impl Spawner {
 
     /// Starts a process. Must be called within a tokio runtime with I/O. A dropped future leaves no process behind.
     ///
-    /// The process has its own process group, dies with the host, has exactly the environment given, no open file
-    /// beyond its streams (and 3, if a channel was asked for), and no core dumps.
+    /// The process has its own process group, dies with the host, and has exactly the environment given, no open files beyond its streams
+    /// (and 3, if a channel was requested), and no core dumps.
     ///
-    /// # Errors
-    /// [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for what can be named; [`SandboxError::Forbidden`] for what the
-    /// policy of the machine does not let run; [`SandboxError::Spawn`] for the rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
+    /// # Errors [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for these causes; [`SandboxError::Forbidden`] if the machine's policy
+    /// does not allow the program; [`SandboxError::Policy`] if the rules were refused; [`SandboxError::Watch`] if it cannot be watched;
+    /// [`SandboxError::Spawn`] for everything else.
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
         self.allows(&spec).await?;
         let mut network = self.network.as_ref();
@@ -303,7 +302,7 @@ impl Spawner {
             };
             spec.policy = Some(sandbox.policy(policy, &spec.program).await?);
         }
-        // A sandbox with connection rules of its own, such as a plugin's, reaches no more by being started here.
+        // A sandbox with its own connection rules, such as a plugin's, gets no more access by being started here.
         let ruled = |policy: &Policy| policy.connect_tcp.is_some();
         let lease = match network.filter(|_| !spec.policy.as_ref().is_some_and(ruled)) {
             Some(network) => Some(network.apply(&mut spec).await?),
@@ -348,7 +347,7 @@ impl Spawner {
             return Ok(());
         };
         let program = find(spec)?;
-        // It may look at every program that there is.
+        // It may check every installed program.
         let look = move || (forbids.program(&program), program);
         match tokio::task::spawn_blocking(look).await {
             Ok((None, _)) => Ok(()),
@@ -357,7 +356,7 @@ impl Spawner {
         }
     }
 
-    /// One attempt on the spawning thread.
+    /// Makes one attempt on the spawning thread.
     async fn hand_over(&self, spec: &Arc<Spec>) -> Result<Started, NotStarted> {
         let (reply, answer) = oneshot::channel();
         let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
@@ -381,7 +380,7 @@ fn start_thread() -> Result<mpsc::Sender<Job>, SandboxError> {
     thread::Builder::new()
         .name("spawner".into())
         .spawn(move || {
-            // Here, ahead of the first start: it makes a process and waits for it.
+            // Before the first start: it creates a process and waits for it.
             connects::is_possible();
             init::is_possible();
             receiver.into_iter().for_each(Job::carry_out);
@@ -393,7 +392,7 @@ fn start_thread() -> Result<mpsc::Sender<Job>, SandboxError> {
 impl Job {
     /// Runs on the spawning thread.
     fn carry_out(self) {
-        // Nobody waits any more: do not even start it.
+        // The caller no longer waits: do not even start it.
         if self.reply.is_closed() {
             return;
         }
@@ -429,7 +428,7 @@ impl Job {
     }
 }
 
-/// Looks for what is to be covered again, beside the spawning thread: a walk takes its time, and everybody's starts wait for that thread.
+/// Repeats the search for paths to mask outside the spawning thread: a walk takes time, and all process starts wait for that thread.
 async fn renewed(mut spec: Spec, error: SandboxError) -> Result<Spec, SandboxError> {
     let looked = tokio::task::spawn_blocking(move || {
         let renewed = match &mut spec.policy {
@@ -465,8 +464,8 @@ impl DefaultSandbox {
     }
 }
 
-/// Keeps processes of this user from looking into the host: its memory, environment and open files hold keys, and `/proc` must stay
-/// readable in a sandbox (Bun does not start without it). No core dumps of it, and no debugger, either.
+/// Keeps other processes of this user from inspecting the host: its memory, environment and open files contain keys, and `/proc` must stay
+/// readable in a sandbox (Bun does not start without it). It also prevents core dumps and debuggers.
 pub fn hide_host() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {

@@ -1,4 +1,4 @@
-//! What a process is to be, in full.
+//! The complete specification of a process.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -28,8 +28,8 @@ pub struct Limits {
     pub nofile: Option<u64>,
 }
 
-/// Everything about a process that is to be started. Nothing that is not named here reaches it: no variable of the
-/// host's environment, no open file.
+/// Everything about a process to start. Nothing that is not named here reaches it: no variable of the host's environment,
+/// no open file.
 #[derive(Clone)]
 pub struct Spec {
     /// An absolute path, a path relative to `cwd` (with a slash), or a bare name that is searched in the `PATH` of `env`.
@@ -38,7 +38,7 @@ pub struct Spec {
     pub args: Vec<OsString>,
     /// Working directory; `/` unless given.
     pub cwd: PathBuf,
-    /// The whole environment. A later entry of the same name wins.
+    /// The complete environment. A later entry of the same name wins.
     pub env: Vec<(OsString, OsString)>,
     /// Standard input.
     pub stdin: Stdio,
@@ -46,25 +46,25 @@ pub struct Spec {
     pub stdout: Stdio,
     /// Standard error.
     pub stderr: Stdio,
-    /// A socket pair whose far end is file descriptor 3 of the process.
+    /// Requests a socket pair whose far end is file descriptor 3 of the process.
     pub channel: bool,
-    /// A terminal of this size for all three streams, of a session of its own; [`Spec::stdin`] and its like do not
-    /// count then. For a person's shell.
+    /// A terminal of this size for all three streams, with its own session; [`Spec::stdin`] and the other streams are
+    /// then ignored. For a user's shell.
     pub terminal: Option<Size>,
     /// Landlock rules; `None` leaves the process unconfined.
     pub policy: Option<Policy>,
-    /// Where connections are redirected that [`Policy::connect_tcp`] does not allow; they are refused without it.
+    /// Where connections that [`Policy::connect_tcp`] does not allow are redirected; without it they are refused.
     pub proxy_redirect: Option<ProxyRedirect>,
     /// Resource limits.
     pub limits: Limits,
-    /// `PR_SET_NO_NEW_PRIVS`: setuid programs (`sudo`) gain nothing. On unless switched off; with a policy always on,
-    /// since Landlock asks for it.
+    /// `PR_SET_NO_NEW_PRIVS`: setuid programs (`sudo`) gain nothing. On unless switched off; always on with a policy,
+    /// since Landlock requires it.
     pub no_new_privs: bool,
-    /// What the process is, for the ledger and the log; the program's file name when empty.
+    /// A description of the process for the ledger and the log; if empty, the program's file name is used.
     pub label: String,
 }
 
-/// The values of the environment are not shown: they hold keys, and this may end up in a log (invariant 10).
+/// Omits the values of the environment: they contain keys, and this may end up in a log (invariant 10).
 impl fmt::Debug for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let env: Vec<&OsString> = self.env.iter().map(|(name, _)| name).collect();
@@ -81,8 +81,8 @@ impl fmt::Debug for Spec {
 }
 
 impl Spec {
-    /// A process with no arguments, no environment, working directory `/`, all streams at `/dev/null`, no limits and
-    /// no policy.
+    /// Creates a process with no arguments, no environment, working directory `/`, all streams at `/dev/null`, no limits
+    /// and no policy.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -170,14 +170,14 @@ impl Spec {
         self
     }
 
-    /// A terminal in place of the three streams.
+    /// Requests a terminal instead of the three streams.
     #[must_use]
     pub fn terminal(mut self, size: Size) -> Self {
         self.terminal = Some(size);
         self
     }
 
-    /// Pipes for standard input, output and error.
+    /// Uses pipes for standard input, output and error.
     #[must_use]
     pub fn piped(self) -> Self {
         self.stdin(Stdio::Pipe)
@@ -185,7 +185,7 @@ impl Spec {
             .stderr(Stdio::Pipe)
     }
 
-    /// A socket pair whose far end is file descriptor 3 of the process.
+    /// Requests a socket pair whose far end is file descriptor 3 of the process.
     #[must_use]
     pub fn channel(mut self) -> Self {
         self.channel = true;
@@ -220,14 +220,14 @@ impl Spec {
         self
     }
 
-    /// Says what the process is, for the ledger and the log.
+    /// Sets the description for the ledger and the log.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// Names the places that its policy gives it.
+    /// Sets the variables for the folders that its policy provides.
     pub(crate) fn name_places(&mut self) {
         if let Some(policy) = &self.policy {
             self.env.extend(policy.variables.iter().cloned());
@@ -238,12 +238,12 @@ impl Spec {
         for name in ["TMPDIR", "TMP", "TEMP"] {
             self.env.push((name.into(), folder.clone().into()));
         }
-        // What zsh keeps here-documents in.
+        // Where zsh keeps here-documents.
         self.env
             .push(("TMPPREFIX".into(), folder.join("zsh").into()));
     }
 
-    /// The value that `name` has in this environment (the last one given).
+    /// Returns the value that `name` has in this environment (the last one given).
     pub(crate) fn var_value(&self, name: &str) -> Option<&OsStr> {
         self.env
             .iter()
@@ -252,7 +252,7 @@ impl Spec {
             .map(|(_, value)| value.as_os_str())
     }
 
-    /// The label, or the program's file name.
+    /// Returns the label, or the program's file name.
     pub(crate) fn label_or_name(&self) -> String {
         if !self.label.is_empty() {
             return self.label.clone();

@@ -1,4 +1,4 @@
-//! A pseudo terminal: what a person's shell runs in.
+//! A pseudo terminal for a user's shell.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -11,7 +11,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::spawn::async_fd::register;
 
-/// How large a terminal is, in characters.
+/// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Lines.
@@ -21,7 +21,7 @@ pub struct Size {
 }
 
 impl Default for Size {
-    /// The size of terminals since there are any.
+    /// The traditional size of terminals, 24 by 80.
     fn default() -> Self {
         Self { rows: 24, cols: 80 }
     }
@@ -38,7 +38,7 @@ impl From<Size> for Winsize {
     }
 }
 
-/// Makes a pair: the host's end and the process's.
+/// Creates a pair: the host's end and the process's.
 pub(crate) fn pair(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
     let host = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&host)?;
@@ -50,7 +50,7 @@ pub(crate) fn pair(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((host, process))
 }
 
-/// The host's end of a process's terminal. Several may read and write; each byte that is read is read once.
+/// The host's end of a process's terminal. Several tasks may read and write; each byte is read once.
 #[derive(Debug)]
 pub struct Terminal(AsyncFd<OwnedFd>);
 
@@ -61,16 +61,15 @@ impl Terminal {
         register(host, Interest::READABLE | Interest::WRITABLE).map(Self)
     }
 
-    /// Reads what the process wrote; 0 when nothing has the terminal open any more.
+    /// Reads what the process wrote; 0 once no process has the terminal open.
     ///
-    /// # Errors
-    /// The system's answer.
+    /// # Errors The system's error.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut ready = self.0.readable().await?;
             let tried = ready.try_io(|fd| Ok(rustix::io::read(fd.as_fd(), &mut *buffer)?));
             match tried {
-                // Linux answers EIO where a pipe would be at its end.
+                // Linux returns EIO where a pipe would be at its end.
                 Ok(Err(error)) if error.raw_os_error() == Some(libc::EIO) => return Ok(0),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(done) => return done,
@@ -81,8 +80,7 @@ impl Terminal {
 
     /// Writes all of it, as if it were typed. Waits while the process does not read.
     ///
-    /// # Errors
-    /// The system's answer.
+    /// # Errors The system's error.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;
@@ -97,8 +95,7 @@ impl Terminal {
 
     /// Changes its size; the process gets SIGWINCH.
     ///
-    /// # Errors
-    /// The system's answer.
+    /// # Errors The system's error.
     pub fn resize(&self, size: Size) -> io::Result<()> {
         Ok(tcsetwinsize(self.0.get_ref(), size.into())?)
     }

@@ -1,5 +1,6 @@
-//! Something below a folder, to be moved away or replaced. A process that runs may put links to places of the user's in the way
-//! meanwhile, and this program would follow them with its own rights: so each folder on the way is opened, and none that is a link.
+//! An entry below a folder that is to be moved away or replaced. A running process may plant links to the user's own folders on the
+//! way, and this program would follow them with its own rights. So each folder on the way is opened in turn, and none of them may
+//! be a link.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,24 +17,25 @@ use rustix::io::Errno;
 
 use super::SUFFIX;
 
-/// How often one file is moved before it is removed: a process may be in the way.
+/// How often moving a file is tried before it is removed: a process may interfere.
 const TRIES: u32 = 8;
 const FOLDER: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// A name that something has, in an open folder.
+/// A name in an open folder.
 #[derive(Debug)]
 pub struct FolderEntry {
     folder: OwnedFd,
     name: OsString,
-    /// For people.
+    /// The path shown in messages.
     path: PathBuf,
 }
 
 impl FolderEntry {
-    /// What is at a path below `base`, which has no links; `None` where nothing is. A link on the way stands for what it leads to.
+    /// Opens the entry at `path`, which lies below `base`; `base` has no links. Returns `None` if nothing is there. A link on the
+    /// way is resolved as a link to its target.
     #[must_use]
     pub fn of(base: &Path, path: &Path) -> Option<Self> {
         let mut folder =
@@ -65,10 +67,9 @@ impl FolderEntry {
         None
     }
 
-    /// Where nothing is, at a path below `base`, which has no links. Folders on the way that are not there are made.
+    /// Opens a free name at `path` below `base`, which has no links. Creates missing folders on the way.
     ///
-    /// # Errors
-    /// The system's; one where a link is on the way, or something is there.
+    /// # Errors The system's error, or one if a link is on the way or something exists at the path.
     pub fn free(base: &Path, path: &Path) -> io::Result<Self> {
         let mut folder = openat2(CWD, base, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
         let below = path.strip_prefix(base);
@@ -95,7 +96,7 @@ impl FolderEntry {
         }
     }
 
-    /// Moves it away, or removes it where that cannot be, and says so in the log; `whose` is what made it.
+    /// Moves it away, or removes it if that fails, and logs it; `whose` names what created it.
     pub(super) fn take_away(&self, whose: &str) {
         let path = self.path.display();
         match self.move_aside() {
@@ -112,7 +113,7 @@ impl FolderEntry {
         }
     }
 
-    /// Renames it to a name with [`SUFFIX`] that nobody can have taken, which it answers; `None` where it stays.
+    /// Renames it to an unused name with [`SUFFIX`] and returns that name, or `None` if it stays.
     #[must_use]
     pub fn move_aside(&self) -> Option<PathBuf> {
         for _ in 0..TRIES {
@@ -127,7 +128,7 @@ impl FolderEntry {
                 Ok(()) => return Some(self.path.with_file_name(other)),
                 // The process may have made the folder read-only for us.
                 Err(Errno::ACCESS | Errno::PERM) => {
-                    // Where this fails, the next try does.
+                    // If this fails, the next try will too.
                     let _ = chmodat(&self.folder, ".", Mode::RWXU, AtFlags::empty());
                 }
                 Err(_) => {}
@@ -136,10 +137,9 @@ impl FolderEntry {
         None
     }
 
-    /// Writes a file where nothing is any more, with these permissions.
+    /// Writes a file where nothing exists any longer, with these permissions.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The system's error.
     pub fn write_new(&self, bytes: impl AsRef<[u8]>, mode: u32) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode & 0o777);
@@ -147,15 +147,14 @@ impl FolderEntry {
         File::from(file).write_all(bytes.as_ref())
     }
 
-    /// Makes a link where nothing is any more.
+    /// Creates a link where nothing exists any longer.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The system's error.
     pub fn link_to(&self, target: &Path) -> io::Result<()> {
         Ok(symlinkat(target, &self.folder, &self.name)?)
     }
 
-    /// Removes it, if it is not a folder with something in it.
+    /// Removes it unless it is a folder that is not empty.
     fn remove(&self) -> bool {
         let name: &OsStr = &self.name;
         unlinkat(&self.folder, name, AtFlags::empty()).is_ok()
@@ -169,7 +168,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    /// The user's file stays where a process laid a link to its folder, and the link goes.
+    /// The user's file stays although a process planted a link to its folder; only the link is removed.
     #[test]
     fn what_links_lead_to_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
@@ -186,7 +185,7 @@ mod tests {
             fs::read_to_string(users.join("tasks.json")).unwrap(),
             "mine"
         );
-        // One that leads to nothing of that name says nothing.
+        // A link whose target has no such name has no effect.
         symlink(&users, project.join(".vscode")).unwrap();
         assert!(FolderEntry::of(&project, &project.join(".vscode/launch.json")).is_none());
         fs::remove_file(project.join(".vscode")).unwrap();

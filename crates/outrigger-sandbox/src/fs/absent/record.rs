@@ -1,5 +1,5 @@
-//! Names that a process must not create, recorded before it starts: when the host is killed, nobody moves aside what
-//! the process created, and the next start would take it for the user's. So that start does it.
+//! Records the names that a process must not create before it starts. If the host is killed, nothing moves aside what the process
+//! created, and the next start would take it for the user's. So the next start does it from this record.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -12,12 +12,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::{FolderEntry, Free};
 
 const EXTENSION: &str = "absent";
-/// What comes so much later than the host was last seen alive is the user's.
+/// Whatever appears this long after the host was last seen alive belongs to the user.
 const LATE: Duration = Duration::from_secs(2);
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// The file of one process. It is locked as long as its host lives, and goes with the process.
+/// The record file of one process. It is locked while its host lives and removed with the process.
 #[derive(Debug)]
 pub(super) struct Record {
     file: File,
@@ -25,8 +25,9 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// # Errors
-    /// The system's.
+    /// Writes the record.
+    ///
+    /// # Errors The system's error.
     pub(super) fn write(folder: &Path, names: &[Free]) -> io::Result<Self> {
         let (host, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let mut bytes = [0; 4];
@@ -46,9 +47,9 @@ impl Record {
         Ok(Self { file, path })
     }
 
-    /// The host is alive now.
+    /// Records that the host is alive now.
     pub(super) fn beat(&self) {
-        // One that cannot be written to says an earlier time, and more is the user's.
+        // If this fails, the recorded time is too early, and more counts as the user's.
         let _ = self.file.set_modified(SystemTime::now());
     }
 }
@@ -61,8 +62,8 @@ impl Drop for Record {
     }
 }
 
-/// This host ends, and with it all that it started has ended: what is there of these names goes, and what comes to them from now on
-/// is the user's.
+/// Finishes the records of this host, whose processes have all ended. Whatever exists under these names is moved aside; what
+/// appears later is the user's.
 pub(crate) fn end(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let own = format!("{}-", std::process::id());
     let mut aside = Vec::new();
@@ -78,10 +79,9 @@ pub(crate) fn end(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(aside)
 }
 
-/// Puts aside what processes of dead hosts made, and answers the names.
+/// Moves aside what processes of dead hosts created and returns the names.
 ///
-/// # Errors
-/// The folder cannot be read.
+/// # Errors The folder cannot be read.
 pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut aside = Vec::new();
     for path in fs::read_dir(folder)?.flatten().map(|it| it.path()) {
@@ -95,13 +95,13 @@ pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
             Ok(()) => {}
             // Its host lives.
             Err(TryLockError::WouldBlock) => continue,
-            // A disk without locks: nobody knows whether it lives.
+            // A file system without locks: whether the host lives is unknown.
             Err(TryLockError::Error(error)) => {
                 tracing::debug!("{}: {error}", path.display());
                 continue;
             }
         }
-        // Another start may look at it, too, and be ahead.
+        // Another start may check it at the same time and be faster.
         let seen = file.metadata().and_then(|it| it.modified());
         let done = seen.and_then(|seen| move_aside(&file, &mut aside, Some(seen)));
         if let Err(error) = done.and_then(|()| fs::remove_file(&path)) {
@@ -111,7 +111,7 @@ pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(aside)
 }
 
-/// Moves away what is there of the names in a record, but for what was made after its host was last seen.
+/// Moves aside what exists of the names in a record, except what was created after its host was last seen.
 fn move_aside(file: &File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -> io::Result<()> {
     let whose = if seen.is_some() {
         " (of an Outrigger that was killed)"
@@ -133,7 +133,7 @@ fn move_aside(file: &File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -
     Ok(())
 }
 
-/// Whether something was made, moved there or changed after the host had ended.
+/// Returns whether something was created, moved there or changed after the host had ended.
 fn is_later(path: &Path, seen: SystemTime) -> bool {
     let Ok(meta) = fs::symlink_metadata(path) else {
         return false;
@@ -162,7 +162,7 @@ mod tests {
         fs::write(at("made"), "").unwrap();
         std::os::unix::fs::symlink("/nowhere", at("li\nnk")).unwrap();
         record.beat();
-        // Its host lives; one that ends in order leaves nothing.
+        // The host lives; a host that ends in order leaves nothing.
         assert_eq!(end(&records).unwrap(), [at("made"), at("li\nnk")]);
         assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
         drop(record);

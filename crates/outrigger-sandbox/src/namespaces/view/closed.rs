@@ -1,5 +1,5 @@
-//! Folders of which a process sees a few folders in them and nothing else, whatever comes into them while it runs. What is
-//! covered file by file is seen again when the host puts another file in its place.
+//! Folders that show a process only certain subfolders, whatever else appears in them while it runs. A mask of a single
+//! file no longer covers it after the host replaces the file.
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -14,10 +14,10 @@ use super::target::{Cover, Gone, Target, collect};
 use crate::fs::real_paths::RealPaths;
 use crate::namespaces::syscall::{called, check};
 
-/// A folder, and what is seen in it.
+/// A closed folder and the subfolders it shows.
 #[derive(Debug, Clone)]
 pub(super) struct Closed {
-    /// Where what takes its place is made.
+    /// Where its replacement is built.
     stage: CString,
     folder: Target,
     inside: Vec<Inside>,
@@ -30,7 +30,7 @@ struct Inside {
     target: Target,
 }
 
-/// All of them, with what is shown right below each, by the name that it has there: it may be a link.
+/// Returns all closed folders, each with the folders shown right below it under their own names, which may be links.
 pub(super) fn all(
     folders: Vec<(PathBuf, Target)>,
     shown: &[PathBuf],
@@ -73,14 +73,14 @@ pub(super) fn all(
 }
 
 impl Closed {
-    /// Whether a path is still there, when the folder is at `at`.
+    /// Returns whether a path still exists when the folder is at `at`.
     pub(super) fn shows(&self, at: &Path, path: &Path) -> bool {
         let below = path.strip_prefix(at).ok();
         let first = below.and_then(|below| below.iter().next());
         first.is_none_or(|first| self.inside.iter().any(|inside| inside.name == first))
     }
 
-    /// Runs in the child, before anything else is covered.
+    /// Runs in the child before anything else is masked.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(super) unsafe fn apply(&self) -> io::Result<()> {
         // SAFETY: raw calls on prepared strings and on descriptors that are open.

@@ -1,4 +1,4 @@
-//! Calls about mounts that the C library's bindings lack.
+//! Mount system calls that the C library's bindings lack.
 
 use std::io;
 
@@ -22,8 +22,8 @@ pub(super) const MOVE_MOUNT_EMPTY_PATHS: libc::c_uint = 0x44;
 /// `MOVE_MOUNT_F_EMPTY_PATH` alone.
 pub(super) const MOVE_MOUNT_FROM_EMPTY_PATH: libc::c_uint = 4;
 
-/// Makes a tree of mounts read-only: with `depth` `AT_RECURSIVE` what is mounted below, too. Unlike a remount this keeps the
-/// flags that a user namespace may not take away.
+/// Makes a tree of mounts read-only; with `depth` `AT_RECURSIVE` also the mounts below. Unlike a remount, this keeps the
+/// flags that a user namespace may not remove.
 #[expect(unsafe_code, reason = "see `View::apply`")]
 pub(super) unsafe fn read_only(tree: libc::c_int, depth: libc::c_int) -> io::Result<()> {
     let attribute = MountAttr {

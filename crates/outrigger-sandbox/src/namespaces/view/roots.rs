@@ -1,4 +1,4 @@
-//! Everything is mounted read-only but what may be written.
+//! Mounts everything read-only except the writable paths.
 
 use std::fs;
 use std::io;
@@ -10,20 +10,20 @@ use crate::fs::real_paths::RealPaths;
 use crate::namespaces::syscall::{called, check};
 use crate::policy::Policy;
 
-/// Files and folders that may be written: the child allocates no memory to note more.
+/// Maximum number of writable files and folders: the child cannot allocate memory for more.
 const MAX_ROOTS: usize = 64;
 
-/// What may be written, none of it below another.
+/// The writable paths, none below another.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Roots(Vec<Target>);
 
 impl Roots {
-    /// `None` where everything may be written.
+    /// Returns `None` if everything is writable.
     pub(super) fn of(policy: &Policy, real: &mut RealPaths) -> io::Result<Option<Self>> {
         if policy.is_open() {
             return Ok(None);
         }
-        // What cannot be looked at is not written, either.
+        // A path that cannot be read is not writable either.
         let mut looked = |path| {
             look(
                 std::slice::from_ref(path),
@@ -38,7 +38,7 @@ impl Roots {
             .filter_map(|path| looked(path).ok())
             .flatten()
             .collect();
-        // A device, a pipe and a socket are written whatever they are mounted as.
+        // Devices, pipes and sockets can be written regardless of their mount.
         found.retain(|(path, _)| {
             fs::metadata(path).is_ok_and(|meta| meta.is_dir() || meta.is_file())
         });
@@ -64,8 +64,8 @@ impl Roots {
         )))
     }
 
-    /// Runs in the child, before anything else is mounted. What is to be written is taken as it is mounted now, all is made
-    /// read-only, and then it is put back: so what was read-only inside of it stays that.
+    /// Runs in the child before anything else is mounted. Clones the mounts of the writable paths, makes everything
+    /// read-only and puts the clones back, so that read-only mounts inside them stay read-only.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(super) fn apply(&self) -> io::Result<()> {
         let mut trees = [-1; MAX_ROOTS];

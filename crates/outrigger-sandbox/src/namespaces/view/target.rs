@@ -1,4 +1,4 @@
-//! What is covered, and how: a file or folder that was found before the start, and nothing else that has its place now.
+//! Paths to mask and how: exactly the file or folder that was found before the start, not what has replaced it.
 
 use std::ffi::{CString, OsStr};
 use std::fs;
@@ -11,16 +11,16 @@ use super::mount::{MOVE_MOUNT_EMPTY_PATHS, OPEN_TREE_CLONE, read_only};
 use crate::fs::real_paths::RealPaths;
 use crate::namespaces::syscall::{called, check};
 
-/// Where the empty file and folder stand while the mounts are made. Nothing below is looked up meanwhile, and it exists
-/// everywhere.
+/// Where the empty file and folder are while the mounts are made. It exists everywhere, and nothing below it is looked up
+/// in the meantime.
 pub(super) const STAGE: &std::ffi::CStr = c"/proc";
 pub(super) const EMPTY_FILE: &std::ffi::CStr = c"/proc/file";
 pub(super) const EMPTY_FOLDER: &std::ffi::CStr = c"/proc/folder";
 
-/// The error of a start before which something was moved that is to be covered: it must be looked for again.
+/// The error of a start before which a path to mask was moved: the caller must search again.
 pub(crate) const MOVED: libc::c_int = libc::ESTALE;
 
-/// What it means that a path is not there.
+/// What a missing path means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
     Skipped,
@@ -33,11 +33,11 @@ pub(super) enum Cover {
     Folder,
     ReadOnly,
     Held,
-    /// A link, which keeps its name. What it leads to is another matter.
+    /// A link, which keeps its name. Its target is handled separately.
     Link,
 }
 
-/// What is covered, by the path at which it was found and as what it was found there.
+/// A path to mask and the identity of what was found there.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) path: CString,
@@ -47,7 +47,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// What is at its place now.
+    /// Opens whatever is at the path now.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(super) unsafe fn open_whatever(&self) -> io::Result<libc::c_int> {
         let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
@@ -57,7 +57,7 @@ impl Target {
         Ok(target)
     }
 
-    /// What was found, and nothing else that has its place now.
+    /// Opens what was found, and fails if something else has replaced it.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(super) unsafe fn open(&self) -> io::Result<libc::c_int> {
         // SAFETY: a raw call on a local of the size that is passed.
@@ -72,20 +72,19 @@ impl Target {
         }
     }
 
-    /// Covers what was found and nothing else: it is held by a descriptor, so it may be moved about meanwhile. Runs in the
-    /// child.
+    /// Masks exactly what was found: it is held by a descriptor, so it may be moved in the meantime. Runs in the child.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(super) unsafe fn apply(&self) -> io::Result<()> {
         // SAFETY: what is opened is closed by what covers it.
         let covered = unsafe { self.open().and_then(|it| self.apply_to(it)) };
         match self.cover {
-            // Not every kernel mounts one, and another command may have replaced it.
+            // Not every kernel can mount over a link, and another command may have replaced it.
             Cover::Link => Ok(()),
             _ => covered,
         }
     }
 
-    /// Covers an open file or folder, and closes it.
+    /// Masks an open file or folder, and closes it.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(super) unsafe fn apply_to(&self, target: libc::c_int) -> io::Result<()> {
         // SAFETY: raw calls on descriptors that are open.
@@ -134,7 +133,7 @@ pub(super) fn collect(
     Ok(found)
 }
 
-/// Links among these, by the names that they have.
+/// Returns the links among these paths, by their own names.
 pub(super) fn links(paths: &[PathBuf], real: &mut RealPaths) -> io::Result<Vec<(PathBuf, Target)>> {
     let mut found = Vec::new();
     for path in paths {
@@ -167,14 +166,14 @@ pub(super) fn look(
 ) -> io::Result<Vec<(PathBuf, Target)>> {
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
-        // A mount lies on what a path leads to; a link's own name stays and leads to the cover.
+        // A mount covers the target of a path; the link's own name stays and points to the mask.
         let looked = real.of(path).and_then(|real| {
             let meta = fs::metadata(&real)?;
             Ok((real, meta))
         });
         let (real, meta) = match looked {
             Ok(looked) => looked,
-            // A link that leads nowhere shows nothing.
+            // A dangling link shows nothing.
             Err(error) => {
                 let error = moved(error);
                 let is_link = || fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
@@ -195,7 +194,7 @@ pub(super) fn look(
     Ok(found)
 }
 
-/// What is not at its place, or a link now, has been moved.
+/// A path that is missing, or is a link now, has been moved.
 fn moved(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP) => io::Error::from_raw_os_error(MOVED),

@@ -1,6 +1,6 @@
-//! The system calls that there are in a sandbox: what ordinary programs make, compilers, git, shells, Python, Bun and Node, browsers. All
-//! others, and those that a newer kernel has, are not there (`ENOSYS`), as on an older one. What is on this list and gets around the rules
-//! is refused by a rule of its own (`EPERM`).
+//! The system calls available in a sandbox: those used by ordinary programs, compilers, git, shells, Python, Bun, Node and browsers. All
+//! others, including those of newer kernels, fail with `ENOSYS`, as on an older kernel. Calls on this list that would bypass the rules are
+//! refused by their own rule with `EPERM`.
 
 use libc::c_long;
 use seccompiler::sock_filter;
@@ -11,7 +11,7 @@ use super::{ERRNO, JUMP_IF_AT_LEAST, RETURN, statement};
 const JUMP: u16 = 0x05;
 const JUMP_IF_GREATER: u16 = 0x25;
 
-/// On every machine.
+/// On every architecture.
 const ALLOWED: &[c_long] = &[
     // Files.
     libc::SYS_read,
@@ -273,8 +273,8 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_uname,
     libc::SYS_sysinfo,
     libc::SYS_getrandom,
-    // Newer than the table of names, and with the same numbers everywhere: the home node of memory, cached pages, shadow stacks,
-    // futexes (450 to 456, without the mode of files), sealed memory, attributes of files by folder.
+    // Newer than the table of names, with the same numbers everywhere: the home node of memory, cached pages, shadow stacks, futexes (450
+    // to 456, without the mode of files), sealed memory, file attributes by folder.
     450,
     451,
     453,
@@ -332,13 +332,13 @@ const OF_THIS_MACHINE: &[c_long] = &[
     libc::SYS_eventfd,
     libc::SYS_signalfd,
     libc::SYS_inotify_init,
-    // What the kernel's own probes make a program call.
+    // Used by the kernel's own probes.
     335,
     336,
 ];
 #[cfg(target_arch = "aarch64")]
 const OF_THIS_MACHINE: &[c_long] = &[libc::SYS_renameat];
-/// Flushing of instructions, and what the processor can do.
+/// Instruction cache flushes and processor capabilities.
 #[cfg(target_arch = "riscv64")]
 const OF_THIS_MACHINE: &[c_long] = &[258, 259];
 #[cfg(not(any(
@@ -348,14 +348,14 @@ const OF_THIS_MACHINE: &[c_long] = &[258, 259];
 )))]
 const OF_THIS_MACHINE: &[c_long] = &[];
 
-/// What goes in front of a filter: a call that is neither on the list nor among `ruled`, which the filter has rules for, is not there. The
-/// number of the call has been loaded.
+/// Returns the steps before a filter: a call that is neither on the list nor in `ruled`, for which the filter has rules, fails as unknown.
+/// The system call number has been loaded.
 pub(super) fn prelude(ruled: &[c_long]) -> Vec<sock_filter> {
     let lists = [ALLOWED, OF_THIS_MACHINE, ruled].concat();
     let ranges = ranges(lists);
     let mut steps = Vec::with_capacity(3 * ranges.len() + 1);
     for (behind, (first, last)) in (0_u32..).zip(ranges.iter().rev()) {
-        // Out of this, past the ranges behind it and the end.
+        // Jump past the remaining ranges and the end.
         steps.push(statement(JUMP, 0, 0, 3 * behind + 1));
         steps.push(statement(JUMP_IF_GREATER, 1, 0, *last));
         steps.push(statement(JUMP_IF_AT_LEAST, 0, 2, *first));
@@ -365,7 +365,7 @@ pub(super) fn prelude(ruled: &[c_long]) -> Vec<sock_filter> {
     steps
 }
 
-/// The numbers as runs, in order.
+/// Returns the numbers as ranges, in order.
 fn ranges(numbers: Vec<c_long>) -> Vec<(u32, u32)> {
     let numbers = numbers.into_iter().filter_map(|it| u32::try_from(it).ok());
     let numbers: std::collections::BTreeSet<u32> = numbers.collect();
@@ -383,7 +383,7 @@ fn ranges(numbers: Vec<c_long>) -> Vec<(u32, u32)> {
 mod tests {
     use super::*;
 
-    /// What the steps do with a number: true where it goes on to the filter.
+    /// Returns whether the steps pass a number on to the filter.
     fn passes(steps: &[sock_filter], number: u32) -> bool {
         let mut at = 0;
         loop {

@@ -1,9 +1,7 @@
-//! Calls with which a process reaches others, the host above all: their limits, their place in the queue for the processor and
-//! the disk, signals.
+//! Calls with which a process affects others, above all the host: their limits, their scheduling and I/O priority, signals.
 //!
-//! Process numbers from outside of the sandbox mean nothing in a pid namespace. Without one, a number does not say
-//! whether its process may be reached, so these calls are allowed on the caller itself (0) and refused for every other
-//! process.
+//! Process ids from outside the sandbox mean nothing in a PID namespace. Without one, a number does not show whether its
+//! process may be affected, so these calls are allowed on the caller itself (0) and refused for every other process.
 
 use seccompiler::{
     BackendError, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule,
@@ -11,9 +9,9 @@ use seccompiler::{
 
 use super::Rules;
 
-/// `RLIMIT_LOCKS`, whose value tells whose a process is (`setup.rs`).
+/// `RLIMIT_LOCKS`, whose value identifies the process tree (`setup.rs`).
 const TAG: u64 = 10;
-/// Calls about a process, and which argument names it; 0 is the caller.
+/// Calls about a process, and the argument that names it; 0 is the caller.
 const ABOUT: [(libc::c_long, u8); 8] = [
     (libc::SYS_prlimit64, 0),
     (libc::SYS_sched_setaffinity, 0),
@@ -24,11 +22,11 @@ const ABOUT: [(libc::c_long, u8); 8] = [
     (libc::SYS_setpriority, 1),
     (libc::SYS_ioprio_set, 1),
 ];
-/// `PRIO_USER` and `IOPRIO_WHO_USER`: all processes of a user, the caller's own where that is 0.
+/// `PRIO_USER` and `IOPRIO_WHO_USER`: all processes of a user; 0 is the caller's user.
 const ALL_OF_A_USER: [(libc::c_long, u64); 2] =
     [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
-/// Signals, and handles by which they are sent: the first argument names the process. Landlock decides about them from Linux
-/// 6.12 on; before, the host at least is spared.
+/// Signals, and handles to send them: the first argument names the process. Landlock decides about them from Linux 6.12 on; on
+/// older kernels, at least the host is protected.
 const SIGNALS: [libc::c_long; 5] = [
     libc::SYS_kill,
     libc::SYS_tgkill,
@@ -36,10 +34,10 @@ const SIGNALS: [libc::c_long; 5] = [
     libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_pidfd_open,
 ];
-/// All processes that there are.
+/// All processes.
 const EVERYBODY: u64 = u32::MAX as u64;
 
-/// Rules of calls that are refused. `host`: the number of this process, where the caller sees it.
+/// Returns the rules of refused calls. `host`: the number of this process, if the caller sees it.
 pub(super) fn rules(host: Option<u32>) -> Result<Rules, BackendError> {
     let is = |argument, op, value| SeccompCondition::new(argument, Len::Dword, op, value);
     let mut rules = Rules::new();
@@ -60,7 +58,7 @@ pub(super) fn rules(host: Option<u32>) -> Result<Rules, BackendError> {
     }
     let to_all = SeccompRule::new(vec![is(0, Op::Eq, EVERYBODY)?])?;
     rules.entry(libc::SYS_kill).or_default().push(to_all);
-    // The limit by which the owner of a process can be recognised.
+    // The limit that identifies the owner of a process.
     let set = SeccompCondition::new(2, Len::Qword, Op::Ne, 0)?;
     let tag = SeccompRule::new(vec![is(1, Op::Eq, TAG)?, set])?;
     rules.entry(libc::SYS_prlimit64).or_default().push(tag);

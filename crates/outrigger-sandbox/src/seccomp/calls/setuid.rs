@@ -1,7 +1,7 @@
-//! Programs that run as their owner or group, not as their caller: every other user of the machine could act as this one. A file
-//! is made one by its mode, when it is created or later; other bits of the mode stay allowed. The bit of the group means something else
-//! on a folder, which a filter does not tell from a file: where the host is asked about calls, it makes that one
-//! ([`crate::seccomp::connects`]), and elsewhere it is refused.
+//! Setuid and setgid programs, which run as their owner or group instead of their caller: every other user of the machine could act as
+//! this one. A file gets these bits with its mode, at creation or later; other mode bits stay allowed. On a folder the setgid bit means
+//! something else, and a filter cannot tell a folder from a file. If the host decides about calls, it sets that bit
+//! ([`crate::seccomp::connects`]); otherwise it is refused.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use seccompiler::{
     BackendError, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule,
 };
 
-/// `fchmodat2`, newer than the table of numbers, which are the same everywhere.
+/// `fchmodat2`, newer than the table of numbers; the number is the same on all architectures.
 pub(in crate::seccomp) const FCHMODAT2: libc::c_long = 452;
-/// Calls that give a file or folder a mode, and which argument that is.
+/// Calls that set the mode of a file or folder, and the index of that argument.
 const MODES: &[(libc::c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
@@ -19,7 +19,7 @@ const MODES: &[(libc::c_long, u8)] = &[
     (libc::SYS_fchmodat, 2),
     (FCHMODAT2, 2),
 ];
-/// Calls that make a file with a mode, and which argument that is.
+/// Calls that create a file with a mode, and the index of that argument.
 const MAKES: &[(libc::c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_creat, 1),
@@ -27,15 +27,15 @@ const MAKES: &[(libc::c_long, u8)] = &[
     (libc::SYS_mknod, 1),
     (libc::SYS_mknodat, 2),
 ];
-/// Calls that open files, and which argument the flags are; the mode of a new one comes next. `openat2` has them in memory, where no
-/// filter looks, and is not on the list of calls that are there.
+/// Calls that open files, and the index of the flags; the mode of a new file comes next. `openat2` has them in memory, which no filter
+/// can read, and is not on the list of allowed calls.
 const OPENS: &[(libc::c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1),
     (libc::SYS_openat, 2),
 ];
 
-/// Rules of calls that are refused. `asked`: the host is asked about modes with the bit of the group.
+/// Returns the rules of refused calls. `asked`: the host decides about modes with the setgid bit.
 pub(super) fn rules(asked: bool) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, BackendError> {
     let has = |argument, bit: u32| {
         let bit = u64::from(bit);
@@ -48,7 +48,7 @@ pub(super) fn rules(asked: bool) -> Result<BTreeMap<libc::c_long, Vec<SeccompRul
             let rule = SeccompRule::new(vec![has(*mode, bit)?])?;
             rules.entry(*call).or_default().push(rule);
         }
-        // Where no file is made the mode is whatever was in its place. A nameless file is made by a flag of its own.
+        // If no file is created, the mode argument is arbitrary. A nameless file is created by its own flag.
         let nameless = libc::O_TMPFILE & !libc::O_DIRECTORY;
         for (call, flags) in OPENS {
             for flag in [libc::O_CREAT, nameless] {

@@ -1,5 +1,5 @@
-//! Sockets that must not be made, and what must not be done with others: what connects or sends in a way that nobody decides
-//! about.
+//! Sockets that must not be created, and operations on other sockets that would connect or send without anyone deciding
+//! about it.
 
 use seccompiler::{
     BackendError, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule,
@@ -15,17 +15,17 @@ const PACKET: libc::c_int = 10;
 const TYPE: u64 = 0xf;
 /// `MSG_FASTOPEN`: data, and with it a connection, without `connect`.
 const FAST_OPEN: u64 = 0x2000_0000;
-/// Kinds of internet sockets that connect and are not TCP's: SCTP, DCCP, RDS.
+/// Kinds of internet sockets that connect without TCP: SCTP, DCCP, RDS.
 const OTHER_STREAMS: [libc::c_int; 3] = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, DCCP];
 /// `SOCK_DCCP`.
 const DCCP: libc::c_int = 6;
-/// `SOL_IP`, which sockets of IPv6 take, too.
+/// `SOL_IP`, which IPv6 sockets accept, too.
 const IP_LEVEL: u64 = 0;
-/// `IP_LOCAL_PORT_RANGE`: from which ports the system picks.
+/// `IP_LOCAL_PORT_RANGE`: the range from which the system picks ports.
 const PORT_RANGE: u64 = 51;
 const INTERNET: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
 
-/// Rules of calls that are refused; `tcp` and `own_unix` as in [`super::filter`].
+/// Returns the rules of refused calls; `tcp` and `own_unix` as in [`super::filter`].
 pub(super) fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, BackendError> {
     let mut socket = other_families(calls.unix_sockets || own_unix)?;
     socket.extend(kinds(calls)?);
@@ -35,13 +35,13 @@ pub(super) fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, Ba
         rules.extend(fast_open()?);
     }
     rules.insert(libc::SYS_socket, socket);
-    // "A port that the system picks" is not to be picked by who asks.
+    // The process must not choose "a port that the system picks".
     let option = |number, value| SeccompCondition::new(number, Len::Dword, Op::Eq, value);
     let range = SeccompRule::new(vec![option(1, IP_LEVEL)?, option(2, PORT_RANGE)?])?;
     rules.insert(libc::SYS_setsockopt, vec![range]);
     if !calls.unix_sockets {
-        // One of a pair of datagram sockets can be connected again, to a path; of a pair of streams it cannot. A raw UNIX
-        // socket is a datagram one.
+        // One of a pair of datagram sockets can be reconnected to a path; one of a pair of stream sockets cannot. A raw UNIX
+        // socket is a datagram socket.
         let pairs = [libc::SOCK_DGRAM, libc::SOCK_RAW]
             .into_iter()
             .map(|datagrams| SeccompRule::new(vec![kind(datagrams)?]))
@@ -60,12 +60,12 @@ fn kind(kind: libc::c_int) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(1, Len::Dword, Op::MaskedEq(TYPE), kind)
 }
 
-/// Sockets of one family and kind.
+/// Matches sockets of one family and kind.
 fn of(family_of: libc::c_int, kind_of: libc::c_int) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(vec![family(Op::Eq, family_of)?, kind(kind_of)?])
 }
 
-/// Families other than the internet's, `NETLINK_ROUTE`, and UNIX sockets where those may be made.
+/// Matches families other than the internet's, `NETLINK_ROUTE`, and UNIX sockets if those may be created.
 fn other_families(unix: bool) -> Result<Vec<SeccompRule>, BackendError> {
     let mut other = vec![
         family(Op::Ne, libc::AF_INET)?,
@@ -82,11 +82,11 @@ fn other_families(unix: bool) -> Result<Vec<SeccompRule>, BackendError> {
     Ok(vec![SeccompRule::new(other)?, SeccompRule::new(netlink)?])
 }
 
-/// Raw sockets, and what is sent without a connection.
+/// Matches raw sockets, and those that send without a connection.
 fn kinds(calls: Calls) -> Result<Vec<SeccompRule>, BackendError> {
     let mut refused = Vec::new();
     if !calls.unix_sockets {
-        // What is sent without a connection nobody decides about.
+        // Nothing decides about data sent without a connection.
         for kind_of in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
             refused.push(of(libc::AF_UNIX, kind_of)?);
         }
@@ -102,7 +102,7 @@ fn kinds(calls: Calls) -> Result<Vec<SeccompRule>, BackendError> {
     Ok(refused)
 }
 
-/// Streams that Landlock does not see: multipath TCP, SCTP and their like.
+/// Matches streams that Landlock does not see: multipath TCP, SCTP and the like.
 fn other_streams() -> Result<Vec<SeccompRule>, BackendError> {
     let protocol = |other: libc::c_int| {
         SeccompCondition::new(2, Len::Dword, Op::Ne, u64::from(other.unsigned_abs()))
@@ -123,7 +123,7 @@ fn other_streams() -> Result<Vec<SeccompRule>, BackendError> {
     Ok(refused)
 }
 
-/// Connecting by sending.
+/// Refuses to connect by sending.
 fn fast_open() -> Result<Rules, BackendError> {
     let mut rules = Rules::new();
     for (call, flags) in [

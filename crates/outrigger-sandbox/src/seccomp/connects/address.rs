@@ -1,4 +1,4 @@
-//! Reading the address that a process wants to connect to.
+//! Reads the address that a process wants to connect to.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,30 +9,30 @@ use rustix::net::AddressFamily;
 
 use super::Errno;
 
-/// The only address of which ports are granted.
+/// The only address whose ports can be granted.
 pub(super) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// The bytes of the family, and those up to the path of a UNIX socket.
+/// Size of the family field, which precedes the path of a UNIX socket.
 const FAMILY: usize = 2;
 /// `sizeof(struct sockaddr_in)`.
 const INET: usize = 16;
-/// `SIN6_LEN_RFC2133`: the least that the kernel takes.
+/// `SIN6_LEN_RFC2133`: the minimum that the kernel accepts.
 const INET6: usize = 24;
 
-/// What a socket is to be connected to.
+/// The target of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// An address; an IPv4 one in IPv6's form is an IPv4 one.
+    /// An address; an IPv4-mapped IPv6 address becomes an IPv4 one.
     Inet(SocketAddr),
     /// A UNIX socket with a path.
     Path(PathBuf),
     /// A UNIX socket with a name that is not a path.
     Abstract,
-    /// No address: the end of a connection, or the kernel's own (netlink).
+    /// No address: disconnects, or is the kernel's own (netlink).
     Nothing,
 }
 
-/// What the bytes say to a socket of this family. The kernel reads the address as the socket's family has it, so that
-/// counts and not what the bytes call themselves.
+/// Parses the bytes for a socket of this family. The kernel interprets the address by the socket's family, so that
+/// decides, not the family field in the bytes.
 pub(super) fn target(socket: AddressFamily, bytes: &[u8]) -> Result<Target, Errno> {
     let said = bytes.first_chunk().ok_or(libc::EINVAL)?;
     let said = AddressFamily::from_raw(u16::from_ne_bytes(*said));
@@ -90,7 +90,7 @@ fn unix_target(name: &[u8]) -> Result<Target, Errno> {
     }
 }
 
-/// The address of a TCP port of [`HERE`], for a socket of the IPv4 or IPv6 family.
+/// Returns the address of a TCP port of [`HERE`] for a socket of the IPv4 or IPv6 family.
 pub(super) fn here(v6: bool, port: u16) -> Vec<u8> {
     let family = if v6 {
         AddressFamily::INET6
@@ -110,7 +110,7 @@ pub(super) fn here(v6: bool, port: u16) -> Vec<u8> {
     bytes
 }
 
-/// The address of the UNIX socket that is open, as a path, in this process.
+/// Returns the address of an open UNIX socket as a path in this process.
 pub(super) fn unix(fd: libc::c_int) -> Vec<u8> {
     let mut bytes = AddressFamily::UNIX.as_raw().to_ne_bytes().to_vec();
     bytes.extend(format!("/proc/self/fd/{fd}\0").into_bytes());

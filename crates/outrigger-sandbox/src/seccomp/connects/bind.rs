@@ -1,7 +1,7 @@
 //! Where a sandboxed process listens.
 //!
-//! By default servers listen on every address, so other machines would reach what was meant for this one. A process
-//! that leaves its port to the system has no need of that.
+//! By default, servers listen on every address, so other machines could reach what is meant for this one. A process
+//! that lets the system pick its port does not need that.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -12,19 +12,19 @@ use super::address::{self, Target};
 use super::notify::{Asked, Caller, Listener, Reply};
 use super::{Errno, errno_of, is_stream};
 
-/// Binds a TCP socket; other kinds are left to the caller and the rest of its rules.
+/// Binds a TCP socket; other kinds are left to the caller and its other rules.
 pub(super) fn bind(ports: &[u16], listener: &Listener, asked: &Asked) -> Result<Reply, Errno> {
     let caller = Caller::of(listener, asked)?;
     let socket = caller.socket(asked)?;
     let family = sockopt::socket_domain(&socket).map_err(errno_of)?;
     let internet = [AddressFamily::INET, AddressFamily::INET6].contains(&family);
     if !internet || !is_stream(&socket)? {
-        // What takes the socket's place now is caught where it is to listen.
+        // Whatever replaces the socket in the meantime is caught when it listens.
         return Ok(Reply::Unruled);
     }
     let to = match address::target(family, &caller.address(asked)?)? {
         Target::Inet(to) => to,
-        // The old way to say every address.
+        // The old way to write "every address".
         _ => return Ok(Reply::Made(Err(libc::EAFNOSUPPORT))),
     };
     Ok(Reply::Made(bind_to(ports, &socket, family, to)))
@@ -52,7 +52,8 @@ fn bind_to(
     net::bind(socket, &SocketAddr::new(at, to.port())).map_err(errno_of)
 }
 
-/// What stands for every address: IPv4's loopback, which a socket of both families reaches in IPv6's form.
+/// Returns the replacement for "every address": IPv4's loopback, which a dual-stack socket reaches in IPv4-mapped
+/// form.
 fn loopback(socket: &OwnedFd, family: AddressFamily) -> Result<IpAddr, Errno> {
     let six = family == AddressFamily::INET6 && sockopt::ipv6_v6only(socket).map_err(errno_of)?;
     Ok(match six {
@@ -61,7 +62,7 @@ fn loopback(socket: &OwnedFd, family: AddressFamily) -> Result<IpAddr, Errno> {
     })
 }
 
-/// Listens on a socket whose address may be listened on. One that has none would get every address from the kernel.
+/// Listens on a socket whose address is allowed. A socket without one would get every address from the kernel.
 pub(super) fn listen(
     ports: &[u16],
     listener: &Listener,

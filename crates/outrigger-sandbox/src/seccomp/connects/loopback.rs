@@ -1,7 +1,6 @@
-//! Services of this machine: a process reaches those that it or another process of its session started, and no other. A
-//! development server, a database or this program's own server answers every client, with the rights of the person who
-//! started it. So does the metadata service of a cloud, which hands out the machine's credentials: no session owns it,
-//! and connections to it are refused as well.
+//! Local services: a process may connect to those that it or another process of its session started, and to no others. A development
+//! server, a database or this program's own server answers every client with the rights of the user who started it. So does a cloud's
+//! metadata service, which hands out the machine's credentials: no session owns it, and connections to it are refused as well.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -15,10 +14,10 @@ use super::notify::{Asked, Caller, Listener, Reply};
 use super::{Answer, Errno, Rules, connect_while, direct, errno_of, is_stream, unix_sockets};
 use crate::processes::socket_owners;
 
-/// Names are looked up at this port, where the system has its own server for that.
+/// Names are resolved at this port if the system has its own resolver.
 const DNS: u16 = 53;
 
-/// Metadata services with addresses of their own: Alibaba's, Oracle's former one, and those of AWS and Google by IPv6.
+/// Metadata services with their own addresses: Alibaba's, Oracle's former one, and those of AWS and Google over IPv6.
 const METADATA: [IpAddr; 4] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
@@ -26,7 +25,7 @@ const METADATA: [IpAddr; 4] = [
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// Which services of this machine the processes of a session reach: their own, and some ports.
+/// The local services that processes of a session may connect to: their own, and some ports.
 #[derive(Clone, Debug, Default)]
 pub struct Loopback(Arc<Services>);
 
@@ -37,7 +36,7 @@ struct Services {
     own: Mutex<HashSet<u64>>,
 }
 
-/// Each is a session of its own.
+/// Two sessions are never equal.
 impl PartialEq for Loopback {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -47,7 +46,7 @@ impl PartialEq for Loopback {
 impl Eq for Loopback {}
 
 impl Loopback {
-    /// A session that reaches these ports besides its own.
+    /// Creates a session that may connect to these ports besides its own.
     #[must_use]
     pub fn new(ports: Vec<u16>) -> Self {
         Self(Arc::new(Services {
@@ -56,17 +55,17 @@ impl Loopback {
         }))
     }
 
-    /// Notes a socket that one of them is about to listen on.
+    /// Records a socket that one of its processes is about to listen on.
     pub(super) fn listen(&self, listener: &Listener, asked: &Asked) -> Result<Reply, Errno> {
         let socket = Caller::of(listener, asked)?.socket(asked)?;
         let stat = rustix::fs::fstat(&socket).map_err(errno_of)?;
         let mut own = lock(&self.0.own);
         own.insert(stat.st_ino);
-        // Whatever takes the socket's place now is not noted.
+        // Whatever replaces the socket in the meantime is not recorded.
         Ok(Reply::Unruled)
     }
 
-    /// Connects, unless it is another service of this machine.
+    /// Connects, unless the target is a foreign local service.
     pub(super) fn connect(
         &self,
         rules: &Rules,
@@ -80,9 +79,9 @@ impl Loopback {
         match address::target(family, &bytes)? {
             Target::Inet(to) if is_stream(&socket)? => match is_of_this_machine(to.ip()) {
                 true => self.allows(to).map(|()| direct(socket, bytes)),
-                // Some clouds look up names at the same address.
+                // Some clouds resolve names at the same address.
                 false if is_metadata(to.ip()) && to.port() != DNS => Err(libc::EACCES),
-                // Others take their time.
+                // Others may be slow.
                 false => Ok(Answer::Redirected(Box::new(move |waits| {
                     connect_while(&socket, &bytes, waits)
                 }))),
@@ -93,7 +92,7 @@ impl Loopback {
         }
     }
 
-    /// Sockets on which processes of the session listen, at the time of the call.
+    /// Returns the sockets on which processes of the session listen when the result is called.
     fn own(&self) -> impl FnOnce() -> HashSet<u64> + Send + 'static {
         let services = Arc::clone(&self.0);
         move || {
@@ -116,8 +115,8 @@ impl Loopback {
     }
 }
 
-/// Whether an address is that of a cloud's metadata service: all that are local to the link (AWS, Azure, Google and most others), and
-/// those that are not.
+/// Returns whether an address is that of a cloud's metadata service: all link-local addresses (AWS, Azure, Google and most others),
+/// and the listed ones.
 fn is_metadata(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_link_local() || METADATA.contains(&IpAddr::V4(ip)),
@@ -125,14 +124,14 @@ fn is_metadata(ip: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is one of this machine's: what listens on all addresses of it answers there, too.
+/// Returns whether an address belongs to this machine, so that listeners on all addresses answer there.
 fn is_of_this_machine(ip: IpAddr) -> bool {
     let ip = ip.to_canonical();
     let all: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // Nothing is sent: the system picks the address that it would send from, which is the same for one of its own.
+    // Nothing is sent: the system picks the source address, which equals the target for a local address.
     let from = || {
         let socket = UdpSocket::bind((all, 0)).ok()?;
         socket.connect((ip, DNS)).ok()?;
@@ -142,7 +141,7 @@ fn is_of_this_machine(ip: IpAddr) -> bool {
 }
 
 impl Rules {
-    /// A UNIX socket with a path, which the host connects.
+    /// Connects to a UNIX socket with a path, in the host.
     pub(super) fn connect_path(
         &self,
         path: std::path::PathBuf,
@@ -156,7 +155,7 @@ impl Rules {
             let own = self.loopback.as_ref().ok_or(libc::EPERM)?.own();
             return unix_sockets::connect(own, path, socket, &caller, (listener, asked));
         }
-        // The service sees this host, who may be let in where the caller is not.
+        // The service sees the host as its peer, which may have access that the caller lacks.
         if caller.user != rustix::process::geteuid().as_raw() {
             return Err(libc::EPERM);
         }

@@ -1,16 +1,16 @@
-//! What a sandboxed process connects to and listens on, address by address.
+//! Decides address by address what a sandboxed process connects to and listens on.
 //!
-//! Landlock rules TCP by port alone: a process that may connect to port 40000 of this machine may connect to port 40000
-//! of every other one. So `connect` is handed to the host here (seccomp's user notification). The host reads the address,
-//! decides, and connects a copy of the very socket itself: what the process writes over the address, or puts under the
-//! socket's number, in the meantime changes nothing. No namespace is needed, so it is the same for root and for a user
-//! without rights, and what the process listens on stays reachable.
+//! Landlock restricts TCP by port alone: a process that may connect to port 40000 of this machine may connect to port 40000 of
+//! every other one. So `connect` is handed to the host (seccomp's user notification). The host reads the address, decides, and
+//! connects a copy of that very socket itself. Overwriting the address or replacing the socket under its number in the
+//! meantime has no effect. No namespace is needed, so it works the same for root and for a user without privileges, and what
+//! the process listens on stays reachable.
 //!
-//! Listening goes the same way: on a port that the system picks a process listens on loopback, whatever it says, and on
-//! those that are granted to it where it likes ([`bind`]).
+//! Listening works the same way: on a port that the system picks, a process always listens on loopback; on ports granted to
+//! it, on the address it chooses ([`bind`]).
 //!
-//! A connection that goes nowhere allowed may be redirected: the host asks the process's proxy for a tunnel on that socket, so
-//! that the rules for hosts count for programs that know of no proxy, too ([`ProxyRedirect`]).
+//! A connection that is not allowed may be redirected: the host asks the process's proxy for a tunnel on that socket, so that
+//! the host rules also apply to programs that do not support proxies ([`ProxyRedirect`]).
 
 mod address;
 mod bind;
@@ -41,35 +41,34 @@ pub(crate) use notify::{install, pair, receive};
 pub(crate) use probe::is_possible;
 use worker_pool::WorkerPool;
 
-/// After so long it is seen whether somebody still waits for a connection.
+/// How often a slow connection checks whether its caller still waits.
 const STEP: Duration = Duration::from_secs(1);
-/// Enough for what a thread of this does, which is little.
+/// Enough for the little that such a thread does.
 const STACK: usize = 128 * 1024;
 
-/// What a tree of processes may connect to, and where it may listen.
+/// What a process tree may connect to, and where it may listen.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
-    /// TCP ports of `127.0.0.1` that may be connected to; `None` is not a rule.
+    /// TCP ports of `127.0.0.1` that may be connected to; `None` means no rule.
     pub(crate) connect: Option<Vec<u16>>,
-    /// TCP ports that may be listened on, 0 for one that the system picks, on this machine's loopback; `None` is not a rule.
+    /// TCP ports that may be listened on, 0 for one that the system picks on this machine's loopback; `None` means no rule.
     pub(crate) bind: Option<Vec<u16>>,
-    /// Where connections are not ruled: which services of this machine are reached.
+    /// The local services that may be connected to if connections are not restricted.
     pub(crate) loopback: Option<Loopback>,
-    /// Where other TCP connections are redirected; they are refused without it.
+    /// Where other TCP connections are redirected; without it they are refused.
     pub(crate) proxy_redirect: Option<ProxyRedirect>,
-    /// UNIX sockets with a path may be connected to; without it those on which processes of the session listen.
+    /// UNIX sockets with a path may be connected to; otherwise only those on which processes of the session listen.
     pub(crate) unix_sockets: bool,
     /// UNIX sockets without a path may be connected to.
     pub(crate) abstract_sockets: bool,
 }
 
-/// Answers the calls of a tree until its last process has ended.
+/// Answers the calls of a process tree until its last process has ended.
 ///
-/// # Errors
-/// No thread can be started.
+/// # Errors No thread can be started.
 pub(crate) fn watch(listener: OwnedFd, rules: Rules) -> io::Result<()> {
     let listener = Arc::new(Listener::new(listener));
-    // Where a proxy takes its time, what is on this machine does not wait for it.
+    // A slow proxy does not delay local connections.
     let (redirected, direct) = (Arc::<WorkerPool>::default(), Arc::<WorkerPool>::default());
     let answer_all = move || {
         while let Some(asked) = listener.next() {
@@ -101,18 +100,18 @@ fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
     builder.spawn(work).map(drop)
 }
 
-/// The number of an error, as `connect` answers it.
+/// An error number, as returned by `connect`.
 type Errno = libc::c_int;
 
 enum Answer {
     Now(Reply),
     /// Through the proxy.
     Redirected(Work),
-    /// On this machine: what is connected to may be long in taking it.
+    /// To this machine: the listener may be slow to accept.
     Direct(Work),
 }
 
-/// A connection to be made; it is passed what says whether its caller still waits for it.
+/// A connection to make; its argument returns whether the caller still waits for it.
 type Work = Box<dyn FnOnce(&dyn Fn() -> bool) -> Result<(), Errno> + Send>;
 
 impl Rules {
@@ -148,7 +147,8 @@ impl Rules {
         let family = sockopt::socket_domain(&socket).map_err(errno_of)?;
         match address::target(family, &bytes)? {
             Target::Inet(to) => {
-                // Others than TCP's are a matter of the filter of calls: where they are there, they are allowed.
+                // Sockets other than TCP are restricted by the filter of system calls: if they can be created, they are
+                // allowed.
                 let granted = to.ip() == address::HERE && ports.contains(&to.port());
                 if granted || !is_stream(&socket)? {
                     return Ok(direct(socket, bytes));
@@ -177,7 +177,7 @@ fn is_stream(socket: &OwnedFd) -> Result<bool, Errno> {
 )]
 fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
     let len = libc::socklen_t::try_from(address.len()).map_err(|_| libc::EINVAL)?;
-    // SAFETY: the buffer is as long as is said; the kernel copies it.
+    // SAFETY: the buffer has the given length; the kernel copies it.
     match unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), len) } {
         -1 => Err(last_errno()),
         _ => Ok(()),
@@ -190,8 +190,8 @@ fn direct(socket: OwnedFd, address: Vec<u8>) -> Answer {
     }))
 }
 
-/// Connects as long as the caller waits for it. The socket blocks where the caller's does, and a listener that takes nothing
-/// in blocks it for ever.
+/// Connects while the caller waits for it. The socket blocks if the caller's does, and a listener that never accepts would
+/// block it forever.
 fn connect_while(socket: &OwnedFd, address: &[u8], waits: &dyn Fn() -> bool) -> Result<(), Errno> {
     let of_the_caller = sockopt::socket_timeout(socket, Timeout::Send).map_err(errno_of)?;
     let set = |time| sockopt::set_socket_timeout(socket, Timeout::Send, time).map_err(errno_of);

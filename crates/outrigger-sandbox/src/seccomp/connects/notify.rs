@@ -1,4 +1,4 @@
-//! Seccomp's user notification: the filter that hands calls over, and the host's end of it.
+//! Seccomp's user notification: the filter that hands calls over, and the host's end.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -25,12 +25,12 @@ use crate::seccomp::calls::setuid::FCHMODAT2;
 const SET_FILTER: libc::c_uint = 1;
 /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`.
 const CONTINUE: u32 = 1;
-/// `PIDFD_THREAD` of Linux 6.9: of a thread, not of its process.
+/// `PIDFD_THREAD` of Linux 6.9: refers to a thread, not its process.
 const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 /// `sizeof(struct sockaddr_storage)`: no address is longer.
 const LONGEST: usize = 128;
 
-/// The two ends over which a child hands its host the listener: the host's, the child's.
+/// Creates the socket pair over which a child passes the listener to its host: the host's end, the child's end.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(
         AddressFamily::UNIX,
@@ -70,8 +70,8 @@ const fn number(call: libc::c_long) -> u32 {
     call as u32
 }
 
-/// Hands `connect`, `bind` and `listen` to the host, and modes with the bit of the group ([`super::setgid`]). Calls in another form than this machine's own, and rings of calls, which no filter sees
-/// into, are not there.
+/// Hands `connect`, `bind` and `listen` to the host, and modes with the setgid bit ([`super::setgid`]). Calls of a foreign ABI, and rings
+/// of calls, which no filter can inspect, fail as unknown.
 const FILTER: &[libc::sock_filter] = &[
     step(LOAD, 0, 0, 4),
     step(EQUAL, 1, 0, ARCH),
@@ -102,7 +102,7 @@ const FILTER: &[libc::sock_filter] = &[
     step(RETURN, 0, 0, ALLOW),
 ];
 
-/// Runs in the child, between fork and exec: installs the filter and hands its listener to the host through `socket`.
+/// Runs in the child, between fork and exec: installs the filter and passes its listener to the host through `socket`.
 #[expect(
     unsafe_code,
     reason = "system calls between fork and exec, where only raw calls are allowed"
@@ -112,7 +112,7 @@ pub(crate) fn install(socket: RawFd) -> io::Result<()> {
         len: FILTER.len() as u16,
         filter: FILTER.as_ptr().cast_mut(),
     };
-    // A call that the host has heard of is not broken off by a signal: it would be made twice.
+    // A signal must not interrupt a call that the host has received: it would be made twice.
     let whole =
         libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     let set = |flags: libc::c_ulong| {
@@ -127,7 +127,7 @@ pub(crate) fn install(socket: RawFd) -> io::Result<()> {
     let Ok(listener @ 0..) = libc::c_int::try_from(listener) else {
         return Err(io::Error::last_os_error());
     };
-    // SAFETY: the listener was just made, and is closed once.
+    // SAFETY: the listener was just created, and is closed once.
     unsafe {
         let sent = send(socket, listener);
         libc::close(listener);
@@ -135,7 +135,7 @@ pub(crate) fn install(socket: RawFd) -> io::Result<()> {
     }
 }
 
-/// Sends a descriptor. The C library's macros lay the control message out; no allocation.
+/// Sends a descriptor. Lays out the control message with the C library's macros; no allocation.
 #[expect(unsafe_code, reason = "see `install`")]
 unsafe fn send(socket: RawFd, fd: libc::c_int) -> io::Result<()> {
     #[repr(C, align(8))]
@@ -172,10 +172,9 @@ unsafe fn send(socket: RawFd, fd: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Takes what [`install`] sent.
+/// Receives what [`install`] sent.
 ///
-/// # Errors
-/// The child sent none.
+/// # Errors The child sent nothing.
 pub(crate) fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -194,35 +193,35 @@ pub(crate) fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
     rights.next().ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// The host's end.
+/// The host's end of the notification.
 pub(super) struct Listener(OwnedFd);
 
-/// What the call requests.
+/// A requested call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Connect,
     Bind,
     /// With the length of its queue.
     Listen(libc::c_int),
-    /// One of those that give a file or folder a mode, with its number.
+    /// A call that sets the mode of a file or folder, with its number.
     Mode(libc::c_long),
 }
 
-/// How a call is answered.
+/// The reply to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// It was made for the caller, and this came of it.
+    /// The host made the call, with this result.
     Made(Result<(), Errno>),
-    /// The caller makes it itself. Nothing is to hang on what was read of it: that may have been exchanged.
+    /// The caller makes it itself. Nothing may depend on what was read for it, since that may have been changed.
     Unruled,
 }
 
-/// A call that waits for its answer.
+/// A call that waits for its reply.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
     pub(super) call: Call,
     id: u64,
-    /// The thread's number, 0 where this host cannot see it.
+    /// The thread's number, 0 if this host cannot see it.
     thread: i32,
     socket: RawFd,
     address: u64,
@@ -230,7 +229,7 @@ pub(super) struct Asked {
     pub(super) args: [u64; 6],
 }
 
-/// As large as these may get in kernels to come, which say less when they are given less room.
+/// Large enough for the structures of future kernels, which truncate them if given less room.
 #[repr(C, align(8))]
 struct Room([u8; 512]);
 
@@ -239,7 +238,7 @@ impl Listener {
         Self(listener)
     }
 
-    /// Waits for the next one; `None` when nobody is left who could ask.
+    /// Waits for the next call; `None` if no process is left that could make one.
     pub(super) fn next(&self) -> Option<Asked> {
         loop {
             let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
@@ -259,7 +258,7 @@ impl Listener {
         }
     }
 
-    /// Whether nobody who could ask is left, waiting for that so many milliseconds.
+    /// Waits up to `ms` milliseconds and returns whether no process is left that could make a call.
     pub(super) fn ends_within(&self, ms: i64) -> bool {
         let timeout = rustix::event::Timespec {
             tv_sec: ms / 1000,
@@ -301,8 +300,8 @@ impl Listener {
         })
     }
 
-    /// Whether who asked still waits. What was opened by its number before this is its own then, and not somebody's who
-    /// got the number since.
+    /// Returns whether the caller still waits. If so, whatever was opened by its number before this really is its own, and not another
+    /// process's that got the number since.
     #[expect(unsafe_code, reason = "ioctl has no wrapper for this")]
     pub(super) fn waits(&self, asked: &Asked) -> bool {
         let id = asked.id;
@@ -324,8 +323,8 @@ impl Listener {
             Reply::Made(made) => (made.err().map_or(0, |errno| -errno), 0),
             Reply::Unruled => (0, CONTINUE),
         };
-        // SAFETY: the room is aligned and larger than the answer, which the kernel reads. It fails where who asked has
-        // ended, and then there is nobody to tell.
+        // SAFETY: the room is aligned and larger than the reply, which the kernel reads. It fails if the caller has ended, and then there
+        // is no one to reply to.
         unsafe {
             let at = room.0.as_mut_ptr();
             at.cast::<libc::seccomp_notif_resp>()
@@ -340,23 +339,23 @@ impl Listener {
     }
 }
 
-/// Who asked. What was opened by its number is its own: it still waited after that. The number may be another's later.
+/// The caller. Whatever was opened by its number is its own, since it still waited after that. The number may be reused later.
 pub(super) struct Caller {
     pid: i32,
-    /// As whom it opens files.
+    /// The user with whose rights it opens files.
     pub(super) user: u32,
     held: OwnedFd,
     memory: File,
 }
 
-/// Where a caller's paths begin.
+/// The root and folder at which a caller's paths start.
 pub(super) struct View {
     root: OwnedFd,
     folder: PathBuf,
 }
 
 impl View {
-    /// What the caller sees under this path.
+    /// Opens what the caller sees at this path.
     pub(super) fn find(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let (flags, mode) = (OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         let whole = self.folder.join(path);
@@ -371,11 +370,11 @@ impl Caller {
         let status = fs::read_to_string(format!("/proc/{}/status", asked.thread));
         let status = status.map_err(denied)?;
         let pid: i32 = number_of(&status, "Tgid:", 0).ok_or(libc::EPERM)?;
-        // Its own, its effective, its saved one; then that of the file system.
+        // Real, effective and saved id; then that of the file system.
         let user = number_of(&status, "Uid:", 3).ok_or(libc::EPERM)?;
         let held = match pidfd_open(thread, THREAD) {
             Ok(held) => held,
-            // Before Linux 6.9. Its threads have the same files, unless they went out of their way.
+            // Before Linux 6.9. Threads share their files, unless they explicitly unshared them.
             Err(_) => pidfd_open(Pid::from_raw(pid).ok_or(libc::EPERM)?, PidfdFlags::empty())
                 .map_err(errno_of)?,
         };
@@ -390,12 +389,12 @@ impl Caller {
         }
     }
 
-    /// Its root and its folder.
+    /// Returns its root and its working directory.
     pub(super) fn view(&self, listener: &Listener, asked: &Asked) -> Result<View, Errno> {
         self.view_from(libc::AT_FDCWD, listener, asked)
     }
 
-    /// Its root, and a folder that it has open under a number.
+    /// Returns its root and a folder that it has open under a number.
     pub(super) fn view_from(
         &self,
         folder: RawFd,
@@ -416,7 +415,7 @@ impl Caller {
         }
     }
 
-    /// The bytes of the address.
+    /// Reads the bytes of the address.
     pub(super) fn address(&self, asked: &Asked) -> Result<Vec<u8>, Errno> {
         let len = usize::try_from(asked.len)
             .ok()
@@ -428,17 +427,17 @@ impl Caller {
         }
     }
 
-    /// The socket, as one of our own.
+    /// Duplicates the socket into this process.
     pub(super) fn socket(&self, asked: &Asked) -> Result<OwnedFd, Errno> {
         self.open_file(asked.socket)
     }
 
-    /// What it has open under a number, as one of our own.
+    /// Duplicates an open file of the caller into this process.
     pub(super) fn open_file(&self, number: RawFd) -> Result<OwnedFd, Errno> {
         pidfd_getfd(&self.held, number, PidfdGetfdFlags::empty()).map_err(errno_of)
     }
 
-    /// A path in its memory.
+    /// Reads a path from its memory.
     pub(super) fn path(&self, at: u64) -> Result<PathBuf, Errno> {
         let mut bytes = vec![0; libc::PATH_MAX as usize];
         let read = self.memory.read_at(&mut bytes, at);
@@ -449,7 +448,7 @@ impl Caller {
     }
 }
 
-/// A number of a line of `/proc/PID/status`.
+/// Parses a number from a line of `/proc/PID/status`.
 fn number_of<T: FromStr>(status: &str, key: &str, at: usize) -> Option<T> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().nth(at)?.parse().ok()

@@ -1,4 +1,4 @@
-//! Whether this kernel and this user can do it, found out by doing it.
+//! Checks whether this kernel and this user support it, by trying.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -11,31 +11,30 @@ use super::notify::{Caller, Listener, Reply};
 use super::{address, errno_of, install, pair, receive};
 use rustix::net::sockopt;
 
-/// The answer that the try is given; no kernel would give it.
+/// The error that the probe returns; no kernel would return it.
 const ANSWER: libc::c_int = libc::ENOANO;
-/// The try's end when nothing can be said; no number of an error.
+/// Exit code of the probe if nothing can be concluded; not an error number.
 const UNCLEAR: libc::c_int = 255;
-/// How long the try may take, and the end of its listener.
+/// Timeout of the probe and of the end of its listener.
 const MS: i64 = 5_000;
 
-/// After a try whose outcome says nothing about later ones there is none for so long: every caller waits for it, every
-/// start of a process among them.
+/// After an inconclusive probe, the time until the next: every caller waits for it, including every process start.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// Whether a child of this host can be watched; found out by trying, until there is a lasting answer. It takes Linux
-/// 5.9 or later, and a user who may look into their own children (Yama's `ptrace_scope` 2 and 3 forbid it). Within a
-/// sandbox of our own it is not possible. A try blocks, for seconds at the worst; without an answer the next is made a
-/// minute later.
+/// Returns whether connections of a child of this host can be watched. Probes until there is a conclusive result.
+/// Requires Linux 5.9 or later and a user who may inspect their own children (Yama's `ptrace_scope` 2 and 3 forbid
+/// it). Not possible within our own sandbox. A probe blocks, for seconds in the worst case; if it is inconclusive, the
+/// next is made a minute later.
 pub(crate) fn is_possible() -> bool {
     static KNOWN: Mutex<Known> = Mutex::new(Known::Not(None));
     let mut known = lock(&KNOWN);
     known.ask(Instant::now(), attempt)
 }
 
-/// What is known of it.
+/// The result of the probes so far.
 enum Known {
     Answer(bool),
-    /// Not yet; when it was tried last.
+    /// Unknown; the time of the last probe.
     Not(Option<Instant>),
 }
 
@@ -61,7 +60,7 @@ impl Known {
     }
 }
 
-/// What a try says of all later ones; nothing where this machine was short of something at the moment.
+/// Returns what a probe shows about all later ones; `None` if the machine was temporarily out of some resource.
 fn conclusion(tried: &io::Result<()>) -> Option<bool> {
     let Err(error) = tried else {
         return Some(true);
@@ -80,7 +79,7 @@ fn conclusion(tried: &io::Result<()>) -> Option<bool> {
 fn attempt() -> io::Result<()> {
     let (child, ours) = begin()?;
     let answered = answer(&ours);
-    // A caller that still waits got an error when the listener was closed.
+    // A caller that still waited got an error when the listener was closed.
     drop(ours);
     let status = end(child)?;
     let code = if libc::WIFEXITED(status) {
@@ -94,15 +93,15 @@ fn attempt() -> io::Result<()> {
         (Ok(_), UNCLEAR) => return Err(io::ErrorKind::Other.into()),
         (_, errno) => return Err(io::Error::from_raw_os_error(errno)),
     };
-    // Who is gone must be seen; its end is over already.
+    // The end of the child must be noticed; it is already over.
     match listener.ends_within(MS) {
         true => Ok(()),
         false => Err(io::Error::from_raw_os_error(libc::ENOSYS)),
     }
 }
 
-/// A child that hands over a listener and waits for an answer. It has no copy of the host's end: once that is closed
-/// nobody could answer, and the child must not outlive its host.
+/// Starts a child that passes on a listener and waits for a reply. It has no copy of the host's end: once that is
+/// closed nothing could reply, and the child must not outlive its host.
 #[expect(unsafe_code, reason = "fork: the try is made in a child")]
 fn begin() -> io::Result<(libc::pid_t, OwnedFd)> {
     let (ours, theirs) = pair()?;
@@ -133,12 +132,12 @@ fn end(child: libc::pid_t) -> io::Result<libc::c_int> {
     Ok(status)
 }
 
-/// Runs in the child; 0 when it was answered, else why there was nobody to answer.
+/// Runs in the child; returns 0 if it got a reply, else why it did not.
 #[expect(unsafe_code, reason = "see `begin`")]
 fn child(socket: libc::c_int, to: &[u8]) -> libc::c_int {
-    // SAFETY: raw calls on numbers and on a buffer whose length is said.
+    // SAFETY: raw calls on numbers and on a buffer of the given length.
     unsafe {
-        // The host is not dumpable, and what execs is; only the latter can be looked into.
+        // The host is not dumpable, but a process after exec is; only the latter can be inspected.
         libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let tried = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
@@ -157,7 +156,7 @@ fn child(socket: libc::c_int, to: &[u8]) -> libc::c_int {
     }
 }
 
-/// Answers the one `connect`, with all that is needed of who makes it.
+/// Replies to the one `connect` with all checks that a real caller needs.
 fn answer(ours: &OwnedFd) -> io::Result<Listener> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let timeout = Timespec {
@@ -206,7 +205,7 @@ mod tests {
         let begin = Instant::now();
         let failed = |errno| Err(io::Error::from_raw_os_error(errno));
         let mut known = Known::Not(None);
-        // Seconds since the first one asked, what a try would come to, whether there is one, and what is answered.
+        // Seconds since the first request, the result of a probe, whether one is made, and what is returned.
         for (at, would, tries, want) in [
             (0, failed(libc::EAGAIN), true, false),
             (1, Ok(()), false, false),

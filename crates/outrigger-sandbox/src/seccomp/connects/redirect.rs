@@ -1,4 +1,4 @@
-//! Redirecting a connection through the process's proxy, without the process's knowing.
+//! Redirects a connection through the process's proxy, transparently.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -10,15 +10,16 @@ use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use super::{Errno, address, connect, errno_of, is_nonblocking};
 
-/// How long the way to the proxy and its answer may take.
+/// Timeout for connecting to the proxy and for its response.
 const PROXY_TIMEOUT: Duration = Duration::from_secs(20);
-/// The same for a socket that does not block. The program waits, though it does not expect to: nothing else happens in it.
+/// The timeout for a non-blocking socket. The program waits although it does not expect to, and can do nothing else
+/// meanwhile.
 const NONBLOCKING_TIMEOUT: Duration = Duration::from_secs(3);
-/// Bytes of an answer.
+/// Maximum number of bytes of a response.
 const MAX_ANSWER: usize = 8 * 1024;
 const END: &[u8] = b"\r\n\r\n";
 
-/// Makes of a socket that is not connected a tunnel to `to`. What the proxy refuses is refused, what it cannot reach is
+/// Turns an unconnected socket into a tunnel to `to`. What the proxy refuses is refused; what it cannot reach is
 /// unreachable.
 pub(super) fn tunnel(
     proxy: &ProxyRedirect,
@@ -65,7 +66,7 @@ fn time_limit(socket: &OwnedFd) -> Result<Duration, Errno> {
     })
 }
 
-/// Reads the answer, byte by byte: what comes after it is the target's.
+/// Reads the response byte by byte: what follows comes from the target.
 fn answer(socket: &OwnedFd, until: Instant) -> Result<Vec<u8>, Errno> {
     let mut said = Vec::new();
     let mut byte = [0_u8];

@@ -1,5 +1,5 @@
-//! Modes with the bit of the group. On a folder it says which group new files belong to, on a file that it runs as its group for
-//! everybody who starts it: every other user of the machine could act for this one's. So the host gives them to folders, and to nothing else.
+//! Modes with the setgid bit. On a folder it sets the group of new files. On a file it makes the program run as its group for everyone who
+//! starts it, so other users of the machine could act as this one. So the host sets it on folders and on nothing else.
 
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 
@@ -9,12 +9,12 @@ use super::notify::{Asked, Caller, Listener};
 use super::{Errno, errno_of};
 use crate::seccomp::calls::setuid::FCHMODAT2;
 
-/// All that a mode says.
+/// All mode bits.
 const BITS: u32 = 0o7777;
 /// A link is not a folder.
 const NOFOLLOW: u32 = libc::AT_SYMLINK_NOFOLLOW.unsigned_abs();
 
-/// Makes one of the calls that give a mode, for a folder of the caller's.
+/// Makes one of the calls that set a mode, for a folder of the caller.
 pub(super) fn set_mode(
     call: libc::c_long,
     listener: &Listener,
@@ -31,7 +31,7 @@ pub(super) fn set_mode(
             let from = first as RawFd;
             (found(&caller, from, second, listener, asked)?, third)
         }
-        // Of what is open without a name.
+        // For an open file without a path.
         FCHMODAT2 if fourth as u32 & !NOFOLLOW != 0 => return Err(libc::EPERM),
         FCHMODAT2 => {
             let from = first as RawFd;
@@ -44,7 +44,7 @@ pub(super) fn set_mode(
     };
     let stat = fstat(folder.as_fd()).map_err(errno_of)?;
     let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-    // This process may have rights that the caller has not.
+    // This process may have rights that the caller lacks.
     if !is_folder || stat.st_uid != caller.user {
         return Err(libc::EPERM);
     }
@@ -59,7 +59,7 @@ pub(super) fn set_mode(
     .map_err(errno_of)
 }
 
-/// A folder, as the caller named it. Both keep what it is mounted as for the caller.
+/// A folder, as the caller named it. Both variants keep the caller's view of its mount.
 enum Named {
     /// By the number of an open file.
     Open(OwnedFd),

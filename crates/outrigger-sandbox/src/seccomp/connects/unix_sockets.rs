@@ -1,8 +1,8 @@
-//! UNIX sockets with a path, where a process reaches those that it or another of its session listens on, and no other: workers of a
-//! build, `multiprocessing` of Python, tmux with a socket of its own.
+//! UNIX sockets with a path: a process may connect to those that it or another process of its session listens on, and to no others.
+//! Examples are build workers, Python's `multiprocessing`, tmux with its own socket.
 //!
-//! A name in a folder proves nothing: a link to another service may stand there a moment later. So what is connected to is opened
-//! once, and the kernel says which sockets listen under that very file (`unix_diag`).
+//! A name in a folder proves nothing: a link to another service may replace it a moment later. So the target is opened once, and
+//! the kernel reports which sockets listen under that very file (`unix_diag`).
 
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -19,22 +19,22 @@ use super::{Answer, Errno, address, connect_while, errno_of};
 const BY_FAMILY: u16 = 20;
 /// `NLM_F_REQUEST` and `NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
-/// `NLMSG_DONE`, and the answer that is an error.
+/// `NLMSG_DONE`, and the error reply.
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
 /// The state `TCP_LISTEN`, as a bit.
 const LISTENS: u32 = 1 << 10;
-/// `UDIAG_SHOW_VFS`, and the attribute that answers it, `UNIX_DIAG_VFS`.
+/// `UDIAG_SHOW_VFS`, and the attribute of the reply, `UNIX_DIAG_VFS`.
 const SHOW_FILE: u32 = 2;
 const FILE: u16 = 1;
-/// Of a message's head, of one about a socket behind it, and of an attribute's head.
+/// Sizes of a message header, of the socket header after it, and of an attribute header.
 const HEAD: usize = 16;
 const SOCKET: usize = 16;
 const ATTRIBUTE: usize = 4;
-/// More than one answer of the kernel.
+/// More than one reply of the kernel.
 const ROOM: usize = 64 * 1024;
 
-/// A connection to what is under this path, if `own` has all that listens there.
+/// Connects to what is at this path, if `own` contains every socket that listens there.
 pub(super) fn connect(
     own: impl FnOnce() -> HashSet<u64> + Send + 'static,
     path: PathBuf,
@@ -58,10 +58,10 @@ pub(super) fn connect(
     })))
 }
 
-/// The numbers of the sockets that listen under an open file.
+/// Returns the inodes of the sockets that listen under an open file.
 fn listening(file: &OwnedFd) -> Result<Vec<u64>, Errno> {
     let stat = fstat(file).map_err(errno_of)?;
-    // As the kernel has them in itself: of the file's number the lower half.
+    // The kernel's internal format: of the inode, only the lower half.
     let device = (major(stat.st_dev) << 20) | minor(stat.st_dev);
     let want = (stat.st_ino as u32, device);
     let flags = SocketFlags::CLOEXEC;
@@ -80,7 +80,7 @@ fn listening(file: &OwnedFd) -> Result<Vec<u64>, Errno> {
     }
 }
 
-/// All that listen, with their files.
+/// Requests all listening sockets with their files.
 fn request() -> Vec<u8> {
     let family = AddressFamily::UNIX.as_raw() as u8;
     let mut body = vec![family, 0, 0, 0];
@@ -96,14 +96,14 @@ fn request() -> Vec<u8> {
     bytes
 }
 
-/// Reads messages; whether the last has come.
+/// Reads messages; returns whether the last one has arrived.
 fn answers(mut bytes: &[u8], want: (u32, u32), found: &mut Vec<u64>) -> Result<bool, Errno> {
     while let (Some(len), Some(kind)) = (number(bytes, 0), half(bytes, 4)) {
         let len = usize::try_from(len).unwrap_or_default();
         let message = bytes.get(HEAD..len).ok_or(libc::EPROTO)?;
         match kind {
             DONE => return Ok(true),
-            // There is no such list on this system: then nothing is known to be its own.
+            // This system has no such list: then no socket is known to be its own.
             ERROR => return Err(libc::EPERM),
             BY_FAMILY if file_of(message) == Some(want) => {
                 found.extend(number(message, 4).map(u64::from));
@@ -115,7 +115,7 @@ fn answers(mut bytes: &[u8], want: (u32, u32), found: &mut Vec<u64>) -> Result<b
     Ok(false)
 }
 
-/// Number and device of the file under which a socket listens.
+/// Returns inode and device of the file under which a socket listens.
 fn file_of(message: &[u8]) -> Option<(u32, u32)> {
     let mut attributes = message.get(SOCKET..)?;
     loop {

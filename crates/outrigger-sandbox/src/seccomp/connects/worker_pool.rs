@@ -1,4 +1,4 @@
-//! Calls that may take long: so many are made at once, on threads of their own, and the others are queued.
+//! A pool for slow calls: a limited number runs at once on separate threads, and the others are queued.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,12 +7,12 @@ use outrigger_files::sync::lock;
 
 use super::small_thread;
 
-/// Calls of one pool that are made at a time.
+/// Maximum number of calls of one pool that run at once.
 const MAX_RUNNING: usize = 32;
-/// Calls that wait. A thread of the tree waits with each, so it takes many to get here.
+/// Maximum number of queued calls. Each blocks a thread of the process tree, so it takes many to get here.
 const MAX_WAITING: usize = 512;
 
-/// One call, with its answer.
+/// One call, including its reply.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
@@ -25,7 +25,8 @@ struct Jobs {
 }
 
 impl WorkerPool {
-    /// Runs a job, now or when others are done. False when there is no room, or no thread can be started.
+    /// Runs a job now or when others are done. Returns `false` if there is no room, or no thread can be
+    /// started.
     pub(super) fn submit(self: &Arc<Self>, job: Job) -> bool {
         {
             let mut jobs = self.jobs();
@@ -52,7 +53,7 @@ impl WorkerPool {
         started.is_ok()
     }
 
-    /// The next job for a thread that is free; without one it ends.
+    /// Returns the next job for an idle thread, which ends without one.
     fn next(&self) -> Option<Job> {
         let mut jobs = self.jobs();
         let next = jobs.waiting.pop_front();

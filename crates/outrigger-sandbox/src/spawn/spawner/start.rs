@@ -1,4 +1,5 @@
-//! One start, on the spawning thread: the child is made ready, forked, and waited for until it is the program.
+//! One start on the spawning thread: the child is prepared, forked, and waited for until it has executed the
+//! program.
 
 use std::ffi::OsStr;
 use std::io;
@@ -31,7 +32,7 @@ use crate::spawn::setup::{CHANNEL_FD, RETRY, Setup};
 use crate::spawn::spec::{Spec, Stdio};
 use crate::spawn::terminal;
 
-/// How often a start is tried again when another thread took file descriptor 3 meanwhile.
+/// How often a start is retried if another thread took file descriptor 3 in the meantime.
 const ATTEMPTS: usize = 8;
 /// The first process of a namespace.
 const INIT: libc::pid_t = 1;
@@ -50,7 +51,7 @@ pub(super) fn start(spec: &Spec) -> Result<Started, NotStarted> {
     })
 }
 
-/// The outer error is final.
+/// Retries a start. The outer error is final.
 fn attempts(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
     for _ in 1..ATTEMPTS {
         match try_start(spec, program)? {
@@ -61,7 +62,7 @@ fn attempts(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxE
     try_start(spec, program)
 }
 
-/// The outer error is final, the inner one is that of fork, setup or exec.
+/// Tries a start once. The outer error is final, the inner one is that of fork, setup or exec.
 fn try_start(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
     let ruleset = match &spec.policy {
         Some(policy) => policy
@@ -76,7 +77,7 @@ fn try_start(spec: &Spec, program: &Path) -> Result<io::Result<Started>, Sandbox
     Ok(fork(spec, program, ruleset.as_ref(), level))
 }
 
-/// The parts of a policy that are not Landlock's, as far as the kernel has them.
+/// Prepares the parts of a policy that Landlock does not enforce, as far as the kernel supports them.
 fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
     let Some(policy) = &spec.policy else {
         return Ok((None, None));
@@ -88,10 +89,10 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
     let filter = match calls::is_possible() {
         true => {
             let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
-            // Who decides about connections tells its own services from others.
+            // If the host decides about connections, it tells the process's own services from others.
             let own = policy.loopback.is_some() && connects::is_possible();
             let asked = policy.is_asked_about() && connects::is_possible();
-            // Without a namespace of numbers the host can be named.
+            // Without a PID namespace the process can name the host.
             let host = (!init::is_possible()).then(std::process::id);
             Some(calls::filter(policy.calls, ruled, own, asked, host)?)
         }
@@ -100,7 +101,8 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
     Ok((view, filter))
 }
 
-/// What it may connect to and where it may listen, where that is ruled and the kernel can leave it to us.
+/// Returns the rules for connecting and listening, if these are restricted and the kernel can leave the decision to
+/// us.
 fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
     let policy = spec.policy.as_ref()?;
     (policy.is_asked_about() && connects::is_possible()).then(|| connects::Rules {
@@ -155,7 +157,7 @@ fn fork(
     };
     drop(theirs.channel);
     if let (Some((ours, _)), Some(rules)) = (&pair, rules) {
-        // Its first connection waits until this is there.
+        // The process's first connection waits until this exists.
         connects::watch(connects::receive(ours)?, rules)?;
     }
     Ok(Started {
@@ -170,14 +172,14 @@ fn fork(
     })
 }
 
-/// One side of the channel and of the terminal, where there are any.
+/// One side of the channel and of the terminal, if requested.
 #[derive(Default)]
 struct Ends {
     channel: Option<UnixStream>,
     terminal: Option<OwnedFd>,
 }
 
-/// The channel and the terminal: the host's ends, and the process's.
+/// Creates the channel and the terminal: the host's ends, and the process's.
 fn pairs(spec: &Spec) -> io::Result<(Ends, Ends)> {
     let (mut ours, mut theirs) = (Ends::default(), Ends::default());
     if spec.channel {
@@ -195,7 +197,7 @@ fn pairs(spec: &Spec) -> io::Result<(Ends, Ends)> {
 /// The host's ends of standard input, output and error.
 type Streams = [Option<OwnedFd>; 3];
 
-/// Starts it below an init of its own.
+/// Starts it below its own init.
 fn in_namespaces(
     spec: &Spec,
     program: &Path,
@@ -274,7 +276,7 @@ fn command(
     Ok(command)
 }
 
-/// The host's ends of its streams, and the process's.
+/// Creates the host's ends of its streams, and the process's.
 fn streams(spec: &Spec, terminal: Option<OwnedFd>) -> io::Result<(Streams, [OwnedFd; 3])> {
     if let Some(end) = terminal {
         let ends = [end.try_clone()?, end.try_clone()?, end];
@@ -323,7 +325,7 @@ fn check_cwd(spec: &Spec) -> Result<(), SandboxError> {
     }
 }
 
-/// The program's absolute path, to distinguish "not found" from every other failure of exec.
+/// Returns the program's absolute path, to distinguish "not found" from every other failure of exec.
 pub(super) fn find(spec: &Spec) -> Result<PathBuf, SandboxError> {
     let not_found = |search: &OsStr| SandboxError::NotFound {
         program: spec.program.clone(),
@@ -331,7 +333,7 @@ pub(super) fn find(spec: &Spec) -> Result<PathBuf, SandboxError> {
     };
     if spec.program.as_os_str().as_encoded_bytes().contains(&b'/') {
         let file = spec.cwd.join(&spec.program);
-        // A file that is there but not executable is exec's to refuse (EACCES), with a better message.
+        // A file that exists but is not executable is left to exec, whose error (EACCES) has a better message.
         return if is_executable(&file) || file.is_file() {
             Ok(file)
         } else {
