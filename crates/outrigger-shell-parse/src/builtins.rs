@@ -1,21 +1,21 @@
-//! Commands of the shells themselves: which do what they say, and which run, read or redefine something by themselves. Those that
-//! evaluate arithmetic run commands: `test -v 'a[$(id)]'`, in zsh `printf %d 'a[$(id)]'`.
+//! Shell builtins: which are harmless, and which run, read or redefine something on their own. Those that evaluate arithmetic run
+//! commands: `test -v 'a[$(id)]'`, in zsh `printf %d 'a[$(id)]'`.
 
 use crate::variables::{self, Effect};
 use crate::{Doubt, Word};
 
-/// Need nothing looked at.
+/// Safe with any arguments.
 const PLAIN: &[&str] = &[
     "echo", ":", "true", "false", "pwd", "type", "which", "times",
 ];
 
-/// With literal arguments only.
+/// Safe with literal arguments only.
 const LITERAL: &[&str] = &[
     "cd", "chdir", "pushd", "popd", "dirs", "umask", "ulimit", "exit", "return", "break",
     "continue", "shift", "kill", "bg", "fg", "suspend", "wait", "caller", "logout", "bye",
 ];
 
-/// Never. Some exist in one shell only; elsewhere a program of that name is not missed.
+/// Never safe. Some exist in one shell only; elsewhere no program is likely to have that name.
 const NEVER: &[&str] = &[
     "alias",
     "autoload",
@@ -96,10 +96,10 @@ const NEVER: &[&str] = &[
     ".",
 ];
 
-/// Set variables.
+/// Builtins that set variables.
 const DECLARE: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
 
-/// Tests of one word, and between two, that look at nothing but texts and files.
+/// Tests of one word, and of two, that check only texts and files.
 const UNARY: &[&str] = &[
     "-b", "-c", "-d", "-e", "-f", "-g", "-h", "-k", "-L", "-n", "-p", "-r", "-s", "-S", "-u", "-w",
     "-x", "-z", "-O", "-G", "-N",
@@ -107,7 +107,7 @@ const UNARY: &[&str] = &[
 const BINARY: &[&str] = &["=", "==", "!=", "-nt", "-ot", "-ef"];
 const NUMERIC: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
-/// Whether the command only tests something; an error for what runs, reads or redefines something by itself.
+/// Returns whether the command only tests something; an error for what runs, reads or redefines something on its own.
 pub(crate) fn check(program: &str, words: &[Word]) -> Result<bool, Doubt> {
     let arguments = words.get(1..).unwrap_or_default();
     let doubt = || Doubt::Builtin(program.to_owned());
@@ -138,30 +138,30 @@ pub(crate) fn check(program: &str, words: &[Word]) -> Result<bool, Doubt> {
     }
 }
 
-/// Whether a command of the shell sets variables.
+/// Returns whether a builtin sets variables.
 pub(crate) fn declares(program: &str) -> bool {
     DECLARE.contains(&program)
 }
 
-/// A known text in which no shell finds an index or an expansion.
+/// Returns whether it is a known text in which no shell finds an index or an expansion.
 pub(crate) fn is_literal(word: &Word) -> bool {
     word.known()
         .is_some_and(|text| !text.contains(['[', '$', '`', '(', '{']))
 }
 
-/// A process, a job, or the name of a signal.
+/// Returns whether it is a process, a job, or the name of a signal.
 fn is_process(word: &Word) -> bool {
     let plain = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || matches!(b, b'-' | b'%');
     word.raw == "$$" || word.known().is_some_and(|text| text.bytes().all(plain))
 }
 
-/// A number. Not the name of a variable: zsh takes its value for arithmetic.
+/// Returns whether it is a number. Not the name of a variable: zsh evaluates its value as arithmetic.
 fn is_integer(word: &Word) -> bool {
     let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
     word.raw == "$?" || word.known().is_some_and(number)
 }
 
-/// Options of `set` that only make a script stop earlier.
+/// Returns whether it is an option of `set` that only makes a script stop earlier.
 fn is_flag(word: &Word) -> bool {
     matches!(
         word.raw.as_str(),
@@ -184,7 +184,7 @@ fn is_flag(word: &Word) -> bool {
     )
 }
 
-/// `command -v name`.
+/// Returns whether it is `command -v name`.
 fn looks_up(arguments: &[Word]) -> bool {
     match arguments {
         [option, name] => matches!(option.raw.as_str(), "-v" | "-V") && is_literal(name),
@@ -192,7 +192,8 @@ fn looks_up(arguments: &[Word]) -> bool {
     }
 }
 
-/// A format that is known and no option; with others than `%s` only what no shell calculates with.
+/// Returns whether the format is known and not an option; with conversions other than `%s`, only arguments that no shell
+/// evaluates.
 fn prints(arguments: &[Word]) -> bool {
     let Some((format, rest)) = arguments.split_first() else {
         return true;
@@ -211,7 +212,7 @@ fn is_declared(word: &Word) -> bool {
     name.is_some_and(|name| variables::effect(name) != Effect::Runs) && is_literal(word)
 }
 
-/// `test` of words that cannot turn out to be another test.
+/// Returns whether it is a `test` of words that cannot turn out to be another test.
 fn tests(words: &[Word]) -> bool {
     let is = |word: &Word, list: &[&str]| list.contains(&word.raw.as_str());
     let one = Word::is_one;

@@ -1,13 +1,13 @@
-//! Why a line is not understood.
+//! The reasons why a line is not understood.
 
 use std::fmt;
 
-/// The first thing in a line that the reader does not vouch for.
+/// The first construct in a line that the reader does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// A control character other than newline and TAB.
     Control,
-    /// A quote, here-document or operator without its end.
+    /// A quote, here-document or operator without an end.
     Unfinished,
     /// A backslash at the end of a line, within a word.
     Continuation,
@@ -21,23 +21,23 @@ pub enum Doubt {
     Parenthesis,
     /// `if`, `for`, `[[`, `{` and other words of the shell's grammar.
     Keyword(String),
-    /// `!` outside of quotes, other than before a command.
+    /// `!` outside quotes, other than before a command.
     Exclamation,
     /// A word that shells read differently.
     Word(String),
     /// The program is not known before the line runs.
     Program,
-    /// A file of a redirection that is not known, or that only the shell knows.
+    /// A redirection to a file that is not known, or that only the shell knows.
     Redirection,
     /// A here-document whose text shells may expand or end differently.
     HereDocument,
     /// A variable that changes what other commands run.
     Variable(String),
-    /// A command of the shell that runs, reads or redefines something by itself.
+    /// A builtin that runs, reads or redefines something on its own.
     Builtin(String),
-    /// A program that starts others, in a form that is not known.
+    /// A program that starts others, in an unknown form.
     Wrapper(String),
-    /// Commands in commands, too deep.
+    /// Commands nested too deeply.
     Depth,
 }
 

@@ -1,14 +1,15 @@
-//! What programs that look for files start.
+//! Programs started by `find` and `fd`.
 
 use crate::wrappers::{Inner, fill};
 use crate::{UNKNOWN, Word};
 
-/// `find … -exec PROGRAM … ;`
+/// Parses `find … -exec PROGRAM … ;`.
 pub(crate) fn read(arguments: &[Word]) -> Option<Vec<Inner>> {
     let mut found = Vec::new();
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        // What begins with something unknown may be an option, and a variable may be several words.
+        // A word that starts with something unknown may be an option, and a variable may be several
+        // words.
         let may_be_option = word.value.starts_with([UNKNOWN, '-']);
         let may_be_many = word.raw.contains('$') && !word.is_one();
         if word.known().is_none() && (may_be_option || may_be_many) {
@@ -41,7 +42,7 @@ pub(crate) fn read(arguments: &[Word]) -> Option<Vec<Inner>> {
     Some(found)
 }
 
-/// Whether a call of `fd` starts a program, or may.
+/// Returns whether a call of `fd` starts a program, or may.
 pub(crate) fn fd_runs(arguments: &[Word]) -> bool {
     arguments.iter().any(|word| match word.value.as_str() {
         text if text.starts_with("--") => text.starts_with("--exec"),

@@ -1,14 +1,14 @@
-//! In which folders a command of a line may run: where `cd` and its like lead before it.
+//! The folders in which a command of a line may run, after `cd` and similar commands before it.
 
 use crate::Word;
 
-/// More folders than this are not kept apart.
+/// Maximum number of folders that are tracked.
 const MAX_FOLDERS: usize = 8;
 
-/// Folders, relative to the one that the line begins in, which is the empty text. `None`: it is not known which.
+/// Folders relative to the one in which the line starts, which is the empty text. `None`: unknown.
 pub(crate) type Folders = Option<Vec<String>>;
 
-/// Where the reader is.
+/// The reader's current state.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     /// Where the next command runs.
@@ -18,22 +18,22 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// At the beginning of a line.
+    /// Starts at the beginning of a line.
     pub(crate) fn begin() -> Self {
         Self::at(Some(vec![String::new()]))
     }
 
-    /// At the beginning of a line that a command of another one runs in a shell of its own.
+    /// Starts at the beginning of a line that a command of another line runs in its own shell.
     pub(crate) fn nested(&self) -> Self {
         Self::at(self.here.clone())
     }
 
-    /// Of a command that may run in any folder.
+    /// Starts in an unknown folder.
     pub(crate) fn unknown() -> Self {
         Self::at(None)
     }
 
-    /// Whether a command led somewhere.
+    /// Returns whether a command changed the folder.
     pub(crate) fn has_moved(&self) -> bool {
         self.reached.as_ref().is_none_or(|it| it.len() > 1)
     }
@@ -45,17 +45,18 @@ impl Walk {
         }
     }
 
-    /// Where the next command runs.
+    /// Returns where the next command runs.
     pub(crate) fn here(&self) -> Folders {
         self.here.clone()
     }
 
-    /// The next command runs whatever became of those before it: a `cd` may have failed, been skipped, or run in a subshell.
+    /// The next command runs regardless of the outcome of those before it: a `cd` may have failed, been skipped, or run in a
+    /// subshell.
     pub(crate) fn part(&mut self) {
         self.here.clone_from(&self.reached);
     }
 
-    /// A command of these words was read. `plain`: the shell runs it itself, if it runs it at all.
+    /// Records that a command of these words was read. `plain`: the shell runs it itself, if it runs it at all.
     pub(crate) fn after(&mut self, words: &[Word], plain: bool) {
         let Some(next) = self.target(words) else {
             return;
@@ -67,7 +68,7 @@ impl Walk {
         };
     }
 
-    /// Where it leads; nothing for a command that changes no folder.
+    /// Returns where it changes to; `None` for a command that changes no folder.
     fn target(&self, words: &[Word]) -> Option<Folders> {
         let (program, arguments) = words.split_first()?;
         let program = program.known()?;

@@ -1,9 +1,9 @@
-//! git's own ways to start a program, or to call a subcommand by another name. One list; what is on it is a doubt.
+//! Git's own ways to start a program, or to call a subcommand by another name. One list; whatever is on it is a doubt.
 
 use crate::spelling::GIT_VALUES;
 use crate::{UNKNOWN, Word};
 
-/// Settings that name programs, other names of subcommands, or files with more settings; `*` stands for one part and its dots.
+/// Settings that name programs, aliases of subcommands, or files with more settings; `*` matches one part including its dots.
 const PROGRAMS: &[&str] = &[
     "alias.*",
     "core.alternaterefscommand",
@@ -41,7 +41,7 @@ const PROGRAMS: &[&str] = &[
     "trailer.*.command",
     "uploadpack.packobjectshook",
 ];
-/// What these say often that starts nothing of note.
+/// Common values that start no interesting program.
 const PLAIN: &[&str] = &[
     "",
     "0",
@@ -58,7 +58,7 @@ const PLAIN: &[&str] = &[
     "/dev/null",
 ];
 
-/// Whether a command is a call of git that starts a program that its options name, or may be one of another subcommand.
+/// Returns whether a command is a call of git that starts a program named by its options, or may be an unknown subcommand.
 pub(crate) fn starts_another(name: &str, mut arguments: &[Word]) -> bool {
     let subcommand = match name.strip_prefix("git-") {
         Some(subcommand) => subcommand,
@@ -101,14 +101,14 @@ pub(crate) fn starts_another(name: &str, mut arguments: &[Word]) -> bool {
     }
 }
 
-/// The subcommand and what follows it; `None` where an option of git itself starts something, or may.
+/// Returns the subcommand and what follows it; `None` if an option of git itself starts something, or may.
 fn after_options(mut arguments: &[Word]) -> Option<(&str, &[Word])> {
     while let Some((first, rest)) = arguments.split_first() {
         let option = first.value.as_str();
         let next = rest.first().map_or("", |it| it.value.as_str());
         let is_program = match option {
             "-c" => names_program(next),
-            // The value is a variable's.
+            // The value comes from a variable.
             "--config-env" => names_program(&unknown_value(next)),
             _ => {
                 let env = option.strip_prefix("--config-env=");
@@ -133,7 +133,7 @@ fn unknown_value(setting: &str) -> String {
     format!("{key}={UNKNOWN}")
 }
 
-/// Whether `KEY=VALUE` says what is started.
+/// Returns whether `KEY=VALUE` names a program to start.
 fn names_program(setting: &str) -> bool {
     let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
     let key = key.to_ascii_lowercase();
@@ -146,7 +146,7 @@ fn names_program(setting: &str) -> bool {
     key.contains(UNKNOWN) || listed && !(takes_plain && PLAIN.contains(&value))
 }
 
-/// The letters of `-abc`, up to one of those that take the rest as their value.
+/// Returns the letters of `-abc`, up to one that takes the rest as its value.
 fn letters<'a>(option: &'a str, valued: &str) -> &'a str {
     let letters = option.strip_prefix('-').filter(|it| !it.starts_with('-'));
     let letters = letters.unwrap_or_default();

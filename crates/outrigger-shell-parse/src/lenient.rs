@@ -1,5 +1,5 @@
-//! What may be found in a line that the strict reader does not vouch for: enough to hold a rule that denies against it. It
-//! knows most of the grammar and none of its corners.
+//! Finds commands in a line that the strict reader does not support, well enough to match them against a deny rule. It
+//! knows most of the grammar and none of its corner cases.
 
 mod word;
 
@@ -8,12 +8,12 @@ use crate::variables::assigned;
 use crate::wrappers::{self, Inner};
 use crate::{Command, File, UNKNOWN, Word};
 
-/// Substitutions nest; a model has no honest reason to go deeper.
+/// Maximum nesting of substitutions; a model has no honest reason to go deeper.
 const NESTED: usize = 32;
-/// Maximum number of commands of one line; a rule that denies is not held against further ones.
+/// Maximum number of commands of one line; deny rules are not matched against further ones.
 const MAX_COMMANDS: usize = 1000;
 
-/// The commands that are found, in the order in which they begin, those that wrappers start included.
+/// Returns the commands found, in the order in which they start, including those that wrappers start.
 pub(crate) fn read(source: &str) -> Vec<Command> {
     let mut found = Vec::new();
     collect(source, 0, &mut found);
@@ -22,7 +22,7 @@ pub(crate) fn read(source: &str) -> Vec<Command> {
 
 fn collect(source: &str, depth: usize, all: &mut Vec<Command>) {
     let mut reader = Reader::new(source, 0);
-    // What was found before an error counts.
+    // What was found before an error is used.
     let _ = reader.list(None);
     let mut found = reader.found;
     found.sort_by_key(|(at, _)| *at);
@@ -49,7 +49,7 @@ fn unfold(command: Command, depth: usize, all: &mut Vec<Command>) {
     }
 }
 
-/// The line that `eval` and `trap` are given, and any other whose words are one.
+/// Returns the line given to `eval` and `trap`, or any other whose words form one.
 fn evaluated(words: &[Word]) -> Option<String> {
     let (program, arguments) = words.split_first()?;
     match program.known()? {
@@ -70,11 +70,11 @@ struct Reader<'a> {
     heredocs: Vec<(String, bool)>,
 }
 
-// What a command began with, which decides how it is taken.
+// The first word of a command, which decides how it is handled.
 #[derive(Clone, Copy, PartialEq)]
 enum Taken {
     Command,
-    /// Words of `for`, `case`, `[ … ]` and the like: looked through for substitutions, not a command.
+    /// Words of `for`, `case`, `[ … ]` and the like: searched for substitutions, not a command.
     Silent,
 }
 
@@ -85,11 +85,11 @@ struct Open {
     taken: Option<Taken>,
 }
 
-// Where a list stands in `case … esac`.
+// The position of a list in `case … esac`.
 #[derive(Default)]
 struct Cases {
     depth: usize,
-    // The next thing is a pattern, not a command.
+    // The next item is a pattern, not a command.
     pattern: bool,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         self.rest().starts_with(text)
     }
 
-    // Commands up to `until` (`)` of a subshell or substitution) or the end.
+    // Reads commands up to `until` (`)` of a subshell or substitution) or the end.
     fn list(&mut self, until: Option<u8>) -> Option<()> {
         self.depth += 1;
         if self.depth > NESTED {
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
         match open.simple.words.len() {
             0 => self.list(Some(b')')),
-            // `name() …` defines a function: the name is not a command, its body's are found as they come.
+            // `name() …` defines a function: the name is not a command, and its body's commands are found as they come.
             1 if self.rest().trim_start().starts_with(')') => {
                 self.at += self.rest().find(')')? + 1;
                 *open = Open::default();
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
     fn word_of(&mut self, open: &mut Open, cases: &mut Cases) -> Option<()> {
         let start = self.at;
         let word = self.word()?;
-        // `2>file`: a number right before a redirection belongs to it.
+        // `2>file`: a number directly before a redirection belongs to it.
         if word.raw.bytes().all(|b| b.is_ascii_digit()) && matches!(self.peek(), Some(b'<' | b'>'))
         {
             begin(open, start);
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
                 _ => open.taken = Some(Taken::Command),
             }
         }
-        // `case x in` ends here: what follows are patterns and commands. So does `function f {`.
+        // `case x in` ends here: patterns and commands follow. The same for `function f {`.
         let head = open.simple.words.first().map(|word| word.raw.as_str());
         match (head, word.raw.as_str()) {
             (Some("case"), "in") => {
@@ -246,7 +246,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    // `a|b)` of a case arm, if there is another arm.
+    // Reads `a|b)` of a case arm, if there is another arm.
     fn case_pattern(&mut self) -> Option<()> {
         let text = self.rest();
         self.at += text.len() - text.trim_start().len();
@@ -299,7 +299,7 @@ impl<'a> Reader<'a> {
             });
             return Some(());
         }
-        // The longer ones are those of zsh, as is `>!`.
+        // The longer ones, and `>!`, belong to zsh.
         let operator = [
             "&>>|", "&>>", "<<<", "<<-", ">>&|", ">>&", ">>|", "&>|", ">&|", "&>", "<<", ">>",
             "<&", ">&", ">|", "<>", "<", ">",
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    // `>!file` and `>! file` of zsh, which other shells read as the file `!file` or `!`: both count.
+    // Reads zsh's `>!file` and `>! file`, which other shells read as the file `!file` or `!`: both are recorded.
     fn forced(&mut self) -> Option<File> {
         let at = self.at;
         self.at += 1;
@@ -354,7 +354,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    // The bodies of here-documents that begin at this line. Substitutions in them are commands too.
+    // Reads the bodies of here-documents that start on this line. Substitutions in them are commands too.
     fn skip_heredocs(&mut self) -> Option<()> {
         for (end, quoted) in std::mem::take(&mut self.heredocs) {
             let from = self.at;

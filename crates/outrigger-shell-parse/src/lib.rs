@@ -21,15 +21,15 @@ mod wrappers;
 
 pub use doubt::Doubt;
 
-/// Stands in [`Word::value`] for text that only the shell knows: a variable, a wildcard.
+/// Represents text in [`Word::value`] that only the shell knows: a variable, a wildcard.
 pub const UNKNOWN: char = '\0';
 
-/// A command line, as it was read.
+/// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Its commands, those that wrappers start included. All of them, unless there is a doubt.
+    /// Its commands, including those that wrappers start. All of them, unless there is a doubt.
     pub commands: Vec<Command>,
-    /// Why the line may run something else.
+    /// The reason why the line may run something else.
     pub doubt: Option<Doubt>,
 }
 
@@ -40,16 +40,16 @@ pub struct Command {
     pub text: String,
     /// Program and arguments.
     pub words: Vec<Word>,
-    /// Variables that it sets in front of its program, or by itself: `NAME=value` each.
+    /// Variables that it sets before its program, or alone: `NAME=value` each.
     pub assigned: Vec<Word>,
     /// Files of its redirections.
     pub files: Vec<File>,
-    /// It only tests something or sets a variable of the shell's own: nothing that needs approval, unless it writes a file.
+    /// It only tests something or sets a shell variable: nothing that needs approval, unless it writes a file.
     pub inert: bool,
     /// It starts other commands, which follow it in the list.
     pub wraps: bool,
-    /// The folders in which it may run, relative to the one that the line begins in (which is the empty text), absolute, or below
-    /// `~`. `None` where that is not known.
+    /// The folders in which it may run: relative to the one in which the line starts (which is the empty text), absolute, or
+    /// below `~`. `None` if unknown.
     pub folders: Option<Vec<String>>,
 }
 
@@ -58,7 +58,7 @@ pub struct Command {
 pub struct File {
     /// Its name.
     pub name: Word,
-    /// It is written to.
+    /// It is opened for writing.
     pub written: bool,
 }
 
@@ -67,18 +67,18 @@ pub struct File {
 pub struct Word {
     /// As written.
     pub raw: String,
-    /// Without quotes, with [`UNKNOWN`] for parts that are not known.
+    /// Without quotes, with [`UNKNOWN`] for unknown parts.
     pub value: String,
 }
 
 impl Word {
-    /// The value, if all of it is known.
+    /// Returns the value, if all of it is known.
     #[must_use]
     pub fn known(&self) -> Option<&str> {
         (!self.value.contains(UNKNOWN)).then_some(&self.value)
     }
 
-    /// Whether it is one word, whatever is unknown in it: quoted, and not `"$@"`.
+    /// Returns whether it is a single word, whatever is unknown in it: quoted, and not `"$@"`.
     fn is_one(&self) -> bool {
         let inner = self
             .raw
@@ -89,20 +89,20 @@ impl Word {
 }
 
 impl Command {
-    /// The program, if it is known.
+    /// Returns the program, if it is known.
     #[must_use]
     pub fn program(&self) -> Option<&str> {
         self.words.first().and_then(Word::known)
     }
 
-    /// Whether one of its files is written to.
+    /// Returns whether it writes to one of its files.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.files.iter().any(|file| file.written)
     }
 
-    /// The program and its arguments in all forms that a rule may name them by: as written without assignments and redirections,
-    /// without quotes, by the name of the program alone. With [`UNKNOWN`] for what is not known.
+    /// Returns the program and its arguments in all forms that a rule may name them by: as written without assignments and
+    /// redirections, without quotes, and by the name of the program alone. Unknown parts are [`UNKNOWN`].
     #[must_use]
     pub fn spellings(&self) -> Vec<String> {
         spelling::of(&self.words)

@@ -1,13 +1,13 @@
-//! What a word may stand for where it is known what its variables may hold.
+//! The texts that a word may expand to if the values of its variables are known.
 
 use crate::Word;
 
-/// More texts than this are too many.
+/// Maximum number of texts.
 const MAX_TEXTS: usize = 64;
 
 impl Word {
-    /// The texts that it may stand for: without quotes, and with wildcards as they are written. `variable` says what a variable or
-    /// a parameter of the shell may hold. No text where something in it is not known, such as a command substitution; `None` where
+    /// Returns the texts that it may expand to: without quotes, and with wildcards as written. `variable` returns the possible
+    /// values of a variable or shell parameter. Empty if something in it is unknown, such as a command substitution; `None` if
     /// there are too many.
     #[must_use]
     pub fn possible(&self, variable: &dyn Fn(&str) -> Vec<String>) -> Option<Vec<String>> {
@@ -69,7 +69,7 @@ fn add(texts: &mut [String], more: &str) {
     }
 }
 
-/// The name behind a `$`, which is empty where none follows, and what comes behind it. `None` for other expansions.
+/// Splits the name after a `$`, which is empty if none follows, from the rest. `None` for other expansions.
 fn name(rest: &str) -> Option<(&str, &str)> {
     let braced = rest.strip_prefix('{');
     let text = braced.unwrap_or(rest);

@@ -2,7 +2,7 @@
 
 use crate::Word;
 
-/// Options of git that stand before its subcommand and take the next word.
+/// Options of git that come before its subcommand and take the next word.
 pub(crate) const GIT_VALUES: &[&str] = &[
     "-C",
     "-c",
@@ -13,7 +13,7 @@ pub(crate) const GIT_VALUES: &[&str] = &[
     "--attr-source",
 ];
 
-/// Start what some further word names, in an environment of their own.
+/// Programs that start what a later word names, in their own environment.
 const RUNNERS: &[&str] = &[
     "npx",
     "bunx",
@@ -24,7 +24,7 @@ const RUNNERS: &[&str] = &[
     "nix-shell",
     "xvfb-run",
 ];
-/// Do so where one of these words follows.
+/// They do so if one of these words follows.
 const RUNNERS_BY: &[&str] = &["exec", "run", "x", "dlx", "foreach", "shell", "develop"];
 const MAY_RUN: &[&str] = &[
     "npm",
@@ -74,7 +74,7 @@ pub(crate) fn of(words: &[Word]) -> Vec<String> {
             push(&mut all, arguments.get(at..).unwrap_or_default().join(" "));
         }
     }
-    // Of `git-core`, by its own name.
+    // A program of `git-core`, called directly.
     if let Some(subcommand) = name.strip_prefix("git-") {
         push(
             &mut all,
@@ -90,7 +90,7 @@ pub(crate) fn of(words: &[Word]) -> Vec<String> {
     all
 }
 
-/// What follows the options of git itself.
+/// Returns what follows the options of git itself.
 fn subcommand<'a>(mut arguments: &'a [&'a str]) -> &'a [&'a str] {
     while let Some((first, rest)) = arguments.split_first() {
         arguments = match first {

@@ -1,13 +1,14 @@
-//! The reader whose answer counts: a small language that bash, dash, ksh and zsh read alike. Whatever is outside of it is a doubt.
+//! The reader whose result is authoritative: it supports a small language that bash, dash, ksh and zsh read alike. Anything
+//! outside it is a doubt.
 
 use crate::folders::Walk;
 use crate::variables::{self, Effect};
 use crate::{Command, Doubt, File, UNKNOWN, Word, builtins, word, wrappers};
 
-/// Commands nest (`sh -c "sh -c …"`); a model has no honest reason to go deeper.
+/// Maximum nesting of commands (`sh -c "sh -c …"`); a model has no honest reason to go deeper.
 pub(crate) const DEEPEST: usize = 8;
 
-/// Words that are not commands where a command is expected. Those of zsh and ksh, too.
+/// Words that are not commands where a command is expected, including those of zsh and ksh.
 const KEYWORDS: &[&str] = &[
     "if",
     "then",
@@ -39,7 +40,7 @@ const KEYWORDS: &[&str] = &[
     "]]",
 ];
 
-/// Words of conditions and loops that a command follows, and those that end them.
+/// Words of conditions and loops that precede a command, and those that end them.
 const OPENERS: &[&str] = &["if", "then", "elif", "else", "while", "until", "do"];
 const CLOSERS: &[&str] = &["fi", "done"];
 
@@ -47,7 +48,7 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
-/// Reads a line that begins where the walk is.
+/// Reads a line that starts in the current state of `walk`.
 pub(crate) fn read(source: &str, depth: usize, walk: Walk) -> Result<Vec<Command>, Doubt> {
     if depth > DEEPEST {
         return Err(Doubt::Depth);
@@ -83,13 +84,13 @@ struct Draft {
     assigned: Vec<Effect>,
     /// Nothing may follow: `a &> b c` is `a & > b c` to dash.
     sealed: bool,
-    /// It is the end of a condition or a loop, with its redirections.
+    /// It ends a condition or a loop, including its redirections.
     closes: bool,
-    /// `! command`: what follows after `&&` runs where it failed.
+    /// `! command`: what follows after `&&` runs if it failed.
     negated: bool,
 }
 
-/// A here-document whose text begins with the next line.
+/// A here-document whose text starts on the next line.
 struct Body {
     end: String,
     /// The shell expands nothing in it.
@@ -104,7 +105,7 @@ struct Reader<'a> {
     draft: Draft,
     body: Option<Body>,
     walk: Walk,
-    /// It has a loop: its first commands run again, where the last ones led.
+    /// It contains a loop: its first commands run again, wherever the last ones changed to.
     loops: bool,
 }
 
@@ -161,7 +162,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where the line leads anywhere, nothing of it is known to run in one folder.
+    /// If the line may change to any folder, no command of it has a known folder.
     fn forget_folders(&mut self) {
         let here = Walk::begin().here();
         if self.found.iter().any(|command| command.folders != here) || self.walk.has_moved() {
@@ -171,7 +172,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a word and says where it ends in the draft.
+    /// Reads a word and records its end in the draft.
     fn next_word(&mut self) -> Result<Word, Doubt> {
         let (word, length) = word::read(self.rest())?;
         self.at += length;
@@ -186,7 +187,7 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self) -> Result<(), Doubt> {
         let start = self.at;
-        // `! command`: only its exit code is another.
+        // `! command`: only inverts its exit code.
         let fresh = self.draft.start.is_none();
         if fresh && ["! ", "!\t"].iter().any(|it| self.starts(it)) {
             self.draft.negated = true;
@@ -205,7 +206,7 @@ impl<'a> Reader<'a> {
         // `2>file`: the number belongs to the redirection.
         let operates = ["<", ">", "&>"].iter().any(|it| self.starts(it));
         if is_number(&word.raw) && operates {
-            // With more digits it is an argument to dash, and in front of `&>` to all but zsh.
+            // With more digits it is an argument to dash, and before `&>` to all shells but zsh.
             return match word.raw.len() == 1 && !self.starts("&") {
                 true => Ok(()),
                 false => Err(Doubt::Redirection),
@@ -241,8 +242,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes a word of a condition or a loop, which a command follows, or which ends it. A shell that finds it out of place runs
-    /// nothing of the line.
+    /// Reads a word of a condition or a loop that precedes a command or ends it. A shell that finds it out of place runs nothing
+    /// of the line.
     fn keyword(&mut self) -> bool {
         let after = |word: &&&str| {
             let rest = self.rest().strip_prefix(**word)?;
@@ -273,7 +274,7 @@ impl<'a> Reader<'a> {
         let operator = operators.into_iter().find(|it| self.starts(it));
         let operator = operator.ok_or(Doubt::Redirection)?;
         self.at += operator.len();
-        // `>!`, `>&|`, `<(` and what else shells add.
+        // `>!`, `>&|`, `<(` and other extensions.
         if self.rest().starts_with(['!', '|', '&', '<', '>', '(', ')']) {
             return Err(Doubt::Redirection);
         }
@@ -290,11 +291,11 @@ impl<'a> Reader<'a> {
             "<<" => return self.begin_body(&name),
             "<<-" | "<<<" => return Err(Doubt::HereDocument),
             "<&" | ">&" if known == "-" || is_number(known) => return Ok(()),
-            // `2>&1-` moves a descriptor. `>&file` is expanded twice by bash: what is in quotes, too.
+            // `2>&1-` moves a descriptor. bash expands `>&file` twice, including what is in quotes.
             "<&" | ">&" => return Err(Doubt::Redirection),
             _ => {}
         }
-        // Files that are none: bash connects to a host.
+        // Not files: bash opens a connection for these.
         if known.is_empty() || known.contains("/dev/tcp/") || known.contains("/dev/udp/") {
             return Err(Doubt::Redirection);
         }
@@ -304,7 +305,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `<<EOF`, `<<'EOF'` or `<<"EOF"`, one in a line.
+    /// Reads `<<EOF`, `<<'EOF'` or `<<"EOF"`, one per line.
     fn begin_body(&mut self, name: &Word) -> Result<(), Doubt> {
         let quoted = ['\'', '"'].iter().find_map(|quote| {
             let inner = name.raw.strip_prefix(*quote)?.strip_suffix(*quote)?;
@@ -322,7 +323,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The text of a here-document, if one begins here.
+    /// Reads the text of a here-document, if one starts here.
     fn here_document(&mut self) -> Result<(), Doubt> {
         let Some(body) = self.body.take() else {
             return Ok(());
@@ -350,7 +351,7 @@ impl<'a> Reader<'a> {
         let mut command = draft.command;
         let text = self.source.get(start..draft.end.max(start));
         command.text = text.unwrap_or_default().trim().to_owned();
-        // zsh runs a program of its own for redirections alone: `< file` prints the file.
+        // zsh runs its own program for redirections alone: `< file` prints the file.
         let alone = draft.assigned.is_empty() && !draft.closes;
         let prints = command.words.is_empty() && alone;
         let mut more = judged(command, &draft.assigned, self.depth, &mut self.walk)?;
@@ -371,7 +372,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// An argument, in which bash may put the home folder behind `NAME=` and `:`.
+/// Replaces the home folder that bash may put after `NAME=` and `:` in an argument.
 fn with_home(mut word: Word) -> Word {
     let at = variables::assigned(&word.raw).and_then(|_| {
         let found = [word.value.find("=~"), word.value.find(":~")];
@@ -384,7 +385,7 @@ fn with_home(mut word: Word) -> Word {
     word
 }
 
-/// The command, and those that it starts.
+/// Returns the command and those that it starts.
 fn judged(
     mut command: Command,
     assigned: &[Effect],
@@ -424,7 +425,7 @@ fn judged(
     Ok(all)
 }
 
-/// A command that a wrapper starts.
+/// Creates a command that a wrapper starts.
 pub(crate) fn wrapped(words: Vec<Word>) -> Command {
     let raws: Vec<&str> = words.iter().map(|word| word.raw.as_str()).collect();
     Command {

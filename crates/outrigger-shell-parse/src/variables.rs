@@ -1,24 +1,25 @@
-//! Which variables a line may set.
+//! The variables that a line may set.
 
-/// What setting a variable means for the commands that follow.
+/// The effect of a variable on the commands that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// The shell's own; programs do not look at it.
+    /// A variable of the shell; programs do not read it.
     Own,
-    /// Programs may look at it: needs approval like a command.
+    /// Programs may read it: needs approval like a command.
     Passed,
     /// Changes which programs run, or makes programs run others.
     Runs,
 }
 
-/// The name in `NAME=value` or `NAME+=value`, if `text` is one.
+/// Returns the name in `NAME=value` or `NAME+=value`, if `text` is one.
 pub(crate) fn assigned(text: &str) -> Option<&str> {
     let (name, _) = text.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
     is_name(name).then_some(name)
 }
 
-/// Whether a text is an assignment in zsh alone: of a positional parameter (`1=x`), or of a name with letters of any language.
+/// Returns whether a text is an assignment in zsh alone: of a positional parameter (`1=x`), or of a name with letters of any
+/// language.
 pub(crate) fn assigns_in_zsh(text: &str) -> bool {
     let name = text.split_once('=').map_or("", |(name, _)| name);
     let name = name.strip_suffix('+').unwrap_or(name);
@@ -32,9 +33,9 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// A `*` at the beginning or end stands for any text. Small letters are compared with small letters.
+/// A `*` at the start or end matches any text. Compared in lower case.
 const RUNS: &[&str] = &[
-    // Of the shells.
+    // Shells.
     "path",
     "fpath",
     "cdpath",
@@ -93,7 +94,7 @@ const RUNS: &[&str] = &[
     "locpath",
     "nlspath",
     "_",
-    // Numbers of the shells: what is assigned to them is calculated.
+    // Integer variables of the shells: values assigned to them are evaluated.
     "random",
     "srandom",
     "seconds",
@@ -124,7 +125,7 @@ const RUNS: &[&str] = &[
     "groups",
     "pipestatus",
     "copro*",
-    // Of loaders and runtimes.
+    // Loaders and runtimes.
     "ld_*",
     "dyld_*",
     "gconv_path",
@@ -193,7 +194,7 @@ const RUNS: &[&str] = &[
     "*_launcher",
     "*_hook*",
     "*_preload",
-    // Of compilers and build tools.
+    // Compilers and build tools.
     "cc",
     "cxx",
     "cpp",

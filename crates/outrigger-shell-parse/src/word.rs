@@ -2,7 +2,7 @@
 
 use crate::{Doubt, UNKNOWN, Word};
 
-/// Ends a word, outside of quotes.
+/// Returns whether a character ends a word, outside quotes.
 pub(crate) fn ends(c: char) -> bool {
     matches!(
         c,
@@ -10,8 +10,8 @@ pub(crate) fn ends(c: char) -> bool {
     )
 }
 
-/// Reads the word at the beginning of `text`, which has no control characters but newline and TAB: the word, and how many bytes
-/// it takes.
+/// Reads the word at the start of `text`, which has no control characters but newline and TAB. Returns the word and its length
+/// in bytes.
 pub(crate) fn read(text: &str) -> Result<(Word, usize), Doubt> {
     let mut reader = Reader {
         text,
@@ -25,7 +25,7 @@ pub(crate) fn read(text: &str) -> Result<(Word, usize), Doubt> {
     let raw = text.get(..reader.at).unwrap_or_default().to_owned();
     let value = reader.value;
     if raw.starts_with('=') {
-        // zsh puts the path of a program in.
+        // zsh replaces it with the path of a program.
         return Err(Doubt::Word(raw));
     }
     Ok((Word { raw, value }, reader.at))
@@ -35,9 +35,9 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     value: String,
-    /// Where in the value something begins of which only the shell knows how far it reaches.
+    /// The start of a part in the value whose length only the shell knows.
     open: Option<usize>,
-    /// It begins with `$HOME`.
+    /// It starts with `$HOME`.
     home: bool,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
                     self.take(c);
                     self.value.push(UNKNOWN);
                 }
-                // Behind a variable or a text that is empty zsh puts the path of a program in, or a home folder.
+                // After a variable or an empty text, zsh inserts the path of a program or a home folder.
                 '=' | '~' if self.at > 0 && self.value.chars().all(|c| c == UNKNOWN) => {
                     return Err(Doubt::Word(
                         self.text.get(..=self.at).unwrap_or_default().to_owned(),
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `~` and `~/…` are the home folder; `~user`, `~+` and `~-` others.
+    /// Reads a tilde: `~` and `~/…` are the home folder; `~user`, `~+` and `~-` are others.
     fn tilde(&mut self) {
         if !self.rest().starts_with('~') {
             return;
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `$name`, `${name}` or a parameter of one character. A `$` that is followed by nothing of the kind stays.
+    /// Reads `$name`, `${name}` or a parameter of one character. A `$` followed by none of these is literal.
     fn dollar(&mut self, quoted: bool) -> Result<(), Doubt> {
         let from = self.at;
         self.take('$');
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
             Some(_) if self.name() > 0 => {}
             _ => return Err(Doubt::Expansion),
         }
-        // zsh reads a subscript here, a letter of any language as one of the name, all digits of a number, and behind `$#` the
+        // zsh reads a subscript here, letters of any language as part of the name, all digits of a number, and after `$#` the
         // name of what it counts.
         let taken = self.text.get(from..self.at).unwrap_or_default();
         let counts = taken == "$#";
@@ -218,13 +218,13 @@ impl<'a> Reader<'a> {
         if self.peek().is_some_and(goes_on) {
             return Err(Doubt::Expansion);
         }
-        // dash goes on with the name behind a line that is continued, bash does not.
+        // dash continues the name after a line continuation, bash does not.
         if self.rest().starts_with("\\\n") {
             return Err(Doubt::Continuation);
         }
         let begins = from == 0 || from == 1 && self.text.starts_with('"');
         let name = self.text.get(from..self.at).unwrap_or_default();
-        // No line that sets it is understood.
+        // A line that sets it is not supported.
         match matches!(name, "$HOME" | "${HOME}") && begins {
             true => {
                 self.home = true;
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes the name of a variable or of one of the shell's parameters: its length.
+    /// Reads the name of a variable or of a shell parameter; returns its length.
     fn name(&mut self) -> usize {
         let rest = self.rest();
         let first = rest.chars().next();
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
         length
     }
 
-    /// `{}`, `{0}` and `{name}` are plain text.
+    /// Reads `{}`, `{0}` and `{name}`, which are plain text.
     fn braces(&mut self) -> Result<(), Doubt> {
         let rest = self.rest();
         let end = rest.find('}').ok_or(Doubt::Braces)?;
@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
         if !inner.bytes().all(plain) {
             return Err(Doubt::Braces);
         }
-        // `{name}>file` opens a file and sets a variable, in zsh with blanks between them, too.
+        // `{name}>file` opens a file and sets a variable, in zsh also with blanks between them.
         let behind = rest.get(end + 1..).unwrap_or_default();
         let further = behind.trim_start_matches([' ', '\t', '\\', '\n']);
         let is_whole = self.at == 0 && further.len() < behind.len() && !inner.is_empty();

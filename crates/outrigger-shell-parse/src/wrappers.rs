@@ -1,4 +1,4 @@
-//! Programs that start another program which their arguments name. One table; a form that is not in it is a doubt.
+//! Programs that start another program named by their arguments. One table; a form that is not in it is a doubt.
 
 use crate::strict::is_keyword;
 use crate::variables::{self, Effect};
@@ -9,24 +9,24 @@ use crate::{Doubt, UNKNOWN, Word, find, git};
 pub(crate) enum Inner {
     /// A program and its arguments.
     Words(Vec<Word>),
-    /// The same, in a folder that nobody knows before it runs.
+    /// A program and its arguments, in a folder that is unknown before it runs.
     Anywhere(Vec<Word>),
     /// A line for a shell.
     Line(String),
 }
 
-/// How a wrapper's arguments are read up to the program that it starts.
+/// The syntax of a wrapper's arguments up to the program that it starts.
 struct Wrapper {
     names: &'static [&'static str],
-    /// Options of one letter without a value.
+    /// One-letter options without a value.
     flags: &'static str,
-    /// Options of one letter with a value, in the same word or the next one.
+    /// One-letter options with a value, in the same word or the next one.
     values: &'static str,
-    /// Long options, with `=` at the end where a value follows in the same word.
+    /// Long options, with `=` at the end if a value follows in the same word.
     long: &'static [&'static str],
-    /// Words before the program.
+    /// Number of words before the program.
     positional: usize,
-    /// `NAME=value` may stand before the program.
+    /// `NAME=value` may come before the program.
     assigns: bool,
 }
 
@@ -97,7 +97,7 @@ const TABLE: &[Wrapper] = &[
         positional: 1,
         ..PLAIN
     },
-    // `time -p x` runs the program `-p` in zsh.
+    // In zsh, `time -p x` runs the program `-p`.
     Wrapper {
         names: &["time"],
         ..PLAIN
@@ -157,7 +157,7 @@ const TABLE: &[Wrapper] = &[
     },
 ];
 
-/// Start another program in a way that is not in the table.
+/// Programs that start another one in a way that is not in the table.
 const UNREADABLE: &[&str] = &[
     "su",
     "runuser",
@@ -264,7 +264,7 @@ const UNREADABLE: &[&str] = &[
 
 const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh"];
 
-/// What a command starts. Empty for one that starts nothing of which its arguments tell.
+/// Returns what a command starts. Empty for one that starts nothing named by its arguments.
 pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
     let Some(name) = words.first().and_then(Word::known).map(base) else {
         return Ok(Vec::new());
@@ -306,7 +306,7 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
     if inner.is_empty() {
         return Ok(Vec::new());
     }
-    // To bash `time` is a word of the grammar, behind which all begins again.
+    // `time` is a bash keyword; parsing restarts after it.
     let first = inner.first().map_or("", |word| word.raw.as_str());
     if name == "time" && begins_anew(first) {
         return Err(doubt());
@@ -322,7 +322,7 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
     Ok(vec![Inner::Words(inner)])
 }
 
-/// Whether a word is one of the grammar, or sets a variable, where a command begins.
+/// Returns whether a word is a keyword, or sets a variable, where a command starts.
 fn begins_anew(word: &str) -> bool {
     is_keyword(word)
         || word.starts_with('{')
@@ -330,13 +330,13 @@ fn begins_anew(word: &str) -> bool {
         || variables::assigned(word).is_some()
 }
 
-/// The name of a program without its folder.
+/// Returns the name of a program without its folder.
 fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
 impl Wrapper {
-    /// The program that is started with its arguments, and the value of `-I`.
+    /// Returns the program to start with its arguments, and the value of `-I`.
     fn inner(&self, arguments: &[Word]) -> Option<(Vec<Word>, Option<String>)> {
         let mut words = arguments.iter();
         let mut replaced = None;
@@ -397,8 +397,8 @@ impl Wrapper {
         Some((rest.to_vec(), replaced))
     }
 
-    /// Reads `-abc`: `None` for a letter that is not in the table, the last one with its value where it takes one (empty where
-    /// that is the next word).
+    /// Reads `-abc`. Returns `None` for a letter that is not in the table, otherwise the last letter that takes a value, with
+    /// that value (empty if it is the next word).
     fn letters<'a>(&self, text: &'a str) -> Option<Option<(char, &'a str)>> {
         for (at, letter) in text.char_indices().skip(1) {
             if self.values.contains(letter) {
@@ -413,7 +413,7 @@ impl Wrapper {
     }
 }
 
-/// What `xargs` adds to the words of a command: in place of a text, or at their end.
+/// Adds what `xargs` adds to the words of a command: in place of a text, or at their end.
 pub(crate) fn fill(words: &mut Vec<Word>, replaced: Option<&str>) {
     match replaced {
         Some(text) if !text.is_empty() => {
@@ -428,7 +428,7 @@ pub(crate) fn fill(words: &mut Vec<Word>, replaced: Option<&str>) {
     }
 }
 
-/// `sh -c LINE`. A script that a shell reads from a file is that program's own.
+/// Parses `sh -c LINE`. A script that a shell reads from a file is its own program.
 fn shell(arguments: &[Word]) -> Option<Vec<Inner>> {
     let mut takes_line = false;
     let mut words = arguments.iter();

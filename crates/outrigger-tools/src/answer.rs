@@ -1,6 +1,6 @@
-//! The answer that a prompt wants in the form of a JSON Schema (its `format`). The model gives it as arguments of
-//! [`OutputFormat::TOOL`], which is offered for that prompt only and does nothing: as in OpenCode it is not a tool
-//! that hooks or rules know, and it never comes to the runtime.
+//! The structured answer of a prompt, in the form of a JSON Schema (its `format`). The model passes it as arguments
+//! of [`OutputFormat::TOOL`], which is offered for that prompt only and does nothing. As in OpenCode, it is not a
+//! tool that hooks or rules know, and calls of it never reach the runtime.
 
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::OutputFormat;
@@ -13,18 +13,18 @@ use crate::schema::Schema;
 const DESCRIPTION: &str = "Takes your final answer. Call it once, when all other work is done: nothing is done behind it. \
     Its arguments are the answer and have to satisfy the schema.";
 
-/// What the model reads of it in the system prompt.
+/// The instruction in the system prompt.
 pub const INSTRUCTION: &str = "The user wants the final answer in a fixed form. Give it by calling the tool \
     StructuredOutput, with arguments that satisfy its schema; an answer in plain text does not count.";
 
-/// Whether answers can be held against the schema.
+/// Checks whether answers can be validated against the schema.
 ///
-/// # Errors [`ToolError::BadSchema`] where it is not JSON Schema, or refers to other documents: nothing is fetched.
+/// # Errors [`ToolError::BadSchema`] if it is not JSON Schema, or refers to other documents: nothing is fetched.
 pub fn check_form(schema: &Value) -> Result<(), ToolError> {
     compile(schema).map(|_| ())
 }
 
-/// The tool as the model is offered it.
+/// Returns the tool as offered to the model.
 #[must_use]
 pub fn offer(schema: Value) -> ToolOffer {
     ToolOffer {
@@ -34,7 +34,7 @@ pub fn offer(schema: Value) -> ToolOffer {
     }
 }
 
-/// What a call of it comes to: the answer is taken, or the model reads what is wrong with it.
+/// Handles a call of it: either accepts the answer, or returns what is wrong with it to the model.
 #[must_use]
 pub fn take(schema: &Value, input: Value) -> ToolOutcome {
     let checked = compile(schema).and_then(|schema| {

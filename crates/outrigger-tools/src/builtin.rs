@@ -1,5 +1,5 @@
-//! The bundled tools: names, parameters, permissions and output texts as OpenCode has them, since models and plugins know
-//! these; descriptions in our own words.
+//! The bundled tools. Names, parameters, permissions and output texts are OpenCode's, since models and plugins know these;
+//! descriptions are our own.
 
 mod bash;
 mod declared;
@@ -32,10 +32,10 @@ use crate::host::{AgentEntry, SkillEntry};
 use crate::runtime::ToolRuntime;
 use crate::tool::Tool;
 
-/// What the bundled tools come from.
+/// The source of the bundled tools.
 const SOURCE: &str = "builtin";
 
-/// Whether a name is that of a bundled tool, whether it is registered or not.
+/// Returns whether a bundled tool has this name, registered or not.
 #[must_use]
 pub fn is_bundled(name: &str) -> bool {
     static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
@@ -59,20 +59,20 @@ pub fn is_bundled(name: &str) -> bool {
 /// Settings of the bundled tools.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Shell of the `bash` tool; else `$SHELL` if it is one that takes `-c` as `sh` does, else bash, else sh.
+    /// Shell of the `bash` tool; default: `$SHELL` if its `-c` works like that of `sh`, otherwise bash, otherwise sh.
     pub shell: Option<std::path::PathBuf>,
-    /// How long a shell command may run when the model says nothing (OpenCode's two minutes).
+    /// Default timeout of a shell command (OpenCode's two minutes).
     pub shell_timeout: Duration,
-    /// Names of further variables that shell commands see; a trailing `*` stands for any rest.
+    /// Names of further variables that shell commands see; a trailing `*` matches any rest.
     pub shell_env: Vec<String>,
-    /// A folder in which tmux servers of plugins have their sockets. While one is there, `tmux` in a command finds it, as
+    /// A folder in which tmux servers of plugins have their sockets. While one exists, `tmux` in a command finds it, as
     /// plugins have the model look at their terminals (requirement B7, `interactive_bash`).
     pub tmux: Option<std::path::PathBuf>,
-    /// Names of bundled tools that are left out: the bundled plugin that brings them does not run (D3).
+    /// Names of bundled tools that are disabled because the bundled plugin that contributes them does not run (D3).
     pub off: Vec<String>,
-    /// The tool `lsp` is there (in OpenCode behind `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
+    /// Registers the tool `lsp` (in OpenCode only with `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
     pub lsp: bool,
-    /// The service that the tool `websearch` asks; without one it is not there.
+    /// The service behind the tool `websearch`; without one the tool is not registered.
     pub search: Option<SearchService>,
 }
 
@@ -113,8 +113,7 @@ pub const NAMES: [&str; 17] = [
 
 /// Registers the bundled tools in OpenCode's order.
 ///
-/// # Errors
-/// [`ToolError::BadSchema`], which would be a mistake in this crate.
+/// # Errors [`ToolError::BadSchema`], which would be a bug in this crate.
 pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), ToolError> {
     let tools: [Arc<dyn Tool>; 11] = [
         Arc::new(invalid::invalid()),
@@ -155,7 +154,7 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
         })
 }
 
-/// The description of a tool as the model gets it: `task` and `skill` name what there is to choose from.
+/// Returns the description of a tool for the model: those of `task` and `skill` list the choices.
 #[must_use]
 pub fn describe(spec: &ToolSpec, agents: &[AgentEntry], skills: &[SkillEntry]) -> String {
     let lines: Vec<String> = match (spec.source.as_str(), spec.name.as_str()) {
@@ -181,20 +180,20 @@ pub fn describe(spec: &ToolSpec, agents: &[AgentEntry], skills: &[SkillEntry]) -
     format!("{}\n\n{what}:\n{}", spec.description, lines.join("\n"))
 }
 
-/// Whether a model of this name (that of the provider's API) is offered a bundled tool. GPT models that are trained on patches
-/// change files with `apply_patch`, all others with `edit` and `write` (OpenCode's rule).
+/// Returns whether a model with this name (that of the provider's API) is offered a bundled tool. GPT models that are trained
+/// on patches change files with `apply_patch`, all others with `edit` and `write` (OpenCode's rule).
 #[must_use]
 pub fn suits(spec: &ToolSpec, model: &str) -> bool {
     let patches = model.contains("gpt-") && !model.contains("oss") && !model.contains("gpt-4");
     match (spec.source.as_str(), spec.name.as_str()) {
         ("builtin", "apply_patch") => patches,
-        // By name alone, as in OpenCode: what a plugin puts in their place counts too.
+        // By name alone, as in OpenCode: this also applies to a plugin's replacement.
         (_, "edit" | "write") => !patches,
         _ => true,
     }
 }
 
-// A specification of a bundled tool. `properties` and `required` are those of OpenCode's schema.
+// Creates the specification of a bundled tool. `properties` and `required` are those of OpenCode's schema.
 fn spec(name: &str, description: &str, mut properties: Value, required: &[&str]) -> ToolSpec {
     described::describe(name, &mut properties);
     ToolSpec {
@@ -212,7 +211,7 @@ fn spec(name: &str, description: &str, mut properties: Value, required: &[&str])
     }
 }
 
-// A spec of a tool that changes nothing.
+// Marks a tool that changes nothing.
 fn reading(mut spec: ToolSpec) -> ToolSpec {
     spec.read_only = true;
     spec
@@ -225,7 +224,7 @@ fn text<'a>(input: &'a Value, key: &str) -> &'a str {
     input.get(key).and_then(Value::as_str).unwrap_or("")
 }
 
-// A whole number; models also write `5.0`.
+// Reads an integer; models also write `5.0`.
 fn number(input: &Value, key: &str) -> Option<u64> {
     let value = input.get(key)?;
     value.as_u64().or_else(|| {

@@ -1,8 +1,8 @@
-//! What can go wrong with a tool call. The text of an error is what the model reads.
+//! Errors of tool calls. The text of an error is what the model reads.
 
 use serde_json::Value;
 
-/// Why a tool call did not end well.
+/// The reason why a tool call failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ToolError {
     /// No tool of that name is registered.
@@ -11,9 +11,9 @@ pub enum ToolError {
         available.join(", ")
     )]
     NotFound {
-        /// What was asked for.
+        /// The requested name.
         tool: String,
-        /// What there is.
+        /// The available tools.
         available: Vec<String>,
     },
     /// The arguments do not satisfy the tool's schema.
@@ -26,7 +26,7 @@ pub enum ToolError {
         /// Which argument is wrong and how.
         reason: String,
     },
-    /// A plugin's hook changed the arguments so that they no longer satisfy the schema (invariant 7).
+    /// A plugin's hook changed the arguments, and they no longer satisfy the schema (invariant 7).
     #[error(
         "A plugin changed the arguments of the {tool} tool so that they are no longer valid: {reason}\nThe tool did not run."
     )]
@@ -36,10 +36,10 @@ pub enum ToolError {
         /// Which argument is wrong and how.
         reason: String,
     },
-    /// A rule said no, or the user who says what to do instead. The text is the host's.
+    /// A rule denied the call, or the user did and said what to do instead. The text is the host's.
     #[error("{0}")]
     Denied(String),
-    /// The user said no, or nobody is there to say otherwise: the turn ends after this step. The text is the host's.
+    /// The user rejected the call, or no user is present to decide: the turn ends after this step. The text is the host's.
     #[error("{0}")]
     Rejected(String),
     /// A hook refused, or threw. The text is the hook's own, as in OpenCode.
@@ -56,10 +56,10 @@ pub enum ToolError {
     /// The turn was cancelled while the tool ran.
     #[error("Tool execution aborted")]
     Cancelled,
-    /// Something outside that may work the next time; only this one is retried, and only for tools that are safe to repeat (D7).
+    /// A temporary failure outside; only this error is retried, and only for tools that are safe to repeat (D7).
     #[error("{0}")]
     Unavailable(String),
-    /// The tool said what went wrong.
+    /// The tool reported an error.
     #[error("{0}")]
     Failed(String),
     /// The caller was not granted what the tool needs (D7).
@@ -69,7 +69,7 @@ pub enum ToolError {
         tool: String,
         /// Names of capabilities.
         missing: Vec<&'static str>,
-        /// Who calls: an agent, or the plugin whose tool it is.
+        /// The caller: an agent, or the plugin whose tool it is.
         who: String,
         /// What the user can do.
         how: String,
@@ -79,10 +79,10 @@ pub enum ToolError {
     Malformed {
         /// Tool.
         tool: String,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// The answer does not satisfy the schema that the tool declares for it.
+    /// The answer does not satisfy the tool's own output schema.
     #[error(
         "The answer of the {tool} tool does not satisfy its own output schema: {reason}\nThis is a mistake in the tool, not in the call."
     )]
@@ -92,72 +92,72 @@ pub enum ToolError {
         /// What is wrong.
         reason: String,
     },
-    /// It would do here, without a contract, what routing rules have done elsewhere (C11).
+    /// The tool would do locally, without a contract, what routing rules assign to another provider (C11).
     #[error(
         "The {tool} tool works on this machine, and `{contract}` is done by {provider}: what it found here would not be what is there. Use the tools of that contract, or a command where commands run there."
     )]
     Elsewhere {
         /// Tool.
         tool: String,
-        /// What is done elsewhere.
+        /// The contract that is routed.
         contract: &'static str,
-        /// By whom.
+        /// The provider.
         provider: String,
     },
-    /// A path that the tool's roots do not hold.
+    /// A path outside the tool's roots.
     #[error("The {tool} tool is held to {}, and {path} is outside of it", roots.join(", "))]
     OutsideRoots {
         /// Tool.
         tool: String,
-        /// Where the path leads.
+        /// The resolved path.
         path: String,
         /// The roots.
         roots: Vec<String>,
     },
-    /// The policy of the machine forbids a file or a program.
+    /// The machine's policy forbids a file or a program.
     #[error(
         "The policy of this machine forbids {what} (`{pattern}`). Do not try to reach it by other means."
     )]
     Forbidden {
-        /// Which.
+        /// The file or program.
         what: String,
-        /// What forbids it.
+        /// The pattern that forbids it.
         pattern: String,
     },
-    /// A tool that cannot be registered: something that it declares cannot be right (D6).
+    /// A tool that cannot be registered because its declaration is invalid (D6).
     #[error("Tool '{tool}' cannot be registered: `{key}`: {reason}")]
     BadDescriptor {
         /// Tool.
         tool: String,
         /// Key of the descriptor.
         key: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A tool that cannot be registered: its schema is not a JSON Schema.
+    /// A tool that cannot be registered because its schema is not a JSON Schema.
     #[error("Tool '{tool}' has a parameter schema that cannot be used: {reason}")]
     BadSchema {
         /// Tool.
         tool: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl ToolError {
-    /// An error with this text.
+    /// Creates an error with this text.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(message.into())
     }
 
-    /// An error about a file, with what was tried on it.
+    /// Creates an error about a file, with the attempted operation.
     #[must_use]
     pub fn io(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Failed(format!("Could not {what} {}: {error}", path.display()))
     }
 
-    /// Stable code, as in `ToolOutcome::Failed`.
+    /// Returns the stable code, as in `ToolOutcome::Failed`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -180,7 +180,7 @@ impl ToolError {
         }
     }
 
-    /// What a person can do about it.
+    /// Returns what the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -40,7 +40,7 @@ pub(crate) async fn hold(real: &Path) -> tokio::sync::OwnedMutexGuard<()> {
     lock.lock_owned().await
 }
 
-/// The largest file that `edit` and `write` read as a whole.
+/// Maximum size of a file that `edit` and `write` read as a whole.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 const BOM: &str = "\u{feff}";
@@ -48,25 +48,25 @@ const BOM: &str = "\u{feff}";
 /// A path, resolved and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Located {
-    /// As named: absolute, without `..`, links not followed. For people, rules and the model.
+    /// As named: absolute, without `..`, links not followed. For users, rules and the model.
     pub(crate) shown: PathBuf,
-    /// With links followed. This is what is opened.
+    /// With links followed. This is the path to open.
     pub(crate) real: PathBuf,
     /// It lies in the working directory or the project.
     pub(crate) inside: bool,
 }
 
-/// The access that a path needs.
+/// The kind of access that a path needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
     Folder,
 }
 
-/// Resolves a path against the working directory and says where it really leads.
+/// Resolves a path against the working directory and follows its links.
 pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError> {
     let shown = resolve(&ctx.directory, Path::new(path));
-    // `/` as project means that there is none; then only the working directory counts (OpenCode's rule).
+    // `/` as project means that there is none; then only the working directory counts as inside (OpenCode's rule).
     let project = Some(&ctx.worktree).filter(|root| root.as_path() != Path::new("/"));
     let roots = Roots::found(std::iter::once(&ctx.directory).chain(project));
     match roots.contains(&shown) {
@@ -101,13 +101,13 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
 }
 
 impl Located {
-    /// What rules are held against: its name, and that of what it leads to where a link is on the way. By that name it is opened, so
-    /// that a link which leads elsewhere a moment later changes nothing.
+    /// Returns the names that rules are matched against: its own and, if a link is on the way, its target's. It is opened by the
+    /// latter, so a link that changes a moment later has no effect.
     pub(crate) fn patterns(&self, ctx: &ToolContext) -> Vec<String> {
         let named = self.relative(ctx);
         let leads_to = match self.real.strip_prefix(&ctx.worktree) {
             Ok(_) => relative(&ctx.worktree, &self.real),
-            // The project itself may be reached by a link.
+            // The path to the project itself may contain a link.
             Err(_) => match ctx.worktree.canonicalize() {
                 Ok(root) if self.real.starts_with(&root) => relative(&root, &self.real),
                 _ => relative(&ctx.worktree, &self.real),
@@ -119,12 +119,12 @@ impl Located {
         }
     }
 
-    /// Relative to the project's root, with `..` where it must be: what titles show and permission rules match.
+    /// Returns the path relative to the project's root, with `..` where necessary: titles show it and permission rules match it.
     pub(crate) fn relative(&self, ctx: &ToolContext) -> String {
         relative(&ctx.worktree, &self.shown)
     }
 
-    /// The question that a path outside of the project needs.
+    /// Returns the question that a path outside the project needs.
     pub(crate) fn ask_outside(&self, kind: Kind) -> Option<PermissionAsk> {
         if self.inside {
             return None;
@@ -143,31 +143,31 @@ impl Located {
         })
     }
 
-    /// True where reading needs no question although it is outside: saved output and skills belong to the session.
+    /// Returns whether reading needs no question although the path is outside: saved output and skills belong to the session.
     pub(crate) fn is_lent(&self, ctx: &ToolContext) -> bool {
         let mut lent = ctx.host.skills().into_iter().map(|s| s.dir);
         let roots = Roots::new(lent.by_ref().chain(std::iter::once(ctx.artifacts.clone())));
         roots.contains(&self.real).is_ok()
     }
 
-    /// Whether an error about what is in the file may be shown before the question about it is answered: neither outside of the
-    /// project nor of a file that a rule keeps from being read.
+    /// Returns whether an error about the file's content may be shown before the question about it is answered: neither outside the
+    /// project nor for a file that a rule keeps from being read.
     pub(crate) fn shows_errors(&self, ctx: &ToolContext) -> bool {
         self.inside && ctx.host.read_rules().of(&self.shown) != Action::Deny
     }
 
-    /// True when the name itself is a link.
+    /// Returns whether the name itself is a link.
     pub(crate) fn is_link(&self) -> bool {
         fs::symlink_metadata(&self.shown).is_ok_and(|meta| meta.is_symlink())
     }
 
-    /// Its folder and its name there.
+    /// Returns its folder and its name there.
     fn entry(&self) -> Result<(&Path, &OsStr), ToolError> {
         let entry = self.real.parent().zip(self.real.file_name());
         entry.ok_or_else(|| ToolError::failed(format!("{} is no file", self.shown.display())))
     }
 
-    /// Opens it for reading. Pipes and devices are refused unopened: opening a pipe waits until someone writes to it.
+    /// Opens it for reading. Pipes and devices are refused without opening them: opening a pipe waits for a writer.
     pub(crate) fn open(&self) -> io::Result<File> {
         let kind = fs::metadata(&self.real)?.file_type();
         if !kind.is_file() && !kind.is_dir() {
@@ -180,14 +180,14 @@ impl Located {
     }
 }
 
-/// What "always" covers of a folder outside: none, where its name is a pattern for others, too.
+/// Returns what "always" covers of a folder outside: nothing if its name is also a pattern for others.
 pub(crate) fn always_in(folder: &Path) -> Option<String> {
     let folder = folder.display().to_string();
     let is_literal = !folder.contains(['*', '?']);
     is_literal.then(|| Path::new(&folder).join("*").display().to_string())
 }
 
-/// `path` seen from `base`, with `..` where it must be; empty for `base` itself.
+/// Makes `path` relative to `base`, with `..` where necessary; empty for `base` itself.
 #[must_use]
 pub fn relative(base: &Path, path: &Path) -> String {
     let mut from = base.components().peekable();
@@ -211,7 +211,7 @@ pub fn relative(base: &Path, path: &Path) -> String {
 /// A text file as the edit tools see it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Text {
-    /// Without byte order mark, line ends as they are.
+    /// Without byte order mark, line ends unchanged.
     pub(crate) text: String,
     pub(crate) bom: bool,
 }
@@ -227,7 +227,7 @@ impl Text {
         }
     }
 
-    /// As it is in the file.
+    /// Returns the bytes of the file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.text.len() + BOM.len());
         if self.bom {
@@ -238,7 +238,7 @@ impl Text {
     }
 }
 
-/// Reads a text file; `None` when there is none.
+/// Reads a text file; `None` if it does not exist.
 pub(crate) fn read_text(at: &Located) -> Result<Option<Text>, ToolError> {
     let file = match at.open() {
         Ok(file) => file,
@@ -255,7 +255,7 @@ pub(crate) fn read_text(at: &Located) -> Result<Option<Text>, ToolError> {
     Ok(Some(Text::parse(text)))
 }
 
-/// Reads a file of whatever kind, of at most so many bytes.
+/// Reads a file of any kind, up to `most` bytes.
 pub(crate) fn read_bytes(at: &Located, most: u64) -> Result<Vec<u8>, ToolError> {
     let file = at
         .open()
@@ -286,29 +286,29 @@ fn all(mut file: File, at: &Located, most: u64) -> Result<Vec<u8>, ToolError> {
     Ok(bytes)
 }
 
-/// Replaces a file's content in one step: a reader sees the old or the new one, and a crash leaves one of them. Folders are made as
-/// needed, the mode is kept.
+/// Replaces a file's content atomically: a reader sees the old or the new one, and a crash leaves one of them. Missing folders are
+/// created, the mode is kept.
 pub(crate) fn write_text(at: &Located, text: &Text) -> Result<(), ToolError> {
     write_bytes(at, &text.bytes())
 }
 
-/// The same with bytes of whatever kind.
+/// Like [`write_text`], with arbitrary bytes.
 pub(crate) fn write_bytes(at: &Located, bytes: &[u8]) -> Result<(), ToolError> {
     let fail = |error: io::Error| ToolError::io("write", &at.shown, &error);
     let (folder, name) = at.entry()?;
-    // What was decided is about this folder. A link that comes into its place, or on its way, would lead elsewhere.
+    // The decision is about this folder. A link that replaces it, or appears on its path, would point elsewhere.
     let folder = Anchor::make(folder).map_err(fail)?;
     let old = fs::symlink_metadata(folder.root().join(name)).ok();
     match temporary(&folder, name) {
         Ok((file, new)) => {
             let done = fill(file, bytes, old.as_ref()).and_then(|()| folder.rename(&new, name));
             if done.is_err() {
-                // The error that matters is the first one.
+                // The first error is the relevant one.
                 let _ = folder.remove(&new);
             }
             done.map_err(fail)
         }
-        // A file that may be written in a folder that may not: the one case where it is changed in place.
+        // A writable file in a read-only folder is the only case in which it is changed in place.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
             let mut file = open_resolved(&at.real, true, false).map_err(fail)?;
             file.set_len(0).map_err(fail)?;
@@ -331,7 +331,7 @@ fn temporary(folder: &Anchor, name: &OsStr) -> io::Result<(File, OsString)> {
     }
 }
 
-/// Removes a file that was decided about; a link goes itself.
+/// Removes a file that was decided about; a link is removed itself.
 pub(crate) fn remove(at: &Located) -> Result<(), ToolError> {
     let (folder, name) = at.entry()?;
     let removed = Anchor::hold(folder).and_then(|it| it.remove(name));
@@ -341,7 +341,7 @@ pub(crate) fn remove(at: &Located) -> Result<(), ToolError> {
 fn fill(mut file: File, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
     file.write_all(bytes)?;
     if let Some(old) = old {
-        // The owner first: changing it clears the set-user-id bits. Not being allowed to is no reason to fail.
+        // The owner first: changing it clears the set-user-id bits. Lacking the permission is not an error.
         let new = file.metadata()?;
         if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
             let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
@@ -351,7 +351,7 @@ fn fill(mut file: File, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<
     file.sync_data()
 }
 
-/// Files that may hold instructions for work on `file`: in its folder and the ones above, up to but without `directory`, whose own
+/// Returns files that may hold instructions for work on `file`: in its folder and the ones above, excluding `directory`, whose own
 /// instructions are in the system prompt. Nearest first; per folder the first of OpenCode's names that exists.
 #[must_use]
 pub fn nearby_instruction_files(file: &Path, directory: &Path) -> Vec<PathBuf> {
@@ -434,7 +434,7 @@ mod tests {
         }
         assert_eq!(fs::read_dir(root.join("vault")).unwrap().count(), 1);
         assert_eq!(fs::read_to_string(root.join("vault/a")).unwrap(), "vault");
-        // And without one it is done.
+        // Without a link it succeeds.
         fs::remove_file(root.join("work")).unwrap();
         fs::rename(root.join("moved"), root.join("work")).unwrap();
         write_bytes(&decided("deep/er/new"), b"x").unwrap();

@@ -1,5 +1,5 @@
-//! Files that tools of other crates hand out or take in (a browser's uploads and downloads): by the path guard and the rules of `read`
-//! and `edit`, as those of the bundled tools.
+//! Files that tools of other crates read or write (a browser's uploads and downloads), under the path guard and the rules of `read`
+//! and `edit`, like those of the bundled tools.
 
 use std::path::Path;
 
@@ -16,31 +16,30 @@ pub struct HandedFile(Located);
 impl HandedFile {
     /// Resolves a path against the session's folder.
     ///
-    /// # Errors
-    /// As for every path of a tool: the policy of the machine, a link that leads elsewhere than before.
+    /// # Errors As for every path of a tool: the machine's policy, or a link that points elsewhere than before.
     pub fn of(ctx: &ToolContext, path: &str) -> Result<Self, ToolError> {
         locate(ctx, path).map(Self)
     }
 
-    /// As it was named, absolute.
+    /// Returns the path as named, absolute.
     #[must_use]
     pub fn shown(&self) -> &Path {
         &self.0.shown
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &std::ffi::OsStr {
         self.0.shown.file_name().unwrap_or_default()
     }
 
-    /// What must be allowed before it is read.
+    /// Returns the questions before it is read.
     #[must_use]
     pub fn ask_read(&self, ctx: &ToolContext) -> Vec<PermissionAsk> {
         self.ask("read", ctx)
     }
 
-    /// What must be allowed before it is written.
+    /// Returns the questions before it is written.
     #[must_use]
     pub fn ask_write(&self, ctx: &ToolContext) -> Vec<PermissionAsk> {
         self.ask("edit", ctx)
@@ -58,18 +57,16 @@ impl HandedFile {
         outside.chain([asked]).collect()
     }
 
-    /// All of it.
+    /// Reads the whole file.
     ///
-    /// # Errors
-    /// It is not there, no regular file, or larger than `most` bytes.
+    /// # Errors It does not exist, is not a regular file, or is larger than `most` bytes.
     pub fn read(&self, most: u64) -> Result<Vec<u8>, ToolError> {
         read_bytes(&self.0, most)
     }
 
-    /// Replaces it, or makes it.
+    /// Replaces or creates it.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The system's error.
     pub fn write(&self, bytes: &[u8]) -> Result<(), ToolError> {
         write_bytes(&self.0, bytes)
     }

@@ -1,4 +1,4 @@
-//! What a tool call may ask of the session that it belongs to.
+//! The interface of a tool call to its session.
 
 mod cancel;
 mod context;
@@ -29,49 +29,50 @@ use crate::error::ToolError;
 /// A permission question, before it has an identifier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PermissionAsk {
-    /// `bash`, `edit`, `read`, `external_directory` … as rules name it.
+    /// `bash`, `edit`, `read`, `external_directory` …, as named in rules.
     pub permission: String,
     /// The commands, paths or URLs in question; each must be allowed.
     pub patterns: Vec<String>,
     /// Patterns that "always" would allow.
     pub always: Vec<String>,
-    /// Other spellings of the commands, and commands that may be among them, in which `\0` stands for what is not known: a rule about
-    /// certain commands that denies or asks about one of these holds, too.
+    /// Other spellings of the commands, and commands that may be among them, in which `\0` represents unknown text: a rule about
+    /// specific commands that denies or asks about one of these applies, too.
     pub spellings: Vec<String>,
-    /// Why nobody knows what the command line runs, where that is so: then no pattern allows it but one for everything.
+    /// The reason, if it is unclear what the command line runs: then only a pattern for everything allows it.
     pub unclear: Option<String>,
     /// For display.
     pub metadata: Value,
-    /// It is about files that a command changes, which is asked about by itself. Its sandbox keeps those that make something run later.
+    /// It is about files that a command changes, which needs its own question. The command's sandbox protects those that make something
+    /// run later.
     pub by_command: bool,
-    /// Nobody knows what it does: it is allowed by a rule that names the permission, and by none for all of them (`*`).
+    /// It is unknown what the call does: only a rule that names the permission allows it, not one for all permissions (`*`).
     pub only_named: bool,
 }
 
-/// What a command may do outside of its sandbox, where a person lets it run there: what rules deny is kept from it all the same.
+/// What a command may do outside its sandbox if the user lets it run there; paths that rules deny stay masked.
 #[derive(Clone, Debug)]
 pub struct Outside(pub Option<Policy>);
 
-/// What the rules say of reading each file: allowed, asked about, or denied.
+/// The rules about reading files: allow, ask, or deny.
 pub type ReadRules = Box<dyn DecideRead>;
 
 /// Rules about reading, for searches. Files are named by absolute paths.
 ///
-/// A search of 100,000 files has no time to follow the links of each path. It asks by name alone ([`Self::of_unlinked`]), opens
-/// what passes so that no link is followed, and asks again about the file that it has ([`Self::denies_file`]).
+/// A search of 100,000 files has no time to follow the links of each path. It checks by name alone ([`Self::of_unlinked`]), opens what
+/// passes so that no link is followed, and checks the open file again ([`Self::denies_file`]).
 pub trait DecideRead: Send + Sync {
-    /// What they say of a file, by its name, by where its links lead and by what other names it has. Reads the disk.
+    /// Returns the decision for a file, by its name, by the targets of its links and by its other names. Reads the disk.
     fn of(&self, file: &Path) -> Action;
-    /// The same of a file to which no link leads, by its name alone. Does not read the disk.
+    /// Returns the decision for a file without links on its path, by its name alone. Does not read the disk.
     fn of_unlinked(&self, file: &Path) -> Action {
         self.of(file)
     }
-    /// Whether a file that passed by its name is denied under another one, by what the system says of it.
+    /// Returns whether a file that passed by its name is denied under another one, by its metadata.
     fn denies_file(&self, file: &Metadata) -> bool {
         let _ = file;
         false
     }
-    /// Whether [`Self::denies_file`] could deny any.
+    /// Returns whether [`Self::denies_file`] could deny any.
     fn denies_files(&self) -> bool {
         false
     }
@@ -83,15 +84,15 @@ impl<F: Fn(&Path) -> Action + Send + Sync> DecideRead for F {
     }
 }
 
-/// What a hook chain came to.
+/// The result of a hook chain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookVerdict {
     /// The output after all handlers.
     pub output: Value,
     /// A handler refused or, at a tool's hook points, threw.
     pub block: Option<Block>,
-    /// The user is to be asked about the call regardless of the rules. The host requires it when it is asked; one that asks nothing by
-    /// itself is asked about all the same.
+    /// The user must be asked about the call regardless of the rules. The host enforces this when it asks; a call that asks nothing on
+    /// its own is asked about all the same.
     pub requires_approval: bool,
 }
 
@@ -102,41 +103,41 @@ pub struct SubagentRequest {
     pub description: String,
     /// What to do.
     pub prompt: String,
-    /// Agent.
+    /// The agent.
     pub agent: String,
-    /// A child session to resume; one that does not exist is ignored (as in OpenCode).
+    /// A child session to resume; ignored if it does not exist (as in OpenCode).
     pub task_id: Option<String>,
     /// Slash command that made this task, if one did.
     pub command: Option<String>,
 }
 
-/// What a subagent came to.
+/// The result of a subagent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubagentAnswer {
     /// The child session.
     pub session_id: SessionId,
-    /// Model that it used.
+    /// The model that it used.
     pub model: ModelRef,
     /// Text of its last message.
     pub text: String,
 }
 
-/// What an MCP server wants the session's model to answer (sampling).
+/// A request of an MCP server to the session's model (sampling).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleRequest {
     /// The server.
     pub server: String,
     /// Its instructions, if it has any.
     pub system: Option<String>,
-    /// What the model reads.
+    /// The messages for the model.
     pub messages: Vec<ChatMessage>,
-    /// Most tokens of the answer.
+    /// Maximum number of tokens of the answer.
     pub max_tokens: Option<u64>,
-    /// How freely the model chooses.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
 }
 
-/// What the model answered.
+/// The model's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleAnswer {
     /// The model.
@@ -169,21 +170,21 @@ pub struct AgentEntry {
     pub subagent: bool,
 }
 
-/// An instruction file that lies beside a file that was read.
+/// An instruction file next to a file that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearbyInstruction {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// What formatters made of a file.
+/// The result of formatters on a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Formatted {
-    /// One of them ran, and the file may be another.
+    /// One of them ran, and the file may have changed.
     pub ran: bool,
-    /// Those that had to be ended, each with its deadline in seconds: what they left may be half of their work.
+    /// Formatters that were killed, each with its deadline in seconds: the file may be half formatted.
     pub ended: Vec<(String, u64)>,
 }
 
@@ -191,18 +192,18 @@ pub struct Formatted {
 pub trait ToolHost: Send + Sync {
     /// Runs the chain of a hook point.
     fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict>;
-    /// Puts a permission question. `Ok`: the decision for the record, `Err`: the refusal, for the model.
+    /// Asks a permission question. `Ok`: the decision for the record, `Err`: the refusal, for the model.
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>>;
-    /// All hooks and permission questions are answered. Returns when it is written down that it runs with these
-    /// arguments (invariant 6: the intent before the effect). An error refuses the call.
+    /// Records that the call runs with these arguments, after all hooks and permission questions are answered. Returns once the record
+    /// is written (invariant 6: the intent before the effect). An error refuses the call.
     fn record_intent<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
         let _ = input;
         Box::pin(std::future::ready(Ok(())))
     }
-    /// All hooks are answered and the call begins, with these arguments. Once more when a person has answered its permission
-    /// questions: its time begins then.
+    /// Reports that all hooks are answered and the call starts with these arguments. Called again after the user has answered its
+    /// permission questions: its time starts then.
     fn started(&self, input: &Value);
-    /// The running call reports.
+    /// Reports progress of the running call.
     fn progress(&self, title: Option<String>, metadata: Value);
     /// Publishes an event.
     fn publish(&self, event: Event);
@@ -212,23 +213,23 @@ pub trait ToolHost: Send + Sync {
         &'a self,
         request: SubagentRequest,
     ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>>;
-    /// Puts questions to the user and waits. `None` when the user puts them away, or nobody can be asked.
+    /// Asks the user and waits. `None` if the user dismisses the questions, or no user can be asked.
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         let _ = questions;
         Box::pin(async { None })
     }
-    /// Has the session's model answer an MCP server, once a person has agreed to this request. `Err`: why not, for the server.
+    /// Lets the session's model answer an MCP server after the user has agreed to this request. `Err`: the reason for the server.
     fn sample<'a>(&'a self, request: SampleRequest) -> BoxFuture<'a, Result<SampleAnswer, String>> {
         let _ = request;
         Box::pin(std::future::ready(Err("nobody can be asked".to_owned())))
     }
-    /// The sandbox of a process that the call starts: what the rules deny to tools is kept from it too. `None`: nothing is.
-    /// An error refuses the call.
+    /// Returns the sandbox of a process that the call starts: what the rules deny to tools is also masked from it. `None`: no
+    /// restrictions. An error refuses the call.
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
         Box::pin(async { Ok(None) })
     }
-    /// A command failed, as it seems for its sandbox, which `why` says and `printed` shows: a person is asked whether it runs once more
-    /// outside of it. `None`: it does not, or there is nobody to ask.
+    /// Asks the user whether to rerun a command outside its sandbox, after it probably failed because of it; `why` gives the reason and
+    /// `printed` the output. `None`: it is not rerun, or no user can be asked.
     fn outside<'a>(
         &'a self,
         command: &'a str,
@@ -240,22 +241,21 @@ pub trait ToolHost: Send + Sync {
     }
     /// Skills that this agent may load.
     fn skills(&self) -> Vec<SkillEntry>;
-    /// A skill was loaded: its MCP servers are started for this session. Answers what the model must know of them; `None` for a skill
-    /// without any.
+    /// Reports that a skill was loaded: its MCP servers are started for this session. Returns what the model must know about them;
+    /// `None` for a skill without any.
     fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
         let _ = name;
         Box::pin(std::future::ready(None))
     }
-    /// What a tool of a plugin finds in `context.extra`: in OpenCode the model that called it, and whether the call is
-    /// the user's own.
+    /// Returns `context.extra` for a plugin's tool: in OpenCode the model that called it, and whether the user made the call.
     fn extra(&self) -> Value {
         Value::Object(Default::default())
     }
-    /// Agents that there are.
+    /// Returns the available agents.
     fn agents(&self) -> Vec<AgentEntry>;
     /// Replaces the session's todo list, stores and publishes it.
     fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>>;
-    /// A tool has changed what a text file says, from `before` (`None`: it was not there), with the permission for it.
+    /// Reports that a tool has changed a text file from `before` (`None`: it did not exist), with the permission for it.
     fn wrote<'a>(
         &'a self,
         file: &'a Path,
@@ -265,19 +265,19 @@ pub trait ToolHost: Send + Sync {
         let _ = (file, before, after);
         Box::pin(std::future::ready(()))
     }
-    /// Lets the configured formatters at a file that was written.
+    /// Runs the configured formatters on a written file.
     fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Formatted> {
         let _ = file;
         Box::pin(std::future::ready(Formatted::default()))
     }
-    /// Notifies language servers of what is in a file now and waits, within limits, for what they say of it. The answer: the
-    /// diagnostics of every file that is known, in LSP's form.
+    /// Notifies language servers of the current content of a file and waits, within limits, for their diagnostics. Returns the
+    /// diagnostics of every known file, in LSP's form.
     fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
         let _ = file;
         Box::pin(std::future::ready(BTreeMap::new()))
     }
-    /// Puts a request of LSP about a file to its language servers; methods of `textDocument/` get the file's address. The
-    /// answers of those that had one, `None` where no server is for this kind of file.
+    /// Sends an LSP request about a file to its language servers; methods of `textDocument/` get the file's URI. Returns the answers of
+    /// those that had one, `None` if there is no server for this kind of file.
     fn ask_language<'a>(
         &'a self,
         file: &'a Path,
@@ -287,32 +287,31 @@ pub trait ToolHost: Send + Sync {
         let _ = (file, method, params);
         Box::pin(std::future::ready(None))
     }
-    /// Symbols of the project by name, from the language servers that run, in LSP's form.
+    /// Returns symbols of the project by name, from the running language servers, in LSP's form.
     fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
         let _ = query;
         Box::pin(std::future::ready(Vec::new()))
     }
-    /// What the rules say of reading a file, for searches, which meet too many to ask about each.
+    /// Returns the rules about reading files, for searches, which meet too many to ask about each.
     fn read_rules(&self) -> ReadRules {
         Box::new(|_: &Path| Action::Allow)
     }
-    /// Whether a rule of the user's allows this address by name, and not with all others: one that is named may lead to this
-    /// machine or its network.
+    /// Returns whether a user's rule allows this URL by name, not with all others: such a URL may point to this machine or its network.
     fn names_address(&self, url: &str) -> bool {
         let _ = url;
         false
     }
-    /// Whether a rule of the user's denies this address, to which another one leads.
+    /// Returns whether a user's rule denies this URL, to which another one redirects.
     fn denies_address(&self, url: &str) -> bool {
         let _ = url;
         false
     }
-    /// A file was read, and is likely to be changed.
+    /// Reports that a file was read and is likely to be changed.
     fn opened(&self, file: &Path) {
         let _ = file;
     }
-    /// Instruction files near `file` that this session has not been shown yet. [`crate::nearby_instruction_files`] finds
-    /// the candidates.
+    /// Returns instruction files near `file` that this session has not been shown yet. [`crate::nearby_instruction_files`] finds the
+    /// candidates.
     fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
         let _ = file;
         Vec::new()

@@ -1,9 +1,10 @@
-//! Walking a folder without what .gitignore, .ignore and git's own lists leave out.
+//! Walks a folder without what .gitignore, .ignore and git's own lists exclude.
 //!
 //! The `ignore` crate opens those files itself and reads them whole, and a process that can write to a project can make one
 //! of them a pipe or 3 GiB long. So its walker is set to read none of them, and they are read here, within limits. The rules
-//! are the same: the files count in a folder that is not a repository too, those of a folder go before those of the folders
-//! above it, and in a folder `.ignore` goes before `.gitignore`, that before `info/exclude`, that before the user's list.
+//! are the same: the files also apply in a folder that is not a repository; those of a folder take precedence over those of
+//! the folders above it; and within a folder the order of precedence is `.ignore`, `.gitignore`, `info/exclude`, the user's
+//! list.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,7 +16,7 @@ use ignore::{DirEntry, Match, WalkBuilder};
 use outrigger_files::SETTINGS;
 use outrigger_files::sync::{read, write};
 
-/// A walk below `root`: hidden files count, `.git` and what is ignored do not.
+/// Returns a walk below `root` that includes hidden files and excludes `.git` and ignored files.
 pub(crate) fn walk(root: &Path) -> WalkBuilder {
     let rules = Rules::above(root);
     let mut walk = WalkBuilder::new(root);
@@ -24,7 +25,7 @@ pub(crate) fn walk(root: &Path) -> WalkBuilder {
     walk
 }
 
-/// What the .gitignore and the .ignore of one folder leave out.
+/// Returns the rules of the .gitignore and the .ignore of one folder.
 pub(crate) fn of_folder(folder: &Path) -> Gitignore {
     let mut builder = GitignoreBuilder::new(folder);
     for name in [".gitignore", ".ignore"] {
@@ -33,23 +34,23 @@ pub(crate) fn of_folder(folder: &Path) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// The rules of the folders that a walk has come to. Several threads walk.
+/// The rules of the folders that a walk has reached. Several threads walk.
 struct Rules {
     users: Gitignore,
-    /// Where the walk begins, and what holds there.
+    /// The root of the walk, and its rules.
     root: (PathBuf, Arc<Level>),
-    /// What holds in each folder below.
+    /// The rules of each folder below.
     known: RwLock<HashMap<OsString, Arc<Level>>>,
 }
 
-/// The rules of one folder that has any, in the order in which kinds go before each other.
+/// The rules of one folder that has any, in order of precedence.
 #[derive(Default)]
 struct Level {
     kinds: [Rule; 3],
     above: Option<Arc<Level>>,
 }
 
-/// `None` where it leaves out nothing.
+/// `None` if it excludes nothing.
 type Rule = Option<Gitignore>;
 
 impl Rules {
@@ -65,7 +66,7 @@ impl Rules {
         }
     }
 
-    /// What holds in a folder, which the walk came to by way of the root.
+    /// Returns the rules of a folder, which the walk reached through the root.
     fn of(&self, folder: &Path) -> Arc<Level> {
         let known = read(&self.known).get(folder.as_os_str()).map(Arc::clone);
         if let Some(known) = known {
@@ -100,7 +101,7 @@ impl Rules {
 }
 
 impl Level {
-    /// What holds in a folder below one in which `above` does.
+    /// Returns the rules of a folder whose parent has the rules `above`.
     fn of(folder: &Path, above: Arc<Self>) -> Arc<Self> {
         let [first, second] = [".ignore", ".gitignore"].map(|name| one(folder, &folder.join(name)));
         let third = exclude(folder).map_or_else(Gitignore::empty, |list| one(folder, &list));
@@ -114,13 +115,13 @@ impl Level {
         }
     }
 
-    /// This one and those above it.
+    /// Iterates over this level and those above it.
     fn upwards(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |level| level.above.as_deref())
     }
 }
 
-/// The list of a repository's own, in the folder that it shares with its other worktrees.
+/// Returns a repository's own list, in the folder that it shares with its other worktrees.
 fn exclude(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
     let kind = git.metadata().ok()?;
@@ -133,7 +134,7 @@ fn exclude(folder: &Path) -> Option<PathBuf> {
     Some(own.join(common.trim()).join("info/exclude"))
 }
 
-/// The user's own list, which their settings of git name.
+/// Returns the user's own list, which their git settings name.
 fn users(root: &Path) -> Gitignore {
     let of_home = |name: &str| Some(PathBuf::from(std::env::var_os("HOME")?).join(name));
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
@@ -167,7 +168,8 @@ fn one(folder: &Path, list: &Path) -> Gitignore {
     }
 }
 
-/// Adds the lines of a list, if there is one; a line that cannot be used is passed over, a file that is none counts as empty.
+/// Adds the lines of a list, if it exists; a line that cannot be used is skipped, and something that is not a file is taken
+/// as empty.
 fn add(builder: &mut GitignoreBuilder, list: &Path) -> bool {
     let text = match outrigger_files::read(list, SETTINGS) {
         Ok(text) => text,
@@ -180,7 +182,7 @@ fn add(builder: &mut GitignoreBuilder, list: &Path) -> bool {
     };
     let text = String::from_utf8_lossy(&text);
     for line in text.trim_start_matches('\u{feff}').lines() {
-        // The answer is the error of a line, if any.
+        // Returns the error of a line, if any.
         drop(builder.add_line(Some(list.to_owned()), line));
     }
     true
@@ -219,7 +221,7 @@ mod tests {
         all
     }
 
-    /// What the crate leaves out by itself is left out here, and nothing else.
+    /// Excludes exactly what the crate itself excludes.
     #[test]
     fn it_holds_what_the_crate_holds() {
         let dir = tempfile::tempdir().unwrap();

@@ -2,10 +2,10 @@
 //!
 //! [`ToolRuntime::execute`] is the one way to run a tool (invariant 2): look up, validate, capabilities, hooks, validate again,
 //! normalise, permission questions, bind to a provider ([`routes`]), run under a deadline and cancellation, output schema and limits,
-//! hooks, record. What a call may ask of its session is the port [`ToolHost`], which
-//! the agent implements. [`builtin::register_all`] brings the bundled tools; plugins and MCP servers register a [`FnTool`] each.
+//! hooks, record. A call accesses its session through the port [`ToolHost`], which the agent implements. [`builtin::register_all`]
+//! registers the bundled tools; plugins and MCP servers register a [`FnTool`] each.
 //!
-//! What this crate is not for: deciding permissions (the host answers), talking to models, keeping sessions.
+//! This crate does not decide permissions (the host does), talk to models, or keep sessions.
 
 pub mod answer;
 pub mod builtin;

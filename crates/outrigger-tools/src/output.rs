@@ -1,4 +1,5 @@
-//! Keeping what a model reads small: long output is cut, and all of it is kept in a file that the model can read.
+//! Keeps tool output small for the model: long output is truncated, and all of it is kept in a file that the
+//! model can read.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +10,7 @@ use outrigger_protocol::text::{ceil, floor};
 
 use crate::host::Limits;
 
-/// Text that fits, and where the rest is.
+/// Text within the limits, and where the rest is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cut {
     pub(crate) text: String,
@@ -17,7 +18,7 @@ pub(crate) struct Cut {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Cuts `text` at the limits, keeping its beginning.
+/// Truncates `text` to the limits, keeping its start.
 pub(crate) fn limit(text: String, limits: &Limits, artifacts: &Path, call: &str) -> Cut {
     let lines = text.matches('\n').count() + 1;
     if lines <= limits.max_lines && text.len() <= limits.max_bytes {
@@ -69,7 +70,7 @@ fn head<'a>(text: &'a str, limits: &Limits) -> &'a str {
     fits.rfind('\n').map_or(fits, |at| &fits[..at])
 }
 
-/// The last lines of `text` that fit.
+/// Returns the last lines of `text` that fit.
 pub(crate) fn tail<'a>(text: &'a str, limits: &Limits) -> &'a str {
     let start = text
         .rmatch_indices('\n')
@@ -99,7 +100,7 @@ fn keep(
     Ok(path)
 }
 
-/// A new file in the artifact folder, readable by its owner alone. Its name starts as OpenCode's do.
+/// Creates a file in the artifact folder, readable only by its owner. Its name starts as in OpenCode.
 pub(crate) fn create(artifacts: &Path, call: &str) -> Result<(File, PathBuf), std::io::Error> {
     use std::os::unix::fs::OpenOptionsExt;
     static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -1,5 +1,5 @@
-//! The capability registry (C11): contracts bound to what fulfils them, by routing rules. The local machine is a
-//! provider as any other, and the one that is taken where no rule fits.
+//! The capability registry (C11): routing rules bind contracts to providers. The local machine is a provider like any other, and
+//! the default if no rule matches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,25 +15,24 @@ use serde_json::Value;
 use crate::error::ToolError;
 use crate::host::ToolContext;
 
-/// What a provider is asked to do. All decisions have been made.
+/// A request to a provider. All decisions have been made.
 #[derive(Clone, Copy, Debug)]
 pub struct Invocation<'a> {
-    /// What is to be done.
+    /// The contract to fulfil.
     pub contract: Contract,
     /// The tool that was called.
     pub tool: &'a ToolDescriptor,
     /// Its arguments, after hooks and checks.
     pub input: &'a Value,
-    /// The same, normalised.
+    /// The normalised call.
     pub canonical: &'a CanonicalCall,
 }
 
 /// Fulfils contracts somewhere.
 pub trait Provider: Send + Sync {
-    /// Does it. Dropped when the deadline passes or the turn is cancelled: whatever it started must end with it.
+    /// Executes the call. Dropped when the deadline passes or the turn is cancelled: whatever it started must end with it.
     ///
-    /// # Errors
-    /// [`ToolError::Unavailable`] where it cannot be reached, what went wrong otherwise.
+    /// # Errors [`ToolError::Unavailable`] if it cannot be reached, otherwise what went wrong.
     fn invoke<'a>(
         &'a self,
         call: Invocation<'a>,
@@ -41,18 +40,18 @@ pub trait Provider: Send + Sync {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
-/// Providers and the rules that choose among them; the first one that fits counts.
+/// Providers and the rules that choose among them; the first matching rule wins.
 #[derive(Clone, Default)]
 pub struct Routes {
     providers: BTreeMap<String, Arc<dyn Provider>>,
     rules: Vec<Route>,
 }
 
-/// Whom a call is bound to.
+/// The provider to which a call is bound.
 pub(crate) struct Bound {
     pub(crate) contract: Option<Contract>,
     pub(crate) provider: Option<(String, Arc<dyn Provider>)>,
-    /// From 1 on.
+    /// The number of the rule, from 1.
     pub(crate) rule: Option<usize>,
 }
 
@@ -64,7 +63,7 @@ impl Bound {
         };
         self.provider.as_ref().map_or(here, |(name, _)| name)
     }
-    /// The provider, if it is not this machine.
+    /// Returns the provider, if it is not this machine.
     pub(crate) fn remote(&self) -> Option<(&Arc<dyn Provider>, Contract)> {
         let (_, provider) = self.provider.as_ref()?;
         Some((provider, self.contract?))
@@ -72,10 +71,9 @@ impl Bound {
 }
 
 impl Routes {
-    /// Providers by name, and rules.
+    /// Creates routes from providers by name, and rules.
     ///
-    /// # Errors
-    /// The name that a rule gives and nobody has.
+    /// # Errors The provider name of a rule that does not exist.
     pub fn new(
         providers: BTreeMap<String, Arc<dyn Provider>>,
         rules: Vec<Route>,
@@ -87,7 +85,7 @@ impl Routes {
         Ok(Self { providers, rules })
     }
 
-    /// Whom this call of a tool with that contract is bound to.
+    /// Returns the provider for this call of a tool with that contract.
     pub(crate) fn bind(
         &self,
         contract: Option<Contract>,
@@ -118,12 +116,11 @@ impl Routes {
 }
 
 impl Routes {
-    /// A tool without a contract does what it does here. Where that is, by what it needs, what a contract is about, and a rule has
-    /// the contract done elsewhere, it would go past the provider: a search would find other files than those that are read.
-    /// One that does not say what it needs may do all of it. `place` is the one file or folder that it looks at, if there is one.
+    /// Checks tools without a contract, which always run locally. If such a tool needs what a contract covers, and a rule routes
+    /// that contract elsewhere, it would bypass the provider: a search would find other files than those that are read. A tool
+    /// that does not declare its needs may do anything. `place` is the one file or folder that it accesses, if there is one.
     ///
-    /// # Errors
-    /// [`ToolError::Elsewhere`].
+    /// # Errors [`ToolError::Elsewhere`].
     pub(crate) fn passed_by(
         &self,
         tool: &ToolDescriptor,
@@ -153,8 +150,8 @@ impl Routes {
     }
 }
 
-/// Asks rules about a call. Paths are compared by their text, so a folder whose name is not text is as good as one that looks like
-/// it.
+/// Matches rules against a call. Paths are compared by their text, so a folder whose name is not text is equal to one that looks
+/// like it.
 fn with_call<T>(ctx: &ToolContext, ask: impl FnOnce(&Call<'_>) -> T) -> T {
     ask(&Call {
         tool: &ctx.call.tool,
@@ -164,7 +161,7 @@ fn with_call<T>(ctx: &ToolContext, ask: impl FnOnce(&Call<'_>) -> T) -> T {
     })
 }
 
-/// What the call is about: the file, or the folder that a command runs in.
+/// Returns the subject of the call: the file, or the folder in which a command runs.
 fn place(contract: Contract, input: &Value) -> Option<&str> {
     let key = match contract {
         Contract::Exec => "workdir",

@@ -30,9 +30,9 @@ use crate::error::ToolError;
 use crate::host::ToolContext;
 use crate::routes::Routes;
 
-/// What is reported of a call that ended in a panic of ours.
+/// The error of a call that ended in a panic of ours.
 pub const DEFECT: &str = "the tool call ended in a panic; this is a defect of Outrigger";
-/// The tools that there are, in registry order, and the way to run them.
+/// The registered tools, in registry order, and the way to run them.
 #[derive(Default)]
 pub struct ToolRuntime {
     entries: RwLock<Vec<Entry>>,
@@ -44,9 +44,9 @@ pub struct ToolRuntime {
 /// Proof that a call went through the runtime. It cannot be built elsewhere.
 #[derive(Clone, Debug)]
 pub struct Executed {
-    /// How it ended.
+    /// The outcome.
     pub outcome: ToolOutcome,
-    /// How it went.
+    /// The record of the call.
     pub record: ToolRecord,
     _seal: Seal,
 }
@@ -55,7 +55,7 @@ pub struct Executed {
 struct Seal;
 
 impl ToolRuntime {
-    /// A runtime without tools; see [`crate::builtin::register_all`].
+    /// Creates a runtime without tools; see [`crate::builtin::register_all`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -78,7 +78,7 @@ impl ToolRuntime {
         let mut input = ctx.call.input.clone();
         let mut fingerprint = None;
         let stages = self.stages(entry, &ctx, &progress, &mut input, &mut fingerprint);
-        // What panics here costs the call, and is reported and recorded as every other failure.
+        // A panic fails the call, and is reported and recorded like every other failure.
         let ended = match AssertUnwindSafe(stages).catch_unwind().await {
             Ok(ended) => ended,
             Err(_) => Err(ToolError::failed(DEFECT).into()),

@@ -1,4 +1,4 @@
-//! Checking arguments against a tool's JSON Schema, with messages that a model can act on.
+//! Checks arguments against a tool's JSON Schema, with messages that a model can act on.
 
 use std::sync::OnceLock;
 
@@ -8,19 +8,18 @@ use serde_json::Value;
 
 // More of them do not help a model and cost tokens.
 const MAX_ERRORS: usize = 5;
-// An offending value is quoted up to here.
+// Maximum length of a quoted value.
 const MAX_QUOTED: usize = 120;
 
 /// A schema that is compiled once, by [`jsonschema`].
 struct Compiled {
-    /// Of a bundled tool: compiled when it is first used. Most are not used in a run, and compiling them all takes time at the
-    /// start.
+    /// For a bundled tool: compiled on first use. Most are not used in a run, and compiling them all slows down the start.
     bundled: Option<Value>,
     validator: OnceLock<Result<Validator, String>>,
 }
 
 impl Compiled {
-    /// References to other documents are refused: nothing is fetched.
+    /// Compiles it at once. References to other documents are refused: nothing is fetched.
     fn now(schema: &Value) -> Result<Self, String> {
         let validator = jsonschema::validator_for(schema).map_err(|e| e.to_string())?;
         Ok(Self {
@@ -29,7 +28,7 @@ impl Compiled {
         })
     }
 
-    /// A constant of ours, which `every_bundled_schema_compiles` looks at.
+    /// Compiles it later: it is one of our constants, which `every_bundled_schema_compiles` checks.
     fn later(schema: &Value) -> Self {
         Self {
             bundled: Some(schema.clone()),
@@ -57,12 +56,13 @@ impl Schema {
         Compiled::now(schema).map(Self)
     }
 
-    /// Of a bundled tool.
+    /// Creates the schema of a bundled tool.
     pub(crate) fn of_bundled(schema: &Value) -> Self {
         Self(Compiled::later(schema))
     }
 
-    /// Says what is wrong with the arguments, in OpenCode's form: `SchemaError(Missing key\n  at ["command"]).`
+    /// Checks the arguments and returns what is wrong with them, in OpenCode's form: `SchemaError(Missing key\n  at
+    /// ["command"]).`
     pub(crate) fn check(&self, input: &Value) -> Result<(), String> {
         if !input.is_object() {
             return Err(format!(
@@ -84,8 +84,8 @@ impl Schema {
     }
 }
 
-/// The schema of a tool's answer. The answer is a text: where the schema allows a string at its root that text is checked,
-/// else the JSON that it is.
+/// The schema of a tool's answer. The answer is a text: if the schema allows a string at its root, the text itself is
+/// validated, otherwise the JSON that it contains.
 pub(crate) struct OutputSchema {
     schema: Compiled,
     plain: bool,
@@ -96,7 +96,7 @@ impl OutputSchema {
         Compiled::now(schema).map(|compiled| Self::new(schema, compiled))
     }
 
-    /// Of a bundled tool.
+    /// Creates the schema of a bundled tool.
     pub(crate) fn of_bundled(schema: &Value) -> Self {
         Self::new(schema, Compiled::later(schema))
     }

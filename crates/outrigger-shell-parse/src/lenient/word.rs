@@ -78,7 +78,7 @@ impl Reader<'_> {
         }
     }
 
-    // `$name`, `${…}`, `$(…)`, `$((…))`, `$'…'` or a back-quoted command.
+    // Reads `$name`, `${…}`, `$(…)`, `$((…))`, `$'…'` or a back-quoted command.
     fn dollar(&mut self) -> Option<()> {
         if self.starts("`") {
             let inner = self.src.get(self.at + 1..)?;
@@ -132,7 +132,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    // Text up to `end` in which only substitutions matter.
+    // Reads text up to `end` in which only substitutions matter.
     pub(super) fn scan(&mut self, end: &str) -> Option<()> {
         self.depth += 1;
         if self.depth > NESTED {
@@ -169,7 +169,7 @@ impl Reader<'_> {
     }
 }
 
-// `$HOME` is as good as `~`; any other variable is unknown.
+// Replaces `$HOME` with `~`; any other variable is unknown.
 fn expand(value: &mut String, raw: &str) {
     if matches!(raw, "$HOME" | "${HOME}") && value.is_empty() {
         value.push('~');

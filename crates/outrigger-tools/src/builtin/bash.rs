@@ -34,9 +34,9 @@ Runs a command line with bash and answers with what it printed, standard output 
 - For reading, searching, changing and writing files use read, grep, glob, edit and write. Commit or push only when the user asks for it.
 ";
 
-// Shells whose `-c` takes what models write.
+// Shells whose `-c` accepts what models write.
 const SHELLS: &[&str] = &["bash", "zsh", "sh", "dash", "ksh"];
-// Beyond the harmless variables: what build tools need to find their things. No keys, no tokens.
+// Variables beyond the harmless ones that build tools need. No keys, no tokens.
 const VARIABLES: &[&str] = &[
     "ANDROID_*",
     "CARGO_HOME",
@@ -104,7 +104,8 @@ const PROXIES: &[&str] = &[
     "HTTPS_PROXY",
     "ALL_PROXY",
 ];
-/// The bash tool.
+/// Returns the environment of the command: harmless variables, those that identify an agent, and those that plugins
+/// add.
 pub(super) struct Bash {
     spec: ToolSpec,
     options: Options,
@@ -131,7 +132,7 @@ impl Bash {
         number(input, "timeout").map_or(self.options.shell_timeout, Duration::from_millis)
     }
 
-    // What the command sees: harmless variables, what says that an agent runs it, what plugins add.
+    // Returns `TMUX_TMPDIR` of a running plugin tmux server.
     async fn environment(
         &self,
         cwd: &Path,
@@ -155,7 +156,7 @@ impl Bash {
 }
 
 impl Bash {
-    /// The way to a tmux server of a plugin, while there is one.
+    /// Returns the shell that runs commands.
     fn tmux(&self) -> Vec<(OsString, OsString)> {
         let folder = self.options.tmux.iter();
         let runs = folder.filter(|folder| {
@@ -168,7 +169,9 @@ impl Bash {
     }
 }
 
-/// The shell that runs commands.
+/// Returns the environment of a shell: our harmless variables and those named in `extra` (a trailing `*` matches any
+/// rest), those that identify an agent, and `added`, which plugins or a client request. Excludes everything that makes
+/// programs load code.
 #[must_use]
 pub fn shell_program(options: &Options) -> PathBuf {
     if let Some(shell) = &options.shell {
@@ -193,14 +196,14 @@ pub fn shell_environment(
     let mut names: Vec<&str> = VARIABLES.to_vec();
     names.extend(extra.iter().map(String::as_str));
     let mut vars = env::allow_list(&names);
-    // A proxy is needed for most that builds fetch, but one with a password in it is a secret.
+    // Most downloads of builds need a proxy, but one with a password in it is a secret.
     vars.extend(PROXIES.iter().filter_map(|name| {
         let value = std::env::var(name)
             .ok()
             .filter(|value| !value.contains('@'))?;
         Some((OsString::from(name), OsString::from(value)))
     }));
-    // `OPENCODE` is what scripts already look for.
+    // Scripts already look for `OPENCODE`.
     for name in ["AGENT", "OPENCODE", "OUTRIGGER"] {
         vars.push((name.into(), "1".into()));
     }
@@ -233,7 +236,7 @@ impl Tool for Bash {
         rules::asks(input, &shell_program(&self.options), ctx)
     }
 
-    // The tool ends by itself at its timeout and reports what was printed until then.
+    // The tool ends on its own at its timeout and reports what was printed until then.
     fn deadline(&self, input: &Value) -> Option<Duration> {
         Some(self.timeout(input).saturating_add(Duration::from_secs(10)))
     }

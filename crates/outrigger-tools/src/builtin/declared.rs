@@ -1,12 +1,13 @@
-//! What the bundled tools declare (D6).
+//! Declarations of the bundled tools (D6).
 
 use outrigger_protocol::descriptor::{Capability, Constraints, Contract, Declared, SandboxProfile};
 use serde_json::json;
 
-/// Version of the bundled tools: of what they take and do, not of the program.
+/// Version of the bundled tools' interface, not of the program.
 const VERSION: &str = "1.0.0";
 
-/// Contract, capabilities and sandbox of a bundled tool, and whether it opens files through the path guard alone.
+/// Returns contract, capabilities and sandbox of a bundled tool, and whether it opens files only through the path
+/// guard.
 pub(super) fn of(name: &str) -> (Declared, bool) {
     use Capability::{Exec, FsRead, FsWrite, Net, Session, Spawn, User};
     let (contract, capabilities, rooted): (_, &[Capability], _) = match name {

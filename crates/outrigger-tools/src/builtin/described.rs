@@ -1,8 +1,9 @@
-//! What the models read of each parameter of the bundled tools, in our own words.
+//! Descriptions of the bundled tools' parameters for the models, in our own words.
 
 use serde_json::{Map, Value, json};
 
-/// Tool, the parameter's place in its schema (`/` goes into the fields of an object or of a list's items), text.
+/// Tool, location of the parameter in its schema (`/` descends into the fields of an object or of a list's
+/// items), text.
 type Line = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -81,7 +82,7 @@ const TABLE: &[Line] = &[
     ("write", "filePath", "Absolute path of the file"),
 ];
 
-/// Puts the texts of a tool's parameters into its properties.
+/// Adds the descriptions of a tool's parameters to its properties.
 pub(super) fn describe(tool: &str, properties: &mut Value) {
     for (_, place, text) in TABLE.iter().filter(|(name, ..)| *name == tool) {
         if let Some(parameter) = find(properties, place) {

@@ -1,27 +1,27 @@
-//! Web pages as Markdown or as plain text.
+//! Converts web pages to Markdown or plain text.
 
 use htmd::HtmlToMarkdown;
 use htmd::options::{BulletListMarker, HrStyle, Options};
 
-// Elements whose content no reader sees.
+// Elements whose content is not displayed.
 const UNSEEN: &[&str] = &[
     "script", "style", "noscript", "iframe", "object", "embed", "template", "svg", "head",
 ];
-// Elements that do not begin a new line.
+// Elements that do not start a new line.
 const INLINE: &[&str] = &[
     "a", "abbr", "b", "bdi", "bdo", "button", "cite", "code", "data", "del", "dfn", "em", "font",
     "i", "input", "ins", "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strong",
     "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
-// Elements that often have no end tag, and those that never have one: they do not nest.
+// Elements that often or always lack an end tag: they do not nest.
 const FLAT: &[&str] = &[
     "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta",
     "option", "p", "param", "source", "td", "th", "tr", "track", "wbr",
 ];
-// The converter works recursively; a page nested deeper than any real one would exhaust the stack.
+// The converter is recursive; a page nested deeper than any real one would exhaust the stack.
 const DEEPEST: i64 = 300;
 
-/// A page as Markdown; as plain text when it cannot be converted.
+/// Converts a page to Markdown, or to plain text if that fails.
 pub(super) fn markdown(page: &str) -> String {
     if depth(page) > DEEPEST {
         return plain(page);
@@ -39,7 +39,7 @@ pub(super) fn markdown(page: &str) -> String {
     converter.convert(page).unwrap_or_else(|_| plain(page))
 }
 
-/// The text that a reader sees. Block elements begin a line.
+/// Returns the displayed text. Block elements start a new line.
 pub(super) fn plain(page: &str) -> String {
     let mut out = String::new();
     let mut hidden: Option<String> = None;
@@ -74,7 +74,7 @@ enum Piece<'a> {
     Tag { name: String, closes: bool },
 }
 
-// Good enough for text: comments go, tags are separated from text, the rest is text.
+// Splits a page, well enough for text: comments are dropped, tags are separated from text.
 fn pieces(page: &str) -> Vec<Piece<'_>> {
     let mut out = Vec::new();
     let mut rest = page;
@@ -104,7 +104,7 @@ fn pieces(page: &str) -> Vec<Piece<'_>> {
         rest = tag.get(end..).unwrap_or("");
         let name = name.to_lowercase();
         if !closes && matches!(name.as_str(), "script" | "style") {
-            // Their content is not a markup: go on at the end tag.
+            // Their content is not markup: continue at the end tag.
             let lower = rest.to_ascii_lowercase();
             let to = lower.find(&format!("</{name}")).unwrap_or(rest.len());
             rest = rest.get(to..).unwrap_or("");
@@ -119,7 +119,7 @@ fn pieces(page: &str) -> Vec<Piece<'_>> {
     out
 }
 
-// Where a tag ends; `>` in a quoted value does not end it.
+// Returns the end of a tag; `>` in a quoted value does not end it.
 fn tag_end(tag: &str) -> Option<usize> {
     let mut quote = None;
     for (at, b) in tag.bytes().enumerate() {

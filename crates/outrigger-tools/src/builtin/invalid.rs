@@ -1,4 +1,4 @@
-//! `invalid`: where calls go that name no tool. The model is not shown it.
+//! `invalid`: receives calls that name no tool. Models do not see it.
 
 use outrigger_protocol::tool::ToolOutput;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{spec, text};
 use crate::tool::FnTool;
 
-/// `invalid`: says to the model that its call could not be understood.
+/// Creates `invalid`, which reports to the model that its call could not be understood.
 pub(super) fn invalid() -> FnTool {
     let mut spec = spec(
         "invalid",

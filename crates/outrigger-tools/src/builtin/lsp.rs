@@ -28,7 +28,7 @@ Operations:
 All of them take filePath, line and character (both counted from 1, as editors show them). workspaceSymbol looks at the file only to find the server. Where no server is for this kind of file, that is an error.
 ";
 
-/// The operations with LSP's methods, in OpenCode's order.
+/// The operations with their LSP methods, in OpenCode's order.
 const OPERATIONS: [(&str, &str); 9] = [
     ("goToDefinition", "textDocument/definition"),
     ("findReferences", "textDocument/references"),
@@ -67,7 +67,7 @@ impl Language {
     }
 }
 
-/// What is asked, read from the arguments.
+/// A question, parsed from the arguments.
 struct Question<'a> {
     operation: &'a str,
     at: Located,
@@ -112,7 +112,7 @@ impl Question<'_> {
         metadata
     }
 
-    // The answers of all servers, lists taken apart; `None` where there is no server.
+    // Returns the flattened answers of all servers; `None` if there is no server.
     async fn ask(&self, input: &Value, ctx: &ToolContext) -> Option<Vec<Value>> {
         let position =
             json!({"position": {"line": self.line - 1, "character": self.character - 1}});
@@ -164,7 +164,7 @@ impl Tool for Language {
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let question = question(input, ctx)?;
-        // What a server says of a file is what stands in it.
+        // A server's answer reveals the file's content.
         let mut asks = asks_read(&question.at, ctx);
         asks.push(PermissionAsk {
             permission: "lsp".to_owned(),
@@ -188,11 +188,11 @@ impl Tool for Language {
                 let file = question.at.shown.display();
                 return Err(ToolError::failed(format!("File not found: {file}")));
             }
-            // Servers answer about what they were notified of.
+            // Servers only know files that they were notified of.
             ctx.host.diagnose(&question.at.real).await;
             let none = || ToolError::failed("No LSP server available for this file type.");
             if question.operation == "workspaceSymbol" {
-                // No method: only whether there is a server.
+                // No method: only checks whether there is a server.
                 let there = ctx.host.ask_language(&question.at.real, "", json!({}));
                 there.await.ok_or_else(none)?;
             }

@@ -26,7 +26,7 @@ Runs a Python 3 script in the working directory and answers with what it printed
 - input is what the script reads from standard input. timeout is in milliseconds, 120000 when left out; then the script and all that it started are killed.
 - The script may do what a shell command may do here, no more.
 ";
-/// Bytes of a script, which is an argument of the program.
+/// Maximum bytes of a script, which is passed as an argument.
 const LONGEST: usize = 100 * 1024;
 
 /// The tool.
@@ -74,7 +74,7 @@ impl Tool for Python {
         &self.spec
     }
 
-    /// Asked as `bash` is, for the command that it comes to: a rule that denies `python3 *` holds here, too.
+    /// Asks as `bash` does, for the equivalent command: a rule that denies `python3 *` applies here, too.
     fn permissions(
         &self,
         input: &Value,
@@ -96,7 +96,7 @@ impl Tool for Python {
         }])
     }
 
-    // It ends by itself at its timeout and reports what was printed until then.
+    // The tool ends on its own at its timeout and reports what was printed until then.
     fn deadline(&self, input: &Value) -> Option<Duration> {
         Some(self.timeout(input).saturating_add(Duration::from_secs(10)))
     }
@@ -132,7 +132,7 @@ impl Tool for Python {
             let mut running = Running::new(capture);
             let feeding = tokio::spawn(fed);
             let exit = running.follow(child, timeout, ctx).await;
-            // A script that did not read it all is none of its concern.
+            // A script need not read all of its input.
             feeding.abort();
             let mut output = running.output("python", exit?, timeout, ctx);
             if let Some(code) = output.metadata["exit"].as_i64().filter(|code| *code != 0) {
@@ -143,7 +143,7 @@ impl Tool for Python {
     }
 }
 
-/// Writes what the script reads, and then ends it.
+/// Writes the script's input, and then closes it.
 async fn feed(stdin: Option<impl tokio::io::AsyncWrite + Unpin>, bytes: Vec<u8>) {
     use tokio::io::AsyncWriteExt as _;
     if let Some(mut stdin) = stdin {

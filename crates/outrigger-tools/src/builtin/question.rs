@@ -22,7 +22,7 @@ Ask when the work could go several ways and only the user can know which: what i
 - multiple: true lets the user choose several. An answer is the list of the chosen labels.
 ";
 
-/// Questions to the user. It is hidden: the host offers it where somebody can answer.
+/// Questions to the user. The tool is hidden: the host offers it if a user can answer.
 pub(super) struct Question {
     spec: ToolSpec,
 }
@@ -50,7 +50,7 @@ impl Tool for Question {
         &self.spec
     }
 
-    // People may take a day.
+    // Users may take a day.
     fn deadline(&self, _input: &Value) -> Option<Duration> {
         Some(Duration::from_secs(24 * 3600))
     }
@@ -67,7 +67,7 @@ impl Tool for Question {
             if asked.is_empty() {
                 return Err(ToolError::failed("There is no question in this call"));
             }
-            // Who puts a question away wants to say something else first.
+            // A user who dismisses a question wants to say something else first.
             let answers = ctx.host.question(asked.clone()).await.ok_or_else(|| {
                 ToolError::Rejected("The user dismissed this question".to_owned())
             })?;

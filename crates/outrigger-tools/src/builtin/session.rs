@@ -77,7 +77,7 @@ impl Tool for Task {
         }])
     }
 
-    // A subagent is a turn of its own, with deadlines for its model and its tools.
+    // A subagent runs its own turn, with deadlines for its model and its tools.
     fn deadline(&self, _input: &Value) -> Option<Duration> {
         Some(Duration::from_secs(24 * 3600))
     }

@@ -1,4 +1,4 @@
-//! `skill`: gives the model the text of a skill.
+//! `skill`: returns the text of a skill to the model.
 
 use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
@@ -15,7 +15,7 @@ Loads a skill: instructions for a kind of task, with scripts and reference files
 When the task at hand is what a skill is for, load it before you begin and follow it. Paths in its text are relative to its own folder, which the result names.
 ";
 
-// Files of the skill's folder that the result lists, as OpenCode has it.
+// Maximum number of files of the skill's folder in the result, as in OpenCode.
 const MAX_FILES: usize = 10;
 
 /// The skill tool.

@@ -28,7 +28,7 @@ Reads a table (.csv, .tsv, .jsonl, .xlsx, .xls, .ods), and filters, joins, sorts
 - to writes .csv, .tsv, .jsonl or .xlsx and replaces what is there; the other formats can be read only. Without to at most 100 rows are answered, or limit.
 - rows, instead of path, is a list of objects for a new table.
 "#;
-/// Rows that are answered where no limit is named.
+/// Default number of rows returned.
 const ROWS: usize = 100;
 
 /// The tool.
@@ -80,7 +80,7 @@ impl TableTool {
     }
 }
 
-/// A call, read.
+/// A parsed call.
 struct Call {
     from: From,
     join: Option<(Located, Option<String>, Join)>,
@@ -97,7 +97,7 @@ fn wrong(error: impl std::fmt::Display) -> ToolError {
     ToolError::failed(format!("The arguments of table cannot be used: {error}"))
 }
 
-/// What went wrong with which file, and what to do.
+/// Returns which file failed, why, and what to do.
 fn fault(at: &Path, error: &TableError) -> ToolError {
     let hint = error
         .hint()
@@ -151,7 +151,7 @@ impl Call {
         })
     }
 
-    /// The files that it reads.
+    /// Returns the files that it reads.
     fn files(&self) -> impl Iterator<Item = &Located> {
         let first = match &self.from {
             From::File(at, _) => Some(at),
@@ -161,7 +161,7 @@ impl Call {
     }
 }
 
-/// A table out of objects; the columns are their keys, in the order in which they come.
+/// Builds a table from objects; the columns are their keys, in order of appearance.
 fn table(rows: &[Value]) -> Table {
     let mut columns: Vec<String> = Vec::new();
     let objects: Vec<&Map<String, Value>> = rows.iter().filter_map(Value::as_object).collect();
@@ -186,10 +186,10 @@ fn open(at: &Located, sheet: Option<&str>) -> Result<Table, ToolError> {
     read(&bytes, format, sheet).map_err(|error| fault(&at.shown, &error))
 }
 
-/// What a call comes to.
+/// The result of a call.
 struct Done {
     table: Table,
-    /// Rows before conditions and cuts.
+    /// Number of rows before conditions and limits.
     of: usize,
     matched: usize,
 }
@@ -212,7 +212,7 @@ fn carry_out(call: &Call) -> Result<Done, ToolError> {
     Ok(Done { table, of, matched })
 }
 
-/// The rows for the model, and after how many of how many there are.
+/// Returns the rows for the model, with their range and the total.
 fn rows_text(done: &Done, offset: usize) -> Result<String, ToolError> {
     let bytes = write(&done.table, Format::Csv).map_err(wrong)?;
     let shown = done.table.rows.len();

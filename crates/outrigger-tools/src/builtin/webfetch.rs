@@ -1,4 +1,4 @@
-//! `webfetch`: gets a page from the web.
+//! `webfetch`: fetches a web page.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -38,7 +38,7 @@ const MAX_REDIRECTS: usize = 10;
 pub(super) struct WebFetch {
     spec: ToolSpec,
     client: OnceLock<Result<Client, String>>,
-    /// Hosts that may lead to this machine or its network: a rule of the user's names them.
+    /// Hosts on this machine or its network that a user's rule names.
     local: Arc<Mutex<HashSet<String>>>,
 }
 
@@ -60,7 +60,7 @@ impl WebFetch {
         }
     }
 
-    // Made at the first call: reading certificates takes time that most turns need not spend.
+    // Created at the first call: loading certificates takes time that most turns need not spend.
     fn client(&self) -> Result<&Client, ToolError> {
         let made = self.client.get_or_init(|| {
             // An error means that another part of the program has installed it already.
@@ -83,7 +83,7 @@ impl WebFetch {
 }
 
 impl WebFetch {
-    /// The kind and the content of a page.
+    /// Returns the type and the content of a page.
     async fn fetch(
         &self,
         url: &str,
@@ -104,7 +104,7 @@ impl WebFetch {
         Ok((kind, body(response, url).await?))
     }
 
-    /// The answer where all redirects end; each address on the way is checked before it is asked.
+    /// Follows all redirects to the final response; each URL on the way is checked before it is requested.
     async fn follow(
         &self,
         url: &str,
@@ -137,8 +137,8 @@ impl WebFetch {
     }
 }
 
-/// The address that an answer redirects to, when it may be asked: rules deny none on the way, and none leads into this machine or its network
-/// but one that a rule names, or the server that was asked about itself.
+/// Returns the redirect target of a response, if it may be requested: no rule may deny it, and it may only point to this machine or its
+/// network if a rule names it or it is the server that was requested itself.
 fn redirected(from: &Url, answer: &Response, ctx: &ToolContext) -> Result<Option<Url>, ToolError> {
     if !answer.status().is_redirection() {
         return Ok(None);
@@ -185,7 +185,7 @@ fn address(input: &Value) -> Result<&str, ToolError> {
     Err(ToolError::failed("URL must start with http:// or https://"))
 }
 
-/// An address as it is written, as it is asked and in its plain form, where these are not the same: rules are about what is asked.
+/// Returns a URL as written, as requested and normalised, if these differ: rules are about what is requested.
 fn spelled(url: &str) -> Vec<String> {
     let asked = Url::parse(url).ok();
     let more = asked.iter().flat_map(|it| [it.to_string(), plain(it)]);
@@ -199,11 +199,11 @@ fn spelled(url: &str) -> Vec<String> {
     all
 }
 
-/// An address without what leads to the same place with it and without it: a name and a password, the dot behind a host's name, and
-/// characters of the path that are written by their numbers.
+/// Normalises a URL: removes what does not change its target, such as a user name and password, the dot after a host name, and
+/// percent-encoding of plain characters.
 fn plain(url: &Url) -> String {
     let mut plain = url.clone();
-    // These fail for addresses without a host, which have none of it.
+    // These fail for URLs without a host, which have neither.
     let _ = plain.set_username("");
     let _ = plain.set_password(None);
     let host = plain.host_str().and_then(|it| it.strip_suffix('.'));
@@ -214,7 +214,7 @@ fn plain(url: &Url) -> String {
     plain.into()
 }
 
-/// A path in which `%73` is `s`: characters that mean the same either way.
+/// Decodes `%73` to `s` in a path: characters that mean the same either way.
 fn unescaped(path: &str) -> String {
     let mut parts = path.split('%');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -232,20 +232,20 @@ fn unescaped(path: &str) -> String {
             }
         }
     }
-    // `//x` is `/x` for most servers.
+    // Most servers treat `//x` as `/x`.
     while out.contains("//") {
         out = out.replace("//", "/");
     }
     out
 }
 
-/// Whether a rule denies what is asked, in any of its forms.
+/// Returns whether a rule denies the URL in any of its forms.
 fn is_denied(url: &Url, ctx: &ToolContext) -> bool {
     let mut forms = [url.to_string(), plain(url)].into_iter();
     forms.any(|form| ctx.host.denies_address(&form))
 }
 
-/// What "always" allows: an address of this machine or its network is allowed by name and with no other.
+/// Returns what "always" allows: an address of this machine or its network only by its exact name.
 fn always(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) if is_local(&url) => format!("{}/*", url.origin().ascii_serialization()),
@@ -281,7 +281,7 @@ async fn body(mut response: Response, url: &str) -> Result<Vec<u8>, ToolError> {
     Ok(bytes)
 }
 
-// The text of the innermost cause says most; the others repeat the address.
+// The innermost cause is the most specific; the others repeat the URL.
 fn transport(url: &str, error: &reqwest::Error) -> ToolError {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -306,7 +306,7 @@ impl Tool for WebFetch {
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let url = address(input)?;
-        // `http://x` is asked as `http://x/`, which a pattern of the host's pages (`http://x/*`) means.
+        // `http://x` is requested as `http://x/`, which a pattern for the host's pages (`http://x/*`) matches.
         let patterns = spelled(url);
         let asked = Url::parse(url).map(String::from).ok();
         let asked = asked.filter(|it| !patterns.contains(it));
@@ -367,7 +367,7 @@ impl Tool for WebFetch {
     }
 }
 
-/// An HTML page in the format that is wanted.
+/// Converts an HTML page to the requested format.
 async fn converted(page: String, format: &str) -> Result<String, ToolError> {
     let format = format.to_owned();
     let convert = move || match format.as_str() {

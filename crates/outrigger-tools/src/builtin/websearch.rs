@@ -1,4 +1,4 @@
-//! `websearch`: asks a search service. It is there where the user switched it on, as every query goes to that service.
+//! `websearch`: queries a search service. Exists only if the user enabled it, as every query is sent to that service.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -23,21 +23,21 @@ Searches the web and answers with what was found: titles, addresses and the part
 - The query is sent to a search service: put nothing into it that is secret.
 ";
 
-/// Longest wait for the service (OpenCode's).
+/// Timeout of the service (OpenCode's).
 const TIMEOUT: Duration = Duration::from_secs(25);
-/// Largest answer that is read.
+/// Maximum size of an answer.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
-/// Results where the model does not say how many (OpenCode's).
+/// Default number of results (OpenCode's).
 const RESULTS: u64 = 8;
 /// The tool of the service.
 const REMOTE_TOOL: &str = "web_search_exa";
 
-/// The service that is asked: an MCP server with the tool of Exa's.
+/// The search service: an MCP server with Exa's tool.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SearchService {
-    /// Its address.
+    /// Its URL.
     pub url: String,
-    /// A key of the user's, where the service knows them.
+    /// The user's API key, if the service requires one.
     pub key: Option<String>,
 }
 
@@ -91,7 +91,7 @@ impl WebSearch {
             .map_err(|error| ToolError::failed(format!("No web client could be made: {error}")))
     }
 
-    /// The address with the key. It is in no message.
+    /// Returns the URL with the key. It must not appear in messages.
     fn address(&self) -> Result<Url, ToolError> {
         let mut url = Url::parse(&self.service.url).map_err(|error| {
             ToolError::failed(format!(
@@ -133,7 +133,7 @@ impl WebSearch {
     }
 }
 
-/// The call as an MCP server takes it. Arguments that the model left out have OpenCode's values.
+/// Builds the call for the MCP server. Arguments that the model omitted have OpenCode's defaults.
 fn call(input: &Value) -> Value {
     let word = |key: &str, default: &str| match text(input, key) {
         "" => json!(default),
@@ -158,10 +158,9 @@ fn call(input: &Value) -> Value {
     })
 }
 
-/// What the service found: the answer is one document, or events of which one is the answer.
+/// Extracts the results: the answer is one document, or events one of which is the answer.
 ///
-/// # Errors
-/// What the service says is wrong.
+/// # Errors The error reported by the service.
 fn found(body: &str) -> Result<Option<String>, ToolError> {
     let events = body.lines().filter_map(|line| line.strip_prefix("data:"));
     for text in std::iter::once(body).chain(events) {

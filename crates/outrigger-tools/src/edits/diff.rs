@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use std::fmt::Write;
 
-// Lines of context around a change, as OpenCode has them.
+// Lines of context around a change, as in OpenCode.
 const CONTEXT: usize = 4;
-// Beyond this the algorithm settles for a diff that is right but not the shortest.
+// After this the algorithm settles for a diff that is correct but not minimal.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
-// Contents up to this many bytes go into the metadata whole, so that a client can show the true texts before and after.
+// Contents up to this many bytes are included whole in the metadata, so that a client can show the true texts before
+// and after.
 const LARGEST_SHOWN: usize = 256 * 1024;
 
-/// A diff with its figures.
+/// A diff with its statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Diff {
     pub(crate) patch: String,
@@ -22,13 +23,13 @@ pub(crate) struct Diff {
     pub(crate) deletions: usize,
 }
 
-/// Whether lines of a text end with `\r\n`, and whether some end with `\n` alone.
+/// Returns whether lines of a text end with `\r\n`, and whether some end with `\n` alone.
 fn line_ends(text: &str) -> (bool, bool) {
     let windows = text.matches("\r\n").count();
     (windows > 0, text.matches('\n').count() > windows)
 }
 
-/// Compares two texts. Line ends count as `\n`, as in OpenCode, unless they are part of the change.
+/// Compares two texts. Line ends are treated as `\n`, as in OpenCode, unless they are part of the change.
 pub(crate) fn diff(path: &Path, before: &str, after: &str) -> Diff {
     let is_same = line_ends(before) == line_ends(after) && line_ends(after) != (true, true);
     let shown = |text: &str| match is_same {
@@ -91,7 +92,8 @@ fn span(range: &std::ops::Range<usize>) -> String {
 }
 
 impl Diff {
-    /// `filediff` of the metadata. `before` and `after` are ours (E3: the true contents), the other keys OpenCode's.
+    /// Returns `filediff` of the metadata. `before` and `after` are ours (E3: the true contents), the other keys
+    /// OpenCode's.
     pub(crate) fn filediff(&self, path: &Path, before: &str, after: &str) -> Value {
         let mut value = json!({
             "file": path,

@@ -1,18 +1,18 @@
-//! Finding the text that a model meant to replace, although it copied it with small mistakes. The rules are OpenCode's, in its
-//! order; the first rule that finds anything decides. Stricter than OpenCode in one thing: when a rule finds several places
-//! that are not the same text, nothing is replaced, since the wrong one of them would be silently changed.
+//! Finds the text that a model meant to replace, although it copied it with small mistakes. The rules are OpenCode's, in its order; the
+//! first rule that finds anything decides. Stricter than OpenCode in one point: if a rule finds several places with different texts,
+//! nothing is replaced, since the wrong one might be changed silently.
 
 mod blocks;
 mod lines;
 
 use std::ops::Range;
 
-/// Lines of the file times lines of the text up to which the lenient rules for lines look for it: each compares every place with the whole text.
+/// Maximum product of lines of the file and lines of the text for the lenient line rules: each compares every place with the whole text.
 const MAX_LINES: usize = 4_000_000;
 
 pub(crate) type Spans = Vec<Range<usize>>;
 
-/// Why nothing was replaced. The texts are OpenCode's.
+/// The reason why nothing was replaced. The texts are OpenCode's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoMatch {
     #[error("No changes to apply: oldString and newString are identical.")]
@@ -27,14 +27,14 @@ pub(crate) enum NoMatch {
     Several,
 }
 
-/// A place and what it becomes.
+/// A range and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Replacement {
     spans: Spans,
     new: String,
 }
 
-/// `content` with `old` replaced by `new`: everywhere, or at the one place where it is.
+/// Returns `content` with `old` replaced by `new`: everywhere, or at its only occurrence.
 pub(crate) fn replace(
     content: &str,
     old: &str,
@@ -64,7 +64,7 @@ fn find(content: &str, old: &str, new: &str) -> Option<Replacement> {
         return None;
     }
     let ends = Ends::of(content);
-    // In a file of mixed line ends the text may stand in either form.
+    // In a file of mixed line ends, the text may occur in either form.
     let forms = [ends.apply(old), old.replace("\r\n", "\n")];
     for form in &forms {
         let spans = exact(content, form);
@@ -78,7 +78,7 @@ fn find(content: &str, old: &str, new: &str) -> Option<Replacement> {
         }
     }
     if old.trim().is_empty() {
-        // White space alone would fit nearly anywhere under the lenient rules.
+        // White space alone would match nearly anywhere under the lenient rules.
         return None;
     }
     let plain = &forms[1];
@@ -108,7 +108,7 @@ fn find(content: &str, old: &str, new: &str) -> Option<Replacement> {
     (!spans.is_empty()).then_some(Replacement { spans, new })
 }
 
-/// Which line ends a file has.
+/// The line ends of a file.
 #[derive(Clone, Copy)]
 enum Ends {
     Lf,
@@ -139,7 +139,7 @@ fn exact(content: &str, old: &str) -> Spans {
         .collect()
 }
 
-// The model wrote `\n`, `\t` or `\"` where the file has the character itself.
+// Matches if the model wrote `\n`, `\t` or `\"` where the file has the character itself.
 fn escape_normalised(content: &str, old: &str) -> Spans {
     let plain = unescape(old);
     if plain == old {
@@ -176,7 +176,7 @@ fn unescape(text: &str) -> String {
     out
 }
 
-// White space around the text is wrong. What the two strings have in common of it does not count as part of the new text.
+// Matches if the white space around the text is wrong. White space that both strings share is not part of the new text.
 fn trimmed_boundary(content: &str, old: &str, new: &str) -> Option<Replacement> {
     let core = old.trim();
     if core.is_empty() || core == old {

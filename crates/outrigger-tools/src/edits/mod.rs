@@ -1,4 +1,4 @@
-//! How texts are changed: finding what a model meant, patches, differences.
+//! Text changes: finding what a model meant, patches, diffs.
 
 pub(crate) mod diff;
 pub(crate) mod matching;

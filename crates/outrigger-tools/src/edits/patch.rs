@@ -1,6 +1,6 @@
 //! The patch language of `apply_patch`, which GPT models are trained on: sections that add, delete, change or move files,
-//! between `*** Begin Patch` and `*** End Patch`. What is taken for what is OpenCode's rule, with what its own form of
-//! the language also allows: lines before the first `@@`, and `*** End of File` with more places after it.
+//! between `*** Begin Patch` and `*** End Patch`. Parsing follows OpenCode, plus what its own grammar of the language
+//! also allows: lines before the first `@@`, and `*** End of File` with more hunks after it.
 
 mod apply;
 
@@ -14,7 +14,7 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Why a patch cannot be applied. The texts are OpenCode's.
+/// The reason why a patch cannot be applied. The texts are OpenCode's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatchError {
     #[error("Invalid patch format: missing Begin/End markers")]
@@ -46,28 +46,27 @@ pub(crate) enum Section {
     },
 }
 
-/// A line of a place, without its sign.
+/// A line of a hunk, without its sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Keep(String),
     Remove(String),
     Insert(String),
-    /// Nothing at all, not even the sign of a kept line. OpenCode passes over it; it may be an empty line whose
-    /// sign was lost.
+    /// An empty line without even a sign. OpenCode skips it; it may be an empty line whose sign was lost.
     Bare,
 }
 
-/// One place of a file and what it becomes.
+/// A hunk: a place in a file and its replacement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hunk {
-    /// A line that stands before it, after `@@`.
+    /// The line after `@@`, which comes before the hunk.
     pub(crate) context: Option<String>,
     pub(crate) lines: Vec<Line>,
     /// It is the end of the file.
     pub(crate) at_end: bool,
 }
 
-/// The files that a patch changes, as it names them, and whether each is made; `None` where it cannot be read.
+/// Returns the files that a patch changes, as it names them, and whether each is created; `None` if it cannot be parsed.
 #[must_use]
 pub fn patched(text: &str) -> Option<Vec<(String, bool)>> {
     let mut files = Vec::new();
@@ -84,7 +83,7 @@ pub fn patched(text: &str) -> Option<Vec<(String, bool)>> {
     Some(files)
 }
 
-/// Reads a patch. Lines that belong to nothing are passed over, as in OpenCode.
+/// Parses a patch. Lines outside sections are skipped, as in OpenCode.
 pub(crate) fn parse(text: &str) -> Result<Vec<Section>, PatchError> {
     let lines: Vec<&str> = without_heredoc(text.trim()).split('\n').collect();
     let find = |marker: &str| lines.iter().position(|line| line.trim() == marker);
@@ -118,7 +117,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Section>, PatchError> {
     Ok(sections)
 }
 
-/// True where there is nothing between the markers: that has an error of its own.
+/// Returns whether there is nothing between the markers: that has its own error.
 pub(crate) fn is_empty(text: &str) -> bool {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.trim() == format!("{BEGIN}\n{END}")
@@ -129,7 +128,7 @@ fn header(line: &str, kind: &str) -> Option<String> {
     (!path.is_empty()).then(|| path.to_owned())
 }
 
-// Models that learned to write it for a shell wrap it: `<<'EOF'` ... `EOF`.
+// Models that learned to write patches for a shell wrap them: `<<'EOF'` ... `EOF`.
 fn without_heredoc(text: &str) -> &str {
     let body = || {
         let rest = match text.strip_prefix("cat") {
@@ -162,7 +161,7 @@ fn take_places(rest: &mut &[&str]) -> Vec<Hunk> {
     let mut places = Vec::new();
     let mut place = Hunk::default();
     loop {
-        // The one line with stars that does not end a section.
+        // The only line with stars that does not end a section.
         let at_end = rest
             .first()
             .is_some_and(|line| line.trim_end() == END_OF_FILE);

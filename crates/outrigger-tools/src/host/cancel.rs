@@ -1,25 +1,26 @@
-//! Cancelling calls.
+//! Cancellation of calls.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Says to a call that its turn was cancelled. A flag whose switch is gone counts as raised: the caller is gone.
+/// Signals to a call that its turn was cancelled. A flag whose sender was dropped is raised: the caller no
+/// longer exists.
 #[derive(Clone, Debug)]
 pub struct CancelFlag {
     raised: watch::Receiver<bool>,
-    /// Keeps the switch of a flag that nobody raises.
+    /// The sender of a flag that is never raised.
     _never: Option<Arc<watch::Sender<bool>>>,
 }
 
 impl CancelFlag {
-    /// A switch and its flag.
+    /// Creates a sender and its flag.
     #[must_use]
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (tx, rx) = watch::channel(false);
         (tx, rx.into())
     }
-    /// A flag that is never raised.
+    /// Creates a flag that is never raised.
     #[must_use]
     pub fn never() -> Self {
         let (tx, raised) = watch::channel(false);
@@ -28,17 +29,17 @@ impl CancelFlag {
             _never: Some(Arc::new(tx)),
         }
     }
-    /// The flag as a channel, for those who wait on several things.
+    /// Returns the flag as a channel, for callers that wait for several things.
     #[must_use]
     pub fn receiver(&self) -> watch::Receiver<bool> {
         self.raised.clone()
     }
-    /// True once it is raised.
+    /// Returns whether it is raised.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         *self.raised.borrow() || self.raised.has_changed().is_err()
     }
-    /// Ends when it is raised.
+    /// Waits until it is raised.
     pub async fn cancelled(&self) {
         let mut raised = self.raised.clone();
         let _ = raised.wait_for(|raised| *raised).await;

@@ -1,4 +1,4 @@
-//! What a tool gets for a call: its place, its session, its limits; and what the call has done so far.
+//! The context of a tool call: its folders, its session, its limits, and its state so far.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::error::ToolError;
 /// Limits of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Maximum number of lines of output that the model gets (OpenCode's 2000).
+    /// Maximum number of lines of output for the model (OpenCode's 2000).
     pub max_lines: usize,
-    /// Maximum bytes of output that the model gets (OpenCode's 50 KiB).
+    /// Maximum bytes of output for the model (OpenCode's 50 KiB).
     pub max_bytes: usize,
-    /// Maximum bytes of one output that are kept in a file.
+    /// Maximum bytes of one output kept in a file.
     pub artifact_bytes: u64,
-    /// How long a tool without a deadline of its own may run.
+    /// Deadline of a tool without its own.
     pub deadline: Duration,
 }
 
@@ -39,12 +39,12 @@ impl Default for Limits {
     }
 }
 
-/// What somebody was granted.
+/// The capabilities granted to a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// In words: "the agent `plan`".
+    /// A description: "the agent `plan`".
     pub who: String,
-    /// What.
+    /// The capabilities.
     pub capabilities: BTreeSet<Capability>,
     /// What the user can do to grant more.
     pub how: String,
@@ -55,45 +55,45 @@ struct Shared {
     decisions: Mutex<Vec<String>>,
     reported: Mutex<Option<Value>>,
     answer: Mutex<Option<Value>>,
-    /// A question of it was answered with no.
+    /// The user has refused one of its questions.
     refused: std::sync::atomic::AtomicBool,
     asking: AtomicUsize,
     waited_ms: AtomicU64,
     kept: Mutex<Vec<PathBuf>>,
-    /// Where each path of the call led when it was asked about.
+    /// Where each path of the call pointed when it was asked about.
     targets: Mutex<HashMap<PathBuf, PathBuf>>,
 }
 
-/// What a tool gets while it runs. Cheap to clone.
+/// The context of a running tool. Cheap to clone.
 #[derive(Clone)]
 pub struct ToolContext {
     /// The call.
     pub call: ToolCall,
     /// Working directory of the session, absolute.
     pub directory: PathBuf,
-    /// Root of the project, absolute; `/` where there is none.
+    /// Root of the project, absolute; `/` if there is none.
     pub worktree: PathBuf,
     /// The session.
     pub host: Arc<dyn ToolHost>,
     /// Raised when the turn is cancelled.
     pub cancel: CancelFlag,
-    /// The way to start a process.
+    /// Starts processes.
     pub spawner: Spawner,
-    /// Folder of the files that hold output that was cut.
+    /// Folder for the full text of truncated output.
     pub artifacts: PathBuf,
     /// Limits.
     pub limits: Limits,
-    /// What the agent was granted, and those that called it as their subagent; without any: everything.
+    /// Grants of the agent, and of those that called it as their subagent; empty: everything.
     pub granted: Vec<Grant>,
-    /// The agents whose subagent the calling agent is, the nearest last.
+    /// The agents that called the current one as their subagent, the nearest last.
     pub callers: Vec<String>,
-    /// Roots that every path of this call must lie in.
+    /// Roots that every path of this call must be in.
     roots: Vec<Roots>,
     shared: Arc<Shared>,
 }
 
 impl ToolContext {
-    /// A context that is never cancelled, with the usual limits; set the public fields to change that.
+    /// Creates a context that is never cancelled, with the default limits; set the public fields to change that.
     #[must_use]
     pub fn new(
         call: ToolCall,
@@ -119,20 +119,19 @@ impl ToolContext {
         }
     }
 
-    /// Asks, and writes the decision into the call's record.
+    /// Asks, and records the decision in the call's record.
     ///
-    /// # Errors
-    /// [`ToolError::Denied`] and [`ToolError::Rejected`] with the refusal.
+    /// # Errors [`ToolError::Denied`] and [`ToolError::Rejected`] with the refusal.
     pub async fn ask(&self, ask: PermissionAsk) -> Result<(), ToolError> {
         self.decision(ask).await.map(drop)
     }
 
-    /// The same, with how it was decided.
+    /// Like [`Self::ask`], and returns how it was decided.
     pub(crate) async fn decision(&self, ask: PermissionAsk) -> Result<String, ToolError> {
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
         let begun = Instant::now();
         self.shared.asking.fetch_add(1, Ordering::SeqCst);
-        // The guard also counts down when the call is cancelled while the question stands.
+        // The guard also counts down if the call is cancelled while the question is open.
         let waiting = Waiting(&self.shared, begun);
         let answer = self.host.ask(ask).await;
         drop(waiting);
@@ -147,29 +146,29 @@ impl ToolContext {
         result
     }
 
-    /// Whether a question of it was answered with no. That is final: the call is not made again (D7).
+    /// Returns whether the user refused one of its questions. That is final: the call is not retried (D7).
     pub(crate) fn is_refused(&self) -> bool {
         self.shared.refused.load(Ordering::SeqCst)
     }
 
-    /// Reports how far the call is.
+    /// Reports the progress of the call.
     pub fn progress(&self, title: Option<String>, metadata: Value) {
         *lock(&self.shared.reported) = Some(metadata.clone());
         self.host.progress(title, metadata);
     }
 
-    /// Sets what the hooks of `tool.after_result` get in place of the output: the answer in the tool's own form. In
+    /// Sets what the hooks of `tool.after_result` get instead of the output: the answer in the tool's own form. In
     /// OpenCode those of MCP tools get `{content: [...]}` as the server sent it. See [`crate::Tool::read`].
     pub fn answered(&self, answer: Value) {
         *lock(&self.shared.answer) = Some(answer);
     }
 
-    /// Notes a file that we made for this call, to keep all of its output.
+    /// Records a file that we created for this call to keep all of its output.
     pub(crate) fn keeps(&self, path: &Path) {
         lock(&self.shared.kept).push(path.to_owned());
     }
 
-    /// Whether a file is one of those. A tool may name any other.
+    /// Returns whether a file is one of those. A tool may name any other.
     pub(crate) fn has_kept(&self, path: &Path) -> bool {
         lock(&self.shared.kept).iter().any(|it| it == path)
     }
@@ -183,14 +182,14 @@ impl ToolContext {
     pub(crate) fn reported(&self) -> Option<Value> {
         lock(&self.shared.reported).clone()
     }
-    /// How long the call has waited for a person; that time does not count against its deadline.
+    /// Returns how long the call has waited for the user; that time does not count towards its deadline.
     pub(crate) fn waited(&self) -> (bool, Duration) {
         (
             self.shared.asking.load(Ordering::SeqCst) > 0,
             Duration::from_millis(self.shared.waited_ms.load(Ordering::SeqCst)),
         )
     }
-    /// Takes over the roots that the tool declares.
+    /// Applies the roots that the tool declares.
     pub(crate) fn apply_constraints(&mut self, limits: &Constraints, held: &[Vec<String>]) {
         let declared = [&limits.allowed_read_roots, &limits.allowed_write_roots];
         let absolute = |root: &String| resolve(&self.directory, Path::new(root));
@@ -200,10 +199,9 @@ impl ToolContext {
             .collect();
     }
 
-    /// Whether the roots of the tool hold this path, whose links have been followed.
+    /// Checks that the roots of the tool contain this path, whose links have been followed.
     ///
-    /// # Errors
-    /// [`ToolError::OutsideRoots`].
+    /// # Errors [`ToolError::OutsideRoots`].
     pub(crate) fn held(&self, real: &Path) -> Result<(), ToolError> {
         let outside = |roots: &&Roots| !roots.as_slice().iter().any(|root| real.starts_with(root));
         let Some(roots) = self.roots.iter().find(outside) else {
@@ -220,10 +218,9 @@ impl ToolContext {
         })
     }
 
-    /// Whether the policy of the machine leaves a path, as it is named and as its links lead.
+    /// Checks that the machine's policy allows a path, as named and as resolved.
     ///
-    /// # Errors
-    /// [`ToolError::Forbidden`].
+    /// # Errors [`ToolError::Forbidden`].
     pub(crate) fn allowed(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
         let forbids = self.spawner.forbids();
         let of_real =
@@ -238,10 +235,9 @@ impl ToolContext {
         }
     }
 
-    /// Notes where a path leads the first time; what was decided is about that, so it may not lead elsewhere later.
+    /// Records where a path points the first time. The decision is about that target, so it may not change later.
     ///
-    /// # Errors
-    /// [`ToolError::Failed`].
+    /// # Errors [`ToolError::Failed`].
     pub(crate) fn has_not_moved(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
         let mut targets = lock(&self.shared.targets);
         let before = targets
@@ -256,7 +252,7 @@ impl ToolContext {
         }
     }
 
-    /// The same place and session, for a call of its own: nothing asked, nothing reported.
+    /// Returns a context with the same folders and session for another call, without questions or reports so far.
     pub(crate) fn for_call(mut self, call: ToolCall) -> Self {
         self.call = call;
         self.shared = Arc::default();

@@ -1,4 +1,4 @@
-//! Running a call: who does it, how often, for how long.
+//! Runs a call: by which provider, with which retries and deadline.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -17,14 +17,14 @@ use crate::error::ToolError;
 use crate::host::{ToolContext, lock};
 use crate::routes::{Bound, Invocation};
 
-/// Pause before a call is made again, where its tool declares none.
+/// Pause before a retry, if the tool declares none.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// The longest pause that doubling comes to.
+/// Maximum pause after doubling.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Sessions whose last step is remembered.
+/// Maximum number of sessions whose last step is remembered.
 const MAX_SESSIONS: usize = 256;
 
-/// What a call came to, for those that are equal to it: the result, and the answer in the tool's own form.
+/// The result of a call, shared with equal calls: the result, and the answer in the tool's own form.
 type Came = (Result<ToolOutput, ToolError>, Option<Value>);
 
 /// The calls of each session's current step whose tools are deterministic (D7).
@@ -33,7 +33,7 @@ pub(super) struct Same(Mutex<HashMap<SessionId, Step>>);
 
 struct Step {
     message: MessageId,
-    // By the whole form: a fingerprint of 64 bits can be made to collide.
+    // Keyed by the whole form: collisions of a 64-bit fingerprint can be constructed.
     calls: HashMap<String, Arc<OnceCell<Came>>>,
 }
 
@@ -58,7 +58,7 @@ impl Same {
     }
 }
 
-/// Runs a call that everybody has agreed to.
+/// Runs a call that has been approved.
 pub(super) async fn run(
     entry: &Entry,
     input: &Value,
@@ -92,7 +92,7 @@ pub(super) async fn run(
         result
     };
     tokio::select! {
-        // A tool that panics costs its call, not the host.
+        // A tool that panics fails its call, not the host.
         result = AssertUnwindSafe(work).catch_unwind() => result.unwrap_or_else(|_| {
             Err(ToolError::Failed(format!("The {name} tool failed inside; this is a bug in it.")))
         }),
@@ -104,7 +104,7 @@ pub(super) async fn run(
     }
 }
 
-/// Makes the call, and makes it again while that may help: only of tools that are safe to repeat (D7).
+/// Makes the call and retries it as long as that may help: only for tools that are safe to repeat (D7).
 async fn attempts(
     entry: &Entry,
     input: &Value,
@@ -153,8 +153,8 @@ async fn attempts(
     }
 }
 
-/// Says who did it. What another machine changed is not a change of files here, so it does not go among those of the
-/// session.
+/// Records the provider. Changes on another machine are not changes of local files, so they are not added to the
+/// session's.
 fn from_elsewhere(mut output: ToolOutput, provider: &str) -> ToolOutput {
     if let Value::Object(metadata) = &mut output.metadata {
         metadata.shift_remove("filediff");
@@ -163,7 +163,7 @@ fn from_elsewhere(mut output: ToolOutput, provider: &str) -> ToolOutput {
     output
 }
 
-// Ends when the tool has run for its deadline, not counting the time in which it waited for a person's answer.
+// Ends once the tool has run for its deadline, excluding the time in which it waited for the user.
 async fn overdue(ctx: &ToolContext, deadline: Duration) {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,5 @@
-//! Calls that another vendor's agent makes itself: they go through hooks, rules, the user and the audit as ours do, and run there.
+//! Calls that another vendor's agent makes itself: they go through hooks, rules, the user and the audit like ours, but run in that
+//! agent.
 
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::tool::before_call;
@@ -14,11 +15,11 @@ use crate::files::{Kind, locate};
 use crate::host::{PermissionAsk, ToolContext};
 use crate::routes::Routes;
 
-/// Kinds of calls of others that change a file, and our own tools that do.
+/// Kinds of foreign calls that change a file, and our own tools that do.
 const CHANGES: [&str; 6] = ["change", "delete", "move", "edit", "write", "apply_patch"];
 /// Kinds that read, and our own tools that do.
 const READS: [&str; 5] = ["read", "search", "grep", "glob", "list"];
-/// Tools of others that change nothing but what the other agent knows; what they start is asked about itself.
+/// Foreign tools that change only the other agent's state; what they start needs its own approval.
 const HARMLESS: [&str; 20] = [
     "think",
     "switch_mode",
@@ -43,7 +44,7 @@ const HARMLESS: [&str; 20] = [
 ];
 
 impl ToolRuntime {
-    /// Puts a call to all that comes before a call of its tool runs. One that is not a call of a tool of ours is asked about under
+    /// Passes a call through everything that precedes the run of its tool. A call that matches no tool of ours is asked about under
     /// its own name.
     ///
     /// # Errors Why it must not be made.
@@ -61,7 +62,7 @@ impl ToolRuntime {
         let verdict = ctx.host.hooks(point, payload).await;
         let requires_approval = verdict.requires_approval;
         let mut changed = input.clone();
-        // Its maker holds the call: it can be refused, and made again as it should be.
+        // The other agent owns the call: it can only be refused, and made again as it should be.
         if rewrite(verdict, &mut changed).map_err(|block| blocked(block, None).error)? {
             return Err(ToolError::Blocked(format!(
                 "A hook changes this call. Make this one instead: {changed}"
@@ -88,9 +89,9 @@ impl ToolRuntime {
     }
 }
 
-/// The questions about a call of a tool that is not ours, or that has arguments which ours has not. Rules about commands, files and
-/// addresses hold for all tools, whatever another vendor calls them: each that the call names is asked about as our own tool would.
-/// One that names none could do anything: only a rule that names the tool allows it.
+/// Returns the questions about a call of a foreign tool, or one with arguments that our tool lacks. Rules about commands, files and
+/// URLs apply to all tools, whatever another vendor calls them: each that the call names is asked about as our own tool would. A
+/// call that names none could do anything: only a rule that names the tool allows it.
 fn about(bash: Option<&Entry>, ctx: &ToolContext) -> Result<Vec<PermissionAsk>, ToolError> {
     let (tool, input) = (ctx.call.tool.as_str(), &ctx.call.input);
     let named = Named::of(input);
@@ -123,7 +124,7 @@ fn about(bash: Option<&Entry>, ctx: &ToolContext) -> Result<Vec<PermissionAsk>, 
         } else {
             "edit"
         };
-        // Where the home folder is, the other agent says.
+        // Only the other agent knows its home folder.
         if file.starts_with('~') {
             questions.push(question("external_directory", vec![file.to_owned()]));
             continue;

@@ -1,5 +1,5 @@
-//! What is said of a failure: that of a call, with what hooks add to it (C4), and that of a command, which stays said whatever a
-//! hook makes of its output (issue 5, item 6: failure to success).
+//! Failure messages: those of calls, with what hooks add to them (C4), and those of commands, which hooks may add to but not
+//! remove.
 
 use outrigger_kernel::hooks::points::tool::on_error;
 use outrigger_kernel::hooks::{Context, HookInput};
@@ -10,7 +10,7 @@ use super::result::SLACK_BYTES;
 use crate::error::ToolError;
 use crate::host::ToolContext;
 
-/// The message of a failed call, and after it what the hooks of `tool.on_error` add: they can say more, and take nothing away.
+/// Returns the message of a failed call, followed by what the hooks of `tool.on_error` add: they can add text, and remove none.
 pub(super) async fn explained(
     error: &ToolError,
     input: &Value,
@@ -32,8 +32,8 @@ pub(super) async fn explained(
     with_context(message, &verdict.output)
 }
 
-/// The message of an error, and after it the texts that hooks have put in `context` of their output, up to
-/// [`SLACK_BYTES`] (C4).
+/// Returns the message of an error, followed by the texts that hooks put in `context` of their output, up to [`SLACK_BYTES`]
+/// (C4).
 #[must_use]
 pub fn with_context(message: String, output: &Value) -> String {
     let added: String = Context::read(output)
@@ -43,16 +43,16 @@ pub fn with_context(message: String, output: &Value) -> String {
     message + added.get(..end).unwrap_or_default()
 }
 
-/// How a bundled tool begins what it says of a command, and how it ends.
+/// The start of a bundled tool's note about a command, and its end.
 const NOTE: &str = "\n\n<shell_metadata>";
 const END: &str = "</shell_metadata>";
-/// The longest that is taken over.
+/// Maximum length that is kept.
 const MAX_NOTE: usize = 1024;
 
-/// The word by which a tool says that what it did had not the effect that was expected of it (C9, 7).
+/// The word with which a tool reports that its action did not have the expected effect (C9, 7).
 const FAILED_VERIFY: &str = "failed_verify";
 
-/// The line about a failed command or verification; `None` for one that went well, and for what is neither.
+/// Returns the line about a failed command or verification; `None` on success, and for other tools.
 pub(super) fn note(output: &ToolOutput) -> Option<String> {
     if output.metadata.get("status").and_then(Value::as_str) == Some(FAILED_VERIFY) {
         let mut said = output.output.lines();
@@ -66,20 +66,20 @@ pub(super) fn note(output: &ToolOutput) -> Option<String> {
     }
     let line = |said: &str| format!("{NOTE}\n{said}\n{END}");
     Some(match exit {
-        // The tool adds nothing to what such a command printed, so a note in there is the command's.
+        // The tool adds nothing to the output of such a command, so a note in it is the command's.
         Value::Number(code) => line(&format!("The command failed: exit code {code}.")),
         _ => last(&output.output)
             .map_or_else(|| line("The command did not end by itself."), str::to_owned),
     })
 }
 
-/// What the tool said after the output of a command that was stopped: the last thing in it.
+/// Returns what the tool added after the output of a stopped command: the last thing in it.
 fn last(output: &str) -> Option<&str> {
     let note = output.get(output.rfind(NOTE)?..)?;
     (note.len() <= MAX_NOTE && note.ends_with(END)).then_some(note)
 }
 
-/// Puts the line after what hooks have rewritten, where they have taken it away.
+/// Restores the line after the rewritten output, if hooks have removed it.
 pub(super) fn keep(note: Option<String>, before: &str, mut output: ToolOutput) -> ToolOutput {
     if let Some(note) = note
         && output.output != before
@@ -120,7 +120,7 @@ mod tests {
                 "fine\n\n<shell_metadata>\ntoo late\n</shell_metadata>",
             ),
             (timeout, Value::Null, timeout, timeout),
-            // What a command prints is not what the tool says of it.
+            // Output of a command is not a note of the tool.
             (
                 "x\n\n<shell_metadata>\nkey=1\n</shell_metadata>",
                 json!(3),

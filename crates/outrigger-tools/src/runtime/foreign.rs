@@ -1,26 +1,26 @@
-//! What a call names that no tool of ours has the arguments of: commands, files and addresses, wherever they stand in it.
+//! Finds what a foreign call names: commands, files and URLs, wherever they are in its arguments.
 
 use serde_json::{Map, Value};
 
-/// Levels of arguments that are looked into.
+/// Maximum depth of arguments that is searched.
 const MAX_DEPTH: usize = 16;
-/// Names of a call that are asked about.
+/// Maximum number of names of a call that are asked about.
 const MAX_NAMES: usize = 64;
-/// Bytes of a text that may be a path.
+/// Maximum bytes of a text that may be a path.
 const MAX_PATH: usize = 4096;
 
-/// What a call names.
+/// The names in a call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) commands: Vec<String>,
     pub(super) files: Vec<String>,
     pub(super) addresses: Vec<String>,
-    /// There is more than is looked at.
+    /// There is more than is searched.
     pub(super) is_too_much: bool,
 }
 
 impl Named {
-    /// Of these arguments.
+    /// Collects the names in these arguments.
     pub(super) fn of(input: &Value) -> Self {
         let mut named = Self::default();
         named.look("", input, 0);
@@ -95,7 +95,7 @@ enum Kind {
     Address,
 }
 
-/// `notebook_path`, `notebookPath` and `Notebook-Path` are one name.
+/// Treats `notebook_path`, `notebookPath` and `Notebook-Path` as one name.
 fn plain(key: &str) -> String {
     let letters = key.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()

@@ -1,4 +1,4 @@
-//! The tools that there are: what is registered, narrowed and bound to providers.
+//! The registered tools, with their constraints and providers.
 
 use std::sync::Arc;
 
@@ -18,19 +18,18 @@ pub(super) struct Entry {
     pub(super) schema: Arc<Schema>,
     pub(super) output: Option<Arc<OutputSchema>>,
     pub(super) descriptor: Arc<ToolDescriptor>,
-    /// It opens files through the path guard alone.
+    /// It opens files only through the path guard.
     rooted: bool,
-    /// Roots beside those of the descriptor.
+    /// Roots in addition to those of the descriptor.
     pub(super) held: Vec<Vec<String>>,
 }
 
 impl ToolRuntime {
-    /// Adds a tool. One of the same name takes the place of the earlier one (OpenCode's rule: a plugin's `bash` replaces ours
-    /// and keeps its place in the order).
+    /// Adds a tool, replacing an earlier one of the same name (OpenCode's rule: a plugin's `bash` replaces ours and keeps its
+    /// position in the order).
     ///
-    /// # Errors
-    /// [`ToolError::BadSchema`] when the parameters are not a JSON Schema that can be checked here,
-    /// [`ToolError::BadDescriptor`] when what it declares cannot be right (D6).
+    /// # Errors [`ToolError::BadSchema`] if the parameters are not a JSON Schema that can be checked here,
+    /// [`ToolError::BadDescriptor`] if its declaration is invalid (D6).
     pub fn register(&self, tool: Arc<dyn Tool>) -> Result<(), ToolError> {
         let declared = tool.declares();
         let bad = |reason| ToolError::BadSchema {
@@ -43,11 +42,10 @@ impl ToolRuntime {
         self.register_as(tool, (schema, output), declared, false)
     }
 
-    /// The same for a bundled tool, which does not say itself what it declares. `rooted`: it opens files through the path
-    /// guard alone.
+    /// Like [`Self::register`], for a bundled tool, which does not declare itself. `rooted`: it opens files only through the
+    /// path guard.
     ///
-    /// # Errors
-    /// [`ToolError::BadDescriptor`], as for [`ToolRuntime::register`].
+    /// # Errors [`ToolError::BadDescriptor`], as for [`ToolRuntime::register`].
     pub(crate) fn register_bundled(
         &self,
         tool: Arc<dyn Tool>,
@@ -90,10 +88,9 @@ impl ToolRuntime {
         }
     }
 
-    /// Holds a tool to less than it declares: the shorter time, fewer retries, and roots besides its own.
+    /// Restricts a tool to less than it declares: the shorter time, fewer retries, and roots besides its own.
     ///
-    /// # Errors
-    /// [`ToolError::NotFound`]; [`ToolError::BadDescriptor`] where nothing would hold it to the roots.
+    /// # Errors [`ToolError::NotFound`]; [`ToolError::BadDescriptor`] if nothing would enforce the roots.
     pub fn narrow(&self, tool: &str, to: &Constraints) -> Result<(), ToolError> {
         let mut entry = self.find(tool).ok_or_else(|| ToolError::NotFound {
             tool: tool.to_owned(),
@@ -117,7 +114,7 @@ impl ToolRuntime {
         Ok(())
     }
 
-    /// Binds contracts to providers; takes the place of what was bound before.
+    /// Binds contracts to providers, replacing earlier bindings.
     pub fn bind(&self, routes: Routes) {
         *sync::write(&self.routes) = Arc::new(routes);
     }
@@ -128,7 +125,7 @@ impl ToolRuntime {
         Arc::make_mut(&mut listeners).push(listener);
     }
 
-    /// The tools in full, in registry order, hidden ones included.
+    /// Returns the tools in full, in registry order, including hidden ones.
     #[must_use]
     pub fn descriptors(&self) -> Vec<Arc<ToolDescriptor>> {
         let entries = self.read();
@@ -140,12 +137,12 @@ impl ToolRuntime {
         self.write().retain(|e| e.tool.spec().source != source);
     }
 
-    /// Keeps the tools of which this holds; calls that run already go on.
+    /// Keeps the tools for which `keep` is true; running calls continue.
     pub fn retain(&self, keep: impl Fn(&ToolSpec) -> bool) {
         self.write().retain(|entry| keep(entry.tool.spec()));
     }
 
-    /// Takes from another runtime the tools of names that are not here.
+    /// Copies the tools of another runtime whose names are not registered here.
     pub fn fill(&self, other: &Self) {
         let mut entries = self.write();
         for entry in other.read().iter() {
@@ -156,19 +153,19 @@ impl ToolRuntime {
         }
     }
 
-    /// What the tools say of themselves, in registry order, hidden ones included.
+    /// Returns the specifications of the tools, in registry order, including hidden ones.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.read().iter().map(|e| e.tool.spec().clone()).collect()
     }
 
-    /// The tool of that name, in full.
+    /// Returns the tool of that name, in full.
     #[must_use]
     pub fn descriptor(&self, name: &str) -> Option<Arc<ToolDescriptor>> {
         self.find(name).map(|e| e.descriptor)
     }
 
-    /// What there is of that name.
+    /// Returns the specification of that name.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<ToolSpec> {
         self.find(name).map(|e| e.tool.spec().clone())
@@ -206,7 +203,7 @@ mod tests {
     use crate::ToolRuntime;
     use crate::builtin::{self, Options};
 
-    /// They are compiled when a tool is first used, where nobody could do anything about one that cannot be.
+    /// They are compiled on first use, where an error could no longer be handled.
     #[test]
     fn every_bundled_schema_compiles() {
         let runtime = ToolRuntime::new();

@@ -1,4 +1,4 @@
-//! What becomes of a tool's answer: form, limits, hooks after it.
+//! Post-processing of a tool's answer: form, limits, hooks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::host::ToolContext;
 use crate::output::limit;
 use crate::tool::Tool;
 
-// What a hook may add to an output that already fills the limits (a reminder, a note), before it is cut again.
+// What a hook may add to an output that already fills the limits (a reminder, a note) before it is truncated again.
 const SLACK_LINES: usize = 200;
 pub(super) const SLACK_BYTES: usize = 16 * 1024;
 
@@ -26,7 +26,7 @@ pub(super) fn finish(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     if !output.metadata.is_object() {
         output.metadata = json!({});
     }
-    // Unique enough: within the process by the counter, between processes by time and process number.
+    // Unique enough: within the process by the counter, between processes by time and process id.
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let count = CALLS.fetch_add(1, Ordering::Relaxed);
     let mut ids = IdMaker::new(now() ^ (u64::from(std::process::id()) << 40) ^ (count << 20));
@@ -44,7 +44,8 @@ pub(super) fn finish(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     output
 }
 
-// A tool that says whether it was cut has seen to it itself (OpenCode's rule); it is still held to the limits with slack.
+// A tool that reports whether it truncated its output has done so itself (OpenCode's rule); it still must stay within the
+// limits with slack.
 pub(super) fn limited(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     if output.metadata.get("truncated").is_some() {
         return capped(output, ctx);
@@ -119,8 +120,7 @@ pub(super) async fn after(
     let (note, said) = (failure::note(&output), output.output.clone());
     let whole = whole(&output, ctx);
     let left = failure::keep(note, &said, after_result::read(verdict.output, output));
-    // A hook that puts another text in the place of one, and does not name the file with all of that any more, has taken it
-    // out for good.
+    // A hook that replaces the text and no longer names the file with all of the output has removed it for good.
     if let Some(whole) = whole
         && left.output != said
         && left.metadata.get("outputPath").is_none()
@@ -131,7 +131,7 @@ pub(super) async fn after(
     Ok(capped(left, ctx))
 }
 
-/// The file that we made for this call and that has all of its output.
+/// Returns the file that we created for this call with all of its output.
 fn whole(output: &ToolOutput, ctx: &ToolContext) -> Option<PathBuf> {
     let path = PathBuf::from(output.metadata.get("outputPath")?.as_str()?);
     ctx.has_kept(&path).then_some(path)

@@ -1,4 +1,4 @@
-//! How far a call is: one event for listeners at each stage (D7).
+//! The progress of a call: one event for listeners at each stage (D7).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::tool::ToolCall;
 
-/// How far a call is.
+/// A stage of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stage<'a> {
-    /// There is a tool of that name.
+    /// A tool of that name exists.
     Found {
         /// Its version.
         version: &'a str,
@@ -19,44 +19,44 @@ pub enum Stage<'a> {
     Validated,
     /// The caller was granted what the tool needs.
     Granted,
-    /// Hooks have been asked.
+    /// Hooks have run.
     Hooked {
         /// They changed the arguments, and the new ones satisfy the schema too.
         rewritten: bool,
     },
     /// It is normalised.
     Canonical {
-        /// Of the normalised call.
+        /// Fingerprint of the normalised call.
         fingerprint: u64,
     },
-    /// The tool's own policy and the permission rules let it run.
+    /// The tool's own policy and the permission rules allow it.
     Decided,
     /// It is bound to a provider.
     Routed {
-        /// What is done.
+        /// The contract.
         contract: Contract,
-        /// Who does it: `local`, or the name of a connector.
+        /// The provider: `local`, or the name of a connector.
         provider: &'a str,
-        /// The routing rule, from 1 on; `None` where no rule fits.
+        /// The routing rule, from 1; `None` if no rule matches.
         rule: Option<usize>,
     },
     /// An equal call of this step has its answer, or will have it: this one gets the same.
     Joined,
     /// It runs.
     Started {
-        /// From 1 on.
+        /// From 1.
         attempt: u32,
     },
-    /// It failed in a way that may pass, and is made again.
+    /// It failed temporarily, and is retried.
     Again {
-        /// The one that failed.
+        /// The attempt that failed.
         attempt: u32,
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
     /// It answered, and the answer satisfies the output schema, if the tool has one.
     Answered,
-    /// It is over, hooks after it included.
+    /// It has finished, including the hooks after it.
     Ended {
         /// `completed`, or the error's code.
         outcome: &'a str,
@@ -84,10 +84,10 @@ impl Stage<'_> {
     }
 }
 
-/// Gets every stage of every call. It must not wait for anything.
+/// Gets every stage of every call. It must not block.
 pub type Listener = Arc<dyn Fn(&ToolCall, &Stage<'_>) + Send + Sync>;
 
-/// The listeners, for one call, and what its record says of how it was made.
+/// The listeners of one call, and what its record contains about its execution.
 pub(super) struct CallProgress<'a> {
     call: &'a ToolCall,
     listeners: Arc<Vec<Listener>>,
@@ -107,28 +107,28 @@ impl<'a> CallProgress<'a> {
         }
     }
 
-    /// How often the call was made again.
+    /// Returns how often the call was retried.
     pub(super) fn retries(&self) -> u32 {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// It was answered with an equal call's answer.
+    /// Returns whether it got an equal call's answer.
     pub(super) fn joined(&self) -> bool {
         self.joined.load(Ordering::Relaxed)
     }
 
-    /// The tool was run, for this call or an equal one.
+    /// Returns whether the tool was run, for this call or an equal one.
     pub(super) fn began(&self) -> bool {
         self.began.load(Ordering::Relaxed)
     }
 
-    /// The call has come to a stage.
+    /// Records that the call has reached a stage.
     pub(super) fn reached(&self, stage: &Stage<'_>) {
         match stage {
             Stage::Again { .. } => {
                 self.retries.fetch_add(1, Ordering::Relaxed);
             }
-            // The other one may be given up, and then this one is made after all.
+            // The other call may be cancelled, and then this one runs after all.
             Stage::Joined | Stage::Started { .. } => {
                 let joined = matches!(stage, Stage::Joined);
                 self.joined.store(joined, Ordering::Relaxed);
@@ -138,7 +138,7 @@ impl<'a> CallProgress<'a> {
         }
         tracing::trace!(tool = %self.call.tool, call = %self.call.call_id, stage = stage.name(), "tool call");
         for listener in self.listeners.iter() {
-            // One that panics disturbs neither the call nor the others (C15).
+            // A listener that panics affects neither the call nor the others (C15).
             let called = std::panic::catch_unwind(AssertUnwindSafe(|| listener(self.call, stage)));
             if called.is_err() {
                 tracing::warn!(

@@ -1,4 +1,4 @@
-//! The stages of a call, in their order. None of them can be left out (invariant 2).
+//! The stages of a call, in order. None of them can be skipped (invariant 2).
 
 use std::sync::{Arc, PoisonError};
 
@@ -20,13 +20,13 @@ use crate::routes::Bound;
 
 /// The permission whose question is about a folder, not about the call.
 const ELSEWHERE: &str = "external_directory";
-/// The decision of a rule, for which nobody was asked.
+/// The decision of a rule, without a question.
 const BY_RULE: &str = "allow";
-/// How often a person is asked about a file that goes on changing.
+/// How often the user is asked about a file that keeps changing.
 const MAX_ASKED: usize = 3;
 
 impl ToolRuntime {
-    /// Runs a call from its lookup to its hooks afterwards. `input` is left as the hooks made it, for the record.
+    /// Runs a call from its lookup to the hooks after it. `input` is left as the hooks made it, for the record.
     pub(super) async fn stages(
         &self,
         entry: Option<Entry>,
@@ -43,7 +43,7 @@ impl ToolRuntime {
         validate(&entry, input, ctx, progress)?;
         let requires_approval = before_call(&entry, input, ctx, progress).await?;
 
-        // What is asked about is what runs: from here on nobody can change it.
+        // What is asked about is what runs: from here on nothing can change it.
         let input = &*input;
         let canonical = canonical(&entry, input)?;
         *fingerprint = Some(canonical.hex());
@@ -58,7 +58,7 @@ impl ToolRuntime {
         let bound = routes.bind(tool.declared.contract, input, ctx);
         let questions = || questions(&entry, input, &bound, requires_approval, ctx);
         let first = questions()?;
-        // Before the questions, as in OpenCode: clients show what is asked about from the call's arguments.
+        // Before the questions, as in OpenCode: clients show the call's arguments in the question.
         ctx.host.started(input);
         if ask(first, &questions, ctx).await? {
             ctx.host.started(input);
@@ -85,7 +85,7 @@ impl ToolRuntime {
     }
 }
 
-/// The arguments satisfy the schema, and the caller was granted what the tool needs.
+/// Checks that the arguments satisfy the schema, and that the caller was granted what the tool needs.
 fn validate(
     entry: &Entry,
     input: &Value,
@@ -103,7 +103,7 @@ fn validate(
     alive(ctx)
 }
 
-/// Lets hooks refuse or change the call. The answer: whether the user is asked regardless of the rules.
+/// Lets hooks refuse or change the call. Returns whether the call needs approval regardless of the rules.
 async fn before_call(
     entry: &Entry,
     input: &mut Value,
@@ -120,14 +120,15 @@ async fn before_call(
     let verdict = ctx.host.hooks(point, payload).await;
     let requires_approval = verdict.requires_approval;
     let rewritten = rewrite(verdict, input).map_err(|block| blocked(block, None))?;
-    // Checked even when nothing changed the arguments visibly: cheap, and no path around it (invariant 7).
+    // Checked even if nothing changed the arguments visibly: it is cheap and leaves no way around (invariant 7).
     check(entry, input, name, rewritten)?;
     progress.reached(&Stage::Hooked { rewritten });
     alive(ctx)?;
     Ok(requires_approval)
 }
 
-/// What the user must allow. Where a hook wants the user asked and the tool asks nothing itself, it is the call as such.
+/// Returns what the user must allow. If a hook requires approval and the tool asks nothing itself, the question is about
+/// the call as such.
 pub(super) fn questions(
     entry: &Entry,
     input: &Value,
@@ -151,8 +152,8 @@ pub(super) fn questions(
     Ok(questions)
 }
 
-/// Asks the questions of a call. A person approves the difference that they read: where the file has changed meanwhile, the
-/// call is another one, and its question is put again. Whether anybody was asked.
+/// Asks the questions of a call. The user approves the diff that is shown: if the file has changed in the meantime, the
+/// call is a different one, and its question is asked again. Returns whether the user was asked.
 async fn ask(
     mut questions: Vec<PermissionAsk>,
     anew: impl Fn() -> Result<Vec<PermissionAsk>, ToolError>,
@@ -227,8 +228,8 @@ fn canonical(entry: &Entry, input: &Value) -> Result<CanonicalCall, ToolError> {
     )
 }
 
-/// An answer of an MCP server is held to its schema in the structured form, which comes beside the texts; any other as the
-/// text that it is.
+/// Validates an answer. That of an MCP server is validated in the structured form, which accompanies the texts; any other
+/// as its text.
 fn answers(
     entry: &Entry,
     name: &str,
@@ -259,7 +260,7 @@ fn alive(ctx: &ToolContext) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// The text is the hook's own, as in OpenCode. A code of the plugin's own is kept with the call, as `refusal`.
+/// The text is the hook's own, as in OpenCode. A plugin's own code is kept with the call, as `refusal`.
 pub(super) fn blocked(block: Block, mut metadata: Option<Value>) -> Stop {
     if !block.code.starts_with("hook.") {
         let refusal = json!({"code": block.code, "details": block.details});
@@ -276,7 +277,8 @@ pub(super) fn blocked(block: Block, mut metadata: Option<Value>) -> Stop {
     }
 }
 
-// Takes over what the hooks left as arguments; says whether they differ. An output without `args` leaves them as they were.
+// Replaces the arguments with those that the hooks returned; returns whether they differ. An output without `args` leaves
+// them unchanged.
 pub(super) fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, Block> {
     if let Some(block) = verdict.block {
         return Err(block);

@@ -34,8 +34,8 @@ pub struct FolderEntry {
 }
 
 impl FolderEntry {
-    /// Opens the entry at `path`, which lies below `base`; `base` has no links. Returns `None` if nothing is there. A link on the
-    /// way is resolved as a link to its target.
+    /// Opens the entry at `path`, which lies below `base`; `base` has no links. Returns `None` if nothing is there. If a
+    /// folder on the way is a link, returns that link.
     #[must_use]
     pub fn of(base: &Path, path: &Path) -> Option<Self> {
         let mut folder =

@@ -1,9 +1,9 @@
-//! Whether a command that failed seems to have failed for its sandbox. What a program prints is all there is to see it by, so this offers
-//! too much rather than too little; a person decides.
+//! Guesses whether a command failed because of its sandbox. The only evidence is what a program prints, so this offers a retry too often
+//! rather than too rarely; the user decides.
 
 use outrigger_sandbox::{Exit, Policy};
 
-/// What programs print where the sandbox refused something, and what that was.
+/// Messages that programs print when the sandbox refuses something, and what was refused.
 const SIGNS: [(&str, &str); 14] = [
     ("could not write config file", GIT),
     ("could not lock config file", GIT),
@@ -26,7 +26,7 @@ const KEYS: &str = "keys in the home folder are hidden from commands";
 const ANYTHING: &str = "a file, a socket or a service of this machine may be kept from commands";
 const CALLS: &str = "a system call is not there for commands";
 
-/// Why it seems so; `None` where it succeeded, may do everything, or nothing says so.
+/// Returns the likely reason; `None` if it succeeded, may do everything, or nothing indicates the sandbox.
 pub(super) fn reason(
     policy: Option<&Policy>,
     exit: Option<Exit>,

@@ -7,20 +7,20 @@ use outrigger_shell_parse::{Command, Line, Word};
 
 use crate::shell::command_line::{expanded, known};
 
-/// How often a variable is looked up for a line, and how many values it may have.
+/// Maximum number of variable lookups for a line, and of values of one variable.
 const MAX_LOOKUPS: usize = 200;
 const MAX_VALUES: usize = 60;
-/// Where there are more: it may be anywhere.
+/// The path if there are more: it may be anywhere.
 const ANYWHERE: &str = "/";
 const WILD: [char; 3] = ['*', '?', '['];
-/// Variables that the shell and the sandbox of commands set themselves.
+/// Variables that the shell and the command sandbox set themselves.
 const OF_COMMANDS: [&str; 5] = ["TMPDIR", "OLDPWD", "RANDOM", "SECONDS", "HOSTNAME"];
 
-/// What the words of a line may name.
+/// Resolves what the words of a line may name.
 pub(super) struct Paths<'a> {
     commands: &'a [Command],
     begins: &'a Path,
-    /// All of the line is understood: nothing else in it sets a variable.
+    /// The whole line is understood: nothing else in it sets a variable.
     is_certain: bool,
     lookups: Cell<usize>,
 }
@@ -35,8 +35,8 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// What a word may name, by what the line and the environment say of its variables. Where it has a wildcard, the folder in
-    /// which names are looked for. None for what only a program knows.
+    /// Returns what a word may name, given the variables of the line and the environment; for a wildcard, the folder in which
+    /// names are searched. Empty for what only a program knows.
     pub(super) fn of(&self, word: &Word) -> Vec<String> {
         if let Some(path) = known(word) {
             return vec![path];
@@ -46,20 +46,20 @@ impl<'a> Paths<'a> {
         paths.filter(|path| self.may_be_meant(path)).collect()
     }
 
-    /// A path as it is where the line begins.
+    /// Makes a path absolute relative to the folder in which the line starts.
     pub(super) fn absolute(&self, path: &str) -> PathBuf {
         self.begins.join(path)
     }
 
-    /// A variable that is not set makes a path of the root folder of what follows it: one that is not there is none.
+    /// An unset variable turns what follows it into a path from the root folder: such a path is ignored if it does not exist.
     fn may_be_meant(&self, path: &str) -> bool {
         let path = self.absolute(path);
         let parent = path.parent().filter(|it| it.parent().is_some());
         path.symlink_metadata().is_ok() || parent.is_some_and(Path::is_dir)
     }
 
-    /// What a variable may hold: what it does when the line begins, and all that the line makes of it. `within`: variables whose
-    /// values are being looked for.
+    /// Returns the possible values of a variable: that at the start of the line, and all that the line assigns. `within`:
+    /// variables whose values are being resolved.
     fn values(&self, name: &str, within: &[&str]) -> Vec<String> {
         if OF_COMMANDS.contains(&name) {
             return Vec::new();
@@ -117,7 +117,8 @@ impl<'a> Paths<'a> {
         values
     }
 
-    /// What parameters of a shell may hold that the line starts (`sh -c 'cat $1' a /etc/passwd`); nothing in the line itself.
+    /// Returns the possible parameters of a shell that the line starts (`sh -c 'cat $1' a /etc/passwd`); empty in the line
+    /// itself.
     fn arguments(&self) -> Vec<String> {
         let is_shell = |command: &&Command| {
             let program = command.program().unwrap_or_default();
@@ -138,7 +139,7 @@ fn possible(word: &Word, variable: &dyn Fn(&str) -> Vec<String>) -> Vec<String> 
     texts.unwrap_or_else(|| vec![ANYWHERE.to_owned()])
 }
 
-/// The folder in which a path with a wildcard is looked for. One that leads up behind the wildcard stays as it is.
+/// Returns the folder in which a path with a wildcard is searched. A path with `..` after the wildcard is unchanged.
 fn without_wildcard(path: &str) -> String {
     let mut parts = Path::new(path).components();
     let is_wild = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(WILD);

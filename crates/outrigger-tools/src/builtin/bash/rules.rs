@@ -1,5 +1,5 @@
-//! What a shell command needs approval for: every program that it runs, and every folder outside of the project that it
-//! touches.
+//! What needs approval before a shell command runs: every program that it runs, and every folder outside the project that
+//! it touches.
 
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ pub(super) fn asks(
         begins: &cwd.shown,
     };
     let mut ask = command_line::ask_for(command, &line, &place);
-    // Others, such as fish, read quotes in another way.
+    // Others, such as fish, quote differently.
     let name = shell.file_name().and_then(|name| name.to_str());
     if !name.is_some_and(|name| super::SHELLS.contains(&name)) {
         ask = ask.of_unknown_shell(command, &place, shell);
@@ -85,9 +85,9 @@ pub(super) fn asks(
     Ok(asks)
 }
 
-// Programs that are not the system's, with links resolved: the question shows them, since the name alone does not say that
-// `git` is one of the project, of `~/bin` or of `/tmp`. What comes after a `cd` is looked up in the folder that the line
-// begins in, and the line shows the `cd`.
+// Returns programs that do not belong to the system, with links resolved: the question shows them, since the name alone
+// does not show that `git` comes from the project, from `~/bin` or from `/tmp`. Programs after a `cd` are looked up in the
+// folder in which the line starts; the line shows the `cd`.
 fn programs(commands: &[Command], cwd: &Path, ctx: &ToolContext) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in commands.iter().filter_map(Command::program) {
@@ -116,7 +116,7 @@ fn is_of_project(real: &Path, ctx: &ToolContext) -> bool {
     })
 }
 
-// The sandbox keeps a forbidden program from a command in whatever way it is named; here it is said.
+// The sandbox blocks a forbidden program however the command names it; this check provides the message.
 fn allowed(simple: &Command, ctx: &ToolContext) -> Result<(), ToolError> {
     let name = simple.program();
     let (Some(name), Some(forbids)) = (name, ctx.spawner.forbids()) else {
@@ -131,7 +131,7 @@ fn allowed(simple: &Command, ctx: &ToolContext) -> Result<(), ToolError> {
     }
 }
 
-// Folders outside of the project that a command's arguments or redirections name, or may name.
+// Returns folders outside the project that a command's arguments or redirections name, or may name.
 fn outside(
     simple: &Command,
     paths: &Paths<'_>,

@@ -1,4 +1,4 @@
-//! What follows a file that `edit`, `write` or `apply_patch` has written: formatters, events, and what language servers say of it.
+//! Steps after `edit`, `write` or `apply_patch` has written a file: formatters, events, and diagnostics of language servers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::files::{Located, Text, read_text};
 use crate::host::ToolContext;
 
-/// Errors of one file that are shown (OpenCode's figure).
+/// Maximum number of errors shown for one file (OpenCode's figure).
 const MAX_ERRORS: usize = 20;
-/// Other files whose errors are shown after a file was written as a whole (OpenCode's figure).
+/// Maximum number of other files whose errors are shown after a whole file was written (OpenCode's figure).
 const MAX_OTHERS: usize = 5;
 
 /// Publishes that a file changed, as OpenCode does.
@@ -22,8 +22,8 @@ pub(in crate::builtin) fn publish_change(at: &Located, existed: bool, ctx: &Tool
     ctx.host.publish(Event::FileWatcherUpdated { file, event });
 }
 
-/// Lets formatters at the file and publishes that it changed. What is in the file now: later edits, the diff and language servers
-/// see that. And what the model must know of it, to stand after the output; mostly nothing.
+/// Runs formatters on the file and publishes its change. Returns the current content, which later edits, the diff and language
+/// servers use, and a note for the model that follows the output; usually empty.
 pub(in crate::builtin) async fn format_and_publish(
     at: &Located,
     old: Option<&Text>,
@@ -35,7 +35,7 @@ pub(in crate::builtin) async fn format_and_publish(
     formatted
 }
 
-/// The formatters alone.
+/// Runs the formatters alone.
 pub(in crate::builtin) async fn format(
     at: &Located,
     old: Option<&Text>,
@@ -45,12 +45,12 @@ pub(in crate::builtin) async fn format(
     let (before, now) = (old.map(Text::bytes), written.bytes());
     ctx.host.wrote(&at.shown, before.as_deref(), &now).await;
     let formatted = ctx.host.format(&at.real).await;
-    // One that left no text there has done something else than formatting, and the next read will show.
+    // A formatter that left no text did something else than formatting, and the next read will show it.
     let left = match formatted.ran {
         true => read_text(at).ok().flatten(),
         false => None,
     };
-    // Another process may have written there meanwhile: formatters change nothing but blanks.
+    // Another process may have written in the meantime: formatters change only white space.
     let laid_out = left.as_ref().filter(|left| **left != written);
     if let Some(left) = laid_out.filter(|left| is_same_but_blanks(left, &written)) {
         ctx.host.wrote(&at.shown, Some(&now), &left.bytes()).await;
@@ -70,11 +70,11 @@ fn is_same_but_blanks(one: &Text, other: &Text) -> bool {
     signs(one).eq(signs(other))
 }
 
-/// What language servers say after a change.
+/// Diagnostics of language servers after a change.
 pub(in crate::builtin) struct Diagnosis {
-    /// For `metadata.diagnostics`: every file that something is known of.
+    /// For `metadata.diagnostics`: every file with known diagnostics.
     pub(in crate::builtin) metadata: Value,
-    /// For the model, after the output; empty where there is nothing to fix.
+    /// For the model, after the output; empty if there is nothing to fix.
     pub(in crate::builtin) text: String,
 }
 
@@ -91,8 +91,8 @@ pub(in crate::builtin) async fn diagnose(
     }
 }
 
-/// The same after a patch: only the errors of the files that it changed, each under its name in the project. The last answer
-/// of the language servers has them all.
+/// Like [`diagnose`], after a patch: only the errors of the files that it changed, each under its name in the project. The last
+/// answer of the language servers has them all.
 pub(in crate::builtin) async fn diagnose_patched(
     files: &[&Located],
     ctx: &ToolContext,
@@ -139,7 +139,7 @@ fn reported(
     text
 }
 
-/// The errors (severity 1) of a file; `None` when there are none.
+/// Returns the errors (severity 1) of a file; `None` if there are none.
 fn report(file: &Path, diagnostics: &[Value]) -> Option<String> {
     let errors: Vec<&Value> = diagnostics
         .iter()

@@ -1,4 +1,4 @@
-//! `edit`: replaces a text in a file.
+//! `edit`: replaces text in a file.
 
 use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
@@ -43,7 +43,7 @@ impl Edit {
     }
 }
 
-// What the file becomes; the texts are OpenCode's.
+// The planned new content; the texts are OpenCode's.
 struct Plan {
     at: Located,
     old: Option<Text>,
@@ -94,7 +94,7 @@ impl Tool for Edit {
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let at = target(input, ctx)?;
         let mut asks: Vec<PermissionAsk> = at.ask_outside(Kind::File).into_iter().collect();
-        // An error about a file outside would reveal what is in it, so the question about the folder comes first.
+        // An error about a file outside would reveal its content, so the question about the folder comes first.
         let change = match plan(input, ctx) {
             Ok(plan) => {
                 let before = plan.old.map(|old| old.text).unwrap_or_default();
@@ -144,7 +144,7 @@ impl Tool for Edit {
                 "diff": change.patch,
                 "filediff": change.filediff(&at.shown, &before, &new.text),
             });
-            // OpenCode reports the change before the call ends, so that it can be shown.
+            // OpenCode reports the change before the call ends, so that clients can show it.
             ctx.progress(None, metadata.clone());
             let diagnosis = diagnose(&at, false, ctx).await;
             metadata["diagnostics"] = diagnosis.metadata;

@@ -1,4 +1,4 @@
-//! `glob` and `grep`: finding files by name and by content, with the rules of .gitignore.
+//! `glob` and `grep`: find files by name and by content, following the rules of .gitignore.
 
 mod glob;
 mod grep;
@@ -21,12 +21,12 @@ use crate::error::ToolError;
 use crate::files::{Kind, Located, locate};
 use crate::host::{PermissionAsk, ReadRules, ToolContext};
 
-// Results that are shown, as OpenCode has it.
+// Maximum number of results shown, as in OpenCode.
 const MAX_RESULTS: usize = 100;
-// Threads that walk and read files at once, at most.
+// Maximum number of threads that walk and read files at once.
 const MAX_THREADS: usize = 8;
 
-/// A file that was found. Newest first, then by path.
+/// A file that was found. Sorted newest first, then by path.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Found {
     age: std::cmp::Reverse<SystemTime>,
@@ -43,7 +43,7 @@ impl Found {
     }
 }
 
-/// Which files are wanted, in the pattern language of ripgrep: `*.rs` at any depth, `src/*.rs` from the folder.
+/// A filter of files in ripgrep's pattern language: `*.rs` at any depth, `src/*.rs` from the folder.
 struct Wanted(Override);
 
 impl Wanted {
@@ -66,13 +66,13 @@ impl Wanted {
     }
 }
 
-/// Which files a search looks at: those below `root` that are not ignored, wanted and not forbidden, and that the rules about
-/// reading let pass.
+/// The files of a search: those below `root` that are not ignored, match the filter, are not forbidden, and pass the rules about
+/// reading.
 struct Walk<'a> {
     root: &'a Path,
     wanted: Wanted,
     rules: ReadRules,
-    /// Whether files may be shown for which there is such a rule.
+    /// Returns whether files with such a rule may be shown.
     passes: fn(Action) -> bool,
     ctx: &'a ToolContext,
 }
@@ -93,9 +93,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Calls `each` for every such file, in no order and on several threads, each with a search of its own, which are the answer.
-    /// Files are asked about by name alone: `each` opens one so that no link is followed (or has its results held against what is
-    /// there), and asks [`Self::denies`] about what it opened. Blocking.
+    /// Calls `each` for every such file, in no particular order and on several threads, each with its own search state; returns
+    /// these. Files are checked by name alone: `each` opens one without following links (or has its results checked against the
+    /// file system) and calls [`Self::denies`] for what it opened. Blocking.
     fn run<S: Send>(
         &self,
         fresh: impl Fn() -> S,
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Vec<S>, ToolError> {
         let done = Mutex::new(Vec::new());
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        // Hidden files count, `.git` does not; .gitignore also holds in a folder that is not a repository.
+        // Includes hidden files, excludes `.git`; .gitignore also applies in a folder that is not a repository.
         let mut walk = crate::ignored::walk(self.root);
         walk.threads(threads.min(MAX_THREADS))
             .build_parallel()
@@ -134,18 +134,18 @@ impl<'a> Walk<'a> {
         if !entry.file_type().is_some_and(|kind| kind.is_file()) || !self.wanted.has(path) {
             return false;
         }
-        // One that is searched by its name has been asked about.
+        // A file that is searched by its own name was asked about already.
         let passes = |rule| rule != Action::Deny && (entry.depth() == 0 || (self.passes)(rule));
         self.ctx.allowed(path, path).is_ok() && passes(self.rules.of_unlinked(path))
     }
 
-    /// Whether a rule denies a file under another name, by what the system says of the file.
+    /// Returns whether a rule denies a file under another name, by its metadata.
     fn denies(&self, file: impl FnOnce() -> io::Result<Metadata>) -> bool {
         self.rules.denies_files() && file().map_or(true, |file| self.rules.denies_file(&file))
     }
 }
 
-/// What a thread has found, which it hands over when it ends.
+/// The results of a thread, handed over when it ends.
 struct Handed<'a, S>(Option<S>, &'a Mutex<Vec<S>>);
 
 impl<S> Drop for Handed<'_, S> {
@@ -154,7 +154,7 @@ impl<S> Drop for Handed<'_, S> {
     }
 }
 
-/// The folder that is searched, and what is asked before: the tool's own permission, then the folder if it is outside.
+/// Returns the folder to search and the questions before: the tool's own permission, then the folder if it is outside.
 fn asks(
     permission: &str,
     pattern: &str,
@@ -184,7 +184,7 @@ fn root(path: &str, ctx: &ToolContext) -> Result<Located, ToolError> {
     locate(ctx, if path.is_empty() { "." } else { path })
 }
 
-/// Results are shown under the path that was named, not the one that links lead to.
+/// Returns the path under the name that was requested, not the one that links point to.
 fn shown(found: &Path, root: &Located) -> PathBuf {
     match found.strip_prefix(&root.real) {
         Ok(rest) if rest.as_os_str().is_empty() => root.shown.clone(),

@@ -1,4 +1,4 @@
-//! `apply_patch`: changes several files by one patch. GPT models get it in place of `edit` and `write`.
+//! `apply_patch`: changes several files with one patch. GPT models get it instead of `edit` and `write`.
 
 mod plan;
 
@@ -42,7 +42,7 @@ A patch begins and ends with a line of its own, and has a section for each file:
 - Paths are relative to the working directory, or absolute.
 "#;
 
-/// Paths that one patch may change; more is not a patch of a model.
+/// Maximum number of paths of one patch; no model writes a larger one.
 const MAX_SECTIONS: usize = 1000;
 
 /// The apply_patch tool.
@@ -67,7 +67,7 @@ fn refused(reason: impl std::fmt::Display) -> ToolError {
     ToolError::failed(format!("apply_patch verification failed: {reason}"))
 }
 
-// The texts are OpenCode's, which writes the kind of the error in front of those that it throws.
+// The texts are OpenCode's, which puts the kind of the error before those that it throws.
 fn sections(input: &Value) -> Result<Vec<Section>, ToolError> {
     let patch = text(input, "patchText");
     if patch.is_empty() {
@@ -124,7 +124,7 @@ impl Tool for ApplyPatch {
                 asks.push(ask);
             }
         }
-        // An error about a file outside would reveal what is in it, so the question about the folder comes first.
+        // An error about a file outside would reveal its content, so the question about the folder comes first.
         let plan = match plan(&sections, ctx) {
             Ok(plan) => Some(plan),
             Err(error) if asks.is_empty() && named.iter().all(|at| at.shows_errors(ctx)) => {
@@ -132,7 +132,7 @@ impl Tool for ApplyPatch {
             }
             Err(_) => None,
         };
-        // Under another name a file could be read by everybody.
+        // Under another name everyone might be allowed to read the file.
         for source in plan::moved(&sections, ctx)? {
             asks.extend(super::read::asks_read(&source, ctx));
         }
@@ -184,7 +184,7 @@ impl Tool for ApplyPatch {
     }
 }
 
-// In the order of their paths: two patches that hold each other's files would wait for ever.
+// Locks in the order of the paths: two patches that lock each other's files would wait forever.
 async fn hold_all(named: &[Located]) -> Vec<OwnedMutexGuard<()>> {
     let paths: std::collections::BTreeSet<_> = named.iter().map(|at| &at.real).collect();
     let mut held = Vec::new();
@@ -194,9 +194,9 @@ async fn hold_all(named: &[Located]) -> Vec<OwnedMutexGuard<()>> {
     held
 }
 
-// Formats a file that was written and publishes it; what the model must know.
+// Formats a written file and publishes it; returns the note for the model.
 async fn format_and_publish(change: &mut Change, ctx: &ToolContext) -> String {
-    // A later section may have taken it away again.
+    // A later section may have removed it again.
     let left = change.left_at().filter(|at| at.real.exists());
     let Some(at) = left.cloned() else {
         return String::new();

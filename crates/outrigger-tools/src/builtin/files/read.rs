@@ -33,7 +33,7 @@ const MAX_BYTES: usize = 50 * 1024;
 const LONGEST_LINE: usize = 2000;
 const PREVIEW_LINES: usize = 20;
 const SAMPLE: usize = 4096;
-// Larger images and documents are of no use to a model.
+// Larger images and documents are useless to a model.
 const LARGEST_MEDIA: u64 = 20 * 1024 * 1024;
 
 const BINARY: &[&str] = &[
@@ -61,7 +61,7 @@ impl Read {
     }
 }
 
-/// The questions before a file or folder is read.
+/// Returns the questions before a file or folder is read.
 pub(in crate::builtin) fn asks_read(at: &Located, ctx: &ToolContext) -> Vec<PermissionAsk> {
     let kind = if at.real.is_dir() {
         Kind::Folder
@@ -120,7 +120,7 @@ impl Tool for Read {
     }
 }
 
-// Instruction files beside the file are shown once per session, after the file (OpenCode's way).
+// Nearby instruction files are shown once per session, after the file (as in OpenCode).
 fn add_instructions(output: &mut ToolOutput, at: &Located, ctx: &ToolContext) {
     let found = ctx.host.nearby_instructions(&at.shown);
     if found.is_empty() {
@@ -166,7 +166,7 @@ fn show(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> Result<ToolOu
     present(at, from, part)
 }
 
-// OpenCode names the file alone; what is near in name saves the model a search.
+// OpenCode names only the file; similar names save the model a search.
 fn missing(at: &Located, ctx: &ToolContext) -> ToolError {
     let names = names(ctx);
     let wanted = at
@@ -204,7 +204,7 @@ fn missing(at: &Located, ctx: &ToolContext) -> ToolError {
     ToolError::failed(message)
 }
 
-/// Whether a name may be shown: that of a file which may not be read is not, as in searches.
+/// Returns a predicate for names that may be shown: as in searches, the name of an unreadable file may not.
 fn names(ctx: &ToolContext) -> impl Fn(&Path) -> bool + use<'_> {
     let rules = ctx.host.read_rules();
     move |path| rules.of(path) != Action::Deny && ctx.allowed(path, path).is_ok()
@@ -297,7 +297,7 @@ fn attach(at: &Located, mut file: File, size: u64, mime: &str) -> Result<ToolOut
     })
 }
 
-// OpenCode's test: a NUL byte, or more than three in ten bytes that text does not have.
+// Applies OpenCode's test: a NUL byte, or more than 30% bytes that do not occur in text.
 fn looks_binary(mut file: &File) -> io::Result<bool> {
     let mut sample = Vec::with_capacity(SAMPLE);
     file.take(SAMPLE as u64).read_to_end(&mut sample)?;
@@ -342,7 +342,7 @@ fn lines(file: File, from: u64, limit: u64, cancel: &CancelFlag) -> io::Result<P
     Ok(part)
 }
 
-// Reads a line, of which it keeps only as much as is shown: a file without line ends must not fill the memory.
+// Reads a line and keeps only as much as is shown: a file without line ends must not fill the memory.
 fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut any = false;

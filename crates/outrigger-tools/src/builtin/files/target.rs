@@ -8,10 +8,9 @@ use crate::error::ToolError;
 use crate::files::{Kind, Located, locate};
 use crate::host::{PermissionAsk, ToolContext};
 
-/// The file of `filePath`.
+/// Returns the file of `filePath`.
 ///
-/// # Errors
-/// None is named, or the path may not be used.
+/// # Errors There is none, or the path may not be used.
 pub(in crate::builtin) fn target(input: &Value, ctx: &ToolContext) -> Result<Located, ToolError> {
     match text(input, "filePath") {
         "" => Err(ToolError::failed("filePath is required")),
@@ -19,7 +18,7 @@ pub(in crate::builtin) fn target(input: &Value, ctx: &ToolContext) -> Result<Loc
     }
 }
 
-/// The question for a change of a file, with its diff.
+/// Asks about a change of a file, with its diff.
 pub(in crate::builtin) fn ask_edit(
     at: &Located,
     diff: Option<&Diff>,
@@ -34,7 +33,7 @@ pub(in crate::builtin) fn ask_edit(
     }
 }
 
-/// The questions for a change of a file that lies where this host does not look.
+/// Asks about a change of a file that this host does not access.
 pub(in crate::builtin) fn ask_edit_elsewhere(
     at: &Located,
     ctx: &ToolContext,

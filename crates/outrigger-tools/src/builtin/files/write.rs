@@ -1,4 +1,4 @@
-//! `write`: puts a text into a file.
+//! `write`: writes text to a file.
 
 use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
@@ -39,7 +39,7 @@ impl Write {
     }
 }
 
-/// The content to be, with the byte order mark that the file has.
+/// Returns the new content, with the byte order mark of the existing file.
 fn planned(old: Option<&Text>, content: &str) -> Text {
     let mut new = Text::parse(content.to_owned());
     new.bom |= old.is_some_and(|old| old.bom);

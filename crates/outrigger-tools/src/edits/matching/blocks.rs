@@ -1,4 +1,4 @@
-//! Rules that trust the first and the last line of a block and compare what is between them.
+//! Rules that match the first and the last line of a block and compare what is between them.
 
 use std::ops::Range;
 
@@ -7,20 +7,21 @@ use strsim::generic_levenshtein;
 use super::Spans;
 use super::lines::{Line, span, split};
 
-// A block between two anchors is taken for the one that was meant if its inner lines are this similar on average.
+// Minimum average similarity of the inner lines of a block between two anchors.
 const SIMILAR: f64 = 0.6;
-// It is taken before another one only if it is this much more similar.
+// A block must be this much more similar than the next best.
 const MARGIN: f64 = 0.02;
-// How many lines more or less than asked for a block may have: a quarter, and at least one.
+// Permitted difference in the number of lines of a block: a quarter, and at least one.
 const SLACK: usize = 4;
-// Longer lines are only compared for being equal.
+// Longer lines are only compared for equality.
 const LONGEST: usize = 400;
-// So many pairs of characters are compared; lines beyond that only for being equal.
+// Maximum number of compared pairs of characters; further lines are only compared for equality.
 const MAX_PAIRS: usize = 50_000_000;
-// So many blocks are weighed; a file of closing braces has no end of them.
+// Maximum number of candidate blocks; a file of closing braces has no end of them.
 const MAX_BLOCKS: usize = 200;
 
-/// First and last line are the same but for white space, and what is between them is similar. For blocks of three lines or more.
+/// Matches if first and last line are equal except for white space, and what is between them is similar. For blocks of three
+/// lines or more.
 pub(super) fn anchored(content: &str, old: &str) -> Spans {
     let mut scored: Vec<(f64, Range<usize>)> = Vec::new();
     let (here, wanted) = (split(content), split(old));
@@ -48,8 +49,8 @@ pub(super) fn anchored(content: &str, old: &str) -> Spans {
     spans
 }
 
-/// First and last line are the same but for white space, there are as many lines between them, and at least half of these are the
-/// same too.
+/// Matches if first and last line are equal except for white space, there are as many lines between them, and at least half of
+/// these are equal too.
 pub(super) fn context_aware(content: &str, old: &str) -> Spans {
     let (here, wanted) = (split(content), split(old));
     if wanted.len() < 3 {
@@ -79,7 +80,7 @@ fn ends_match(block: &[Line<'_>], wanted: &[Line<'_>]) -> bool {
     same(block.first(), wanted.first()) && same(block.last(), wanted.last())
 }
 
-// Runs of lines of about the right length whose ends match; from each first line the one with the nearest length.
+// Returns runs of lines of about the right length whose ends match; from each first line the one with the nearest length.
 fn blocks<'a, 'b>(here: &'b [Line<'a>], wanted: &[Line<'_>]) -> Vec<&'b [Line<'a>]> {
     let size = wanted.len();
     if size < 3 {

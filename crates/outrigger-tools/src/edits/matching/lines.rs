@@ -15,7 +15,7 @@ pub(super) struct Line<'a> {
     pub(super) next: usize,
 }
 
-/// The lines of a text. A last line end does not begin another, empty line.
+/// Splits a text into lines. A final line end does not start another, empty line.
 pub(super) fn split(text: &str) -> Vec<Line<'_>> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -33,7 +33,7 @@ pub(super) fn split(text: &str) -> Vec<Line<'_>> {
     out
 }
 
-/// The span of some lines. It takes in the last line end if the text that was looked for ended with one, so that the new text, which
+/// Returns the span of some lines. It includes the last line end if the searched text ended with one, so that the new text, which
 /// does too, does not leave an empty line behind.
 pub(super) fn span(lines: &[Line<'_>], old: &str) -> Option<Range<usize>> {
     let (first, last) = (lines.first()?, lines.last()?);
@@ -45,7 +45,7 @@ pub(super) fn span(lines: &[Line<'_>], old: &str) -> Option<Range<usize>> {
     Some(first.start..end)
 }
 
-/// Every place where a run of lines is the same as that of `old` under `same`, without overlaps.
+/// Returns every place where a run of lines equals that of `old` under `same`, without overlaps.
 fn windows(content: &str, old: &str, same: impl Fn(&[Line<'_>], &[Line<'_>]) -> bool) -> Spans {
     let (here, wanted) = (split(content), split(old));
     let mut spans: Spans = Vec::new();
@@ -64,14 +64,14 @@ fn windows(content: &str, old: &str, same: impl Fn(&[Line<'_>], &[Line<'_>]) -> 
     spans
 }
 
-/// Lines are the same but for white space at their ends.
+/// Matches lines that are equal except for white space at their ends.
 pub(super) fn trimmed(content: &str, old: &str) -> Spans {
     windows(content, old, |a, b| {
         a.iter().zip(b).all(|(a, b)| a.text.trim() == b.text.trim())
     })
 }
 
-/// Lines are the same when every run of white space counts as one space; or part of a line is.
+/// Matches lines that are equal if every run of white space is one space, or a part of a line that is.
 pub(super) fn whitespace_normalised(content: &str, old: &str) -> Spans {
     let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let spans = windows(content, old, |a, b| {
@@ -93,8 +93,8 @@ pub(super) fn whitespace_normalised(content: &str, old: &str) -> Spans {
         .collect()
 }
 
-// Places in a line where these words follow one another, with any white space between them. The first may be the end of a longer
-// word, and the last the beginning of one.
+// Returns places in a line where these words follow one another, with any white space between them. The first may be the end of a
+// longer word, and the last the start of one.
 fn words_in(line: &str, words: &[&str]) -> Spans {
     let Some((first, rest)) = words.split_first() else {
         return Vec::new();
@@ -118,7 +118,7 @@ fn words_in(line: &str, words: &[&str]) -> Spans {
     spans
 }
 
-/// Lines are the same when the indentation that they have in common is taken away on both sides.
+/// Matches lines that are equal after the common indentation is removed on both sides.
 pub(super) fn indentation_flexible(content: &str, old: &str) -> Spans {
     windows(content, old, |a, b| dedent(a) == dedent(b))
 }

@@ -1,20 +1,19 @@
-//! Puts the places of a patch into a text.
+//! Applies the hunks of a patch to a text.
 
 use super::{Hunk, Line, PatchError};
 
-/// What all sections of a patch may cost: a patch of many places in large files must not hold up everything.
+/// Maximum cost of all sections of a patch: one with many hunks in large files must not block everything.
 const MAX_COST: usize = 20_000_000;
 /// Bytes of lines that cost as much as one comparison.
 const BYTES: usize = 64;
 
-/// What looking for the lines of one patch has cost, in comparisons of short lines.
+/// The cost of searching for the lines of one patch, in comparisons of short lines.
 #[derive(Debug, Default)]
 pub(crate) struct Cost(usize);
 
-/// The text after the changes. It ends with a line end, as in OpenCode; line ends are those of the text.
+/// Returns the changed text. It ends with a line end, as in OpenCode; line ends are those of the text.
 ///
-/// # Errors
-/// A place is not in it; `path` names the file in the message.
+/// # Errors A hunk does not match; `path` names the file in the message.
 pub(crate) fn apply(
     path: &str,
     text: &str,
@@ -38,7 +37,7 @@ pub(crate) fn apply(
         from = change.next;
         changes.push(change);
     }
-    // Insertions at the end come after what stands before it; those of one place keep their order.
+    // Insertions at the end come after everything before them; those at one place keep their order.
     changes.sort_by_key(|change| change.at);
     Ok(joined(&lines, &changes, if crlf { "\r\n" } else { "\n" }))
 }
@@ -74,12 +73,12 @@ struct Change<'a> {
     at: usize,
     removed: usize,
     new: Vec<New<'a>>,
-    /// Where the next place is looked for.
+    /// Where the search for the next hunk starts.
     next: usize,
 }
 
 enum New<'a> {
-    /// A line of the text, as it stands there: a place may be found although its white space differs.
+    /// A line of the text, unchanged: a hunk may match although its white space differs.
     Kept(usize),
     Written(&'a str),
 }
@@ -107,7 +106,7 @@ impl Search<'_> {
             .iter()
             .any(|line| matches!(line, Line::Keep(_) | Line::Remove(_)));
         if inserts_only {
-            // OpenCode's rule: what has no place goes to the end.
+            // OpenCode's rule: what has no place is appended.
             let at = self.lines.len();
             let at = at - usize::from(self.lines.last() == Some(&""));
             return Ok(change(at, 0, place.lines.iter(), from));
@@ -126,8 +125,8 @@ impl Search<'_> {
         })
     }
 
-    /// Where these lines stand at or after `from`: as they are, else without white space at their ends, else at both sides,
-    /// else with plain signs for typographic ones.
+    /// Finds these lines at or after `from`: exactly, or without trailing white space, or without surrounding white space, or
+    /// with plain characters for typographic ones.
     fn find(
         &mut self,
         wanted: &[&str],
@@ -138,7 +137,7 @@ impl Search<'_> {
             |a, b| a == b,
             |a, b| a.trim_end() == b.trim_end(),
             |a, b| a.trim() == b.trim(),
-            // Without such signs it says what the rule before does.
+            // Without such characters it equals the rule before.
             |a, b| {
                 let is_plain = a.is_ascii() && b.is_ascii();
                 a.trim() == b.trim() || !is_plain && plain(a.trim()) == plain(b.trim())
@@ -165,7 +164,7 @@ impl Search<'_> {
         same: fn(&str, &str) -> bool,
     ) -> Result<bool, PatchError> {
         for (line, want) in self.lines.iter().skip(at).zip(wanted) {
-            // Those that are nearly alike are compared whole, and copied by the last rule.
+            // Lines that are nearly alike are compared in full, and copied by the last rule.
             let long = line.len().min(want.len()) / BYTES;
             self.cost.0 = self.cost.0.saturating_add(1 + long);
             if self.cost.0 > MAX_COST {
@@ -181,8 +180,8 @@ impl Search<'_> {
     }
 }
 
-/// The readings of a place, in the order in which they are tried: bare lines are nothing, or empty lines; an empty line at its
-/// end may be one that the text does not have there.
+/// Returns the readings of a hunk, in the order in which they are tried: bare lines are skipped, or are empty lines; an empty
+/// line at its end may be missing in the text.
 fn forms(lines: &[Line]) -> Vec<Vec<&Line>> {
     static EMPTY: Line = Line::Keep(String::new());
     let without: Vec<&Line> = lines.iter().filter(|line| **line != Line::Bare).collect();
@@ -284,11 +283,11 @@ mod tests {
     fn places_are_found_as_opencode_finds_them() {
         for (text, body, want) in [
             ("a\nb\n", "@@\n-a\n+x", "x\nb\n"),
-            // A line end is put after the last line.
+            // A line end is added after the last line.
             ("a\nb", "@@\n-b\n+x", "a\nx\n"),
             ("", "@@\n+x", "x\n"),
             ("a\n", "@@\n+x\n+y", "a\nx\ny\n"),
-            // The context is the line before the place.
+            // The context is the line before the hunk.
             ("f\n1\ng\n1\n", "@@ g\n-1\n+2", "f\n1\ng\n2\n"),
             ("f\n", "@@ h\n-1", "! Failed to find context 'h' in /p/f"),
             (
@@ -296,14 +295,14 @@ mod tests {
                 "@@\n-b\n c",
                 "! Failed to find expected lines in /p/f:\nb\nc",
             ),
-            // Places come in the order of the file.
+            // Hunks come in the order of the file.
             ("1\n2\n1\n", "@@\n-1\n+x\n@@\n-1\n+y", "x\n2\ny\n"),
             (
                 "1\n2\n",
                 "@@\n-2\n+x\n@@\n-1\n+y",
                 "! Failed to find expected lines in /p/f:\n1",
             ),
-            // White space and typographic signs may differ; what is kept stays as it is.
+            // White space and typographic characters may differ; kept lines are unchanged.
             ("  a  \n\tb\n", "@@\n a\n-b\n+c", "  a  \nc\n"),
             (
                 "x = \u{201c}q\u{201d} \u{2014} z\nb\n",
@@ -320,7 +319,7 @@ mod tests {
                 "@@\n-a\n+x\n*** End of File\n@@\n-b\n+y",
                 "x\ny\n",
             ),
-            // An empty line that lost its sign, one that is none, and one too many at the end.
+            // An empty line that lost its sign, one that is not part of the hunk, and one too many at the end.
             ("a\n\nb\n", "@@\n a\n\n-b\n+c", "a\n\nc\n"),
             ("a\nb\n", "@@\n a\n\n-b\n+c", "a\nc\n"),
             ("a\nb\n", "@@\n-a\n+c\n\n", "c\nb\n"),
@@ -343,7 +342,7 @@ mod tests {
         let text = "a\n".repeat(100_000);
         let body = "@@\n".to_owned() + &" a\n".repeat(50_000) + "-b\n+c";
         assert!(patched(&text, &body).starts_with("! Looking for the lines of the patch in /p/f"));
-        // Long lines cost more, and all sections of a patch are one.
+        // Long lines cost more, and all sections of a patch share one cost.
         let long = "a".repeat(6_400);
         let text = format!("{long}b\n").repeat(10);
         let patch = format!("*** Begin Patch\n*** Update File: f\n@@\n-{long}c\n+d\n*** End Patch");
@@ -366,7 +365,7 @@ mod tests {
             old in proptest::collection::vec("[ab]{0,2}", 1..12),
             new in proptest::collection::vec("[ab]{0,2}", 1..12),
         ) {
-            // One place over the whole file: removed, then inserted.
+            // One hunk over the whole file: removed, then inserted.
             let body = ["@@".to_owned()].into_iter()
                 .chain(old.iter().map(|line| format!("-{line}")))
                 .chain(new.iter().map(|line| format!("+{line}")))

@@ -1,4 +1,4 @@
-//! `glob`: finding files by name.
+//! `glob`: finds files by name.
 
 use std::io::ErrorKind;
 
@@ -22,7 +22,7 @@ Finds files by name. Answers with absolute paths, newest file first, at most 100
 - Files that .gitignore leaves out are left out here too.
 ";
 
-// Files held at a time; when there are more, the oldest go.
+// Maximum number of files held in memory; the oldest are dropped.
 const MAX_HELD: usize = 10_000;
 
 /// The glob tool.
@@ -43,7 +43,7 @@ impl Glob {
     }
 }
 
-// A pattern with an absolute path searches the folder that it begins with.
+// A pattern with an absolute path searches the folder that it starts with.
 fn target<'a>(input: &'a Value, ctx: &ToolContext) -> Result<(Located, &'a str), ToolError> {
     let pattern = text(input, "pattern");
     if pattern.is_empty() {
@@ -55,7 +55,7 @@ fn target<'a>(input: &'a Value, ctx: &ToolContext) -> Result<(Located, &'a str),
     let special = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
     let cut = pattern[..special].rfind('/').map_or(0, |at| at + 1);
     let (folder, rest) = pattern.split_at(cut);
-    // Anchored, so that `/p/*.rs` does not also find what is deeper down.
+    // Anchored, so that `/p/*.rs` does not also match deeper files.
     Ok((root(folder, ctx)?, if rest.is_empty() { "*" } else { rest }))
 }
 
@@ -96,7 +96,7 @@ fn find(
     Ok(all)
 }
 
-/// The newest files of those that were found.
+/// The newest files of those found.
 #[derive(Default)]
 struct Newest {
     files: Vec<Found>,
@@ -112,7 +112,7 @@ impl Newest {
         }
     }
 
-    /// Takes what another thread found.
+    /// Merges the results of another thread.
     fn take(&mut self, other: Self) {
         self.files.extend(other.files);
         self.more |= other.more;
@@ -167,7 +167,8 @@ impl Tool for Glob {
                     .await
                     .map_err(|e| ToolError::failed(e.to_string()))??;
             let truncated = found.more || found.files.len() > MAX_RESULTS;
-            // Names that a link led to while it was searched are those of another folder.
+            // Names found through a path that became a link during the search belong to another
+            // folder.
             let mut lines: Vec<String> = found
                 .files
                 .iter()

@@ -1,4 +1,4 @@
-//! `grep`: finding files by content.
+//! `grep`: finds files by content.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ Finds lines in files by a regular expression. Answers with file, line number and
 ";
 
 const LONGEST_LINE: usize = 2000;
-// Lines held at a time; when there are more, those of the oldest files go.
+// Maximum number of lines held in memory; those of the oldest files are dropped.
 const MAX_HELD: usize = 4000;
 
 /// The grep tool.
@@ -67,7 +67,7 @@ impl Search {
         let matcher = RegexMatcherBuilder::new()
             .line_terminator(Some(b'\n'))
             .build(pattern)
-            // The crate quotes the pattern with a group of its own around it.
+            // The crate wraps the pattern in a group of its own in its message.
             .map_err(|e| {
                 ToolError::failed(e.to_string().replace(&format!("(?:{pattern})"), pattern))
             })?;
@@ -85,7 +85,7 @@ impl Search {
         })
     }
 
-    /// The same search, for another thread.
+    /// Returns the same search for another thread.
     fn beside(&self) -> Self {
         Self {
             matcher: self.matcher.clone(),
@@ -96,14 +96,14 @@ impl Search {
         }
     }
 
-    /// Takes what another thread found.
+    /// Merges the results of another thread.
     fn take(&mut self, other: Self) {
         self.files.extend(other.files);
         self.more |= other.more;
     }
 
     fn look_into(&mut self, path: &Path, walk: &Walk<'_>) {
-        // A link that has come onto its way since the rules were asked leads to another file.
+        // A link that appeared on its path after the rules were checked points to another file.
         let Ok(file) = open_resolved(path, false, false) else {
             return;
         };
@@ -119,7 +119,8 @@ impl Search {
             hits.push((number, shorten(line)));
             Ok(true)
         });
-        // What cannot be read is passed over, as ripgrep does; a file found to be binary after some hits keeps none.
+        // Files that cannot be read are skipped, as in ripgrep; a file found to be binary after some hits keeps
+        // none.
         let searched = self.searcher.search_file(&self.matcher, &file, sink);
         if searched.is_err() || hits.is_empty() {
             return;
@@ -132,7 +133,7 @@ impl Search {
         }
     }
 
-    // Newest first, and no more lines than are shown.
+    // Sorts newest first and keeps no more lines than are shown.
     fn trim(&mut self) {
         self.files.sort_by(|a, b| a.0.cmp(&b.0));
         let mut left = MAX_RESULTS;
@@ -167,7 +168,7 @@ fn find(
     }
     let mut search = Search::new(pattern)?;
     let wanted = Wanted::new(&root.real, include.filter(|_| root.real.is_dir()))?;
-    // Lines of a file that the user would be asked about are not shown unasked.
+    // Lines of a file that needs the user's approval are not shown without it.
     let walk = Walk::new(&root.real, wanted, |rule| rule == Action::Allow, ctx);
     let found = walk.run(
         || search.beside(),

@@ -1,4 +1,4 @@
-//! What a patch makes of which file, worked out before anything is changed.
+//! Computes the result of a patch before anything is changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,12 +15,12 @@ use crate::host::ToolContext;
 
 /// A change of one file.
 pub(super) struct Change {
-    /// Where the file is.
+    /// The file.
     at: Located,
-    /// Where it goes.
+    /// The target of a move.
     to: Option<Located>,
     old: Option<Text>,
-    /// `None`: it is deleted.
+    /// The new content; `None` deletes the file.
     pub(super) new: Option<Text>,
     deleted: bool,
     diff: Diff,
@@ -31,7 +31,7 @@ pub(super) struct Plan {
     pub(super) changes: Vec<Change>,
 }
 
-/// Every path that a patch names, in its order, a move's target after its source.
+/// Returns every path that a patch names, in order, with a move's target after its source.
 pub(super) fn named(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
     let paths = sections.iter().flat_map(|section| match section {
         Section::Add { path, .. } | Section::Delete { path } => [Some(path), None],
@@ -40,7 +40,7 @@ pub(super) fn named(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Locat
     paths.flatten().map(|path| locate(ctx, path)).collect()
 }
 
-/// The files that a patch gives another name.
+/// Returns the files that a patch renames.
 pub(super) fn moved(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
     let paths = sections.iter().filter_map(|section| match section {
         Section::Update {
@@ -51,18 +51,17 @@ pub(super) fn moved(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Locat
     paths.map(|path| locate(ctx, path)).collect()
 }
 
-/// The links among them that a patch takes away. They may lie elsewhere than what they lead to.
+/// Returns the links among them that a patch removes. They may lie elsewhere than their targets.
 pub(super) fn links(named: &[Located], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
-    // Of all of them: where a folder leads is noted before the question, so that it leads nowhere else when a file of it goes.
+    // All of them: the resolved folder is recorded before the question, so that it cannot change when a file in it is removed.
     let entries = named.iter().map(|at| (at, entry(at, ctx)));
     let links = entries.filter(|(at, _)| at.is_link());
     links.map(|(_, entry)| entry).collect()
 }
 
-/// Works a patch out. Sections see what those before them have done, so one that comes twice does not lose the first.
+/// Plans a patch. Sections see the results of those before them, so a file that appears twice keeps its first change.
 ///
-/// # Errors
-/// The first section that does not fit.
+/// # Errors The first section that does not apply.
 pub(super) fn plan(sections: &[Section], ctx: &ToolContext) -> Result<Plan, ToolError> {
     let (mut files, mut cost) = (Files::default(), Cost::default());
     let changes = sections
@@ -73,7 +72,7 @@ pub(super) fn plan(sections: &[Section], ctx: &ToolContext) -> Result<Plan, Tool
     })
 }
 
-/// Files as the sections so far have left them; `None` for one that is gone.
+/// Files as the sections so far have left them; `None` for a deleted one.
 #[derive(Default)]
 struct Files(BTreeMap<PathBuf, Option<Text>>);
 
@@ -124,7 +123,7 @@ impl Files {
         }
     }
 
-    // What a deletion takes away. It need not be text.
+    // Reads what a deletion removes. It need not be text.
     fn deleted(&self, at: &Located) -> Result<Text, ToolError> {
         if fs::metadata(&at.real).is_ok_and(|meta| !meta.is_file()) {
             return Err(refused(format!(
@@ -142,7 +141,7 @@ impl Files {
         }
     }
 
-    // A move onto itself is none. One onto another file would destroy that, which no diff would show.
+    // A move onto itself is not a move. One onto another file would destroy that file without showing it in a diff.
     fn target(
         &self,
         from: &Located,
@@ -186,18 +185,18 @@ impl Files {
 }
 
 impl Plan {
-    /// The diffs of all files.
+    /// Returns the diffs of all files.
     pub(super) fn diff(&self) -> String {
         let patches = self.changes.iter().map(|change| change.diff.patch.as_str());
         patches.fold(String::new(), |all, patch| all + patch + "\n")
     }
 
-    /// `files` of the metadata and of the question.
+    /// Returns `files` of the metadata and of the question.
     pub(super) fn files(&self, ctx: &ToolContext) -> Value {
         self.changes.iter().map(|change| change.file(ctx)).collect()
     }
 
-    /// Changes the files. What was changed when one fails stays, and the error says which.
+    /// Changes the files. If one fails, earlier changes stay, and the error names them.
     pub(super) fn carry_out(&self, ctx: &ToolContext) -> Result<(), ToolError> {
         for (index, change) in self.changes.iter().enumerate() {
             if let Err(error) = change.carry_out(ctx) {
@@ -222,24 +221,24 @@ impl Plan {
 }
 
 impl Change {
-    /// The file that is there afterwards.
+    /// Returns the file that exists afterwards.
     pub(super) fn left_at(&self) -> Option<&Located> {
         (!self.deleted).then(|| self.to.as_ref().unwrap_or(&self.at))
     }
 
-    /// What the file that is there afterwards said before.
+    /// Returns the previous content of the file that exists afterwards.
     pub(super) fn replaced(&self) -> Option<&Text> {
         self.old.as_ref().filter(|_| self.to.is_none())
     }
 
-    /// Formatters have made this of it.
+    /// Records the result of the formatters.
     pub(super) fn formatted(&mut self, text: Text) {
         let before = self.old.as_ref().map_or("", |old| old.text.as_str());
         self.diff = diff(&self.at.shown, before, &text.text);
         self.new = Some(text);
     }
 
-    /// What is shown of files, in OpenCode's words.
+    /// Returns the file events, in OpenCode's terms.
     pub(super) fn watched(&self) -> Vec<(&Located, &'static str)> {
         match &self.to {
             Some(to) => vec![(&self.at, "unlink"), (to, "add")],
@@ -249,7 +248,7 @@ impl Change {
         }
     }
 
-    /// The line of the output.
+    /// Returns the line of the output.
     pub(super) fn line(&self, ctx: &ToolContext) -> String {
         let sign = match (&self.old, self.deleted) {
             (_, true) => 'D',
@@ -297,12 +296,12 @@ impl Change {
     }
 }
 
-// A link goes itself, not what it leads to.
+// Removes a link itself, not its target.
 fn remove(at: &Located, ctx: &ToolContext) -> Result<(), ToolError> {
     crate::files::remove(&entry(at, ctx)?)
 }
 
-/// The entry of its folder that a path names: the same, unless it is a link.
+/// Returns the directory entry that a path names: the same path, unless it is a link.
 fn entry(at: &Located, ctx: &ToolContext) -> Result<Located, ToolError> {
     let folder = at.shown.parent().unwrap_or(&at.shown);
     let folder = locate(ctx, &folder.display().to_string())?;
