@@ -1,16 +1,16 @@
-//! What the editor said that it can do.
+//! The capabilities of the editor.
 
 use serde_json::{Value, json};
 
-/// The version of the protocol that is spoken here.
+/// The supported protocol version.
 pub(crate) const VERSION: u64 = 1;
-/// The way to log in that is offered.
+/// The offered login method.
 pub(crate) const LOGIN: &str = "outrigger-login";
 
-/// What an editor offers.
+/// An editor's capabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// Lines for the person beside the conversation.
+    /// Messages for the user next to the conversation.
     pub(crate) notices: bool,
     /// Forms to fill in.
     pub(crate) forms: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// From the parameters of `initialize`.
+    /// Parses the parameters of `initialize`.
     pub(crate) fn read(params: &Value) -> Self {
         let has = |pointer: &str| {
             let found = params.pointer(&format!("/clientCapabilities{pointer}"));
@@ -33,7 +33,7 @@ impl Client {
     }
 }
 
-/// The answer to `initialize`. Whatever version is named: it is answered with ours, and an editor that cannot speak it ends.
+/// Returns the response to `initialize`. It always contains our version; an editor that does not support it disconnects.
 pub(crate) fn hello(client: Client) -> Value {
     let mut login = json!({
         "id": LOGIN,

@@ -1,4 +1,4 @@
-//! What the person wrote in the editor, as a prompt.
+//! Converts the user's input in the editor to a prompt.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// A prompt.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Said {
-    /// Words and what goes with them.
+    /// Text and attachments.
     Prompt(Vec<PartInput>),
     /// A slash command.
     Command {
@@ -61,12 +61,12 @@ fn text_of(part: &PartInput) -> Option<&str> {
     }
 }
 
-/// How a text that the editor attaches goes to the agent.
+/// How a text that the editor attaches is passed to the agent.
 #[derive(Clone, Copy, Debug)]
 enum Attached {
     /// In a frame among the texts of the prompt.
     Framed,
-    /// As a file: the arguments of a command are what the person wrote.
+    /// As a file: the arguments of a command are what the user wrote.
     AsFile,
 }
 
@@ -92,7 +92,7 @@ fn part(block: &Value, attached: Attached) -> Result<PartInput, RpcError> {
     })
 }
 
-/// A file of the project is read by the agent, under its rules; any other address is named.
+/// Converts a link. The agent reads a file of the project itself, under its rules; any other URL is named.
 fn link(block: &Value) -> Result<PartInput, RpcError> {
     let uri = block["uri"].as_str();
     let uri = uri.ok_or_else(|| RpcError::params("a resource link lacks `uri`"))?;
@@ -104,7 +104,7 @@ fn link(block: &Value) -> Result<PartInput, RpcError> {
     Ok(file(name, mime, uri))
 }
 
-/// What the editor sends along: the text of a buffer as it is there, saved or not.
+/// Converts an embedded resource: the text of a buffer as it is, saved or not.
 fn resource(resource: &Value, attached: Attached) -> Result<PartInput, RpcError> {
     let uri = resource["uri"].as_str().unwrap_or_default();
     if let Some(said) = resource["text"].as_str() {
@@ -128,7 +128,7 @@ fn resource(resource: &Value, attached: Attached) -> Result<PartInput, RpcError>
     ))
 }
 
-/// A text between two lines that say where it is from. Neither the text nor its address can end the frame.
+/// Puts a text between two lines that name its origin. Neither the text nor its URI can end the frame.
 fn framed(uri: &str, said: &str) -> String {
     let path = uri.strip_prefix("file://").unwrap_or(uri);
     let path = path
@@ -173,7 +173,7 @@ fn file(name: &str, mime: &str, url: &str) -> PartInput {
     }
 }
 
-/// A file of a conversation, as a content block: a picture as it is, anything else by its name.
+/// Converts a file of a conversation to a content block: an image itself, anything else by its name.
 pub(crate) fn block(file: &Object) -> Option<Value> {
     let field = |key: &str| file.get(key).and_then(Value::as_str);
     let (url, mime) = (field("url")?, field("mime").unwrap_or("text/plain"));
@@ -195,7 +195,7 @@ pub(crate) fn block(file: &Object) -> Option<Value> {
     }
 }
 
-/// An image block of a `data:` address.
+/// Creates an image block from a `data:` URL.
 pub(crate) fn picture(mime: &str, url: &str) -> Option<Value> {
     let (about, data) = url.strip_prefix("data:")?.split_once(',')?;
     about

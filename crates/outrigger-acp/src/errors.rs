@@ -1,16 +1,16 @@
-//! Errors of the agent, as the protocol has them.
+//! Errors of the agent in the protocol's form.
 
 use outrigger_client::ClientError;
 use outrigger_jsonrpc::RpcError;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 
-/// A login is missing.
+/// A login is required.
 const AUTH_REQUIRED: i64 = -32000;
-/// What is named is not there.
+/// Not found.
 const NOT_FOUND: i64 = -32002;
 
-/// A request that the agent refused.
+/// Converts a request that the agent refused.
 pub(crate) fn refused(error: &ClientError) -> RpcError {
     let code = match error.code() {
         "agent.no_session" => NOT_FOUND,
@@ -39,7 +39,7 @@ fn is_login(code: &str) -> bool {
     .contains(&code)
 }
 
-/// A turn that failed.
+/// Converts a turn that failed.
 pub(crate) fn failed(error: &NamedError) -> RpcError {
     let code = match error.name.as_str() {
         "ProviderAuthError" => AUTH_REQUIRED,

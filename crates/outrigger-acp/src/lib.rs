@@ -1,4 +1,4 @@
-//! The Agent Client Protocol, version 1: our agent inside editors. See the crate's README.
+//! The Agent Client Protocol, version 1: our agent in editors. See the crate's README.
 
 mod client;
 mod content;
@@ -25,14 +25,14 @@ use tokio::io::AsyncRead;
 
 use self::server::Server;
 
-/// Bounds of what an editor sends: pictures come in lines of some megabytes.
+/// Limits of an editor's input: images come in lines of some megabytes.
 const LIMITS: Limits = Limits {
     line: 64 * 1024 * 1024,
     at_once: 256,
 };
 /// How long the last lines may take.
 const LAST_LINES_TIMEOUT: Duration = Duration::from_secs(2);
-/// Takes a request back.
+/// Cancels a request.
 const CANCEL: &str = "$/cancel_request";
 
 /// An agent that was started for a folder.
@@ -40,23 +40,22 @@ const CANCEL: &str = "$/cancel_request";
 pub struct Opened {
     /// Its routes.
     pub connection: Connection,
-    /// What the person must know of its start, a line each: settings that do not count, plugins that did not load.
+    /// Messages about its start, a line each: settings that do not apply, plugins that did not load.
     pub notices: Vec<String>,
 }
 
-/// Who has the agents, one for each folder.
+/// The owner of the agents, one for each folder.
 pub trait Host: Send + Sync {
-    /// The agent of a folder, which is started where there is none yet.
+    /// Returns the agent of a folder, starting it if there is none.
     fn open(&self, folder: PathBuf) -> BoxFuture<'static, Result<Opened, ClientError>>;
-    /// The folder of requests that name none.
+    /// Returns the folder of requests that name none.
     fn folder(&self) -> PathBuf;
 }
 
-/// Answers an editor until its input ends. Lines for it go to `write`, from a thread of its own. Turns that run at the end are
+/// Serves an editor until its input ends. Output lines go to `write`, from a separate thread. Turns that run at the end are
 /// cancelled.
 ///
-/// # Errors
-/// Those of the input.
+/// # Errors Those of the input.
 pub async fn serve(
     host: Arc<dyn Host>,
     input: impl AsyncRead + Unpin,
@@ -68,7 +67,7 @@ pub async fn serve(
     let served = outrigger_jsonrpc::serve(&peer, input, LIMITS, &server).await;
     server.close();
     drop((server, peer));
-    // An editor that does no longer read is not waited for.
+    // Do not wait for an editor that no longer reads.
     let _ = tokio::time::timeout(LAST_LINES_TIMEOUT, writer).await;
     served
 }

@@ -1,4 +1,4 @@
-//! Permission questions, put in the editor.
+//! Permission questions in the editor.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::updates::calls;
 use crate::updates::patches;
 
-/// Columns of what is shown of a question.
+/// Columns of a question's text.
 const COLUMNS: usize = 100;
-/// Characters of the patterns in the name of an answer.
+/// Maximum characters of the patterns in the name of an answer.
 const MAX_PATTERNS: usize = 80;
 
-/// The request that puts a question. `session` is the editor's: the question may be that of a subagent.
+/// Creates the request for a question. `session` is the editor's: the question may come from a subagent.
 pub(crate) fn question(session: &str, request: &PermissionRequest, folder: &Path) -> Value {
     let called = request.metadata.get(CALL);
     let tool = called.and_then(|call| call["tool"].as_str());
@@ -25,7 +25,8 @@ pub(crate) fn question(session: &str, request: &PermissionRequest, folder: &Path
     let kind = tool.unwrap_or(&request.permission);
     let display = Display::of(request, false);
     let mut content = diffs(request, tool, folder);
-    // Whole, and in a frame of ours: what others wrote does not speak for us. A change that nobody else had a hand in says it all.
+    // In full, and in our frame, so that untrusted text cannot imitate ours. A change without another party's text is shown as a
+    // diff alone.
     let is_said = !content.is_empty()
         && request.provenance.is_plain()
         && request.metadata.get(HOOK_REASON).is_none();
@@ -45,7 +46,7 @@ pub(crate) fn question(session: &str, request: &PermissionRequest, folder: &Path
     json!({ "sessionId": session, "toolCall": call, "options": answers(request) })
 }
 
-/// The arguments of the call. That of a change names its file, and the diff says the rest.
+/// Returns the arguments of the call. For a change only the file, since the diff shows the rest.
 fn input_of(request: &PermissionRequest, called: Option<&Value>) -> Value {
     let input = called.map_or(&Value::Null, |call| &call["input"]);
     match (&input, request.metadata["filepath"].as_str()) {
@@ -54,12 +55,12 @@ fn input_of(request: &PermissionRequest, called: Option<&Value>) -> Value {
     }
 }
 
-/// What is asked, as the terminal shows it.
+/// Renders the question as in the terminal.
 fn frame(display: &Display) -> Value {
     calls::text_block(&calls::fenced(&display.frame().whole(COLUMNS)))
 }
 
-/// The call where one asks for itself, else what it asks for.
+/// Returns the call if it asks for itself, otherwise what it asks for.
 fn title(
     request: &PermissionRequest,
     tool: Option<&str>,
@@ -78,7 +79,7 @@ fn title(
     }
 }
 
-/// What would change, as our own tools report it.
+/// Returns the proposed changes, as reported by our own tools.
 fn diffs(request: &PermissionRequest, tool: Option<&str>, folder: &Path) -> Vec<Value> {
     let is_ours = tool.is_some_and(|tool| calls::kind(tool) == "edit")
         && request.provenance.replaced_tool_of().is_none();
@@ -90,7 +91,7 @@ fn diffs(request: &PermissionRequest, tool: Option<&str>, folder: &Path) -> Vec<
         .collect()
 }
 
-/// The answers that can be given, under OpenCode's names.
+/// Returns the possible answers, under OpenCode's names.
 fn answers(request: &PermissionRequest) -> Vec<Value> {
     let answer =
         |id: &str, name: &str, kind: &str| json!({ "optionId": id, "name": name, "kind": kind });
@@ -110,7 +111,7 @@ fn answers(request: &PermissionRequest) -> Vec<Value> {
     all
 }
 
-/// What an answer means. What is not a yes that was offered is a no.
+/// Interprets an answer. Anything but an offered yes is a no.
 pub(crate) fn reply(request: &PermissionRequest, answer: &Value) -> Reply {
     match answer["outcome"]["optionId"].as_str() {
         Some("once") => Reply::Once,
@@ -119,7 +120,7 @@ pub(crate) fn reply(request: &PermissionRequest, answer: &Value) -> Reply {
     }
 }
 
-/// Puts a question, and passes the answer on.
+/// Asks a question, and passes the answer on.
 pub(crate) async fn ask(
     peer: Peer,
     asker: Asker,

@@ -1,14 +1,14 @@
-//! Questions that a model puts to the person: as a form, where the editor has forms, else as a choice.
+//! Questions of a model to the user: as a form if the editor supports it, otherwise as a choice.
 
 use outrigger_client::Connection;
 use outrigger_jsonrpc::Peer;
 use outrigger_protocol::question::{Answer, Question, QuestionRequest};
 use serde_json::{Map, Value, json};
 
-/// What an answer in the person's own words is called.
+/// The name of a free-text answer.
 const OWN: &str = "own words";
 
-/// A form for all questions of a request.
+/// Creates a form for all questions of a request.
 pub(crate) fn form(session: &str, request: &QuestionRequest) -> Value {
     let mut properties = Map::new();
     for (n, question) in request.questions.iter().enumerate() {
@@ -51,7 +51,7 @@ pub(crate) fn form(session: &str, request: &QuestionRequest) -> Value {
     form
 }
 
-/// The answers of a form that was filled in; `None` where the person put it away.
+/// Returns the answers of a submitted form; `None` if the user dismissed it.
 pub(crate) fn answers(request: &QuestionRequest, answer: &Value) -> Option<Vec<Answer>> {
     if answer["action"] != "accept" {
         return None;
@@ -78,7 +78,7 @@ pub(crate) fn answers(request: &QuestionRequest, answer: &Value) -> Option<Vec<A
     Some(answers.collect())
 }
 
-/// The same as a choice, where there is one question with a few answers.
+/// Creates a choice, if there is one question with few answers.
 pub(crate) fn choice(session: &str, request: &QuestionRequest) -> Option<Value> {
     let [question] = request.questions.as_slice() else {
         return None;
@@ -115,14 +115,14 @@ fn descriptions(question: &Question) -> String {
     ))
 }
 
-/// The option that was chosen.
+/// Returns the chosen option.
 fn chosen(request: &QuestionRequest, answer: &Value) -> Option<Vec<Answer>> {
     let n: usize = answer["outcome"]["optionId"].as_str()?.parse().ok()?;
     let option = request.questions.first()?.options.get(n)?;
     Some(vec![vec![option.label.clone()]])
 }
 
-/// Puts a request, and passes the answers on. Where the editor cannot ask, nobody answers.
+/// Asks a request, and passes the answers on. If the editor cannot ask, it stays unanswered.
 pub(crate) async fn ask(
     peer: Peer,
     connection: Connection,

@@ -1,4 +1,4 @@
-//! What an editor asks, method by method.
+//! The methods that an editor calls.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::session::servers::Handed;
 use crate::session::{Open, Sessions};
 use crate::turn;
 
-/// Answers one editor.
+/// Serves one editor.
 pub(crate) struct Server {
     inner: Arc<ServerState>,
 }
@@ -26,12 +26,12 @@ pub(crate) struct ServerState {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) peer: Peer,
     pub(crate) sessions: Sessions,
-    /// MCP servers that the editor has handed over, by folder.
+    /// MCP servers provided by the editor, by folder.
     handed: Mutex<HashMap<PathBuf, HandedTo>>,
     client: OnceLock<Client>,
 }
 
-/// The MCP servers of a folder. Each folder has its own lock: servers that start slowly hold up no session of another folder.
+/// The MCP servers of a folder. Each folder has its own lock: slow servers do not delay sessions of other folders.
 type HandedTo = Arc<tokio::sync::Mutex<Vec<Handed>>>;
 
 type Answering = BoxFuture<'static, Result<Answer, RpcError>>;
@@ -50,20 +50,20 @@ impl Server {
         }
     }
 
-    /// The editor is gone.
+    /// Handles the end of the editor.
     pub(crate) fn close(&self) {
         self.inner.sessions.cancel_all();
     }
 }
 
 impl ServerState {
-    /// Says what is new in a session.
+    /// Sends an update of a session.
     pub(crate) async fn update(&self, open: &Open, update: Value) {
         let params = json!({ "sessionId": open.id, "update": update });
         self.peer.notify("session/update", &params).await;
     }
 
-    /// The MCP servers that the editor has handed over for a folder.
+    /// Returns the MCP servers that the editor provided for a folder.
     pub(crate) fn handed_to(&self, folder: PathBuf) -> HandedTo {
         let mut folders = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(folders.entry(folder).or_default())
@@ -112,7 +112,7 @@ impl ServerState {
         Ok(json!({}).into())
     }
 
-    /// The prompt has its place among those that a cancellation is for from the moment that its line is read.
+    /// The prompt can be cancelled from the moment its line is read.
     fn prompt(self: &Arc<Self>, params: &Value) -> Answering {
         let prepared = self.open(params).and_then(|open| {
             let is_command = |name: &str| open.commands.iter().any(|it| it == name);
@@ -177,7 +177,7 @@ impl Service for Server {
     }
 }
 
-/// Logins are made in a terminal; what was logged in there counts at the next prompt.
+/// Logins happen in a terminal; a new login is used from the next prompt on.
 fn authenticate(params: &Value) -> Result<Answer, RpcError> {
     match params["methodId"].as_str() {
         Some(client::LOGIN) => Ok(json!({}).into()),

@@ -1,4 +1,4 @@
-//! A turn: the prompt goes to the agent, what happens goes to the editor, and its questions are put there.
+//! A turn: sends the prompt to the agent, forwards events to the editor, and asks questions there.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::session::options::id_of;
 use crate::session::{Cancelled, Open};
 use crate::updates::Updates;
 
-/// A turn that is only about to begin cannot be cancelled yet: it is tried again after this.
+/// A turn that has not started yet cannot be cancelled: retry after this.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Subagents that are looked for after a gap in the stream.
+/// Maximum number of subagents looked up after a gap in the stream.
 const MAX_SUBAGENTS: usize = 1000;
 
-/// What a turn needs of the editor.
+/// A running turn and its state towards the editor.
 pub(crate) struct Turn {
     open: Arc<Open>,
     peer: Peer,
@@ -38,17 +38,16 @@ pub(crate) struct Turn {
     /// The session and those of its subagents.
     sessions: HashSet<SessionId>,
     asker: Asker,
-    /// Questions that are put, by their identifiers.
+    /// Open questions, by their identifiers.
     asked: HashMap<String, AbortHandle>,
     asking: JoinSet<()>,
     /// The newest message before the turn.
     before: Option<String>,
 }
 
-/// Runs a prompt and answers why it stopped.
+/// Runs a prompt and returns why it stopped.
 ///
-/// # Errors
-/// The turn failed.
+/// # Errors The turn failed.
 pub(crate) async fn run(
     open: Arc<Open>,
     peer: Peer,
@@ -80,7 +79,7 @@ pub(crate) async fn run(
     outcome(&answered.map_err(refused)?)
 }
 
-/// Where a prompt goes, and what of it.
+/// Returns the path and body of a prompt.
 fn request(open: &Open, said: Said) -> (String, Value) {
     let chosen = open.chosen().clone();
     let path = format!("/session/{}", open.id);
@@ -109,7 +108,7 @@ fn request(open: &Open, said: Said) -> (String, Value) {
     }
 }
 
-/// Why a turn stopped, by its last answer.
+/// Returns why a turn stopped, from its last answer.
 fn outcome(last: &MessageWithParts) -> Result<Value, RpcError> {
     let MessageInfo::Assistant(answer) = &last.info else {
         return Ok(stopped("end_turn"));
@@ -163,7 +162,7 @@ impl Turn {
                     is_cancelled = true;
                     self.cancel().await;
                 }
-                // One that had not begun yet is cancelled once it has.
+                // A turn that had not started is cancelled once it has.
                 () = tokio::time::sleep(CANCEL_INTERVAL), if is_cancelled => self.cancel().await,
                 item = events.next(), if !is_over => match item {
                     StreamItem::Event(event) => self.event(&event.event).await,
@@ -244,14 +243,14 @@ impl Turn {
         self.asked.insert(id.to_owned(), task);
     }
 
-    /// Somebody answered: the editor's question is taken back.
+    /// Handles an answered question: the editor's request is cancelled.
     fn settled(&mut self, id: &str) {
         if let Some(task) = self.asked.remove(id) {
             task.abort();
         }
     }
 
-    /// Another agent goes on, as after a plan.
+    /// Reports a change of the agent, as after a plan.
     async fn mode_of(&self, info: &MessageInfo) {
         let MessageInfo::User(user) = info else {
             return;
@@ -281,7 +280,7 @@ impl Turn {
         }
     }
 
-    /// What was missed is in the store.
+    /// Reads missed events from the store.
     async fn catch_up(&mut self) {
         let path = format!("/session/{}/message?limit=100", self.open.id);
         let stored: Result<Vec<MessageWithParts>, ClientError> =
@@ -296,7 +295,7 @@ impl Turn {
         self.ask_what_was_missed().await;
     }
 
-    /// Sessions of subagents that were begun meanwhile: their questions are put, too.
+    /// Finds sessions of subagents started in the meantime, whose questions are asked, too.
     async fn find_subagents(&mut self) {
         let mut parents = vec![self.open.id.clone()];
         let mut seen = HashSet::new();
@@ -317,7 +316,7 @@ impl Turn {
         }
     }
 
-    /// Puts the questions that wait and that the editor was not asked.
+    /// Asks the open questions that the editor has not been asked yet.
     async fn ask_what_was_missed(&mut self) {
         let permissions = self.asker.questions().await;
         let questions: Result<Vec<QuestionRequest>, ClientError> =
@@ -343,7 +342,7 @@ impl Turn {
         }
     }
 
-    /// Says what the person must know, once: beside the conversation, where the editor can.
+    /// Sends messages for the user once: outside the conversation, if the editor supports it.
     async fn say_notices(&self) {
         let lines = std::mem::take(&mut *self.open.notices());
         for line in lines {
@@ -357,7 +356,7 @@ impl Turn {
     }
 }
 
-/// A line for the person.
+/// Creates a message for the user.
 fn notice(line: &str, client: Client) -> Value {
     let line = outrigger_terminal::name(line);
     match client.notices {
@@ -372,7 +371,7 @@ fn notice(line: &str, client: Client) -> Value {
 #[cfg(test)]
 mod tests;
 
-/// What a turn comes to that was cancelled before it could begin.
+/// Creates the result of a turn that was cancelled before it could start.
 fn aborted() -> MessageWithParts {
     let error = NamedError::new("MessageAbortedError", "cancelled");
     let answer = AssistantMessage {

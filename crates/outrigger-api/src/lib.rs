@@ -1,8 +1,8 @@
 //! Our own HTTP API, `/outrigger/v1`: conversations of all projects, live and stored alike (E1–E6).
 //!
-//! [`types`] are what the server writes and our clients in Rust read; [`forms`] say the same as a schema, of which the OpenAPI document,
-//! `docs/api.schema.json` and `web/src/api.ts` are made. [`permission`] says what people are shown of a permission question, whichever client they
-//! use.
+//! [`types`] are what the server writes and our clients in Rust read. [`forms`] define the same types as a schema, from which the OpenAPI
+//! document, `docs/api.schema.json` and `web/src/api.ts` are generated. [`permission`] defines what users see of a permission question in
+//! every client.
 
 pub mod forms;
 pub mod permission;

@@ -1,6 +1,6 @@
-//! What is shown of a permission question: the whole call, who wants it, and all that an answer allows. Made once, here, for the page,
-//! the terminal, the command line and editors, which only lay it out. The texts are as others wrote them: who shows them makes visible
-//! what a terminal or a browser would obey or hide.
+//! The display of a permission question: the whole call, who wants it, and all that an answer allows. Built only here, for the page,
+//! the terminal, the command line and editors, which only lay it out. The texts are untrusted: each client must make control
+//! characters and invisible ones visible.
 
 use outrigger_protocol::permission::{CALL, HOOK_REASON, PermissionRequest};
 use serde::{Deserialize, Serialize};
@@ -28,15 +28,15 @@ const OURS: [&str; 19] = [
     "websearch",
     "write",
 ];
-/// A command that runs outside of its sandbox.
+/// A command that runs outside its sandbox.
 pub const OUTSIDE: &str = "sandbox";
-/// Arguments of our tools that say nothing to a person, or that another fact has.
+/// Arguments of our tools that are not relevant to users, or that another fact contains.
 const UNSHOWN: [&str; 2] = ["timeout", "description"];
 
-/// A permission question as people see it.
+/// A permission question as users see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownPermission {
-    /// What is asked, in words of ours; of a permission that is not ours its name.
+    /// The question, in our own words; for a foreign permission its name.
     pub title: String,
     /// In the order in which they are read.
     pub facts: Vec<Fact>,
@@ -47,12 +47,12 @@ pub struct ShownPermission {
 pub struct Fact {
     /// At most eight characters. `command` is a command line, `change` a unified diff.
     pub name: String,
-    /// Somebody else's text, of one or several lines.
+    /// Untrusted text, of one or several lines.
     pub text: String,
 }
 
 impl ShownPermission {
-    /// What is shown of a request.
+    /// Builds the display of a request.
     #[must_use]
     pub fn of(request: &PermissionRequest) -> Self {
         let mut facts = Facts::default();
@@ -65,7 +65,7 @@ impl ShownPermission {
     }
 }
 
-/// Whether a permission or tool is one of ours, so that its name may stand in a sentence of ours.
+/// Returns whether a permission or tool is ours, so that its name may appear in our own sentence.
 #[must_use]
 pub fn is_ours(name: &str) -> bool {
     OURS.contains(&name) || name == OUTSIDE
@@ -90,7 +90,7 @@ fn title(permission: &str) -> &str {
 struct Facts(Vec<Fact>);
 
 impl Facts {
-    /// An empty text is nothing.
+    /// Adds a text, unless it is empty.
     fn add(&mut self, name: &str, text: impl Into<String>) {
         let (name, text) = (name.to_owned(), text.into());
         if !text.trim_end_matches('\n').is_empty() {
@@ -99,7 +99,7 @@ impl Facts {
     }
 }
 
-/// What "always" would allow.
+/// Returns what "always" would allow.
 fn always(request: &PermissionRequest) -> String {
     let all = request.always.iter().map(|pattern| match pattern.as_str() {
         "*" => "all calls of this kind",
@@ -108,7 +108,7 @@ fn always(request: &PermissionRequest) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// The whole call.
+/// Adds the whole call.
 fn call(request: &PermissionRequest, facts: &mut Facts) {
     let text = |key: &str| request.metadata[key].as_str().unwrap_or_default();
     let called = request.metadata.get(CALL);
@@ -130,7 +130,7 @@ fn call(request: &PermissionRequest, facts: &mut Facts) {
     }
 }
 
-/// What is asked about: the command, the difference or the arguments.
+/// Adds the subject of the question: the command, the diff or the arguments.
 fn effect(request: &PermissionRequest, called: Option<&Value>, facts: &mut Facts) {
     let text = |key: &str| request.metadata[key].as_str().unwrap_or_default();
     let tool = called.and_then(|call| call["tool"].as_str());
@@ -138,7 +138,7 @@ fn effect(request: &PermissionRequest, called: Option<&Value>, facts: &mut Facts
     let input = called.map_or(&request.metadata["input"], |call| &call["input"]);
     let command = match tool {
         Some("bash") => input["command"].as_str(),
-        // What somebody else's question calls a command is not what runs.
+        // What a foreign question calls a command is not what runs.
         None if is_ours => Some(text("command")),
         _ => None,
     };
@@ -165,7 +165,7 @@ fn effect(request: &PermissionRequest, called: Option<&Value>, facts: &mut Facts
     }
 }
 
-/// What the patterns of a permission are.
+/// Returns what the patterns of a permission are.
 fn about(permission: &str) -> &'static str {
     match permission {
         "bash" => "runs",
@@ -178,7 +178,7 @@ fn about(permission: &str) -> &'static str {
     }
 }
 
-/// Programs of the command that are not the system's, as they were found.
+/// Returns the resolved programs of the command that do not belong to the system.
 fn programs(found: Option<&Value>) -> String {
     let found = found.and_then(Value::as_array).into_iter().flatten();
     found
@@ -187,7 +187,7 @@ fn programs(found: Option<&Value>) -> String {
         .join("\n")
 }
 
-/// Arguments by name. A text of several lines is below its name and set in, so that it cannot pass for another argument.
+/// Lists arguments by name. A text of several lines is indented below its name, so that it cannot pass for another argument.
 fn arguments(input: &Value, unshown: &[&str]) -> String {
     let fields = input.as_object().into_iter().flatten();
     let fields = fields.filter(|(key, _)| !unshown.contains(&key.as_str()));
@@ -205,7 +205,7 @@ fn arguments(input: &Value, unshown: &[&str]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What a plugin says of its question. Without a call its input is a fact of its own.
+/// Returns a plugin's own text about its question. Without a call, its input is a separate fact.
 fn said(metadata: &Value, has_input: bool) -> String {
     let mut metadata = metadata.clone();
     if let Some(fields) = metadata.as_object_mut() {
@@ -279,7 +279,7 @@ mod tests {
         );
     }
 
-    /// With a call behind it or without one.
+    /// With a call or without one.
     #[test]
     fn what_a_plugin_says_of_its_question_is_not_what_runs() {
         let own = json!({ "command": "ls", "diff": "+harmless", "programs": ["/bin/ls"] });

@@ -1,4 +1,4 @@
-//! What the routes take and answer.
+//! Types of the API's requests and responses.
 
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::merged::{ConversationMessage, EntryState};
@@ -12,25 +12,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::permission::ShownPermission;
 
-/// Whose an entry is (E1).
+/// The conversation and task of an entry (E1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
     /// The session.
     pub conversation: SessionId,
-    /// The session that a person began: the same, or for a subagent's the one at the beginning.
+    /// The session that the user started: the same one, or for a subagent the first in its chain.
     pub task: SessionId,
     /// The prompt that it is, or that it answers.
     pub attempt: MessageId,
 }
 
-/// A message at its place.
+/// A message at its position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where it stands; an entry takes the place of the one that has its key.
+    /// Its position; an entry replaces the one with the same key.
     pub key: String,
-    /// How far it is.
+    /// Its state.
     pub state: EntryState,
-    /// Whose it is.
+    /// Its conversation and task.
     #[serde(flatten)]
     pub channel: Channel,
     /// The message.
@@ -40,14 +40,14 @@ pub struct Entry {
     pub shortened: Vec<Shortened>,
 }
 
-/// A text of a message that is cut.
+/// A shortened text of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortened {
-    /// Where, as a JSON pointer into the message.
+    /// JSON pointer into the message.
     pub at: String,
-    /// Bytes of all of it.
+    /// Length of the full text in bytes.
     pub bytes: usize,
-    /// By which it is fetched.
+    /// Reference to fetch the full text.
     #[serde(rename = "ref")]
     pub reference: String,
 }
@@ -57,20 +57,20 @@ pub struct Shortened {
 pub struct EntryPage {
     /// The entries.
     pub entries: Vec<Entry>,
-    /// What `before` of the next, older page is; none where there is none.
+    /// The value of `before` for the next, older page; `None` at the end.
     pub next: Option<String>,
-    /// Number of the log's last record when it was read: the stream goes on after it.
+    /// Number of the log's last record at the time of reading: the stream continues after it.
     pub event: i64,
 }
 
-/// A session, as a list shows it.
+/// A session, as shown in lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conversation {
     /// The session.
     pub id: SessionId,
     /// Title.
     pub title: String,
-    /// Folder that it works in.
+    /// Its working directory.
     pub directory: String,
     /// Project.
     #[serde(rename = "projectID")]
@@ -86,32 +86,32 @@ pub struct Conversation {
     /// Model used last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<SessionModel>,
-    /// What it is doing.
+    /// Its status.
     pub status: Status,
     /// What waits for a person, in it and in what its agents started.
     pub waiting: Vec<Waiting>,
-    /// Price so far in US dollars.
+    /// Cost so far in US dollars.
     pub cost: f64,
     /// Tokens so far.
     pub tokens: Tokens,
-    /// Changed files, counted.
+    /// Counts of changed files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SessionSummary>,
-    /// What is reverted.
+    /// The reverted part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revert: Option<SessionRevert>,
     /// The program that it was imported from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// When it was made and last used.
+    /// When it was created and last used.
     pub time: SessionTime,
 }
 
-/// What a session is doing.
+/// The status of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Nothing.
+    /// Idle.
     #[default]
     Idle,
     /// A turn runs.
@@ -120,43 +120,43 @@ pub enum Status {
     Retry,
 }
 
-/// Conversations, what waits for a person first.
+/// Conversations, those that wait for the user first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConversationPage {
     /// The conversations.
     pub conversations: Vec<Conversation>,
-    /// What `cursor` of the next page is.
+    /// The value of `cursor` for the next page.
     pub next: Option<String>,
 }
 
-/// What a person is asked.
+/// A question to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Waiting {
-    /// May something be done?
+    /// A permission question.
     Permission {
-        /// What.
+        /// The request.
         request: PermissionRequest,
-        /// What people see of it.
+        /// What users see of it.
         #[serde(default)]
         shown: ShownPermission,
     },
-    /// The model asks.
+    /// A question of the model.
     Question {
-        /// What.
+        /// The request.
         request: QuestionRequest,
     },
 }
 
 impl Waiting {
-    /// A permission question, with what people see of it.
+    /// Creates a permission question, with its display.
     #[must_use]
     pub fn permission(request: PermissionRequest) -> Self {
         let shown = ShownPermission::of(&request);
         Self::Permission { request, shown }
     }
 
-    /// The session that waits.
+    /// Returns the session that waits.
     #[must_use]
     pub fn conversation(&self) -> &SessionId {
         match self {
@@ -166,11 +166,11 @@ impl Waiting {
     }
 }
 
-/// What a stream says.
+/// An item of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum StreamItem {
-    /// Where it begins.
+    /// The start of the stream.
     Connected {
         /// Number in the log.
         event: i64,
@@ -185,7 +185,7 @@ pub enum StreamItem {
         /// The entry.
         entry: Box<Entry>,
     },
-    /// An entry is gone, and all whose keys begin with it and `/`.
+    /// An entry was removed, with all entries whose keys start with its key and `/`.
     Removed {
         /// Session.
         conversation: SessionId,
@@ -197,17 +197,17 @@ pub enum StreamItem {
         /// The session.
         conversation: Box<Conversation>,
     },
-    /// A session is gone.
+    /// A session was deleted.
     Deleted {
         /// Session.
         conversation: SessionId,
     },
-    /// Something waits for a person.
+    /// A question to the user is open.
     Asked {
-        /// What.
+        /// The question.
         waiting: Box<Waiting>,
     },
-    /// It no longer does.
+    /// It is no longer open.
     Answered {
         /// Session.
         conversation: SessionId,
@@ -222,32 +222,32 @@ pub enum StreamItem {
         key: String,
         /// The piece.
         text: String,
-        /// This is all of it so far.
+        /// The piece is all of the text so far.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         start: bool,
     },
     /// What a running tool has printed so far.
     Progress {
-        /// The entry as it would be.
+        /// The entry as it would be stored.
         entry: Box<Entry>,
     },
-    /// What a session is doing.
+    /// The status of a session.
     Status {
         /// Session.
         conversation: SessionId,
-        /// What.
+        /// The status.
         status: Status,
     },
 }
 
-/// A text that has what is looked for.
+/// A text that matches a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchHit {
     /// The session.
     pub conversation: SessionId,
     /// Its title.
     pub title: String,
-    /// Folder that it works in.
+    /// Its working directory.
     pub directory: String,
     /// The message.
     pub message: MessageId,
@@ -255,20 +255,20 @@ pub struct SearchHit {
     pub key: String,
     /// `text`, `reasoning`, `file`, `subtask` or a tool's name.
     pub kind: String,
-    /// What stands before it.
+    /// The text before the match.
     pub before: String,
     /// The first word, as it stands there.
     pub found: String,
-    /// What stands after it.
+    /// The text after the match.
     pub after: String,
 }
 
-/// Texts that have what is looked for, the newest first.
+/// Matching texts, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchPage {
-    /// The texts.
+    /// The matches.
     pub hits: Vec<SearchHit>,
-    /// What `cursor` of the next page is; a page may have no hits and still a next one.
+    /// The value of `cursor` for the next page; a page may have no hits and still a next page.
     pub next: Option<String>,
 }
 
@@ -279,10 +279,10 @@ pub struct Turn {
     pub id: TurnId,
     /// Session.
     pub conversation: SessionId,
-    /// The prompt that it answers, where it answers one.
+    /// The prompt that it answers, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<MessageId>,
-    /// When it began.
+    /// When it started.
     pub began: Millis,
     /// When its last step was.
     pub ended: Millis,
@@ -290,33 +290,33 @@ pub struct Turn {
     pub open: bool,
 }
 
-/// What happened in a turn.
+/// The steps of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// The turn.
     pub turn: Turn,
-    /// By their beginning.
+    /// Ordered by their start.
     pub spans: Vec<Span>,
 }
 
-/// Something of a turn that took time.
+/// A timed part of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Span {
-    /// What.
+    /// Its kind.
     pub kind: SpanKind,
     /// Hook, tool or model.
     pub name: String,
-    /// Begun.
+    /// When it started.
     pub start: Millis,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     pub duration_ms: f64,
-    /// How it went.
+    /// Its result.
     pub state: SpanState,
-    /// Plugin that was called.
+    /// The plugin that was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// Places that changed, as JSON pointers into what the hook was given.
+    /// Changed locations, as JSON pointers into the hook's input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// Further facts: outcome, decision, permissions, tokens, cost, bytes.
@@ -336,11 +336,11 @@ pub enum SpanKind {
     Hook,
 }
 
-/// How something went.
+/// The result of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanState {
-    /// Well.
+    /// It succeeded.
     Ok,
     /// It failed.
     Error,

@@ -1,4 +1,4 @@
-//! The forms as files: JSON Schema and TypeScript.
+//! The schemas as files: JSON Schema and TypeScript.
 
 use outrigger_schema::json::Writer;
 use outrigger_schema::{Schema, ts};
@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 
 use crate::forms;
 
-/// `docs/api.schema.json`.
+/// Returns `docs/api.schema.json`.
 #[must_use]
 pub fn schema() -> String {
     let writer = Writer {
@@ -29,7 +29,7 @@ pub fn schema() -> String {
     format!("{text}\n")
 }
 
-/// `web/src/api.ts`.
+/// Returns `web/src/api.ts`.
 #[must_use]
 pub fn typescript() -> String {
     let mut text =
@@ -53,7 +53,7 @@ mod tests {
         jsonschema::validator_for(&whole).unwrap().is_valid(value)
     }
 
-    /// What is written fits what is said of it.
+    /// Serialized values match their schema.
     #[test]
     fn types_and_forms_agree() {
         let details = [

@@ -1,4 +1,4 @@
-//! Permission questions over the routes: which are open, and their answers.
+//! Permission questions over the API: the open ones, and their answers.
 
 use std::collections::HashSet;
 
@@ -9,23 +9,23 @@ use serde_json::json;
 use crate::connection::Connection;
 use crate::error::ClientError;
 
-/// Whose questions are put.
+/// Sessions whose questions are asked.
 #[derive(Debug)]
 pub enum Sessions {
-    /// Those of every session: the agent is the person's own.
+    /// Every session: the agent belongs to this user.
     All,
-    /// Those of a session and its subagents.
+    /// A session and its subagents.
     Of(HashSet<SessionId>),
 }
 
 impl Sessions {
-    /// Those of this one.
+    /// Creates a set of this session.
     #[must_use]
     pub fn of(id: &SessionId) -> Self {
         Self::Of(HashSet::from([id.clone()]))
     }
 
-    /// Whether its questions are put.
+    /// Returns whether its questions are asked.
     #[must_use]
     pub fn hold(&self, id: &SessionId) -> bool {
         match self {
@@ -34,7 +34,7 @@ impl Sessions {
         }
     }
 
-    /// There is a new session.
+    /// Records a new session.
     pub fn created(&mut self, id: &SessionId, parent: Option<&SessionId>) {
         if let Self::Of(sessions) = self
             && parent.is_some_and(|parent| sessions.contains(parent))
@@ -44,15 +44,15 @@ impl Sessions {
     }
 }
 
-/// Where the questions are, and their answers go.
+/// Lists and answers questions through a connection.
 pub struct Asker {
     connection: Connection,
-    /// Whose questions are put.
+    /// Sessions whose questions are asked.
     pub sessions: Sessions,
 }
 
 impl Asker {
-    /// Of all sessions where the agent is in this process, else of none yet.
+    /// Starts with all sessions if the agent is in this process, otherwise with none.
     #[must_use]
     pub fn new(connection: Connection) -> Self {
         let sessions = match connection.is_local() {
@@ -65,7 +65,7 @@ impl Asker {
         }
     }
 
-    /// Questions that wait for an answer.
+    /// Returns the open questions.
     pub async fn questions(&self) -> Vec<PermissionRequest> {
         let open = self.connection.get("/permission").await;
         let mut open: Vec<PermissionRequest> = open.unwrap_or_else(|failure| {
@@ -76,12 +76,12 @@ impl Asker {
         open
     }
 
-    /// Answers a question. One that nobody waits for any more needs no answer.
+    /// Answers a question. One that is no longer open needs no answer.
     pub async fn answer(&self, id: &PermissionId, reply: Reply) {
         self.answer_with(id, reply, None).await;
     }
 
-    /// The same, with what the model is to do instead.
+    /// Like [`Self::answer`], with instructions for the model.
     pub async fn answer_with(&self, id: &PermissionId, reply: Reply, instead: Option<&str>) {
         let path = format!("/permission/{id}/reply");
         let answered: Result<bool, ClientError> = self
@@ -95,7 +95,7 @@ impl Asker {
         }
     }
 
-    /// Grants for good what the question is about, and answers it; says what came of it. `None` where that cannot be done from
+    /// Grants permanently what the question is about, and answers it; returns the result. `None` if that is not possible from
     /// here.
     pub async fn grant(&self, id: &PermissionId) -> Option<Result<String, String>> {
         #[derive(serde::Deserialize)]
@@ -112,7 +112,7 @@ impl Asker {
         }
     }
 
-    /// Whether [`Self::grant`] does something: only the person at the program changes what its plugins may do.
+    /// Returns whether [`Self::grant`] has an effect: only the local user may change what plugins may do.
     #[must_use]
     pub fn can_grant(&self) -> bool {
         self.connection.is_local()

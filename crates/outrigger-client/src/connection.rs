@@ -1,4 +1,4 @@
-//! Where an agent is asked: in this process or at a server, by the same routes.
+//! The connection to an agent: in this process or at a server, with the same routes.
 
 use http::Method;
 use outrigger_server::{LocalClient, RequestError};
@@ -14,28 +14,26 @@ use crate::remote::Remote;
 pub enum Connection {
     /// The agent is in this process.
     Local(LocalClient),
-    /// A server has it.
+    /// The agent is on a server.
     Remote(Remote),
 }
 
 impl Connection {
-    /// The agent is in this process: it ends with us.
+    /// Returns whether the agent is in this process, and so ends with it.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Local(_))
     }
 
-    /// What a GET answers.
+    /// Sends a GET.
     ///
-    /// # Errors
-    /// What the route refuses; a server that cannot be reached.
+    /// # Errors The error of the route, or the server cannot be reached.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.call(Method::GET, path, None).await
     }
 
-    /// What a POST answers.
+    /// Sends a POST.
     ///
-    /// # Errors
-    /// As [`Self::get`].
+    /// # Errors As [`Self::get`].
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -45,19 +43,17 @@ impl Connection {
         self.call(Method::POST, path, Some(with)).await
     }
 
-    /// Deletes something.
+    /// Sends a DELETE.
     ///
-    /// # Errors
-    /// As [`Self::get`].
+    /// # Errors As [`Self::get`].
     pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
         let deleted: Result<bool, ClientError> = self.call(Method::DELETE, path, None).await;
         deleted.map(drop)
     }
 
-    /// What a request answers, whatever it is; `null` where it answers nothing.
+    /// Sends any request; returns `null` for an empty response.
     ///
-    /// # Errors
-    /// As [`Self::get`].
+    /// # Errors As [`Self::get`].
     pub async fn request(
         &self,
         method: Method,
@@ -84,10 +80,9 @@ impl Connection {
         }
     }
 
-    /// Listens from now on: what happens after this comes back is heard.
+    /// Subscribes to events: none is missed after this returns.
     ///
-    /// # Errors
-    /// A server that cannot be reached or refuses.
+    /// # Errors The server cannot be reached, or refuses.
     pub async fn listen(&self) -> Result<Events, ClientError> {
         match self {
             Self::Local(client) => Ok(Events::Local(client.listen())),
@@ -109,7 +104,7 @@ fn unreadable(error: &serde_json::Error) -> ClientError {
     )
 }
 
-/// Percent-encoding of everything but letters, digits and what stays as it is in a path.
+/// Percent-encodes everything but letters, digits and characters that are unchanged in a path.
 pub fn encoded(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::new(), |mut out, byte| {

@@ -1,4 +1,4 @@
-//! What a request comes to that is not answered with what it asked for.
+//! Errors of requests.
 
 use outrigger_agent::AgentError;
 
@@ -12,10 +12,10 @@ pub struct ClientError {
 }
 
 impl ClientError {
-    /// The code of what the user typed wrong.
+    /// The code of a usage error.
     pub const USAGE: &str = "cli.usage";
 
-    /// An error with its stable code and what to do about it.
+    /// Creates an error with its stable code and a hint.
     pub fn new(code: &str, message: impl Into<String>, hint: Option<String>) -> Self {
         Self {
             code: code.to_owned(),
@@ -24,42 +24,42 @@ impl ClientError {
         }
     }
 
-    /// What the user typed wrong.
+    /// Creates a usage error.
     pub fn usage(message: impl Into<String>, hint: Option<String>) -> Self {
         Self::new(Self::USAGE, message, hint)
     }
 
-    /// The stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &str {
         &self.code
     }
 
-    /// What failed.
+    /// Returns what failed.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it.
+    /// Returns what to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// Whether it has this code.
+    /// Returns whether it has this code.
     #[must_use]
     pub fn is(&self, code: &str) -> bool {
         self.code == code
     }
 
-    /// The other side answered, and said no.
+    /// Returns whether the other side answered with a refusal.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         ["agent.refused", "attach.refused"].contains(&self.code.as_str())
     }
 
-    /// The server went away.
+    /// Creates the error for a lost server.
     #[must_use]
     pub fn gone() -> Self {
         Self::new(

@@ -1,4 +1,4 @@
-//! What an agent publishes while somebody listens: by the bus of this process, or by the stream of a server, as long as that is there.
+//! An agent's events: from the bus of this process, or from the stream of a server while it exists.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,38 +13,38 @@ use tokio::sync::{broadcast, mpsc};
 use crate::error::ClientError;
 use crate::remote::Remote;
 
-/// Between the end of a stream and the next try.
+/// Pause before reconnecting to a stream.
 const RETRY_INTERVAL: Duration = Duration::from_millis(300);
-/// So many tries in a row may fail.
+/// Maximum number of failed attempts in a row.
 const MAX_RETRIES: u32 = 20;
-/// Bytes of an event of a server: as many as may wait for us there.
+/// Maximum bytes of a server's event: as many as may be queued there.
 const MAX_EVENT: usize = 64 << 20;
-/// How long the last events of a turn may take after its answer, ...
+/// How long the last events of a turn may take after its response, ...
 const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(2);
-/// ... and when the session is idle already.
+/// ... and if the session is idle already.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What comes next of the events.
+/// An item of the event stream.
 #[derive(Debug)]
 pub enum StreamItem {
     /// An event.
     Event(Arc<BusEvent>),
-    /// Something is missing here.
+    /// Events are missing here.
     Gap,
-    /// There are no more: the server is gone.
+    /// The server is gone; there are no more events.
     End,
 }
 
 /// The events of an agent.
 pub enum Events {
-    /// Of this process.
+    /// From this process.
     Local(broadcast::Receiver<Arc<BusEvent>>),
-    /// Of a server.
+    /// From a server.
     Remote(mpsc::UnboundedReceiver<StreamItem>),
 }
 
 impl Events {
-    /// The next one.
+    /// Returns the next item.
     pub async fn next(&mut self) -> StreamItem {
         match self {
             Self::Local(events) => match events.recv().await {
@@ -56,8 +56,8 @@ impl Events {
         }
     }
 
-    /// The next one of a turn that has been answered; `None` when there are no more. Those of this process are there already,
-    /// those of a server may be on their way, until the session is idle.
+    /// Returns the next item of a turn that has ended; `None` if there are no more. Those of this process have arrived already; those
+    /// of a server may be on their way until the session is idle.
     pub async fn rest(&mut self, idle: bool) -> Option<StreamItem> {
         match self {
             Self::Local(events) => match events.try_recv() {
@@ -79,7 +79,7 @@ impl Events {
         }
     }
 
-    /// What waits here belongs to what came before the next turn.
+    /// Discards queued events, which belong to earlier turns.
     pub fn skip_waiting(&mut self) {
         if let Self::Local(events) = self {
             *events = events.resubscribe();
@@ -87,10 +87,9 @@ impl Events {
     }
 }
 
-/// Listens to a server from now on.
+/// Subscribes to a server.
 ///
-/// # Errors
-/// A server that cannot be reached or refuses.
+/// # Errors The server cannot be reached, or refuses.
 pub(crate) async fn listen(
     remote: &Remote,
 ) -> Result<mpsc::UnboundedReceiver<StreamItem>, ClientError> {
@@ -131,7 +130,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Opened, and its first event has come: nothing is missed from here on.
+    /// Opens the stream and waits for its first event: nothing is missed from here on.
     async fn open(remote: &Remote) -> Result<Self, ClientError> {
         let response = remote.send(Method::GET, "/event", None).await?;
         let mut stream = Self {
@@ -156,7 +155,7 @@ impl Stream {
     }
 }
 
-/// The events of a piece of the stream; what is none is skipped. `None` where one is too long to go on.
+/// Parses the events of a piece of the stream; skips invalid ones. `None` if one is too long to continue.
 fn take(parser: &mut Parser, piece: &[u8], events: &mut VecDeque<BusEvent>) -> Option<()> {
     let mut found = Vec::new();
     parser.feed(piece, &mut found).ok()?;

@@ -1,4 +1,5 @@
-//! The client of an agent, in this process or at a server: one path for all of its routes and events. See the crate's README.
+//! The client of an agent, in this process or at a server, with one interface for all routes and events. See the crate's
+//! README.
 
 mod asker;
 mod connection;

@@ -1,4 +1,4 @@
-//! Questions that a model puts to the user, answered at the terminal line by line.
+//! Questions of a model to the user, answered at the terminal line by line.
 
 use outrigger_protocol::id::QuestionId;
 use outrigger_protocol::question::{Answer, QuestionRequest};
@@ -13,7 +13,7 @@ pub struct ModelQuestion {
 }
 
 impl ModelQuestion {
-    /// One to which nothing is answered yet.
+    /// Creates one without answers.
     #[must_use]
     pub fn new(request: QuestionRequest) -> Self {
         Self {
@@ -22,13 +22,13 @@ impl ModelQuestion {
         }
     }
 
-    /// Whether it is the request of this identifier.
+    /// Returns whether the request has this identifier.
     #[must_use]
     pub fn is(&self, id: &QuestionId) -> bool {
         self.request.id == *id
     }
 
-    /// The question that is to be answered next.
+    /// Returns the next question to answer.
     #[must_use]
     pub fn text(&self, size: Size) -> String {
         let Some(question) = self.request.questions.get(self.answers.len()) else {
@@ -54,7 +54,7 @@ impl ModelQuestion {
         let nothing = match question.default.as_deref() {
             None => "no answer".to_owned(),
             Some("") => "it stays empty; Ctrl-D: no answer".to_owned(),
-            // The line of the prompt is ours: what others wrote stands in the frame.
+            // The prompt line is ours: untrusted text is in the frame.
             Some(text) => {
                 let option = question.options.iter().position(|it| it.label == text);
                 let default = match option {
@@ -74,14 +74,14 @@ impl ModelQuestion {
         )
     }
 
-    /// Where a refusal goes.
+    /// Returns the path for a refusal.
     #[must_use]
     pub fn rejection(&self) -> String {
         format!("/question/{}/reject", self.request.id)
     }
 
-    /// Takes a line; once all is answered, where the answers go and what they are. An empty line is the question's default, and
-    /// refuses where it has none; the end of the input refuses.
+    /// Takes a line; once all is answered, returns the path and body of the answers. An empty line selects the question's
+    /// default, or refuses if there is none; the end of input refuses.
     pub fn take(&mut self, typed: Option<&str>) -> Option<(String, Value)> {
         let question = self.request.questions.get(self.answers.len());
         let text = typed.unwrap_or_default().trim();
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// What an MCP server writes as a default stands in the frame, not in the line that is ours.
+    /// The default that an MCP server writes appears in the frame, not in our own line.
     #[test]
     fn the_default_of_a_form_is_no_part_of_the_prompt() {
         let fake = format!("{}? allow bash? [y]es, [n]o", " ".repeat(600));

@@ -1,13 +1,13 @@
-//! A permission question in a terminal: what is shown of it ([`ShownPermission`]) in a frame, and what an answer means.
+//! A permission question in a terminal: its display ([`ShownPermission`]) in a frame, and the meaning of an answer.
 
 use outrigger_api::permission::{OUTSIDE, ShownPermission, is_ours};
 use outrigger_protocol::permission::PermissionRequest;
 use outrigger_terminal::{Frame, Shown, Size, prompt};
 
-/// What stands behind the keys: any words are an answer.
+/// The text after the keys: any words are an answer.
 const INSTEAD: &str = "or what instead";
 
-/// A question as it is shown, with how far the person has looked at it.
+/// A displayed question, with the user's position in its details.
 #[derive(Debug)]
 pub struct Display {
     frame: Frame,
@@ -19,7 +19,7 @@ pub struct Display {
 }
 
 impl Display {
-    /// The question of a request. `can_grant`: who asks can grant for good.
+    /// Creates the display of a request. `can_grant`: the client can grant permanently.
     #[must_use]
     pub fn of(request: &PermissionRequest, can_grant: bool) -> Self {
         let permission = request.permission.as_str();
@@ -56,7 +56,7 @@ impl Display {
         }
     }
 
-    /// The question: what it is about, as much as fits on the screen, and the prompt.
+    /// Returns the question: its subject, as much as fits on the screen, and the prompt.
     #[must_use]
     pub fn text(&self, size: Size) -> String {
         let Shown { text, is_cut } = self.frame.bounded(size, "; [v]iew shows all");
@@ -64,7 +64,7 @@ impl Display {
         text + &self.prompt(view, size)
     }
 
-    /// The next part of all that there is, and the prompt.
+    /// Returns the next page of the details, and the prompt.
     pub fn view(&mut self, size: Size) -> String {
         let pages = self.frame.pages(size);
         let page = pages.get(self.page).or(pages.first());
@@ -81,13 +81,13 @@ impl Display {
         format!("{page}{}", self.prompt(view, size))
     }
 
-    /// The texts of others that it shows, whole.
+    /// Returns the untrusted texts that it shows, in full.
     #[must_use]
     pub fn frame(&self) -> &Frame {
         &self.frame
     }
 
-    /// What is asked, in words of ours alone.
+    /// Returns the question in our own words.
     #[must_use]
     pub fn what(&self) -> &str {
         &self.what
@@ -97,7 +97,7 @@ impl Display {
         let mut keys = self.keys.clone();
         keys.extend(view);
         let plain = prompt(&self.what, &self.short, &keys, size);
-        // Any words are a no that the model reads. Where there is no room, that is not said.
+        // Any words are a no that the model reads. If there is no room, this is not mentioned.
         keys.push(INSTEAD);
         let whole = prompt(&self.what, &self.short, &keys, size);
         if whole.contains(INSTEAD) {
@@ -172,7 +172,7 @@ mod tests {
         assert!(asked.starts_with(" command │ rm ␛[2K␍ls\n"), "{asked}");
     }
 
-    /// The model alone made the last row of the screen another question.
+    /// The model once made the last row of the screen look like another question.
     #[test]
     fn padding_forges_no_question() {
         let head = "? allow bash (touch \"$(echo pwned)\" #";
@@ -271,7 +271,7 @@ mod tests {
         ");
     }
 
-    /// What a plugin says of its own question is marked as that, and takes no place of ours.
+    /// A plugin's text about its own question is marked as such, and cannot replace ours.
     #[test]
     fn a_plugin_does_not_speak_for_us() {
         let call = json!({ "tool": "mine", "input": { "x": 1 } });

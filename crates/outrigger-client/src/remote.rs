@@ -1,4 +1,4 @@
-//! A server somewhere else, over its HTTP API (`attach`, `run --attach`).
+//! A remote server, over its HTTP API (`attach`, `run --attach`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,36 +14,36 @@ use serde_json::Value;
 use crate::connection::encoded;
 use crate::error::ClientError;
 
-/// The user where none is named, as in OpenCode.
+/// The default user, as in OpenCode.
 pub const USERNAME: &str = "opencode";
 
-/// How to log in to a server.
+/// Credentials for a server.
 #[derive(Clone, Default)]
 pub struct Login {
-    /// Else that of the environment, else the kept one.
+    /// Default: that of the environment, then the kept one.
     pub password: Option<String>,
-    /// Else that of the environment, else [`USERNAME`].
+    /// Default: that of the environment, then [`USERNAME`].
     pub username: Option<String>,
 }
 
-/// A server and how it is asked. Cheap to clone.
+/// A server and its connection settings. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Remote {
     client: Client,
     base: String,
     username: String,
     password: Password,
-    /// The folder on the server; without one it is the server's own.
+    /// The folder on the server; `None` means the server's own.
     directory: Option<String>,
 }
 
-/// What is sent to prove who asks.
+/// The password that is sent.
 #[derive(Clone)]
 enum Password {
     None,
-    /// That of the options or of the environment: the user means it for this address.
+    /// From the options or the environment: the user intends it for this address.
     Given(String),
-    /// The kept one, for what is found to be a server of this user's at each request.
+    /// The kept one, sent only if the address is found to be a server of this user at each request.
     Kept {
         password: String,
         data: PathBuf,
@@ -71,7 +71,7 @@ impl Password {
         }
     }
 
-    /// The password, if it may be sent now.
+    /// Returns the password, if it may be sent now.
     fn sent(&self) -> Option<&str> {
         match self {
             Self::None => None,
@@ -86,11 +86,10 @@ impl Password {
 }
 
 impl Remote {
-    /// A server at an address, with the password of the options, of the environment, or, for a server that this user
+    /// Connects to a server with the password of the options, of the environment, or, for a server that this user
     /// started on this machine, the kept one.
     ///
-    /// # Errors
-    /// An address that is none.
+    /// # Errors The address is invalid.
     pub fn new(
         url: &str,
         login: &Login,
@@ -127,18 +126,16 @@ impl Remote {
         })
     }
 
-    /// What a GET answers.
+    /// Sends a GET.
     ///
-    /// # Errors
-    /// A server that cannot be reached or refuses.
+    /// # Errors The server cannot be reached, or refuses.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.read(&self.call(Method::GET, path, None).await?)
     }
 
-    /// What a POST answers.
+    /// Sends a POST.
     ///
-    /// # Errors
-    /// A server that cannot be reached or refuses.
+    /// # Errors The server cannot be reached, or refuses.
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -148,10 +145,9 @@ impl Remote {
         self.read(&self.call(Method::POST, path, Some(with)).await?)
     }
 
-    /// The body of an answer; that of an empty one is `null`.
+    /// Returns the body of a response; `null` if it is empty.
     ///
-    /// # Errors
-    /// A server that cannot be reached or refuses.
+    /// # Errors The server cannot be reached, or refuses.
     pub async fn call(
         &self,
         method: Method,
@@ -169,10 +165,9 @@ impl Remote {
         })
     }
 
-    /// An answer as a type of ours.
+    /// Parses a response.
     ///
-    /// # Errors
-    /// One of another form.
+    /// # Errors It has another form.
     pub fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
         match serde_json::from_slice(body) {
             Ok(answer) => Ok(answer),
@@ -185,7 +180,7 @@ impl Remote {
         }
     }
 
-    /// That this is not a server of ours.
+    /// Creates the error for a server that is not one of ours.
     pub(crate) fn strange(&self, why: &str) -> ClientError {
         let message = format!(
             "{} does not answer as a server of this API: {why}",
@@ -194,10 +189,9 @@ impl Remote {
         ClientError::new("attach.answer", message, None)
     }
 
-    /// The answer to a request, once its head is there.
+    /// Returns the response once its head has arrived.
     ///
-    /// # Errors
-    /// A server that cannot be reached or refuses.
+    /// # Errors The server cannot be reached, or refuses.
     pub async fn send(
         &self,
         method: Method,
@@ -245,7 +239,7 @@ impl Remote {
     }
 }
 
-/// What a server says that refuses.
+/// Converts a refusal of a server.
 async fn refused(response: Response, base: &str, path: &str) -> ClientError {
     let status = response.status();
     let text = response.text().await.unwrap_or_default();
@@ -258,7 +252,7 @@ async fn refused(response: Response, base: &str, path: &str) -> ClientError {
     ClientError::new(code, message, None)
 }
 
-/// The port of a server on this machine; none for any other address.
+/// Returns the port of a server on this machine; `None` for any other address.
 fn port_here(base: &str) -> Option<u16> {
     let url = reqwest::Url::parse(base).ok()?;
     let host = url.host_str().unwrap_or_default();

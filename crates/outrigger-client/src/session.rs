@@ -1,4 +1,4 @@
-//! The session to work in.
+//! Selection of the session to work in.
 
 use outrigger_agent::AgentError;
 use outrigger_protocol::session::Session;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::connection::{Connection, encoded};
 use crate::error::ClientError;
 
-/// Which session is meant.
+/// The requested session.
 pub struct Wanted<'a> {
     /// This one.
     pub id: Option<&'a str>,
@@ -17,11 +17,10 @@ pub struct Wanted<'a> {
     pub fork: bool,
 }
 
-/// The session that is wanted, and whether it was there before: a copy was not. `None` where a new one is wanted, or there is
-/// none yet.
+/// Finds the requested session; returns whether it existed before (a copy did not). `None` if a new one is requested, or
+/// there is none yet.
 ///
-/// # Errors
-/// No session of that identifier.
+/// # Errors There is no session with that identifier.
 pub async fn find(
     connection: &Connection,
     wanted: &Wanted<'_>,
@@ -41,10 +40,9 @@ pub async fn find(
     }
 }
 
-/// The session of this ID, or of the only ID that starts so.
+/// Finds the session with this ID, or with the only ID that starts with it.
 ///
-/// # Errors
-/// There is none, or several.
+/// # Errors There is none, or several.
 pub async fn by_id(connection: &Connection, id: &str) -> Result<Session, ClientError> {
     if id.is_empty() {
         return Err(AgentError::NoSession(id.to_owned()).into());
@@ -59,15 +57,14 @@ pub async fn by_id(connection: &Connection, id: &str) -> Result<Session, ClientE
     }
 }
 
-/// Sessions among which one is looked for by the start of its ID.
+/// Maximum number of sessions searched by the start of an ID.
 const MAX_SEARCHED: usize = 100_000;
-/// Sessions that are named where the start of an ID fits several.
+/// Maximum number of sessions named if the start of an ID is ambiguous.
 const MAX_NAMED: usize = 5;
 
-/// The only session whose ID starts so, with or without `ses_`.
+/// Returns the only session whose ID starts with the prefix, with or without `ses_`.
 ///
-/// # Errors
-/// None starts so, or several do.
+/// # Errors None or several match.
 pub fn with_prefix(sessions: Vec<Session>, prefix: &str) -> Result<Session, ClientError> {
     let bare = prefix.strip_prefix("ses_").unwrap_or(prefix);
     let fits = |session: &Session| {

@@ -1,4 +1,4 @@
-//! What another agent says in a session of ours, as the events that our own model's answer would be (E1).
+//! Converts the output of another agent in one of our sessions to the events of our own model's answer (E1).
 
 use outrigger_kernel::merge::{AgentPart, AgentParts};
 use outrigger_protocol::event::Event;
@@ -11,30 +11,30 @@ use outrigger_protocol::message::{
 use outrigger_protocol::{Millis, Object};
 use serde_json::Value;
 
-/// The answer of another agent, as far as it has come. Its events are stored and published in their order.
+/// The answer of another agent so far. Its events are stored and published in order.
 pub struct ExternalAnswer {
     message: AssistantMessage,
     parts: AgentParts,
     maker: IdMaker,
     /// By the numbers of the parts.
     ids: Vec<PartId>,
-    /// What is being written: a text, and a thought.
+    /// The parts in progress: a text, and a thought.
     writing: [Option<Writing>; 2],
 }
 
-/// A text of which pieces have come.
+/// A text of which pieces have arrived.
 struct Writing {
     id: PartId,
     begun: Millis,
     text: String,
 }
 
-/// Bytes of a text that are shown before it is complete.
+/// Maximum bytes of a text shown before it is complete.
 const MAX_PIECES: usize = 1024 * 1024;
 
 impl ExternalAnswer {
-    /// Begins: `message` says to which prompt (`parent_id`) of which session, and who answers; it gets its identifier here. `seed` is any
-    /// number.
+    /// Starts an answer: `message` contains the prompt (`parent_id`), the session and the author; its identifier is assigned here. `seed`
+    /// is any number.
     #[must_use]
     pub fn begin(mut message: AssistantMessage, seed: u64, at: Millis) -> (Self, Event) {
         let mut maker = IdMaker::new(seed);
@@ -51,19 +51,19 @@ impl ExternalAnswer {
         (answer, event)
     }
 
-    /// The message that is written.
+    /// Returns the message that is being written.
     #[must_use]
     pub fn message(&self) -> &AssistantMessage {
         &self.message
     }
 
-    /// What the agent says.
+    /// Converts an output of the agent.
     #[must_use]
     pub fn say(&mut self, output: AgentOutput, at: Millis) -> Vec<Event> {
         self.say_with(output, &Object::new(), at)
     }
 
-    /// The same, with what is known of a call besides: it goes into the metadata of its result.
+    /// Like [`Self::say`], with further facts about a call, which are added to the metadata of its result.
     #[must_use]
     pub fn say_with(&mut self, output: AgentOutput, facts: &Object, at: Millis) -> Vec<Event> {
         let written = match &output {
@@ -77,14 +77,14 @@ impl ExternalAnswer {
         }
         if let (Some(written), [part]) = (written, parts.as_mut_slice()) {
             begun_at(&mut part.kind, written.begun);
-            // It is the part that its pieces were shown in.
+            // It is the part in which its pieces were shown.
             self.ids.push(written.id);
         }
         self.events(parts, at)
     }
 
-    /// A piece of a text or of a thought, which is said as a whole later: what is stored of it, where it is the first, and the
-    /// piece, which is only published.
+    /// Converts a piece of a text or thought that is completed later: the stored start, for the first piece, and the piece, which is only
+    /// published.
     #[must_use]
     pub fn piece(
         &mut self,
@@ -116,22 +116,22 @@ impl ExternalAnswer {
         (begun, piece)
     }
 
-    /// What was used up so far.
+    /// Sets the usage so far.
     pub fn used(&mut self, tokens: Tokens, cost: f64) {
         (self.message.tokens, self.message.cost) = (tokens, cost);
     }
 
-    /// Keeps a fact about the answer with its message.
+    /// Adds a fact about the answer to its message.
     #[must_use]
     pub fn keep(&mut self, key: &str, value: Value) -> Event {
         self.message.extra.insert(key.to_owned(), value);
         self.info()
     }
 
-    /// The agent is done, or has failed: calls that are still open have no result.
+    /// Ends the answer after the agent has finished or failed: open calls get no result.
     #[must_use]
     pub fn finish(mut self, error: Option<NamedError>, at: Millis) -> Vec<Event> {
-        // Of a text that was not completed, what was shown of it stays.
+        // The shown part of an incomplete text is kept.
         let mut events = Vec::new();
         let timestamp = at;
         if let Some(Writing { text, .. }) = &self.writing[1] {
@@ -189,7 +189,7 @@ impl ExternalAnswer {
     }
 }
 
-/// A text or a thought that is only about to be written.
+/// Creates an empty text or thought.
 fn empty(is_thought: bool, start: Millis) -> PartKind {
     let time = PartTime {
         start,
@@ -207,7 +207,7 @@ fn empty(is_thought: bool, start: Millis) -> PartKind {
     }
 }
 
-/// When its first piece came.
+/// Sets when its first piece arrived.
 fn begun_at(kind: &mut PartKind, at: Millis) {
     match kind {
         PartKind::Text(TextPart {
@@ -218,7 +218,7 @@ fn begun_at(kind: &mut PartKind, at: Millis) {
     }
 }
 
-/// Adds to the metadata of a call that has ended.
+/// Adds facts to the metadata of a call that has ended.
 fn add_facts(kind: &mut PartKind, facts: &Object) {
     let PartKind::Tool(call) = kind else {
         return;

@@ -1,4 +1,4 @@
-//! What is new in the log, read once for all who follow, and what comes beside it.
+//! New entries of the log, read once for all subscribers, and unstored live updates.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,16 +19,16 @@ use tokio::time::MissedTickBehavior;
 
 use crate::reader::{Reader, status};
 
-/// How many items a client may fall behind before it reads the log again.
+/// How many items a client may fall behind before it re-reads the log.
 const CAPACITY: usize = 4096;
-/// Records that are read at once.
+/// Maximum number of records read at once.
 pub(crate) const RECORDS: usize = 500;
-/// How often what other processes wrote is looked for, while somebody follows.
+/// How often records of other processes are looked for, while there is a subscriber.
 const LOOK: Duration = Duration::from_secs(2);
-/// Texts whose end is remembered, so that a late piece of one is not sent.
+/// Number of ended texts that are remembered, so that a late piece of one is not sent.
 const MAX_ENDED: usize = 4096;
 
-/// What an agent publishes, as far as it matters here.
+/// The relevant part of an agent's events.
 enum Heard {
     Stored,
     Delta {
@@ -41,7 +41,7 @@ enum Heard {
     Subscribe(oneshot::Sender<Subscription>),
 }
 
-/// Something for those who follow.
+/// An item for subscribers.
 pub(crate) enum Item {
     Stored(Stored),
     /// Not stored.
@@ -60,7 +60,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Of a record; none where it is not an event of a session.
+    /// Converts a record; `None` if it is not an event of a session.
     pub(crate) fn of(record: StoredRecord) -> Option<Self> {
         let LogRecord::Event(event) = record.record else {
             return None;
@@ -73,7 +73,7 @@ impl Stored {
         })
     }
 
-    /// Whether it is about a question to a person.
+    /// Returns whether it is about a question to the user.
     pub(crate) fn is_question(&self) -> bool {
         matches!(
             self.event.event,
@@ -85,8 +85,8 @@ impl Stored {
         )
     }
 
-    /// As clients get it; empty where it is nothing for them. The last line has the number: what came before it comes again
-    /// after a break in between.
+    /// Returns its lines for clients; empty if it is irrelevant for them. Only the last line has the number: after an
+    /// interruption in between, all lines are repeated.
     pub(crate) fn lines(&self, reader: &Reader, form: Form) -> Bytes {
         let [merged, apart] = &self.lines;
         let lines = match form {
@@ -108,21 +108,21 @@ impl Stored {
     }
 }
 
-/// An item of a stream. A JSON text has no line breaks.
+/// Serializes an item of a stream; JSON contains no line breaks.
 pub(crate) fn line(item: &StreamItem) -> Bytes {
     let mut line = b"data: ".to_vec();
-    // What is sent always has a JSON text, and writing to memory does not fail.
+    // The items can always be serialized, and writing to memory does not fail.
     let _ = serde_json::to_writer(&mut line, item);
     line.extend_from_slice(b"\n\n");
     Bytes::from(line)
 }
 
-/// What one follower gets.
+/// The view of one subscriber.
 pub(crate) struct Subscription {
     pub(crate) items: broadcast::Receiver<Arc<Item>>,
-    /// The log up to here was read before.
+    /// The log was read up to here.
     pub(crate) at: i64,
-    /// Texts that are being written, as far as they have come: session and line.
+    /// Texts in progress so far: session and line.
     pub(crate) writing: Vec<(SessionId, Bytes)>,
     followers: Arc<AtomicUsize>,
 }
@@ -133,17 +133,17 @@ impl Drop for Subscription {
     }
 }
 
-/// Notifies those who follow of what is new. Cheap to clone.
+/// Notifies subscribers of new entries. Cheap to clone.
 #[derive(Clone)]
 pub struct Feed {
     reader: Arc<Reader>,
     followers: Arc<AtomicUsize>,
-    /// Begun by the first who follows.
+    /// Started by the first subscriber.
     queue: Arc<Mutex<Option<mpsc::UnboundedSender<Heard>>>>,
 }
 
 impl Feed {
-    /// Of a store. Nothing runs before somebody follows.
+    /// Creates the feed of a store. Nothing runs without a subscriber.
     #[must_use]
     pub fn new(reader: Arc<Reader>) -> Self {
         Self {
@@ -153,13 +153,13 @@ impl Feed {
         }
     }
 
-    /// What it reads with.
+    /// Returns its reader.
     #[must_use]
     pub fn reader(&self) -> &Arc<Reader> {
         &self.reader
     }
 
-    /// Takes what an agent publishes; what is stored is in the store by now. Never waits.
+    /// Handles an agent's event; stored ones are in the store by now. Never blocks.
     pub fn heard(&self, event: &BusEvent) {
         if self.followers.load(Ordering::SeqCst) == 0 {
             return;
@@ -188,17 +188,16 @@ impl Feed {
         }
     }
 
-    /// Something was published and missed: what is stored of it is read.
+    /// Handles missed events: stored ones are read.
     pub fn wake(&self) {
         if let Some(queue) = lock(&self.queue).as_ref() {
             let _ = queue.send(Heard::Stored);
         }
     }
 
-    /// Follows from now on.
+    /// Subscribes.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub(crate) async fn subscribe(&self) -> Result<Subscription, StoreError> {
         self.followers.fetch_add(1, Ordering::SeqCst);
         loop {
@@ -235,7 +234,7 @@ impl Feed {
     }
 }
 
-/// A tool that runs and says something: what is stored of it comes with its end.
+/// Returns whether it is progress of a running tool, which is stored only at its end.
 fn has_progress(part: &Part) -> bool {
     let PartKind::Tool(call) = &part.kind else {
         return false;
@@ -288,7 +287,7 @@ impl Task {
                 Ok(())
             }
             Heard::Progress(part) => {
-                // Where it is stored, it is read.
+                // If it is stored, it is read.
                 self.read()?;
                 let key = format!("{}/{}", part.message_id, part.id);
                 let session = part.session_id.clone();
@@ -345,7 +344,7 @@ impl Task {
         }
     }
 
-    /// Sends what the log has after what was read.
+    /// Sends new records of the log.
     fn read(&mut self) -> Result<(), StoreError> {
         loop {
             let records = self.reader.store().records(&RecordQuery {
@@ -368,7 +367,7 @@ impl Task {
         }
     }
 
-    /// What a stored event means for what comes beside it.
+    /// Updates the live state for a stored event.
     fn note(&mut self, stored: &Stored) {
         match &stored.event.event {
             Event::SessionUpdated { session_id, .. } => self.reader.forget(session_id),
@@ -420,7 +419,7 @@ impl Task {
     }
 }
 
-/// The stored events after a record, of a session or of all.
+/// Returns the stored events after a record, of a session or of all.
 pub(crate) fn stored_after(
     reader: &Reader,
     only: Option<&SessionId>,

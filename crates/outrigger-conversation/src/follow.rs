@@ -1,4 +1,4 @@
-//! What one client is sent: what the log has after the event that it saw last, then what comes.
+//! The stream of one client: the log after the event that it saw last, then new events.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::feed::{Feed, Item, RECORDS, Stored, Subscription, line, stored_after};
 use crate::reader::status;
 
-/// A comment after so long without anything, so that a connection that is gone is noticed.
+/// A comment is sent after this time without data, so that a lost connection is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Which folders a client hears of.
+/// Decides whether a client may see a folder.
 type Allowed = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// What a client wants.
+/// A client's request.
 #[derive(Clone, Default)]
 pub struct Wanted {
-    /// This conversation only.
+    /// Only this conversation.
     pub only: Option<SessionId>,
-    /// How tools stand in it.
+    /// The form of tool entries.
     pub form: Form,
-    /// What the log has after this; absent: what comes from now on.
+    /// Starts after this record of the log; `None`: with new events.
     pub after: Option<i64>,
-    /// Sessions of these folders only.
+    /// Only sessions of these folders.
     pub allowed: Option<Allowed>,
 }
 
@@ -38,9 +38,9 @@ pub struct Follow {
     feed: Feed,
     wanted: Wanted,
     subscription: Subscription,
-    /// It has everything of the log up to here.
+    /// The client has the log up to here.
     sent: i64,
-    /// The log is read up to here before what comes is sent.
+    /// The log is read up to here before live items are sent.
     target: i64,
     phase: Phase,
 }
@@ -52,10 +52,9 @@ enum Phase {
 }
 
 impl Follow {
-    /// Begins to follow.
+    /// Starts to follow.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub async fn new(feed: Feed, wanted: Wanted) -> Result<Self, StoreError> {
         let subscription = feed.subscribe().await?;
         let at = subscription.at;
@@ -69,10 +68,10 @@ impl Follow {
         })
     }
 
-    /// The next that the client is sent. It is not asked for before the client has read what came before, so nothing piles up.
+    /// Returns the next data for the client. It is called only after the client has read the previous data, so nothing
+    /// accumulates.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub async fn next(&mut self) -> Result<Bytes, StoreError> {
         loop {
             let bytes = match self.phase {
@@ -90,14 +89,14 @@ impl Follow {
     fn begin(&mut self) -> Bytes {
         self.phase = Phase::CatchesUp;
         let item = match self.wanted.after {
-            // A number that the log does not have is one of another log.
+            // A number beyond the end belongs to another log.
             Some(after) if after > self.target => StreamItem::Reset { event: self.target },
             _ => StreamItem::Connected { event: self.sent },
         };
         line(&item)
     }
 
-    /// A piece of the log.
+    /// Returns a piece of the log.
     fn catch_up(&mut self) -> Result<Bytes, StoreError> {
         let reader = self.feed.reader();
         let records = stored_after(reader, self.wanted.only.as_ref(), self.sent)?;
@@ -120,7 +119,7 @@ impl Follow {
         Ok(Bytes::from(text))
     }
 
-    /// What is not in the log: what sessions are doing, and texts that are being written.
+    /// Returns what is not in the log: the status of sessions, and texts in progress.
     fn beside(&mut self) -> Bytes {
         self.phase = Phase::Follows;
         let mut text = Vec::new();
@@ -159,7 +158,7 @@ impl Follow {
                 Item::Beside { session, line } if self.wants(session, false) => line.clone(),
                 Item::Beside { .. } => Bytes::new(),
             }),
-            // What was missed is in the log, but for what is not stored.
+            // Missed items are in the log, except for unstored ones.
             Err(RecvError::Lagged(_) | RecvError::Closed) => {
                 self.subscription = self.feed.subscribe().await?;
                 self.target = self.subscription.at;
@@ -169,7 +168,7 @@ impl Follow {
         }
     }
 
-    /// Questions of subagents are the person's, too.
+    /// Returns whether an item is wanted. Questions of subagents are for the user, too.
     fn wants(&self, session: &SessionId, is_question: bool) -> bool {
         if self.wanted.only.is_none() && self.wanted.allowed.is_none() {
             return true;

@@ -1,8 +1,8 @@
-//! Conversations as clients see them (E1, E5): everything is read from the store, where it was written before anybody was sent it.
+//! Conversations as clients see them (E1, E5): everything is read from the store, where it was written before any client was sent it.
 //!
-//! [`Reader`] makes pages, lists and entries of what is stored. A [`Feed`] reads what is new, once for all clients; the events of agents only wake it,
-//! and bring the pieces of a text that is being written, which are not stored. [`Follow`] is what one client is sent: what the log has
-//! after the event that it saw last, then what comes. So nothing is lost or doubled, whatever ends in between.
+//! [`Reader`] builds pages, lists and entries from stored data. A [`Feed`] reads new data once for all clients; the events of agents only
+//! wake it, and provide the pieces of texts in progress, which are not stored. [`Follow`] is the stream of one client: the log after the
+//! event that it saw last, then new events. So nothing is lost or duplicated, whatever ends in between.
 
 mod external;
 mod feed;

@@ -11,29 +11,29 @@ use outrigger_store::{SessionFilter, StoreError};
 
 use crate::reader::Reader;
 
-/// Sessions that were used in one millisecond, at most: a page that begins among them looks at so many more.
+/// Maximum number of sessions used in the same millisecond: a page that starts among them reads this many
+/// more.
 const MAX_EQUAL: usize = 256;
 
-/// Which conversations are wanted.
+/// The requested conversations.
 #[derive(Clone, Debug, Default)]
 pub struct ListQuery {
-    /// At most so many.
+    /// Maximum number.
     pub limit: usize,
     /// `next` of the page before.
     pub cursor: Option<String>,
-    /// With this in the title.
+    /// A text in the title.
     pub search: Option<String>,
-    /// With this working directory.
+    /// The working directory.
     pub directory: Option<String>,
-    /// Those of subagents, too.
+    /// Includes those of subagents.
     pub children: bool,
 }
 
 impl Reader {
-    /// A page of conversations. `None` where the cursor is none.
+    /// Returns a page of conversations. `None` if the cursor is invalid.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub fn list(
         &self,
         query: &ListQuery,
@@ -51,7 +51,7 @@ impl Reader {
                 None => return Ok(None),
             },
             None => {
-                // The first page has all that waits.
+                // The first page has all that wait.
                 for id in &first {
                     sessions.extend(self.store().session(id)?);
                 }
@@ -88,10 +88,9 @@ impl Reader {
         }))
     }
 
-    /// One conversation.
+    /// Returns one conversation.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub fn find(
         &self,
         id: &SessionId,

@@ -1,4 +1,4 @@
-//! What is stored, as clients get it.
+//! Reads stored data in the form for clients.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -16,18 +16,18 @@ use outrigger_store::{Store, StoreError};
 
 use crate::shorten::{End, Reference, shorten};
 
-/// Bytes of a page, of which a message may be more.
+/// Maximum bytes of a page; a single message may be larger.
 const PAGE_BYTES: usize = 512 * 1024;
-/// What is remembered of sessions and messages; with more it is forgotten and read again.
+/// Maximum size of the caches of sessions and messages; they are cleared when full.
 const MAX_KNOWN: usize = 4096;
-/// Sessions that began one another, at most.
+/// Maximum depth of sessions that started one another.
 const MAX_DEPTH: usize = 32;
 
-/// What only the running agents know.
+/// Data that only the running agents have.
 pub trait Live: Send + Sync {
-    /// Sessions that do something.
+    /// Returns the active sessions.
     fn statuses(&self) -> BTreeMap<SessionId, SessionStatus>;
-    /// What waits for a person.
+    /// Returns the open questions to the user.
     fn waiting(&self) -> Vec<Waiting>;
 }
 
@@ -43,7 +43,7 @@ impl Live for Nothing {
     }
 }
 
-/// What does not change of a session, or seldom.
+/// Facts of a session that rarely or never change.
 #[derive(Debug)]
 pub(crate) struct SessionFacts {
     /// The session that a person began.
@@ -61,7 +61,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// From a store, beside running agents.
+    /// Creates a reader of a store, next to running agents.
     #[must_use]
     pub fn new(store: Store, live: Arc<dyn Live>) -> Self {
         Self {
@@ -73,22 +73,21 @@ impl Reader {
         }
     }
 
-    /// The store.
+    /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// What only the running agents know.
+    /// Returns the data of the running agents.
     #[must_use]
     pub fn live(&self) -> &dyn Live {
         self.live.as_ref()
     }
 
-    /// The newest messages before one, at most so many, as entries.
+    /// Returns up to `limit` messages before one, newest first, as entries.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub fn page(
         &self,
         session: &SessionId,
@@ -118,7 +117,7 @@ impl Reader {
         })
     }
 
-    /// A long text that was cut; none where it is no longer there.
+    /// Returns the full text of a shortened one; `None` if it no longer exists.
     ///
     /// # Errors Those of the store.
     pub fn content(
@@ -167,7 +166,7 @@ impl Reader {
             .collect()
     }
 
-    /// What a stored event is for clients.
+    /// Converts a stored event for clients.
     pub(crate) fn items(&self, event: &Event, form: Form) -> Vec<StreamItem> {
         match event {
             Event::SessionCreated { info, .. } | Event::SessionUpdated { info, .. } => {
@@ -246,7 +245,7 @@ impl Reader {
         }
     }
 
-    /// What a running tool has printed so far. The same in both forms.
+    /// Returns a running tool's output so far. The same in both forms.
     pub(crate) fn progress(&self, session: &SessionId, part: &Part) -> Option<Entry> {
         let author = self.author(session, &part.message_id)?;
         let placed = self.converter.part(&author, part, Form::Merged).pop()?;
@@ -272,7 +271,7 @@ impl Reader {
         author
     }
 
-    /// What is known of a session. One that is gone is its own task.
+    /// Returns the facts of a session. A deleted session is its own task.
     pub(crate) fn facts(&self, id: &SessionId) -> Result<Arc<SessionFacts>, StoreError> {
         if let Some(facts) = lock(&self.sessions).get(id) {
             return Ok(Arc::clone(facts));
@@ -298,15 +297,14 @@ impl Reader {
         Ok(facts)
     }
 
-    /// A session may have moved to another folder.
+    /// Drops a session from the cache: it may have moved to another folder.
     pub(crate) fn forget(&self, id: &SessionId) {
         lock(&self.sessions).remove(id);
     }
 
-    /// A session as lists show it.
+    /// Returns a session as shown in lists.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub fn conversation(
         &self,
         session: &Session,
@@ -379,7 +377,7 @@ fn entry(channel: Channel, placed: Placed, form: Form, end: End) -> Entry {
     }
 }
 
-/// Bytes of an entry, about.
+/// Returns the approximate size of an entry in bytes.
 fn size(entry: &Entry) -> usize {
     serde_json::to_string(entry).map_or(0, |text| text.len())
 }

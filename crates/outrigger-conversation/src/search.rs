@@ -13,33 +13,32 @@ use serde_json::Value;
 
 use crate::reader::Reader;
 
-/// Parts that one page looks through.
+/// Maximum number of parts searched for one page.
 const MAX_PARTS: usize = 50_000;
-/// Bytes of parts that one page looks through.
+/// Maximum bytes of parts searched for one page.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// Words of a search; further ones narrow nothing.
+/// Maximum number of words; further ones are ignored.
 const MAX_WORDS: usize = 16;
-/// Characters before and after what was found.
+/// Characters before and after a match.
 const AROUND: usize = 80;
 
-/// What is looked for.
+/// A search.
 #[derive(Clone, Debug)]
 pub struct SearchQuery {
-    /// Words; a text must have all of them, in upper or lower case.
+    /// Words; a text must contain all of them, ignoring case.
     pub words: String,
-    /// At most so many.
+    /// Maximum number of hits.
     pub limit: usize,
     /// `next` of the page before.
     pub cursor: Option<i64>,
-    /// In this conversation alone.
+    /// Only in this conversation.
     pub conversation: Option<SessionId>,
 }
 
 impl Reader {
-    /// Texts of conversations that have all the words, the newest first.
+    /// Returns texts of conversations that contain all the words, newest first.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub fn search(
         &self,
         query: &SearchQuery,
@@ -83,7 +82,7 @@ impl Reader {
             page.hits.extend(session.map(|it| hit(it, part, found)));
             ControlFlow::Continue(())
         })?;
-        // All was looked through.
+        // Everything was searched.
         if page.hits.len() < query.limit && parts < MAX_PARTS && bytes < MAX_BYTES {
             page.next = None;
         }
@@ -115,7 +114,7 @@ struct Excerpt {
     after: String,
 }
 
-/// Words that are looked for, in lower case.
+/// Search words, in lower case.
 struct Words(Vec<String>);
 
 impl Words {
@@ -124,9 +123,9 @@ impl Words {
         Self(words.take(MAX_WORDS).collect())
     }
 
-    /// The first text of a part that has all the words.
+    /// Returns the first text of a part that contains all the words.
     fn find(&self, body: &str) -> Option<Excerpt> {
-        // Most parts have not all of them anywhere, and need not be decoded.
+        // Most parts do not contain all of them and need not be decoded.
         let lower = body.to_lowercase();
         let is_in = |word: &String| {
             let escaped = Value::from(word.as_str()).to_string();
@@ -158,7 +157,7 @@ fn last_of(text: &str) -> String {
     text[from.map_or(0, |(at, _)| at)..].to_owned()
 }
 
-/// Bytes of a text's beginning that are this word, which is in lower case.
+/// Returns the length of the word at the start of a text; the word is in lower case.
 fn begins(text: &str, word: &str) -> Option<usize> {
     let mut wanted = word.chars();
     let mut length = 0;
@@ -176,7 +175,7 @@ fn begins(text: &str, word: &str) -> Option<usize> {
     wanted.as_str().is_empty().then_some(length)
 }
 
-/// The texts of a part that people see, and what it is.
+/// Returns the visible texts of a part, and its kind.
 fn texts(part: &Value) -> Option<(String, Vec<&str>)> {
     let kind = part["type"].as_str()?;
     let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
@@ -224,7 +223,7 @@ mod tests {
     use super::*;
     use crate::Nothing;
 
-    /// A session with so many messages, of which every other one has a needle.
+    /// Creates a session with this many messages, every other one of which contains a needle.
     async fn filled(count: usize) -> (tempfile::TempDir, Reader) {
         let dir = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&dir.path().join("store.db")).unwrap();
@@ -298,7 +297,7 @@ mod tests {
         }
     }
 
-    /// Each text is found once, however the pages are cut, and a folder that may not be seen has none.
+    /// Each text is found once, however the pages are cut, and none in a folder that may not be seen.
     #[tokio::test]
     async fn a_page_goes_on_where_the_one_before_ended() {
         let (_dir, reader) = filled(25).await;

@@ -1,4 +1,4 @@
-//! Long texts: cut where they are sent, whole where they are asked for.
+//! Long texts: shortened in entries, and returned in full on request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,19 +8,19 @@ use outrigger_protocol::merged::ConversationMessage;
 use outrigger_protocol::text::{ceil, floor};
 use serde_json::Value;
 
-/// Bytes of a text that is sent whole.
+/// Maximum bytes of a text that is sent in full.
 const MAX_TEXT: usize = 16 * 1024;
-/// Bytes that are left of a longer one.
+/// Bytes kept of a longer text.
 const KEPT: usize = 4 * 1024;
 
-/// Which end of a long text is kept.
+/// The end of a long text that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     First,
     Last,
 }
 
-/// A text of an entry.
+/// A reference to a text of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
     pub(crate) form: Form,
@@ -53,7 +53,7 @@ impl Reference {
         })
     }
 
-    /// The text in a message.
+    /// Returns the text in a message.
     pub(crate) fn of(&self, message: &ConversationMessage) -> Option<String> {
         if self.pointer == "/content" {
             return Some(message.content.clone());
@@ -80,7 +80,7 @@ impl Reference {
     }
 }
 
-/// Cuts the long texts of a message, and says which.
+/// Shortens the long texts of a message, and returns which.
 pub(crate) fn shorten(
     message: &mut ConversationMessage,
     key: &str,

@@ -1,4 +1,4 @@
-//! What happened in a turn: hooks, model and tools, from the log.
+//! The steps of a turn: hooks, model and tools, from the log.
 
 use std::collections::BTreeMap;
 
@@ -17,19 +17,17 @@ use serde_json::{Value, json};
 use crate::reader::Reader;
 
 impl Reader {
-    /// The last turns of a session, the newest first.
+    /// Returns the last turns of a session, newest first.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub fn turns(&self, session: &SessionId, limit: usize) -> Result<Vec<Turn>, StoreError> {
         let turns = self.store().last_turns(session, limit)?;
         turns.into_iter().map(|info| self.turn(info)).collect()
     }
 
-    /// What happened in a turn; none where the session has no such turn.
+    /// Returns the steps of a turn; `None` if the session has no such turn.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub fn trace(&self, session: &SessionId, turn: &TurnId) -> Result<Option<Trace>, StoreError> {
         let info = self.store().turn(turn)?;
         let Some(info) = info.filter(|info| info.session == *session) else {
@@ -79,11 +77,11 @@ impl Reader {
     }
 }
 
-/// Events after the first step of a turn among which its prompt is.
+/// Number of events after the first step of a turn that must include its prompt.
 const FIRST_EVENTS: usize = 50;
 
 impl Reader {
-    /// The prompt that a turn answers, by its first step.
+    /// Returns the prompt that a turn answers, from its first step.
     fn attempt(
         &self,
         session: &SessionId,
@@ -121,17 +119,17 @@ impl Reader {
     }
 }
 
-/// Requests to the model that are under way, as the steps tell.
+/// Open requests to the model, from the steps.
 #[derive(Default)]
 struct Requests {
     model: String,
-    /// When each effect was wanted.
+    /// When each effect was requested.
     wanted: BTreeMap<EffectId, Millis>,
     begun: BTreeMap<EffectId, Millis>,
 }
 
 impl Requests {
-    /// A request that has ended with this step.
+    /// Returns a request that has ended with this step.
     fn on(&mut self, step: &TurnStep) -> Option<Span> {
         let ended = match &step.input {
             Input::Begin(begin) => {
@@ -230,7 +228,7 @@ fn tool_span(tool: &ToolRecord) -> Span {
     }
 }
 
-/// Without what is not known.
+/// Creates an object without unknown fields.
 fn object(value: Value) -> Object {
     match value {
         Value::Object(fields) => fields

@@ -1,8 +1,8 @@
-//! `GET /doc`: an OpenAPI document of the routes, made from one table of them (`doc.txt`), one of what they take and answer
-//! (`doc/bodies.rs`) and one of the forms that these name (`doc/forms.rs`). The tests hold every answer of ours that they
-//! see against it.
+//! `GET /doc`: an OpenAPI document of the routes, generated from a table of routes (`doc.txt`), one of requests and
+//! responses (`doc/bodies.rs`) and one of the schemas that these name (`doc/forms.rs`). The tests validate every response
+//! of ours that they see against it.
 //!
-//! Names and forms are those of OpenCode's API of the same version.
+//! Names and schemas are those of OpenCode's API of the same version.
 
 mod bodies;
 mod forms;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use self::bodies::Body;
 
-/// Method, path, name (that of the published client's method) and what it is for, sorted by path.
+/// Method, path, name (the method of the published client) and description, sorted by path.
 const TABLE: &str = include_str!("doc.txt");
 
 const FORMS: Writer = Writer {
@@ -22,7 +22,7 @@ const FORMS: Writer = Writer {
     named: Some("#/components/schemas/"),
 };
 
-/// The forms that have names.
+/// Returns the named schemas.
 fn forms() -> Map<String, Value> {
     let form = |(name, schema): &(&str, &Schema)| match schema {
         Schema::Named(_, inner) => ((*name).to_owned(), FORMS.value(inner)),
@@ -58,7 +58,7 @@ pub(crate) async fn document() -> Json<Value> {
     Json(openapi())
 }
 
-/// The OpenAPI document that `GET /doc` answers.
+/// Returns the OpenAPI document of `GET /doc`.
 #[must_use]
 pub fn openapi() -> Value {
     let mut paths = Map::new();
@@ -122,7 +122,7 @@ fn operation(route: &Route, body: Option<&Body>) -> Value {
     if let Some(fields) = operation.as_object_mut() {
         if let Some(schema) = body.and_then(|body| body.takes.as_ref()) {
             let schema = FORMS.value(schema);
-            // One without a field that must be there may be left out.
+            // A parameter without required fields is optional.
             let required = schema.get("required").is_some() || schema.get("properties").is_none();
             let content = json!({ "application/json": { "schema": schema } });
             let body = json!({ "required": required, "content": content });
@@ -141,7 +141,7 @@ fn query(body: &Body) -> &'static [Field] {
     }
 }
 
-/// Names in braces.
+/// Returns the names in braces.
 fn places(path: &str) -> impl Iterator<Item = &str> {
     path.split('/')
         .filter_map(|step| step.strip_prefix('{')?.strip_suffix('}'))
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// A path with its parameters' names left out: the router has shorter ones.
+    /// Removes the parameter names from a path: the router has shorter ones.
     fn plain(path: &str) -> String {
         let steps = path
             .split('/')
@@ -160,7 +160,7 @@ mod tests {
         steps.collect::<Vec<_>>().join("/")
     }
 
-    /// What stands in the parentheses that `text` begins after.
+    /// Returns the text in the parentheses that `text` starts after.
     fn inside(text: &str) -> &str {
         let mut depth = 1;
         let end = text.find(|c| {
@@ -170,13 +170,13 @@ mod tests {
         &text[..end.unwrap()]
     }
 
-    /// Method and path of every route that a file registers.
+    /// Collects method and path of every route that a file registers.
     fn registered(text: &str, out: &mut BTreeSet<(String, String)>) {
         let product = text.split("#[cfg(test)]").next().unwrap();
         for call in product.split(".route(").skip(1).map(inside) {
             let path = call.split('"').nth(1).unwrap();
             let handlers = call.rsplit('"').next().unwrap();
-            // Routes with a fixed effect are made by a helper.
+            // Routes with a fixed effect are created by a helper.
             let handlers = handlers.replace(" fixed(", " post(");
             let fixed = call.contains("fixed(").then_some("post");
             let methods = ["get", "post", "put", "patch", "delete"];
@@ -204,7 +204,7 @@ mod tests {
                 if path.is_dir() {
                     folders.push(path);
                 } else if path.ends_with("routes/page.rs") {
-                    // The files of the page, which are no part of the API.
+                    // The files of the page are not part of the API.
                 } else if path.extension().is_some_and(|kind| kind == "rs") {
                     registered(&std::fs::read_to_string(path).unwrap(), &mut there);
                 }
@@ -222,7 +222,7 @@ mod tests {
         );
     }
 
-    /// Every name that a schema refers to.
+    /// Collects every name that a schema refers to.
     fn references<'v>(value: &'v Value, out: &mut BTreeSet<&'v str>) {
         match value {
             Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Errors as the API answers them: `{name, data: {message, …}}` with a fitting status.
+//! Errors in the API's form: `{name, data: {message, …}}` with a matching status.
 
 use axum::Json;
 use axum::http::{StatusCode, Uri};
@@ -8,24 +8,24 @@ use outrigger_protocol::Object;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 
-/// Code and hint of an error. They go with the response, not in its body, which has OpenCode's form.
+/// Code and hint of an error. They accompany the response, but are not in its body, which has OpenCode's form.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) code: &'static str,
     pub(crate) hint: Option<String>,
 }
 
-/// What a handler answers with: a body as JSON, or an error.
+/// The result of a handler: a JSON body, or an error.
 pub(crate) type JsonResult<T> = Result<Json<T>, ApiError>;
 
-/// What a handler fails with.
+/// An error of a handler.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     error: NamedError,
     /// For clients in this process.
     fault: Option<Box<Fault>>,
-    /// Beside name and data: the keys that clients of OpenCode switch on (`_tag` and its fields).
+    /// Fields besides name and data: those that OpenCode's clients switch on (`_tag` and its fields).
     fields: Option<Box<Object>>,
 }
 
@@ -38,8 +38,8 @@ impl ApiError {
             fault: None,
         }
     }
-    /// A body that cannot be used. OpenCode says which part of a request was wrong, and its newer clients switch on the
-    /// tag.
+    /// Creates an error for an invalid body. OpenCode reports which part of a request was wrong, and its newer clients
+    /// switch on the tag.
     pub(crate) fn bad_payload(message: impl Into<String>) -> Self {
         let mut fields = Object::new();
         fields.insert("_tag".into(), json!("BadRequest"));
@@ -54,7 +54,8 @@ impl ApiError {
             fault: None,
         }
     }
-    /// What OpenCode has and this program has not, on purpose or not yet (docs/compatibility.md says which).
+    /// Creates an error for a feature of OpenCode that this program lacks, on purpose or for now (docs/compatibility.md
+    /// says which).
     pub(crate) fn unsupported(what: &str) -> Self {
         Self {
             status: StatusCode::NOT_IMPLEMENTED,
@@ -66,7 +67,7 @@ impl ApiError {
             fault: None,
         }
     }
-    /// An error with a name of its own, as OpenCode names it.
+    /// Creates an error with OpenCode's name for it.
     pub(crate) fn named(status: StatusCode, error: NamedError) -> Self {
         Self {
             status,
@@ -83,7 +84,7 @@ impl ApiError {
             fault: None,
         }
     }
-    /// Our own failure, with its cause: OpenCode only names a line of its log.
+    /// Creates an internal error with its cause: OpenCode only names a line of its log.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -100,7 +101,7 @@ impl ApiError {
             fault: None,
         }
     }
-    /// An error with a tag and a field that says what it is about, as OpenCode's newer errors have them.
+    /// Creates an error with a tag and a field for its subject, as OpenCode's newer errors have.
     pub(crate) fn tagged(
         status: StatusCode,
         tag: &str,
@@ -135,7 +136,7 @@ impl From<AgentError> for ApiError {
 }
 
 impl ApiError {
-    /// In OpenCode's form.
+    /// Converts an agent's error to OpenCode's form.
     fn of(error: &AgentError) -> Self {
         let status = match error {
             AgentError::NoSession(_) => return Self::missing(error.to_string()),
@@ -190,7 +191,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The answer to every route that is not there.
+/// Answers every unknown route.
 pub(crate) async fn not_found(uri: Uri) -> ApiError {
     ApiError::missing(format!(
         "{} is not a route of this version (see docs/compatibility.md)",

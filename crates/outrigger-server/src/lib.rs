@@ -1,8 +1,8 @@
 //! The HTTP API over the agent, in the form of OpenCode's v1 API.
 //!
-//! One router serves everyone: plugins ([`serve_plugins`]) and the person at this program ([`LocalClient`]) reach it in process,
-//! without a port being open (A11), clients over TCP ([`listen`]). A server holds one agent for each folder ([`Hub`]). Routes that are not here answer 404 with a typed
-//! body, never with silence.
+//! One router serves all clients: plugins ([`serve_plugins`]) and the user of this program ([`LocalClient`]) use it in process, without an
+//! open port (A11), other clients over TCP ([`listen`]). A server holds one agent for each folder ([`Hub`]). Unknown routes are answered
+//! with 404 and a typed body.
 
 mod access;
 mod doc;
@@ -30,7 +30,7 @@ pub use listen::port_registry::{Announced, announce, is_announced};
 pub use listen::{Listening, USUAL_PORT, listen};
 pub use routes::page::PAGE;
 
-/// Every route, over this agent.
+/// Returns every route, over this agent.
 pub fn router(agent: Agent) -> Router {
     let feed = routes::conversation::feed_of_agent(&agent);
     let conversations = routes::conversation::Source::Agent(agent.clone(), feed);

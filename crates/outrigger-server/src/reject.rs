@@ -1,7 +1,7 @@
-//! Requests that axum itself turns away, in the API's form.
+//! Converts rejections of axum to the API's form.
 //!
-//! An extractor that fails answers with a line of plain text. OpenCode answers 400 with `BadRequest` and says which
-//! part of the request was wrong; so does this, for every route at once.
+//! A failed extractor answers with a line of plain text. OpenCode answers 400 with `BadRequest` and reports which
+//! part of the request was wrong; this does the same for every route.
 
 use axum::Json;
 use axum::body::Body;
@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt as _, Limited};
 use serde_json::json;
 
-/// The texts of extractors are a line or two.
+/// Maximum length of an extractor's text, which is a line or two.
 const MAX_TEXT: usize = 16 * 1024;
 
-/// Gives a plain refusal the API's form; every other answer is left as it is.
+/// Converts a plain-text rejection to the API's form; other responses are unchanged.
 pub(crate) async fn typed(response: Response) -> Response {
     let plain = response
         .headers()
@@ -38,7 +38,7 @@ pub(crate) async fn typed(response: Response) -> Response {
     (status, Json(error)).into_response()
 }
 
-/// Which part of the request was wrong, in OpenCode's words.
+/// Returns which part of the request was wrong, in OpenCode's words.
 fn kind(text: &str) -> &'static str {
     if text.contains("query string") {
         "Query"

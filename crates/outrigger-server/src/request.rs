@@ -1,12 +1,12 @@
-//! What every request may hold: a folder, and a body up to a limit.
+//! Common parts of requests: a folder, and a body with a limit.
 
 use axum::extract::{Query, Request};
 
-/// Largest body of a request, in bytes: a prompt may bring pictures.
+/// Maximum bytes of a request's body: a prompt may contain images.
 pub(crate) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Folder that a request names: `directory` of the query, else the header, which the SDK sends percent-encoded; in the
-/// newer form `location[directory]`.
+/// Returns the folder that a request names: `directory` of the query or `location[directory]` in the newer form,
+/// otherwise the header, which the SDK percent-encodes.
 pub(crate) fn directory_of(request: &Request) -> Option<String> {
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok();
     let named = query.and_then(|Query(pairs)| {
@@ -25,7 +25,7 @@ pub(crate) fn directory_of(request: &Request) -> Option<String> {
     })
 }
 
-/// Percent-encoding undone; as it stands where it is none.
+/// Decodes percent-encoding; returns the text unchanged if it is invalid.
 pub(crate) fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! Text from outside as a terminal may have it, and the frames in which questions show it. See the crate's README.
+//! Sanitizes untrusted text for terminals, and frames it in questions. See the crate's README.
 
 mod frame;
 mod sanitize;

@@ -1,23 +1,23 @@
-//! Text from outside as a terminal may have it.
+//! Sanitizes untrusted text for terminals.
 //!
-//! Text from outside (a model, a tool, a file name, a title, a plugin, a server) may hold what a terminal obeys: sequences
-//! that clear the screen, set the clipboard, turn text around or write over a question. Such characters are shown instead of
-//! sent: `␛` for ESC and the like, `\u009b` for those that have no picture, which in JSON is the same character. What is sent
-//! of them are line ends, tabs and the plain colours of `COLOURS`.
+//! Text from outside (a model, a tool, a file name, a title, a plugin, a server) may contain control sequences that clear the
+//! screen, set the clipboard, reverse text or overwrite a question. Such characters are shown instead of sent: `␛` for ESC
+//! and the like, `\u009b` for those without a symbol, which is the same character in JSON. Only line ends, tabs and the plain
+//! colours of `COLOURS` are sent.
 //!
-//! What is asked, and names in lists, are stricter: see [`name`] and [`question`].
+//! Questions, and names in lists, are stricter: see [`name`] and [`question`].
 
-/// Parameters of SGR that are sent: bold, faint, italic, underlined, foregrounds that can be read on black and on white,
-/// and what ends these. None that hides (8), swaps (7) or colours the ground.
+/// SGR parameters that are sent: bold, faint, italic, underlined, foreground colours that are readable on black and on white,
+/// and their resets. None that conceals (8), inverts (7) or sets the background.
 const COLOURS: [&str; 23] = [
     "", "0", "00", "1", "01", "2", "3", "4", "22", "23", "24", "31", "32", "33", "34", "35", "36",
     "39", "90", "91", "92", "94", "96",
 ];
 const RESET: &str = "\u{1b}[0m";
-/// Longest sequence that is looked at.
+/// Maximum length of a sequence.
 const LONGEST: usize = 24;
 
-/// A name as one line: no control or invisible character is left in it, colours neither.
+/// Sanitizes a name to one line without control characters, invisible characters or colours.
 #[must_use]
 pub fn name(text: &str) -> String {
     text.chars().fold(String::new(), |mut shown, c| {
@@ -31,14 +31,15 @@ pub fn name(text: &str) -> String {
     })
 }
 
-/// The same for what is asked of a person, which may have several lines.
+/// Like [`name`], for a question to the user, which may have several lines.
 #[must_use]
 pub fn question(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(name).collect();
     lines.join("\n")
 }
 
-/// What may be sent of a text, and the rest shown. With `colours` the plain ones are sent, never beyond the end of a line.
+/// Returns the safe characters of a text, with the rest made visible. With `colours`, plain colours are kept, but reset at
+/// the end of each line.
 #[must_use]
 pub fn safe(text: &str, colours: bool) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -80,7 +81,7 @@ pub fn safe(text: &str, colours: bool) -> String {
     shown
 }
 
-/// The parameters of a sequence that only colours, after its ESC.
+/// Returns the parameters of a sequence that only sets colours, after its ESC.
 fn colour(behind: &str) -> Option<&str> {
     let inner = behind.strip_prefix('[')?;
     let end = inner.bytes().take(LONGEST).position(|byte| byte == b'm')?;
@@ -95,13 +96,13 @@ fn joins(before: char) -> bool {
         || before.is_ascii_digit()
 }
 
-/// Characters that a terminal obeys, in C0 and C1, and those that turn text around.
+/// Returns whether it is a control character of C0 or C1, or one that reverses text.
 #[must_use]
 pub fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Characters without a width: two names that look the same may differ by them.
+/// Returns whether a character has no width: two names that look the same may differ by it.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     matches!(c,
@@ -114,7 +115,7 @@ pub fn is_invisible(c: char) -> bool {
 fn show(c: char, shown: &mut String) {
     match c {
         '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
-        // As JSON has it, so that JSON stays the same.
+        // Escaped as in JSON, so that JSON keeps its meaning.
         c => {
             let units = c
                 .encode_utf16(&mut [0; 2])
@@ -130,7 +131,7 @@ fn show(c: char, shown: &mut String) {
 mod tests {
     use super::*;
 
-    /// What a terminal would obey, and how it is shown.
+    /// Control sequences, and how they are shown.
     const HOSTILE: [(&str, &str); 22] = [
         ("\u{1b}]52;c;cm0gLXJm\u{7}", "␛]52;c;cm0gLXJm␇"),
         ("\u{1b}]0;title\u{1b}\\", "␛]0;title␛\\"),
@@ -167,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Pieces of a sequence that come one by one make none.
+    /// Pieces of a sequence that arrive one by one do not form one.
     #[test]
     fn a_sequence_in_pieces_is_none() {
         for (hostile, _) in HOSTILE {
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(question("a\nb\tc"), "a\nb␉c");
     }
 
-    /// JSON that goes through it means the same.
+    /// Sanitized JSON keeps its meaning.
     #[test]
     fn json_means_the_same() {
         for (hostile, _) in HOSTILE {

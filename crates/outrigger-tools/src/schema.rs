@@ -124,7 +124,7 @@ impl OutputSchema {
         self.check_value(&value)
     }
 
-    /// The same for an answer that is not text.
+    /// Like [`Self::check`], for an answer that is not text.
     pub(crate) fn check_value(&self, value: &Value) -> Result<(), String> {
         let errors = self.schema.get()?.iter_errors(value).take(MAX_ERRORS);
         let errors: Vec<String> = errors.map(|error| describe(&error, value)).collect();
@@ -188,7 +188,7 @@ fn types(kind: &TypeKind) -> String {
     }
 }
 
-// `/todos/0/status` as `["todos"][0]["status"]`; a number is an index only where the value there is an array.
+// Writes `/todos/0/status` as `["todos"][0]["status"]`; a number is an index only if the value there is an array.
 fn place(pointer: &str, input: &Value) -> String {
     let mut out = String::new();
     let mut here = Some(input);

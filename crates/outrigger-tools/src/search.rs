@@ -1,7 +1,7 @@
-//! Searching a folder for clients: lines by a regular expression, names by their letters, and what is ignored.
+//! Searches a folder for clients: lines by a regular expression, names by their letters, and ignored files.
 //!
-//! The tools `grep` and `glob` answer a model, with their limits and texts; this answers the API (`GET /find`,
-//! `GET /find/file`, `GET /file`) with plain data. Both leave out what .gitignore and .ignore leave out, and `.git`.
+//! The tools `grep` and `glob` answer a model, with their limits and texts; this module answers the API (`GET /find`,
+//! `GET /find/file`, `GET /file`) with plain data. Both exclude `.git` and what .gitignore and .ignore exclude.
 //! Symbolic links are not followed, so nothing outside the folder is seen (invariant 11). Everything here blocks.
 
 use std::path::{Path, PathBuf};
@@ -14,27 +14,27 @@ use outrigger_sandbox::Anchor;
 
 use crate::host::DecideRead;
 
-/// A line that is longer is cut, as in OpenCode.
+/// Longer lines are truncated, as in OpenCode.
 const LONGEST_LINE: usize = 2000;
-/// Files and folders that are looked at before a search of names gives up.
+/// Maximum number of files and folders that a search of names visits.
 const MAX_SEEN: usize = 200_000;
 
-/// A line in which something was found.
+/// A matching line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// Relative to the searched folder.
     pub path: PathBuf,
-    /// The line with its end, cut after 2000 characters.
+    /// The line with its end, truncated after 2000 characters.
     pub line: String,
-    /// From 1.
+    /// The line number, from 1.
     pub number: u64,
     /// Bytes of the file before the line.
     pub offset: u64,
-    /// Where in the line, in bytes.
+    /// The matches in the line, as byte ranges.
     pub spans: Vec<(usize, usize)>,
 }
 
-/// What is searched for among names.
+/// The kind of names to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Files only.
@@ -45,11 +45,10 @@ pub enum Kind {
     Any,
 }
 
-/// Lines below `root` in which `pattern` (the syntax of Rust's regex crate) is found, at most `most`, by path. Files
-/// that the rules deny, which know the root as `named`, are passed over.
+/// Returns lines below `root` that match `pattern` (the syntax of Rust's regex crate), at most `most`, by path. Skips
+/// files that the rules deny; the rules know the root as `named`.
 ///
-/// # Errors
-/// What is wrong with the pattern, for people.
+/// # Errors What is wrong with the pattern, for the user.
 pub fn lines(
     (root, named): (&Path, &Path),
     pattern: &str,
@@ -77,7 +76,7 @@ pub fn lines(
         if !entry.file_type().is_some_and(|kind| kind.is_file()) || is_denied() {
             continue;
         }
-        // A link that has come onto its way since it was found leads to another file.
+        // A link that has appeared on its path since it was found points to another file.
         let Ok(file) = held.open(path) else {
             continue;
         };
@@ -96,7 +95,7 @@ pub fn lines(
             most,
             binary: false,
         };
-        // What cannot be read is passed over; a file found to be binary after some lines keeps none.
+        // Files that cannot be read are skipped; a file found to be binary after some lines keeps none.
         let searched = searcher.search_file(&matcher, &file, &mut sink);
         if searched.is_err() || sink.binary {
             hits.truncate(before);
@@ -147,8 +146,8 @@ impl Sink for Collect<'_> {
     }
 }
 
-/// Names below `root` that hold the letters of `query` in their order, the best first, at most `most`; folders end
-/// with a slash. An empty query finds what is nearest to the root. What `may_read` refuses is passed over.
+/// Returns names below `root` that contain the letters of `query` in order, best first, at most `most`; folders end
+/// with a slash. An empty query finds what is nearest to the root. Skips what `may_read` refuses.
 #[must_use]
 pub fn names(
     root: &Path,
@@ -184,7 +183,7 @@ pub fn names(
             .then_with(|| a.1.len().cmp(&b.1.len()))
             .then_with(|| a.1.cmp(&b.1))
     });
-    // Names that a link led to while it was searched are those of another folder.
+    // Names found through a path that became a link during the search belong to another folder.
     let Ok(held) = Anchor::again(root) else {
         return Vec::new();
     };
@@ -197,8 +196,8 @@ pub fn names(
         .collect()
 }
 
-/// How well the letters fit, `None` when they are not all there in their order. The file's name counts more than the
-/// folders above it; letters that stand together or begin a word count more than scattered ones.
+/// Returns how well the letters match, `None` if they do not all occur in order. The file's name counts more than the
+/// folders above it; letters that are adjacent or start a word count more than scattered ones.
 fn score(path: &str, query: &[char]) -> Option<i64> {
     if query.is_empty() {
         return Some(-i64::try_from(path.matches('/').count()).unwrap_or(i64::MAX));
@@ -211,8 +210,8 @@ fn score(path: &str, query: &[char]) -> Option<i64> {
     Some(best + if exact { 100 } else { 0 })
 }
 
-/// The best fit of `query` into `text` from `from` on: every place of the first letter is tried, then the next letters
-/// are taken as soon as they come.
+/// Returns the best match of `query` in `text` from `from` on: every position of the first letter is tried, then the
+/// following letters are matched greedily.
 fn fit(text: &[char], from: usize, query: &[char]) -> Option<i64> {
     let first = query.first()?;
     let starts = (from..text.len()).filter(|at| text.get(*at) == Some(first));
@@ -241,7 +240,7 @@ fn fit_at(text: &[char], start: usize, query: &[char]) -> Option<i64> {
     Some(total)
 }
 
-/// Hidden files count, `.git` does not; .gitignore also holds in a folder that is not a repository.
+/// Includes hidden files, excludes `.git`; .gitignore also applies in a folder that is not a repository.
 fn walk(root: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<> {
     crate::ignored::walk(root)
         .sort_by_file_path(Ord::cmp)
@@ -249,19 +248,19 @@ fn walk(root: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<> {
         .filter_map(Result::ok)
 }
 
-/// What the .gitignore and the .ignore of a project's root leave out, as `GET /file` of OpenCode shows it. Files
-/// of that name in folders below do not count there.
+/// The rules of the .gitignore and the .ignore of a project's root, as OpenCode's `GET /file` applies them. Such files
+/// in subfolders are not used there.
 #[derive(Debug)]
 pub struct Ignored(Gitignore);
 
 impl Ignored {
-    /// Reads the two files; lines that cannot be used are passed over.
+    /// Reads the two files; skips invalid lines.
     #[must_use]
     pub fn of(root: &Path) -> Self {
         Self(crate::ignored::of_folder(root))
     }
 
-    /// Whether a path below the root is left out, by itself or with a folder above it.
+    /// Returns whether a path below the root is ignored, itself or through a parent folder.
     #[must_use]
     pub fn has(&self, path: &Path, folder: bool) -> bool {
         path.starts_with(self.0.path())
@@ -386,7 +385,7 @@ mod tests {
     }
 
     proptest! {
-        /// A query fits exactly what holds its letters in order.
+        /// A query matches exactly the texts that contain its letters in order.
         #[test]
         fn a_fit_is_a_subsequence(text in "[ab/]{0,12}", query in "[ab]{1,4}") {
             let letters: Vec<char> = query.chars().collect();

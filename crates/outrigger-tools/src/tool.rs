@@ -1,4 +1,4 @@
-//! What a tool is.
+//! The interface of a tool.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,21 +14,20 @@ use crate::host::{Grant, PermissionAsk, ToolContext};
 
 /// A tool. It is only ever run by [`crate::ToolRuntime::execute`] (invariant 2).
 pub trait Tool: Send + Sync {
-    /// Name, description, schema.
+    /// Returns name, description, schema.
     fn spec(&self) -> &ToolSpec;
 
-    /// What is wrong with a call that no hook is asked about. OpenCode refuses some calls before its hooks run.
+    /// Checks for calls that are refused before any hook runs, as OpenCode does for some.
     ///
-    /// # Errors
-    /// Why it is refused.
+    /// # Errors Why the call is refused.
     fn precheck(&self, input: &Value) -> Result<(), ToolError> {
         let _ = input;
         Ok(())
     }
 
-    /// What must be allowed before it runs, in the order in which it is asked.
+    /// Returns the permission questions before the call runs, in order.
     ///
-    /// # Errors Where the arguments cannot work and nobody should be asked about them.
+    /// # Errors The arguments cannot work, so the user should not be asked about them.
     fn permissions(
         &self,
         input: &Value,
@@ -38,10 +37,9 @@ pub trait Tool: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// The same for a call that another machine executes: what is in the files there is not known here.
+    /// Like [`Tool::permissions`], for a call that another machine executes: the content of its files is unknown here.
     ///
-    /// # Errors
-    /// As for [`Tool::permissions`].
+    /// # Errors As for [`Tool::permissions`].
     fn permissions_elsewhere(
         &self,
         input: &Value,
@@ -50,56 +48,57 @@ pub trait Tool: Send + Sync {
         self.permissions(input, ctx)
     }
 
-    /// How long it may run; that of [`crate::Limits`] if `None`. Time spent waiting for an answer to a permission question
-    /// does not count.
+    /// Returns its deadline; that of [`crate::Limits`] if `None`. Time spent waiting for an answer to a permission question does
+    /// not count.
     fn deadline(&self, input: &Value) -> Option<Duration> {
         let _ = input;
         None
     }
 
-    /// What it declares beside its [`ToolSpec`] (D6). Asked once, when it is registered.
+    /// Returns its declaration in addition to its [`ToolSpec`] (D6). Called once, at registration.
     fn declares(&self) -> Declared {
         Declared::default()
     }
 
-    /// What its owner was granted, where that is a plugin; `None`: everything.
+    /// Returns the grant of its owner, if that is a plugin; `None`: everything.
     fn grant(&self) -> Option<&Grant> {
         None
     }
 
-    /// The one file or folder that a call of a tool without a contract looks at, from the session's folder; `None`: it may be any.
+    /// Returns the one file or folder, relative to the session's folder, that a call of a tool without a contract accesses;
+    /// `None`: it may be any.
     fn place<'a>(&self, input: &'a Value) -> Option<&'a str> {
         let _ = input;
         None
     }
 
-    /// Nobody says what it needs: whatever its process may do on this machine, it may.
+    /// Returns whether its needs are undeclared: it may do whatever its process may do on this machine.
     fn is_undeclared(&self) -> bool {
         false
     }
 
-    /// Its own decision about a call, ahead of the permission rules (D6): what it never does, no matter who allows it.
+    /// Makes its own decision about a call, before the permission rules (D6): what it never does, no matter who allows it.
     ///
-    /// # Errors
-    /// [`ToolError::Denied`] with the reason.
+    /// # Errors [`ToolError::Denied`] with the reason.
     fn policy(&self, input: &Value, ctx: &ToolContext) -> Result<(), ToolError> {
         let _ = (input, ctx);
         Ok(())
     }
 
-    /// What arguments are checked against, where that is not what the model reads in [`ToolSpec::input_schema`].
+    /// Returns the schema that arguments are validated against, if it differs from what the model reads in
+    /// [`ToolSpec::input_schema`].
     fn argument_schema(&self) -> &Value {
         &self.spec().input_schema
     }
 
-    /// The output that an answer of the tool's own form amounts to. Asked when hooks have changed what the run gave to
-    /// [`ToolContext::answered`]; `None` where they left something that cannot be read, and the output stays as it was.
+    /// Converts an answer in the tool's own form to its output. Called after hooks have changed what the run passed to
+    /// [`ToolContext::answered`]; `None` if the result cannot be read, and the output stays unchanged.
     fn read(&self, answer: &Value) -> Option<ToolOutput> {
         let _ = answer;
         None
     }
 
-    /// Does it. Dropped when the deadline passes or the turn is cancelled, so whatever it started must end with it.
+    /// Executes the call. Dropped when the deadline passes or the turn is cancelled, so whatever it started must end with it.
     fn run<'a>(
         &'a self,
         input: Value,
@@ -111,7 +110,7 @@ type Policy = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 type Run =
     dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// A tool made from a closure: what plugins, MCP servers and tests register.
+/// A tool made from a closure, as registered by plugins, MCP servers and tests.
 #[derive(Clone)]
 pub struct FnTool {
     spec: ToolSpec,
@@ -126,7 +125,7 @@ pub struct FnTool {
 }
 
 impl FnTool {
-    /// A tool that does what `run` does.
+    /// Creates a tool that calls `run`.
     pub fn new<F, Fut>(spec: ToolSpec, run: F) -> Self
     where
         F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
@@ -145,42 +144,42 @@ impl FnTool {
         }
     }
 
-    /// With a deadline of its own.
+    /// Sets its own deadline.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Asked before every run (MCP tools: the tool's name and `*`).
+    /// Sets a question that is asked before every run (MCP tools: the tool's name and `*`).
     #[must_use]
     pub fn asks(mut self, ask: PermissionAsk) -> Self {
         self.ask = Some(ask);
         self
     }
 
-    /// With what it declares.
+    /// Sets its declaration.
     #[must_use]
     pub fn declaring(mut self, declared: Declared) -> Self {
         self.declared = declared;
         self
     }
 
-    /// With nobody's word on what it needs ([`Tool::is_undeclared`]).
+    /// Sets whether its needs are undeclared ([`Tool::is_undeclared`]).
     #[must_use]
     pub fn undeclared(mut self, undeclared: bool) -> Self {
         self.undeclared = undeclared;
         self
     }
 
-    /// With what the plugin that brings it was granted.
+    /// Sets the grant of the plugin that contributes it.
     #[must_use]
     pub fn owned(mut self, grant: Option<Grant>) -> Self {
         self.grant = grant;
         self
     }
 
-    /// With a decision of its own about each call: `Err` says why it is refused.
+    /// Sets its own decision about each call: `Err` is the reason for a refusal.
     #[must_use]
     pub fn deciding(
         mut self,
@@ -190,7 +189,7 @@ impl FnTool {
         self
     }
 
-    /// With arguments checked against this JSON Schema instead of the one that the model reads.
+    /// Validates arguments against this JSON Schema instead of the one that the model reads.
     #[must_use]
     pub fn checked_by(mut self, schema: Value) -> Self {
         self.checked_by = Some(schema);

@@ -1,4 +1,4 @@
-//! The terminal interface: a conversation with the agent on the whole screen. See the crate's README.
+//! The terminal interface: a full-screen conversation with the agent. See the crate's README.
 
 pub mod app;
 pub mod render;

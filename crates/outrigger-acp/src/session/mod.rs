@@ -1,4 +1,4 @@
-//! A session that the editor has open.
+//! A session that is open in the editor.
 
 pub(crate) mod opening;
 pub(crate) mod options;
@@ -13,21 +13,21 @@ use tokio::sync::watch;
 
 use crate::session::options::{Chosen, Offer};
 
-/// A session, for as long as the editor has it open.
+/// A session while it is open in the editor.
 pub(crate) struct Open {
     pub(crate) id: SessionId,
     pub(crate) folder: PathBuf,
     pub(crate) connection: Connection,
-    /// What can be chosen, as it was when the session was opened.
+    /// The available choices, as of opening the session.
     pub(crate) offer: Offer,
     /// Names of slash commands.
     pub(crate) commands: Vec<String>,
     chosen: Mutex<Chosen>,
-    /// What the person must know, until it is said.
+    /// Messages for the user that have not been sent yet.
     notices: Mutex<Vec<String>>,
     /// A turn waits for the one before it.
     pub(crate) turn: tokio::sync::Mutex<()>,
-    /// Counts cancellations: a prompt that came before one is cancelled.
+    /// Counts cancellations: a prompt received before one is cancelled.
     cancels: watch::Sender<u64>,
 }
 
@@ -56,17 +56,17 @@ impl Open {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What must be said before the next answer.
+    /// Returns the messages to send before the next answer.
     pub(crate) fn notices(&self) -> MutexGuard<'_, Vec<String>> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels every prompt that has come.
+    /// Cancels every prompt received so far.
     pub(crate) fn cancel(&self) {
         self.cancels.send_modify(|count| *count += 1);
     }
 
-    /// What is ready once a prompt that comes now is cancelled.
+    /// Returns a future that resolves once a prompt received now is cancelled.
     pub(crate) fn cancelled(&self) -> Cancelled {
         Cancelled {
             count: *self.cancels.borrow(),
@@ -95,7 +95,7 @@ impl Cancelled {
     }
 }
 
-/// The sessions that are open.
+/// The open sessions.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<Vec<Arc<Open>>>);
 
@@ -110,7 +110,7 @@ impl Sessions {
         list.push(open);
     }
 
-    /// Forgets one, and cancels what runs in it.
+    /// Removes a session, and cancels what runs in it.
     pub(crate) fn remove(&self, id: &str) {
         self.list().retain(|it| {
             let stays = it.id.as_str() != id;

@@ -1,4 +1,4 @@
-//! Sessions: new ones, those that go on, and what the editor gets with them.
+//! Opening sessions: new ones, resumed ones, and what the editor gets with them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::session::options::{Chosen, Offer};
 use crate::session::servers::{self, Handed};
 use crate::updates::{Updates, plan, time};
 
-/// Sessions on a page of a list.
+/// Page size of the session list.
 const PAGE: usize = 100;
 
 impl ServerState {
-    /// `session/new`.
+    /// Handles `session/new`.
     pub(crate) async fn new_session(self: Arc<Self>, params: Value) -> Result<Answer, RpcError> {
         let folder = folder_of(&params)?;
         let handed = servers::read(&params)?;
@@ -40,7 +40,7 @@ impl ServerState {
         Ok(self.with_commands(value, open))
     }
 
-    /// `session/load`, with what was said, and `session/resume`, without.
+    /// Handles `session/load`, with the history, and `session/resume`, without.
     pub(crate) async fn load_session(
         self: Arc<Self>,
         params: Value,
@@ -57,7 +57,7 @@ impl ServerState {
             .get(&path)
             .await
             .map_err(|error| refused(&error))?;
-        // One that was begun elsewhere goes on there: its files are that folder's.
+        // A session that was started elsewhere continues there: its files are in that folder.
         if Path::new(&session.directory) != folder {
             let own = PathBuf::from(&session.directory);
             let own = own.canonicalize().map_err(|error| {
@@ -76,7 +76,7 @@ impl ServerState {
         Ok(self.with_commands(value, open))
     }
 
-    /// Takes a session as open.
+    /// Records a session as open.
     async fn opened(
         &self,
         connection: Connection,
@@ -113,7 +113,7 @@ impl ServerState {
         Ok(open)
     }
 
-    /// Slash commands: those of the agent, and the one that summarises.
+    /// Returns slash commands: those of the agent, and the one that summarises.
     async fn commands(&self, connection: &Connection) -> Result<Vec<Value>, RpcError> {
         let found: Vec<Value> = connection
             .get("/command")
@@ -140,7 +140,8 @@ impl ServerState {
         Ok(all)
     }
 
-    /// The answer, and after it the commands: a session that is not known yet has none.
+    /// Sends the response, and after it the commands, which the editor would not accept for an
+    /// unknown session.
     fn with_commands(self: Arc<Self>, value: Value, open: Arc<Open>) -> Answer {
         let after: BoxFuture<'static, ()> = Box::pin(async move {
             if let Ok(commands) = self.commands(&open.connection).await {
@@ -156,7 +157,7 @@ impl ServerState {
         }
     }
 
-    /// Sends what was said in a session.
+    /// Sends the history of a session.
     async fn replay(&self, open: &Open) -> Result<(), RpcError> {
         let path = format!("/session/{}", open.id);
         let connection = &open.connection;
@@ -178,7 +179,7 @@ impl ServerState {
         Ok(())
     }
 
-    /// `session/list`.
+    /// Handles `session/list`.
     pub(crate) async fn list_sessions(self: Arc<Self>, params: Value) -> Result<Answer, RpcError> {
         let folder = match params["cwd"].as_str() {
             Some(_) => Some(folder_of(&params)?),
@@ -222,7 +223,7 @@ impl ServerState {
         Ok(answer.into())
     }
 
-    /// `session/delete`.
+    /// Handles `session/delete`.
     pub(crate) async fn delete_session(self: Arc<Self>, params: Value) -> Result<Answer, RpcError> {
         let id = session_of(&params)?;
         let known = self.sessions.find(id).map(|it| it.connection.clone());
@@ -236,7 +237,7 @@ impl ServerState {
         self.sessions.remove(id);
         let path = format!("/session/{}", encoded(id));
         match connection.delete(&path).await {
-            // Gone is what was asked for.
+            // Already deleted is the requested result.
             Err(error) if !error.is("agent.no_session") => Err(refused(&error)),
             _ => Ok(json!({}).into()),
         }
@@ -250,13 +251,13 @@ fn hint(hints: &[&str]) -> String {
     }
 }
 
-/// What can be chosen, in both forms.
+/// Returns the available choices, in both forms.
 fn choices(open: &Open) -> Value {
     let chosen = open.chosen();
     json!({ "modes": open.offer.modes(&chosen), "configOptions": open.offer.options(&chosen) })
 }
 
-/// The folder of a request: absolute, as the protocol wants it, and there.
+/// Returns the folder of a request: absolute, as the protocol requires, and existing.
 fn folder_of(params: &Value) -> Result<PathBuf, RpcError> {
     let named = params["cwd"].as_str();
     let named = named.ok_or_else(|| RpcError::params("`cwd` is missing"))?;
@@ -268,7 +269,7 @@ fn folder_of(params: &Value) -> Result<PathBuf, RpcError> {
     found.ok_or_else(|| RpcError::params(format!("`cwd` is no folder: {named}")))
 }
 
-/// The session that a request names.
+/// Returns the session that a request names.
 pub(crate) fn session_of(params: &Value) -> Result<&str, RpcError> {
     let id = params["sessionId"].as_str();
     id.ok_or_else(|| RpcError::params("`sessionId` is missing"))

@@ -1,4 +1,4 @@
-//! What can be chosen for a session: the mode, which is an agent, the model, and how much it thinks.
+//! The options of a session: the mode, which is an agent, the model, and its reasoning effort.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 pub(crate) const MODE: &str = "mode";
 pub(crate) const MODEL: &str = "model";
 pub(crate) const EFFORT: &str = "effort";
-/// The effort where none is chosen.
+/// The effort if none is chosen.
 const DEFAULT: &str = "default";
 
-/// What an agent offers.
+/// An agent's choices.
 #[derive(Debug, Default)]
 pub(crate) struct Offer {
     modes: Vec<Mode>,
@@ -39,7 +39,7 @@ struct Model {
     variants: Vec<String>,
 }
 
-/// What is chosen in a session; nothing: what the agent chooses.
+/// The choices made in a session; `None`: the agent decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) mode: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// What was last used in a session.
+    /// Returns what was last used in a session.
     pub(crate) fn of(session: &Session) -> Self {
         let model = session.model.as_ref();
         Self {
@@ -66,10 +66,9 @@ impl Chosen {
 }
 
 impl Offer {
-    /// Asks the agent.
+    /// Requests them from the agent.
     ///
-    /// # Errors
-    /// Those of its routes.
+    /// # Errors Those of its routes.
     pub(crate) async fn ask(connection: &Connection) -> Result<Self, ClientError> {
         let agents: Value = connection.get("/agent").await?;
         let providers: Value = connection.get("/config/providers").await?;
@@ -120,7 +119,7 @@ impl Offer {
         }
     }
 
-    /// Tokens that fit into each model, by `provider/model`.
+    /// Returns the context size of each model in tokens, by `provider/model`.
     pub(crate) fn contexts(&self) -> BTreeMap<String, u64> {
         let models = self.models.iter();
         models
@@ -128,7 +127,7 @@ impl Offer {
             .collect()
     }
 
-    /// The mode that a session is in.
+    /// Returns the mode of a session.
     pub(crate) fn mode(&self, chosen: &Chosen) -> String {
         let of = chosen.mode.as_ref().filter(|it| self.has_mode(it));
         let first = || self.modes.first().map(|it| it.name.clone());
@@ -150,7 +149,7 @@ impl Offer {
         self.modes.iter().any(|it| it.name == name)
     }
 
-    /// Takes a choice; false for a value that is not offered.
+    /// Makes a choice; returns `false` for a value that is not offered.
     pub(crate) fn choose(&self, chosen: &mut Chosen, option: &str, value: &str) -> bool {
         match option {
             MODE if self.has_mode(value) => chosen.mode = Some(value.to_owned()),
@@ -172,7 +171,7 @@ impl Offer {
         model.is_some_and(|it| it.variants.iter().any(|it| it == value))
     }
 
-    /// Modes in the older form.
+    /// Returns the modes in the older form.
     pub(crate) fn modes(&self, chosen: &Chosen) -> Value {
         let modes = self.modes.iter().map(|mode| {
             let mut shown = json!({ "id": mode.name, "name": mode.name });
@@ -184,7 +183,7 @@ impl Offer {
         json!({ "currentModeId": self.mode(chosen), "availableModes": modes.collect::<Vec<_>>() })
     }
 
-    /// Everything that can be chosen.
+    /// Returns all options.
     pub(crate) fn options(&self, chosen: &Chosen) -> Value {
         let select = |id: &str, name: &str, category: &str, current: &str, options: Vec<Value>| {
             json!({

@@ -1,14 +1,14 @@
-//! MCP servers that the editor hands over.
+//! MCP servers provided by the editor.
 //!
-//! The editor is the user's own program and speaks for the user, so they are the user's: they start where and in what the user's own
-//! servers start (`outrigger_mcp_tools::launch`), which says nothing of a folder that nobody trusts. None of them takes the place of
-//! a server of the configuration, whose name rules may name.
+//! The editor is the user's own program and acts for the user, so these servers are the user's: they start where, and in the sandbox
+//! in which, the user's own servers start (`outrigger_mcp_tools::launch`), independent of whether the folder is trusted. They cannot
+//! replace a server of the configuration, whose name rules may refer to.
 
 use outrigger_client::{ClientError, Connection};
 use outrigger_jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
-/// A server as the configuration would have it.
+/// A server in the configuration's form.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Handed {
     pub(crate) name: String,
@@ -53,8 +53,8 @@ fn one(server: &Value) -> Result<Handed, RpcError> {
     Ok(Handed { name, entry })
 }
 
-/// Starts them; what is wrong with one is a line for the person, and no reason to begin no session. `known`: those that the editor
-/// has handed over before, and what they were.
+/// Starts them. A problem with one is reported to the user, and does not prevent the session. `known`: those that the editor
+/// provided before, and their definitions.
 pub(crate) async fn start(
     connection: &Connection,
     handed: Vec<Handed>,
@@ -67,7 +67,7 @@ pub(crate) async fn start(
     let mut notices = Vec::new();
     for server in handed {
         let name = server.name.clone();
-        // One that failed is tried again: what it lacked may be there now.
+        // A failed server is retried: what it lacked may be available now.
         let runs = running[&name]["status"] == "connected";
         if runs && known.contains(&server) {
             continue;

@@ -1,4 +1,4 @@
-//! Calls of tools, as an editor shows them.
+//! Tool calls in the editor's form.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::content::picture;
 
-/// Bytes of a text that are shown of a call. The conversation has all of it.
+/// Maximum bytes of a displayed text of a call. The conversation has all of it.
 const MAX_TEXT: usize = 32 * 1024;
-/// Bytes of arguments that are sent beside what is shown.
+/// Maximum bytes of arguments sent in addition.
 const MAX_INPUT: usize = 64 * 1024;
-/// Characters of a title.
+/// Maximum characters of a title.
 const MAX_TITLE: usize = 300;
 
-/// What an editor draws an icon by.
+/// Returns the kind by which the editor selects an icon.
 pub(crate) fn kind(tool: &str) -> &'static str {
     match tool {
         "read" | "skill" => "read",
@@ -30,7 +30,7 @@ pub(crate) fn kind(tool: &str) -> &'static str {
     }
 }
 
-/// One line that says what is done. `said` is what the tool says of itself.
+/// Returns a one-line title. `said` is the tool's own title.
 pub(crate) fn title(tool: &str, input: &Value, said: Option<&str>, folder: &Path) -> String {
     let text = |key: &str| input[key].as_str().filter(|text| !text.is_empty());
     let file = || text("filePath").or(text("path"));
@@ -66,7 +66,7 @@ pub(crate) fn title(tool: &str, input: &Value, said: Option<&str>, folder: &Path
     }
 }
 
-/// A path as people read it in this folder.
+/// Returns a path as displayed in this folder.
 fn shown<'a>(path: &'a str, folder: &Path) -> &'a str {
     let inside = Path::new(path).strip_prefix(folder).ok();
     inside
@@ -75,7 +75,7 @@ fn shown<'a>(path: &'a str, folder: &Path) -> &'a str {
         .unwrap_or(path)
 }
 
-/// Files that the call is about, for an editor that follows.
+/// Returns the files of the call, for an editor that follows.
 pub(crate) fn locations(tool: &str, input: &Value, folder: &Path) -> Vec<Value> {
     if !matches!(kind(tool), "read" | "edit" | "search") {
         return Vec::new();
@@ -91,7 +91,7 @@ pub(crate) fn locations(tool: &str, input: &Value, folder: &Path) -> Vec<Value> 
     path.map(place).into_iter().collect()
 }
 
-/// A text as it is, in a block of code. A fence that the text has itself is no end of it.
+/// Puts a text into a code block. A fence in the text does not end it.
 pub(crate) fn fenced(text: &str) -> String {
     let longest = text
         .split(|c| c != '`')
@@ -102,17 +102,17 @@ pub(crate) fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
-/// A block of what a call shows.
+/// Creates a text block of a call.
 pub(crate) fn text_block(text: &str) -> Value {
     json!({ "type": "content", "content": { "type": "text", "text": text } })
 }
 
-/// A change of a file.
+/// Creates a diff block of a call.
 pub(crate) fn diff_block(path: &Path, before: Option<&str>, after: &str) -> Value {
     json!({ "type": "diff", "path": path, "oldText": before, "newText": after })
 }
 
-/// The beginning of a text, or of a running command's its end.
+/// Truncates a text, keeping the start, or the end for a running command.
 fn cut(text: &str, keeps_end: bool) -> String {
     if text.len() <= MAX_TEXT {
         return text.to_owned();
@@ -133,12 +133,12 @@ fn cut(text: &str, keeps_end: bool) -> String {
     }
 }
 
-/// The arguments, unless they are long: what is shown of the call says the same.
+/// Returns the arguments, unless they are long: the displayed content contains the same.
 pub(crate) fn input_of(input: &Value) -> Option<Value> {
     (input.to_string().len() <= MAX_INPUT).then(|| input.clone())
 }
 
-/// What is shown below the title.
+/// Returns the content below the title.
 pub(crate) fn content(part: &Part, call: &ToolPart, folder: &Path) -> Vec<Value> {
     match &call.state {
         ToolState::Pending { .. } => Vec::new(),
@@ -170,7 +170,8 @@ pub(crate) fn content(part: &Part, call: &ToolPart, folder: &Path) -> Vec<Value>
     }
 }
 
-/// Answers of subagents and pages are Markdown; anything else is shown as it is.
+/// Returns the output. Answers of subagents and pages are Markdown; anything else is shown
+/// verbatim.
 fn result(call: &ToolPart, output: &str) -> String {
     let output = cut(output, false);
     let is_replaced = call.provenance.replaced_tool_of().is_some();
@@ -181,14 +182,14 @@ fn result(call: &ToolPart, output: &str) -> String {
     }
 }
 
-/// What a subagent answered, without what is said of it to the model.
+/// Returns a subagent's answer without the note for the model.
 fn of_subagent(output: &str) -> &str {
     let inside = output.split_once("<task_result>\n");
     let inside = inside.and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"));
     inside.map_or(output, |(answer, _)| answer)
 }
 
-/// The files that the call changed.
+/// Returns the files that the call changed.
 fn changes(part: &Part, folder: &Path) -> Vec<Value> {
     // Time and author of the message do not matter here.
     let author = Author {

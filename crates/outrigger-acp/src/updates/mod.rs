@@ -1,4 +1,4 @@
-//! From events and stored messages to updates of a session.
+//! Converts events and stored messages to session updates.
 
 pub(crate) mod calls;
 pub(crate) mod patches;
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 
 use crate::content;
 
-/// Between two reports of what a running call has printed, in milliseconds.
+/// Interval between progress reports of a running call, in milliseconds.
 const PROGRESS_INTERVAL: Millis = 250;
 
 /// A text that is being written.
 #[derive(Debug)]
 struct Written {
     update: &'static str,
-    /// Bytes that were sent.
+    /// Number of bytes sent.
     sent: usize,
 }
 
@@ -33,19 +33,19 @@ struct Written {
 struct Call {
     is_running: bool,
     is_final: bool,
-    /// When it began: again, once a person has answered its question.
+    /// When it started; set again after the user has answered its question.
     began: Millis,
     reported: Millis,
 }
 
-/// Makes updates of what happens in a session. Nothing is sent twice, so an event may come again.
+/// Creates updates of a session. Nothing is sent twice, so events may be repeated.
 #[derive(Debug)]
 pub(crate) struct Updates {
     session: SessionId,
     folder: PathBuf,
-    /// Prompts are sent, too: the editor does not have them.
+    /// Prompts are sent, too, because the editor does not have them.
     with_prompts: bool,
-    /// Tokens that fit into each model.
+    /// Context size of each model in tokens.
     contexts: BTreeMap<String, u64>,
     prompts: HashSet<MessageId>,
     models: HashMap<MessageId, String>,
@@ -57,7 +57,7 @@ pub(crate) struct Updates {
 }
 
 impl Updates {
-    /// Of a session in a folder.
+    /// Creates updates of a session in a folder.
     pub(crate) fn new(session: SessionId, folder: PathBuf) -> Self {
         Self {
             session,
@@ -74,19 +74,19 @@ impl Updates {
         }
     }
 
-    /// With the tokens that fit into each model.
+    /// Sets the context size of each model.
     pub(crate) fn with_contexts(mut self, contexts: BTreeMap<String, u64>) -> Self {
         self.contexts = contexts;
         self
     }
 
-    /// Of what is stored.
+    /// Converts stored messages.
     pub(crate) fn replay(mut self, messages: &[MessageWithParts]) -> Vec<Value> {
         self.with_prompts = true;
         self.stored(messages)
     }
 
-    /// What messages say that was not sent yet.
+    /// Converts the parts of messages that were not sent yet.
     pub(crate) fn stored(&mut self, messages: &[MessageWithParts]) -> Vec<Value> {
         let mut updates = Vec::new();
         for message in messages {
@@ -98,7 +98,7 @@ impl Updates {
         updates
     }
 
-    /// What an event changes.
+    /// Converts an event.
     pub(crate) fn on(&mut self, event: &Event) -> Vec<Value> {
         if event.session_id() != Some(&self.session) {
             return Vec::new();
@@ -163,7 +163,7 @@ impl Updates {
         block.map(update).into_iter().collect()
     }
 
-    /// A text as it is now: what was not sent of it.
+    /// Returns the part of a text that was not sent yet.
     fn text(&mut self, part: &Part, update: &'static str, text: &str) -> Vec<Value> {
         let written = self
             .texts
@@ -178,7 +178,7 @@ impl Updates {
     }
 
     fn delta(&mut self, id: &PartId, delta: &str) -> Option<Value> {
-        // One whose beginning was missed comes whole, when it is stored.
+        // If its start was missed, the text is sent whole when it is stored.
         let written = self.texts.get_mut(id)?;
         if delta.is_empty() || written.update == "user_message_chunk" {
             return None;
@@ -189,7 +189,7 @@ impl Updates {
 
     fn call(&mut self, part: &Part, call: &ToolPart, at: Millis) -> Vec<Value> {
         let is_error = matches!(call.state, ToolState::Error { .. });
-        // The plan shows what it did.
+        // The plan shows its effect.
         if call.tool == "todowrite" && !is_error {
             let plan = todos_of(call).and_then(|todos| self.todos(&todos));
             return plan.into_iter().collect();
@@ -241,25 +241,25 @@ impl Updates {
         Some(plan(todos))
     }
 
-    /// The session has another title.
+    /// Reports a new title of the session.
     pub(crate) fn info(&mut self, session: &Session) -> Option<Value> {
         self.cost = Some(session.cost);
         if self.title.as_ref() == Some(&session.title) {
             return None;
         }
         let is_first = self.title.replace(session.title.clone()).is_none();
-        // What it was called at the beginning of the turn the editor knows.
+        // The editor knows the title from the start of the turn.
         (!is_first).then(|| title(session))
     }
 
-    /// What the session is now, which the editor knows.
+    /// Records the current session, which the editor knows.
     pub(crate) fn knows(mut self, session: &Session) -> Self {
         (self.title, self.cost) = (Some(session.title.clone()), Some(session.cost));
         self
     }
 }
 
-/// A new title.
+/// Creates the update of a title.
 pub(crate) fn title(session: &Session) -> Value {
     json!({
         "sessionUpdate": "session_info_update",
@@ -267,14 +267,14 @@ pub(crate) fn title(session: &Session) -> Value {
     })
 }
 
-/// A time as text.
+/// Formats a time.
 pub(crate) fn time(at: Millis) -> String {
     let at = i64::try_from(at).unwrap_or_default();
     let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
     format!("{at:.3}")
 }
 
-/// The list of what is to be done.
+/// Creates the update of the todo list.
 pub(crate) fn plan(todos: &[Todo]) -> Value {
     let entries = todos.iter().filter(|it| it.status != "cancelled");
     let entries = entries.map(|todo| {
@@ -294,7 +294,7 @@ pub(crate) fn plan(todos: &[Todo]) -> Value {
     json!({ "sessionUpdate": "plan", "entries": entries.collect::<Vec<_>>() })
 }
 
-/// The list that a call of `todowrite` has written.
+/// Returns the list that a call of `todowrite` has written.
 fn todos_of(call: &ToolPart) -> Option<Vec<Todo>> {
     let ToolState::Completed { input, .. } = &call.state else {
         return None;
@@ -334,7 +334,7 @@ fn shown(
     if !content.is_empty() {
         shown["content"] = json!(content);
     }
-    // What printed more is otherwise as it was.
+    // Progress changes nothing but the output.
     if is_progress {
         return shown;
     }

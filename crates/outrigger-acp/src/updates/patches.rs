@@ -1,17 +1,17 @@
-//! What a unified diff shows of each of its files, before and after.
+//! The content before and after, reconstructed from a unified diff.
 
 /// A file in a diff.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// As the diff names it.
     pub(crate) path: String,
-    /// None where the file is new.
+    /// `None` if the file is new.
     pub(crate) before: Option<String>,
-    /// Empty where it is removed.
+    /// Empty if it is removed.
     pub(crate) after: String,
 }
 
-/// The files of a diff, in its order.
+/// Returns the files of a diff, in order.
 pub(crate) fn changes(diff: &str) -> Vec<Change> {
     let mut all: Vec<Change> = Vec::new();
     let mut is_in_hunk = false;
@@ -30,7 +30,7 @@ pub(crate) fn changes(diff: &str) -> Vec<Change> {
             continue;
         };
         if let Some(range) = line.strip_prefix("@@ -") {
-            // A hunk of no lines at line 0 is a file that was not there, or was empty.
+            // A hunk of no lines at line 0 means that the file did not exist, or was empty.
             is_new |= range.starts_with("0,0 ");
             if is_in_hunk && !is_new {
                 gap(change);
@@ -46,7 +46,7 @@ pub(crate) fn changes(diff: &str) -> Vec<Change> {
     all
 }
 
-/// Between two hunks there are lines that the diff does not show.
+/// Marks a gap between two hunks, which the diff does not show.
 fn gap(change: &mut Change) {
     change.after.push_str("…\n");
     if let Some(before) = &mut change.before {
@@ -68,7 +68,7 @@ fn add(change: &mut Change, line: &str) {
         change.after.push_str(text);
     }
     if mark == "\\" {
-        // Said of the line above it, which may be one of either.
+        // Refers to the line above, on either side.
         no_end(&mut change.after);
         if let Some(before) = &mut change.before {
             no_end(before);

@@ -1,4 +1,5 @@
-//! Who sends a request, as the one that answers it knows: nothing of the request says so.
+//! The sender of a request as known to the receiving process; nothing in the request itself
+//! determines it.
 
 use std::convert::Infallible;
 
@@ -9,10 +10,11 @@ use outrigger_protocol::provenance::{Actor, Provenance, UNKNOWN_PLUGIN};
 
 use crate::access::marks::{FromPlugin, LocalUser, Sender};
 
-/// Who prompts with a request: the person at this program, a client, or the plugin whose request it is.
+/// Who prompts with a request: the user of this program, a client, or the plugin that sent the
+/// request.
 pub(crate) struct Author(pub(crate) Provenance);
 
-/// Who sends a request.
+/// The sender of a request.
 pub(crate) struct By(pub(crate) Actor);
 
 impl By {

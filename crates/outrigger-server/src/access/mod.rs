@@ -1,4 +1,4 @@
-//! Who may ask for what: checks of requests, and what clients of plugins reach.
+//! Access control: checks of requests, and what clients of plugins may access.
 
 pub(crate) mod author;
 pub(crate) mod guard;

@@ -1,12 +1,12 @@
-//! How the page signs in, and how it knows its server again.
+//! How the page signs in and recognises its server.
 //!
-//! The page never sends the password. It sends a token of this server's life: another program that takes the port after the server has
-//! ended may be sent it, and it opens nothing any more. Before the page sends anything to a server that was started in between, that server
-//! must prove that it is the same user's: it answers a number that the page chose with an HMAC that takes the key of [`KEY_FILE`]. The
-//! answer is for one address alone, so another program that listens elsewhere gets no proof by passing the question on. From the key and
-//! the name that the server gave itself, the page makes the new token.
+//! The page never sends the password. It sends a token that is valid for this server's life: if another program takes over the port after
+//! the server has ended, it may receive the token, which is worthless by then. Before the page sends anything to a server that was started
+//! in the meantime, that server must prove that it belongs to the same user: it answers a nonce of the page with an HMAC based on the key
+//! in [`KEY_FILE`]. The answer is bound to one address, so another program that listens elsewhere cannot obtain a proof by relaying the
+//! nonce. The page derives the new token from the key and the server's instance name.
 //!
-//! The same in TypeScript: `web/src/lib/server.ts`.
+//! The counterpart in TypeScript: `web/src/lib/server.ts`.
 
 use std::fmt;
 use std::io;
@@ -22,23 +22,23 @@ use ring::hmac;
 use super::guard::Login;
 use crate::listen::password::keep_secret;
 
-/// In the folder of our own data: what the keys of pages are made from.
+/// A file in our data folder from which the keys of pages are derived.
 const KEY_FILE: &str = "server-page-key";
 
-/// A password that somebody chose is tried out so slowly by a program that was given a proof of it.
+/// Slows down guessing a chosen password for a program that was given a proof of it.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).expect("not zero");
-/// Characters of a number that a page may choose.
+/// Permitted lengths of a page's nonce.
 const NONCE: std::ops::RangeInclusive<usize> = 16..=64;
 
-/// Sessions of pages at one server.
+/// The page sessions of one server.
 pub struct PageSession {
-    /// The name of this server's life.
+    /// The name of this server instance.
     instance: String,
     token: String,
     key: [u8; 32],
     login: Login,
     address: SocketAddr,
-    /// What the password gives, made when it is first needed.
+    /// The key derived from the password, computed on first use.
     by_password: OnceLock<hmac::Key>,
 }
 
@@ -48,21 +48,20 @@ impl fmt::Debug for PageSession {
     }
 }
 
-/// What a page that has signed in is given.
+/// The response to a page that has signed in.
 pub(crate) struct SignedIn {
     pub(crate) token: String,
-    /// Shows that the server knows the password, too.
+    /// Proves that the server knows the password, too.
     pub(crate) proof: String,
 }
 
 impl PageSession {
-    /// For a server that listens at `address`. The key is kept in the folder `data`.
+    /// Creates the sessions of a server that listens at `address`. The key is kept in the folder `data`.
     ///
-    /// # Errors
-    /// A folder that cannot be written to; a system without randomness.
+    /// # Errors The folder is not writable, or the system has no randomness.
     pub fn new(data: &Path, login: Login, address: SocketAddr) -> io::Result<Self> {
         let kept = keep_secret(&data.join(KEY_FILE))?;
-        // With another password the pages of before are strangers.
+        // After a change of the password, earlier pages are unknown.
         let whose = format!("page key\n{}\n{}", login.username, login.password);
         let key = tag(&key_of(kept.as_bytes()), &[&whose]);
         let mut name = [0_u8; 16];
@@ -79,7 +78,7 @@ impl PageSession {
         })
     }
 
-    /// What the page sends as `Authorization: Bearer`. It ends with this server.
+    /// Returns the token that the page sends as `Authorization: Bearer`. It expires with this server.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
@@ -89,27 +88,27 @@ impl PageSession {
         &self.instance
     }
 
-    /// Whether that is the token of this server's life.
+    /// Returns whether this is the current token.
     pub(crate) fn knows(&self, token: &str) -> bool {
         let given = tag(&key_of(&self.key), &["compare", token]);
         let known = hmac::Key::new(hmac::HMAC_SHA256, &self.key);
-        // Compares digests, in a time that tells nothing.
+        // Compares digests in constant time.
         hmac::verify(&known, text(&["compare", &self.token]).as_bytes(), &given).is_ok()
     }
 
-    /// By which the page at this address knows the server again. None where somebody else could listen at that address beside this server.
+    /// Returns the key with which the page at this address recognises the server. `None` if another program could listen at that address.
     pub(crate) fn key(&self, host: &str) -> Option<String> {
         self.is_own(host).then(|| URL_SAFE_NO_PAD.encode(self.key))
     }
 
-    /// Shows the page at this address that its next server is the same user's.
+    /// Proves to the page at this address that the server belongs to the same user.
     pub(crate) fn proof(&self, host: &str, nonce: &str) -> Option<String> {
         let proves = self.is_own(host) && is_nonce(nonce);
         let said = ["server", host, &self.instance, nonce];
         proves.then(|| URL_SAFE_NO_PAD.encode(tag(&key_of(&self.key), &said)))
     }
 
-    /// Checks what a person typed, which the page does not send.
+    /// Checks a password that the user typed and that the page does not send.
     pub(crate) fn sign_in(&self, user: &str, nonce: &str, proof: &str) -> Option<SignedIn> {
         let key = self.by_password.get_or_init(|| self.stretched());
         let proof = URL_SAFE_NO_PAD.decode(proof).ok()?;
@@ -133,8 +132,8 @@ impl PageSession {
         key_of(&key)
     }
 
-    /// Whether a `Host` is where this server listens, by its number: only there nobody else can. A name may lead elsewhere, and so
-    /// may the port of a tunnel.
+    /// Returns whether a `Host` is the numeric address on which this server listens: no other program can listen there. A name may point
+    /// elsewhere, and so may the port of a tunnel.
     fn is_own(&self, host: &str) -> bool {
         let Ok(host) = host.parse::<SocketAddr>() else {
             return false;
@@ -158,7 +157,7 @@ fn key_of(bytes: &[u8]) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, bytes)
 }
 
-/// What is said for one purpose, which is no other purpose's.
+/// Joins texts for one purpose, so that they cannot be used for another.
 fn text(said: &[&str]) -> String {
     format!("outrigger page 1\n{}", said.join("\n"))
 }
@@ -187,7 +186,7 @@ mod tests {
         PageSession::new(data, login(password), address.parse().unwrap()).unwrap()
     }
 
-    /// What the page works out of its key and the server's name.
+    /// Computes what the page derives from its key and the server's name.
     fn made(key: &str, said: &[&str]) -> String {
         let key = URL_SAFE_NO_PAD.decode(key).unwrap();
         URL_SAFE_NO_PAD.encode(tag(&key_of(&key), said))
@@ -206,7 +205,7 @@ mod tests {
         let proof = second.proof(host, NUMBER).unwrap();
         assert_eq!(proof, made(&key, &["server", host, name, NUMBER]));
         assert!(second.knows(&made(&key, &["token", name])));
-        // Another password, another user's key: nothing that the page takes for a proof.
+        // Another password or another user's key is not accepted as a proof.
         let other = tempfile::tempdir().unwrap();
         for stranger in [
             at(dir.path(), "changed", host),
@@ -219,7 +218,7 @@ mod tests {
         }
     }
 
-    /// What a program at another address passes on is not answered: by names and other ports it could be anybody's.
+    /// A relayed request from another address is not answered: names and other ports could belong to any program.
     #[test]
     fn a_proof_is_for_the_address_that_the_server_has() {
         let dir = tempfile::tempdir().unwrap();
@@ -268,7 +267,7 @@ mod tests {
         assert!(session.sign_in("root", NUMBER, &proof).is_none());
         for wrong in [
             typed("secret", name, "opencode"),
-            // What a page sent to the server before, which somebody kept.
+            // A replay of what a page sent earlier.
             typed("s3cret", "AAAAAAAAAAAAAAAAAAAAAA", "opencode"),
             String::new(),
         ] {

@@ -1,5 +1,5 @@
-//! Rules that a plugin gives to a session: none that lifts what the user's configuration, or the defaults of the program and its
-//! agents, deny or ask about (issues 5 and 18).
+//! Permission rules that a plugin sets for a session: none may lift what the user's configuration, or the defaults of the program and
+//! its agents, deny or ask about.
 
 use outrigger_agent::Agent;
 use outrigger_protocol::id::{PluginId, SessionId};
@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 
-/// Maximum number of rules that a plugin may give at once, and maximum bytes of their texts together: each is held
-/// against each of the user's, and the price of that is the product of their lengths.
+/// Maximum number of rules that a plugin may set at once, and maximum bytes of their texts: each is compared with each of the user's,
+/// at a cost of the product of their lengths.
 const RULES: usize = 256;
 const BYTES: usize = 16 * 1024;
 
-/// 403 for a request whose body would lift a deny or an ask: by `permission` of a session, or by `tools` of a prompt, which is a rule
-/// for each tool; and for more rules than can be looked at. A tool that a prompt switches on against a default of an agent is taken out
-/// of the prompt instead: plugins name all tools there, most of which are on.
+/// Returns 403 for a request whose body would lift a deny or an ask: by `permission` of a session, or by `tools` of a prompt, which is
+/// a rule for each tool; and for more rules than the limit. A tool that a prompt enables against an agent's default is removed from the
+/// prompt instead: plugins list all tools there, most of which are enabled.
 pub(crate) fn refuse_wider(agent: &Agent, request: &mut SdkRequest) -> Result<(), ApiError> {
-    // Nothing but a session takes rules.
+    // Only sessions take rules.
     if !request.path.contains("session") {
         return Ok(());
     }
@@ -52,7 +52,7 @@ pub(crate) fn refuse_wider(agent: &Agent, request: &mut SdkRequest) -> Result<()
     Ok(())
 }
 
-/// The session that a request is about, where there is one already.
+/// Returns the session of a request, if it exists already.
 fn session_of(path: &str) -> Option<SessionId> {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let mut parts = path.split('/').skip_while(|part| *part != "session");

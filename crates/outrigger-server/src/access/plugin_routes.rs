@@ -1,8 +1,7 @@
-//! Which routes a plugin's client has: those that read, and of those that change something the ones on a list (issue 5).
+//! The routes available to a plugin's client: all that read, and those on a list of the ones that change something.
 //!
-//! What a plugin cannot do in its own process it must not have done by this one, which is in no sandbox. So a route that starts
-//! a process, changes settings or credentials, or switches what the user runs is not on the list, and neither is one that
-//! nobody has thought of yet.
+//! A plugin must not use this process, which is not sandboxed, for what it cannot do in its own. So a route that starts a
+//! process, changes settings or credentials, or switches what the user runs is not on the list, and neither is a new route.
 
 use axum::extract::Request;
 use axum::http::Method;
@@ -12,8 +11,8 @@ use axum::response::{IntoResponse as _, Response};
 use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
 
-/// Routes that change something and that plugins have, `{}` for whatever is named. Some refuse a part by themselves: other
-/// projects, other plugins' providers, what a rule denies, rules that would be wider.
+/// Changing routes that plugins may use, with `{}` for parameters. Some refuse part of the requests themselves: other projects,
+/// other plugins' providers, what a rule denies, rules that would be wider.
 const OPEN: &[(&str, &str)] = &[
     ("DELETE", "/auth/{}"),
     ("PUT", "/auth/{}"),
@@ -63,8 +62,8 @@ const OPEN: &[(&str, &str)] = &[
     ("POST", "/vcs/apply"),
 ];
 
-/// Routes that answer plugins like everybody: what they are for is not provided, or they say themselves why a plugin does
-/// not get it.
+/// Routes that give plugins the regular answer: the feature is not provided, or they explain themselves why a plugin does not
+/// get it.
 const SPEAKING: &[(&str, &str)] = &[
     ("PATCH", "/config"),
     ("PATCH", "/global/config"),
@@ -92,8 +91,8 @@ const SPEAKING: &[(&str, &str)] = &[
     ("POST", "/sync/steal"),
 ];
 
-/// Lets a plugin's request through to a route that plugins have. Belongs around matched routes: what is not a route is answered
-/// as for everybody.
+/// Lets a plugin's request through to a permitted route. Must wrap matched routes: an unknown route is answered as for every
+/// client.
 pub(crate) async fn listed(request: Request, next: Next) -> Response {
     if request.extensions().get::<FromPlugin>().is_some() {
         let path = request.uri().path();
@@ -109,14 +108,14 @@ pub(crate) async fn listed(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Whether plugins have the route of a path.
+/// Returns whether plugins may use the route of a path.
 fn has(method: &Method, path: &str) -> bool {
     let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
     let named = |(verb, known): &(&str, &str)| *verb == method.as_str() && is_same(known, path);
     reads || OPEN.iter().chain(SPEAKING).any(named)
 }
 
-/// Whether two paths are one, whatever stands in the braces.
+/// Returns whether two paths are equal except for their parameters.
 fn is_same(known: &str, path: &str) -> bool {
     let (mut one, mut other) = (known.split('/'), path.split('/'));
     loop {
@@ -132,7 +131,7 @@ fn is_same(known: &str, path: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What plugins do not have: each was looked at. A new route that changes something is on one of the lists, or here.
+    /// Routes that plugins may not use, each reviewed. A new route that changes something must be on one of the lists.
     const CLOSED: &[(&str, &str)] = &[
         ("POST", "/experimental/control-plane/move-session"),
         ("POST", "/mcp"),

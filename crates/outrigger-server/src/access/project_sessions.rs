@@ -1,7 +1,7 @@
-//! Which sessions a plugin's client reaches: those of its own project (C9).
+//! The sessions that a plugin's client may access: those of its own project (C9).
 //!
-//! All projects of a user have one store, and an identifier is enough to find a session in it. A plugin of one project
-//! that names a session of another would read what is said there, and speak there with the user's voice.
+//! All projects of a user share one store, and an identifier is enough to find a session in it. A plugin of one project
+//! could otherwise read the sessions of another and prompt in them as the user.
 
 use outrigger_agent::Agent;
 use outrigger_protocol::id::SessionId;
@@ -12,11 +12,11 @@ use crate::access::scope::Scope;
 use crate::error::ApiError;
 use crate::request::decoded;
 
-/// How identifiers of sessions begin.
+/// Prefix of session identifiers.
 const BEGIN: &str = "ses_";
 
-/// 403 when a request names a session of another project: in its path, its query or its body. One that does not exist is
-/// for the routes to refuse.
+/// Returns 403 for a request that names a session of another project in its path, query or body. Routes reject sessions
+/// that do not exist.
 pub(crate) fn refuse_foreign(
     agent: &Agent,
     scope: &Scope,
@@ -36,7 +36,7 @@ pub(crate) fn refuse_foreign(
     Ok(())
 }
 
-/// Whatever may be a session's identifier. The router undoes percent-encoding, so it is undone here.
+/// Returns all texts that may be a session's identifier. The router decodes percent-encoding, so it is decoded here.
 fn named(request: &SdkRequest) -> Vec<String> {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let values = query

@@ -1,7 +1,7 @@
-//! Which folders a plugin's client reaches: those of its own project (C9).
+//! The folders that a plugin's client may access: those of its own project (C9).
 //!
-//! A server has agents in many folders, and a plugin that could name any of them would be a plugin in all of them: it would
-//! prompt agents whose user never installed it. What it names is resolved here once, and the routes take that path.
+//! A server has agents in many folders. A plugin that could name any of them would act in all of them and prompt agents whose user
+//! never installed it. The named folder is resolved here once, and the routes use that path.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
 use crate::request::directory_of;
 
-/// The project of a plugin: its working folder, the root of its repository and the worktrees that belong to that.
+/// The project of a plugin: its working directory, the root of its repository, and the worktrees of that repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
     directory: PathBuf,
@@ -41,7 +41,7 @@ impl Scope {
         }
     }
 
-    /// A project that is this folder.
+    /// Creates a project with only this folder.
     #[cfg(test)]
     pub(crate) fn only(folder: &Path) -> Self {
         Self {
@@ -50,15 +50,15 @@ impl Scope {
         }
     }
 
-    /// Whether a folder is the project's. The path is absolute and without links.
+    /// Returns whether a folder belongs to the project. The path is absolute and without links.
     pub(crate) fn holds(&self, folder: &Path) -> bool {
         folder.starts_with(&self.directory)
             || folder.starts_with(&self.worktree)
             || self.is_linked(folder)
     }
 
-    /// A worktree that `git worktree add` has made of this repository: its `.git` is a file that names a folder in ours.
-    /// That file lies outside of the plugin's sandbox, so the plugin cannot have written it.
+    /// Returns whether it is a worktree that `git worktree add` created from this repository: its `.git` is a file that names a
+    /// folder in ours. That file lies outside the plugin's sandbox, so the plugin cannot have written it.
     fn is_linked(&self, folder: &Path) -> bool {
         let root = ProjectLocation::find(folder).worktree;
         let Ok(text) =
@@ -72,11 +72,10 @@ impl Scope {
             .is_some_and(|named| named.starts_with(self.worktree.join(".git/worktrees")))
     }
 
-    /// The request with its folder, which is the plugin's own where it names none. `resolve`: what folder a name means, where that is
-    /// not one below the plugin's own.
+    /// Adds the folder to the request; the default is the plugin's own. `resolve` resolves a name that is not below the plugin's own
+    /// folder.
     ///
-    /// # Errors
-    /// 403 for the folder of another project.
+    /// # Errors 403 for the folder of another project.
     pub(crate) fn enclose(
         &self,
         mut request: Request,
@@ -103,13 +102,13 @@ impl Scope {
     }
 }
 
-/// Whether the caller may see a session: a plugin sees those of its own project.
+/// Returns whether the caller may see a session: a plugin sees those of its own project.
 pub(crate) fn in_scope(scope: Option<&Extension<Scope>>, session: &Session) -> bool {
     scope.is_none_or(|scope| scope.holds(session.directory.as_ref()))
 }
 
-/// What the user starts runs outside of a plugin's sandbox and asks no permission: a plugin neither starts it nor gets at what
-/// others have started. It may look.
+/// Restricts routes whose processes run outside the plugin's sandbox without a permission question: a plugin may neither start such
+/// processes nor access those of others. It may read.
 pub(crate) async fn unsandboxed_only(request: Request, next: Next) -> Response {
     let from_plugin = request.extensions().get::<FromPlugin>().is_some();
     let looks = request.method() == Method::GET && !request.uri().path().ends_with("/connect");

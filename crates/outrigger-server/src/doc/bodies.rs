@@ -1,4 +1,4 @@
-//! What each route takes and answers, by its name in `doc.txt`.
+//! Requests and responses of each route, by its name in `doc.txt`.
 
 use outrigger_schema::{Schema, schema};
 
@@ -9,7 +9,7 @@ use outrigger_api::forms::{
 
 use super::forms::*;
 
-/// What a route takes and answers.
+/// Request and response of a route.
 pub(super) struct Body {
     /// Its name.
     pub(super) name: &'static str,
@@ -17,15 +17,15 @@ pub(super) struct Body {
     pub(super) query: Option<Schema>,
     /// Its body.
     pub(super) takes: Option<Schema>,
-    /// Kind of content and its form; `None` where it answers nothing.
+    /// Content type and schema; `None` if the response is empty.
     pub(super) answers: Option<(&'static str, Schema)>,
 }
 
-/// The name of a route, behind `?` the parameters of its query or in parentheses its body, and what it answers: a form,
-/// `(stream FORM)` with the form of its events, `(text)` or `(nothing)`.
+/// The name of a route, after `?` the parameters of its query or in parentheses its body, and its response: a schema,
+/// `(stream FORM)` with the schema of its events, `(text)` or `(nothing)`.
 macro_rules! bodies {
     ($($first:ident $(.$rest:ident)* $(? $query:tt)? $(($($takes:tt)+))? -> $($answer:tt)|+;)*) => {
-        /// All of them.
+        /// All routes.
         pub(super) static ALL: &[Body] = &[$(Body {
             name: concat!(stringify!($first) $(, ".", stringify!($rest))*),
             query: bodies!(@some $($query)?),

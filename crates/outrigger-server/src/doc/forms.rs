@@ -1,4 +1,4 @@
-//! What routes take and answer, by the names that OpenCode's API gives these forms.
+//! Schemas of requests and responses, under OpenCode's names.
 #![expect(
     non_upper_case_globals,
     reason = "names of the document, which clients are made from"
@@ -6,12 +6,12 @@
 
 use outrigger_schema::{Schema, schema};
 
-/// Constants of the forms' names, and a list of all.
+/// Defines a constant for each schema, and a list of all.
 macro_rules! forms {
     ($($name:ident = $($one:tt)|+;)*) => {
         $(pub(super) static $name: Schema = Schema::Named(stringify!($name), &schema!($($one)|+));)*
 
-        /// All of them, by their names.
+        /// All schemas, by name.
         pub(super) static ALL: &[(&str, &Schema)] = &[$((stringify!($name), &$name)),*];
     };
 }

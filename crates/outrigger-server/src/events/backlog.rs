@@ -1,7 +1,7 @@
-//! What waits for a client that reads a stream of events.
+//! Queued events for a client that reads a stream.
 //!
-//! A client that does not read must cost nobody memory without bound: events carry whole tool calls, which can be of any
-//! size. So what waits is bounded in bytes, and for one that reads nothing at all more tightly.
+//! A client that does not read must not use unbounded memory: events carry whole tool calls, which can be of any size.
+//! So the queue is bounded in bytes, more tightly for a client that reads nothing at all.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -12,15 +12,15 @@ use outrigger_files::sync::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What is handed on at once, in bytes: what a connection holds that nobody reads stays small.
+/// Bytes passed on at once: a connection that nothing reads holds little.
 const PIECE: usize = 64 * 1024;
 
 /// How far a client may fall behind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Bytes that may wait for one that reads.
+    /// Maximum bytes queued for a client that reads.
     pub(crate) reading: usize,
-    /// Bytes that may wait for one that has taken nothing for `stall_timeout`.
+    /// Maximum bytes queued for a client that has read nothing for `stall_timeout`.
     pub(crate) stalled: usize,
     /// See `stalled`.
     pub(crate) stall_timeout: Duration,
@@ -64,7 +64,7 @@ impl Backlog {
         }
     }
 
-    /// Whether another text may wait. One text of any size may.
+    /// Returns whether another text may be queued. A single text may have any size.
     pub(crate) fn has_room(&self) -> bool {
         let state = self.lock();
         let stalled = state.taken.elapsed() >= self.limits.stall_timeout;
@@ -78,7 +78,7 @@ impl Backlog {
     pub(crate) fn push(&self, text: Bytes) {
         let mut state = self.lock();
         if state.texts.is_empty() {
-            // Who has nothing to read does not keep anybody waiting.
+            // A client with nothing to read is not stalled.
             state.taken = Instant::now();
         }
         state.bytes += text.len();
@@ -87,13 +87,13 @@ impl Backlog {
         self.changed.notify_one();
     }
 
-    /// Nothing more comes; what waits is still handed on.
+    /// Ends the queue; what is queued is still passed on.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_one();
     }
 
-    /// Nothing more comes, and what waits is forgotten.
+    /// Ends the queue and drops its contents.
     pub(crate) fn cut(&self) {
         let mut state = self.lock();
         state.ended = true;
@@ -103,7 +103,7 @@ impl Backlog {
         self.changed.notify_one();
     }
 
-    /// The next piece; `None` at the end. For one reader.
+    /// Returns the next piece; `None` at the end. For one reader.
     pub(crate) async fn next(&self) -> Option<Bytes> {
         loop {
             {
@@ -128,7 +128,7 @@ impl State {
     fn take(&mut self) -> Option<Bytes> {
         let first = self.texts.front_mut()?;
         let piece = if first.len() > PIECE {
-            // A copy: a slice would keep the whole text as long as somebody has it.
+            // A copy: a slice would keep the whole text alive.
             let piece = Bytes::copy_from_slice(first.get(..PIECE)?);
             first.advance(PIECE);
             piece

@@ -1,4 +1,4 @@
-//! An event as clients get it: written by the first of them, and shared with all others.
+//! An event as sent to clients: serialized for the first of them, and shared with all others.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use outrigger_protocol::event::BusEvent;
 use serde_json::{Map, Value, json};
 
-/// The lines of an event, as far as somebody has asked for them.
+/// The lines of an event, serialized on demand.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     alone: OnceLock<Bytes>,
@@ -15,12 +15,12 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The event for clients of its folder.
+    /// Returns the event for clients of its folder.
     pub(crate) fn alone(&self, event: &BusEvent) -> Bytes {
         self.alone.get_or_init(|| line(event)).clone()
     }
 
-    /// The event in an envelope that says where it comes from, for clients of all folders.
+    /// Returns the event in an envelope with its origin, for clients of all folders.
     pub(crate) fn in_envelope(
         &self,
         directory: Option<&Path>,
@@ -41,10 +41,10 @@ impl Lines {
     }
 }
 
-/// A JSON text has no line breaks.
+/// Serializes a value to a line; JSON contains no line breaks.
 pub(crate) fn line(value: &impl serde::Serialize) -> Bytes {
     let mut line = b"data: ".to_vec();
-    // What is sent always has a JSON text, and writing to memory does not fail.
+    // The values can always be serialized, and writing to memory does not fail.
     let _ = serde_json::to_writer(&mut line, value);
     line.extend_from_slice(b"\n\n");
     Bytes::from(line)

@@ -1,9 +1,9 @@
 //! Server-sent events: `/event` for one folder, `/global/event` for all.
 //!
 //! OpenCode's form: a first `server.connected`, then each event as one `data:` line, a `server.heartbeat` every ten seconds.
-//! A client that is so slow that more waits for it than may ([`Backlog`]) has its stream ended, so that it asks again instead
-//! of going on with a hole; nobody waits for it (C15). A plugin's stream goes on, for its client would take the end for the
-//! last event: it learns how many it missed.
+//! If a client is so slow that its queue exceeds the limit ([`Backlog`]), its stream is ended, so that it reconnects instead
+//! of continuing with a gap; nothing waits for it (C15). A plugin's stream continues, because its client would take the end
+//! for the last event: it is notified how many it missed.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -34,29 +34,29 @@ use crate::hosting::hub::{DISPOSED, Hub, Origin, Published, fresh};
 /// OpenCode's interval.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Tells a plugin that it was too slow: `{count}` events are lost.
+/// Notifies a plugin that it was too slow: `{count}` events are lost.
 const DROPPED: &str = "outrigger.events.dropped";
 
-/// The same routes over one agent, where there is no server: its events are all there are.
+/// Returns the same routes for a single agent without a server.
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
         .route("/event", get(of_agent))
         .route("/global/event", get(all_of_agent))
 }
 
-/// `GET /event`.
+/// Handles `GET /event`.
 pub(crate) async fn of_folder(
     State(hub): State<Hub>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let directory = hub.folder_of(&request);
-    // Its first event is after `server.connected`.
+    // Its first event comes after `server.connected`.
     let feed = Feed::of_hub(&hub, Some(directory.clone()), scope_of(&request));
     hub.instance(&directory).await?;
     Ok(answer(feed))
 }
 
-/// `GET /global/event`: of all folders; for a plugin, those of its own project.
+/// Handles `GET /global/event`: events of all folders; for a plugin, those of its own project.
 pub(crate) async fn of_all(State(hub): State<Hub>, request: Request) -> Response {
     answer(Feed::of_hub(&hub, None, scope_of(&request)))
 }
@@ -70,7 +70,7 @@ async fn all_of_agent(State(agent): State<Agent>, request: Request) -> Response 
     answer(Feed::of_agent(&agent, None, scope_of(&request)))
 }
 
-/// Set where a plugin asks.
+/// Returns the scope of a plugin's request.
 fn scope_of(request: &Request) -> Option<Scope> {
     request.extensions().get::<Scope>().cloned()
 }
@@ -87,12 +87,12 @@ fn answer(feed: Feed) -> Response {
 
 struct Feed {
     source: Source,
-    /// None where nothing ends but with its agent.
+    /// `None` if the stream ends only with its agent.
     closing: Option<watch::Receiver<bool>>,
     heartbeat: Interval,
-    /// None: every folder, each event in an envelope.
+    /// `None`: every folder, each event in an envelope.
     directory: Option<PathBuf>,
-    /// Whose folders a plugin hears of.
+    /// The folders whose events a plugin gets.
     scope: Option<Scope>,
     phase: Phase,
 }
@@ -149,7 +149,7 @@ impl Feed {
         }
     }
 
-    /// An event of the stream itself.
+    /// Creates an event of the stream itself.
     fn own(&self, kind: &str, properties: Value) -> Bytes {
         let event = fresh(kind, properties);
         match self.directory {
@@ -158,7 +158,7 @@ impl Feed {
         }
     }
 
-    /// The event as this client gets it; none when it is not for it.
+    /// Returns the event in this client's form; `None` if it is not for this client.
     fn form(&self, published: &Published) -> Option<Bytes> {
         if let (Some(scope), Some(origin)) = (&self.scope, &published.origin)
             && !scope.holds(&origin.directory)
@@ -197,7 +197,7 @@ impl Feed {
                     let Some(line) = self.form(&published) else {
                         continue;
                     };
-                    // As in OpenCode, this stream ends with the agent that it reported.
+                    // As in OpenCode, this stream ends with its agent.
                     if self.directory.is_some() && published.event.event.kind() == DISPOSED {
                         self.phase = Phase::Over;
                     }
@@ -225,7 +225,7 @@ async fn is_closing(closing: &mut Option<watch::Receiver<bool>>) {
     }
 }
 
-/// What a client reads, and the task that fills it; the task ends with the stream.
+/// The queue that a client reads, and the task that fills it; the task ends with the stream.
 struct Reader {
     backlog: Arc<Backlog>,
     filled: JoinHandle<()>,
@@ -247,7 +247,7 @@ fn stream(feed: Feed, limits: Limits) -> impl Stream<Item = Result<Bytes, Infall
     })
 }
 
-/// Takes events as they are published, whether the client reads or not: what is not taken, the bus keeps for everyone.
+/// Takes events as they are published, whether the client reads or not: the bus would keep them for all clients otherwise.
 async fn fill(mut feed: Feed, backlog: Arc<Backlog>) {
     let mut missed = 0_u64;
     while let Some(line) = feed.next().await {
@@ -273,8 +273,8 @@ mod tests {
 
     use super::*;
 
-    /// Who does not read holds up nobody: the oldest events are lost to it. A plugin learns how many and goes on; a client
-    /// has its stream ended.
+    /// A client that does not read blocks nothing: it loses the oldest events. A plugin is notified how many and continues; a
+    /// client has its stream ended.
     #[tokio::test]
     async fn one_that_falls_behind_is_notified_or_ended() {
         let dir = tempfile::tempdir().unwrap();
@@ -330,7 +330,7 @@ mod tests {
         serde_json::from_slice(text).unwrap()
     }
 
-    /// Takes what waits, as the values of the events.
+    /// Takes the queued events as values.
     async fn waiting(
         read: &mut (impl Stream<Item = Result<Bytes, Infallible>> + Unpin),
     ) -> Vec<Value> {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     /// A client that does not read keeps no event alive, however large: a client has its stream ended, a plugin is notified
-    /// what it missed (issue 4: no growth of memory).
+    /// what it missed. Memory must not grow.
     #[tokio::test]
     async fn who_does_not_read_keeps_nothing() {
         let limits = Limits {

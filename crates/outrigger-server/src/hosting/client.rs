@@ -1,5 +1,5 @@
-//! `/outrigger/session`, `/outrigger/permission` and `/outrigger/check`: what the `outrigger` command asks an agent, here or on a
-//! server, and OpenCode's API does not have.
+//! `/outrigger/session`, `/outrigger/permission` and `/outrigger/check`: requests of the `outrigger` command to an agent, here or
+//! on a server, that OpenCode's API lacks.
 
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/outrigger/session/{id}/turn", post(turn))
 }
 
-/// What a prompt would name.
+/// The names that a prompt would use.
 #[derive(Deserialize)]
 struct Check {
     #[serde(default)]
@@ -43,13 +43,13 @@ struct Check {
     model: Option<ModelRef>,
     #[serde(default)]
     executor: Option<String>,
-    /// The session is there already: its own model comes before the configured one.
+    /// The session exists already: its own model takes precedence over the configured one.
     #[serde(default)]
     continues: bool,
 }
 
-/// Command, agent and model are there. A client asks before it makes a session for them, so that a mistyped name leaves nothing
-/// behind; a turn checks again, and has the last word.
+/// Checks that command, agent and model exist. A client calls this before it creates a session, so that a mistyped name leaves
+/// nothing behind; the turn checks again.
 async fn check(
     State(agent): State<Agent>,
     Json(check): Json<Check>,
@@ -79,7 +79,7 @@ async fn check(
         executor: check.executor,
         ..PromptInput::default()
     };
-    // It has a model of its own.
+    // It has its own model.
     if agent.executor(&prompt)?.is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }
@@ -87,7 +87,7 @@ async fn check(
         .as_deref()
         .and_then(ModelRef::parse);
     let model = model.or(check.model).or_else(|| info?.model.clone());
-    // What a login through a plugin opens is known once the plugin has been asked.
+    // Models of a login through a plugin are known only after the plugin has answered.
     agent.providers_ready().await;
     let models = agent.models();
     match model {
@@ -109,7 +109,7 @@ fn no_agent(agent: &Agent, name: String) -> AgentError {
     }
 }
 
-/// The session of this folder that was used last, whichever project the folder belonged to then.
+/// Returns the session of this folder that was used last, whichever project the folder belonged to then.
 async fn latest(State(agent): State<Agent>) -> JsonResult<Option<Session>> {
     let filter = SessionFilter {
         directory: Some(agent.place().directory.to_string_lossy().into_owned()),
@@ -120,8 +120,8 @@ async fn latest(State(agent): State<Agent>) -> JsonResult<Option<Session>> {
     Ok(Json(agent.store().sessions(&filter)?.into_iter().next()))
 }
 
-/// The unfinished turn of a session that nobody works on. Looking takes the session for a moment, so that a plugin could keep
-/// others from working in it.
+/// Returns the unfinished turn of a session that no process works on. The check locks the session for a moment, so a plugin could
+/// use it to keep others from the session.
 async fn interrupted(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
@@ -130,7 +130,7 @@ async fn interrupted(
     if from_plugin.is_some() {
         return Err(ApiError::forbidden("a plugin goes on with no turn"));
     }
-    // One that runs here is not left behind by anybody.
+    // A turn that runs here is not abandoned.
     let turn = match agent.statuses().contains_key(&id) {
         true => None,
         false => agent.interrupted(&id)?,
@@ -143,7 +143,7 @@ struct After {
     after: Option<i64>,
 }
 
-/// The stored events after a record, for a client that missed some; without its number only how far the log goes.
+/// Returns the stored events after a record, for a client that missed some; without a record number only the last one of the log.
 async fn events(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
@@ -171,12 +171,12 @@ async fn events(
     }))
 }
 
-/// Cancels what runs in a session; false when nothing does, or not yet.
+/// Cancels what runs in a session; returns `false` if nothing runs yet.
 async fn cancel(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Json<bool> {
     Json(agent.cancel(&id))
 }
 
-/// Gives a plugin for good what a question is about, and answers the question. Null where no grant is missing.
+/// Permanently grants a plugin what a question is about, and answers the question. Null if no grant is missing.
 async fn grant(
     State(agent): State<Agent>,
     Path(id): Path<PermissionId>,
@@ -200,7 +200,7 @@ async fn turn(
     request: Request,
 ) -> JsonResult<TurnOutcome> {
     let is_local = request.extensions().get::<LocalUser>().is_some();
-    // What the person's own program read has its limits already.
+    // The user's own program has applied its limits already.
     let limit = if is_local { usize::MAX } else { MAX_BYTES };
     let body = axum::body::to_bytes(request.into_body(), limit)
         .await
@@ -215,7 +215,7 @@ async fn turn(
         }
         TurnBody::Prompt(mut prompt) => {
             prompt.provenance = author;
-            // A prompt for a model that cannot be asked would be kept; a person had rather say it again.
+            // A prompt for an unavailable model would be stored; the user would rather repeat it.
             agent.providers_ready().await;
             agent.check_model(&id, &prompt)?;
             TurnRequest::prompt(&id, prompt)

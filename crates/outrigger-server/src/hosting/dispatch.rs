@@ -1,4 +1,4 @@
-//! The outer router: routes of no folder, and the way of all others to the agent of the folder that they name.
+//! The outer router: routes without a folder, and the dispatch of all others to the agent of their folder.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::request::{MAX_BYTES, directory_of};
 use crate::routes::conversation::Source;
 use crate::routes::settings;
 
-/// The whole API over the agents of this process.
+/// Returns the whole API over the agents of this process.
 pub fn serve_router(hub: Hub) -> Router {
     let conversations = Source::Hub(hub.clone());
     Router::new()
@@ -79,9 +79,9 @@ async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
     }
 }
 
-/// The agent that a request is for, kept from being replaced until it is answered. One that is being replaced is left alone:
-/// a request for something waits for the new one. What only reads begins nothing, and may wait for ever
-/// (`/tui/control/next`).
+/// Returns the agent for a request and keeps it from being replaced until the request is answered. An agent that is being
+/// replaced is not used: a request that changes something waits for the new one. Requests that only read start nothing, and
+/// may wait forever (`/tui/control/next`).
 async fn at_work(
     hub: &Hub,
     directory: &Path,
@@ -99,7 +99,7 @@ async fn at_work(
     Ok((instance, working))
 }
 
-/// The agent of a folder that has become a repository still takes it for none: its next request starts another.
+/// After `git init`, the folder's agent still does not see a repository: its next request starts another agent.
 async fn init_git(State(hub): State<Hub>, request: Request) -> Response {
     let directory = hub.resolve(directory_of(&request).as_deref());
     let from_plugin = request.extensions().get::<FromPlugin>().is_some();
@@ -130,7 +130,7 @@ async fn dispose_all(State(hub): State<Hub>, request: Request) -> Result<Json<bo
     Ok(finish(async move { hub.dispose_all().await }, false).await)
 }
 
-/// A plugin does not wait for its own end.
+/// Detaches the work: a plugin must not wait for its own end.
 async fn finish(work: impl Future<Output = ()> + Send + 'static, from_plugin: bool) -> Json<bool> {
     if from_plugin {
         tokio::spawn(work);

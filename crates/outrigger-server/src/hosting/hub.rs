@@ -1,8 +1,7 @@
 //! Several projects in one process: one agent for each folder, started by the first request for it.
 //!
-//! The agents share a store and a spawner, and what each publishes reaches everyone who listens here, with the
-//! folder that it comes from. A folder's agent can be disposed of at any time; the next request starts a new one (A5, issue 3
-//! item 6: several clients, several projects).
+//! The agents share a store and a spawner, and their events reach all subscribers here, with the folder of origin. A folder's agent
+//! can be disposed of at any time; the next request starts a new one (A5: several clients, several projects).
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -26,19 +25,19 @@ use crate::routes::conversation::feed_of_hub;
 /// How many events a client may fall behind before its stream is ended.
 const CAPACITY: usize = 8192;
 
-/// Published when the agent of a folder is gone.
+/// Published when the agent of a folder has ended.
 pub(crate) const DISPOSED: &str = "server.instance.disposed";
 
-/// Makes what the agent of a folder is started with.
+/// Creates the start parameters of a folder's agent.
 pub type MakeBoot = Arc<dyn Fn(PathBuf) -> Boot + Send + Sync>;
 
-/// An event and where it comes from.
+/// An event and its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
-    /// None: of no folder.
+    /// `None`: of no folder.
     pub(crate) origin: Option<Arc<Origin>>,
     pub(crate) event: Arc<BusEvent>,
-    /// As clients get it.
+    /// Its serialized forms.
     pub(crate) lines: Arc<Lines>,
 }
 
@@ -52,7 +51,7 @@ impl Published {
     }
 }
 
-/// Whose agent published an event.
+/// The agent that published an event.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) directory: PathBuf,
@@ -68,7 +67,7 @@ pub(crate) struct Instance {
     origin: Arc<Origin>,
 }
 
-/// A folder's place; the lock is held while its agent is started or disposed of.
+/// The slot of a folder; locked while its agent is started or disposed of.
 type Slot = Arc<tokio::sync::Mutex<Option<Instance>>>;
 
 /// The agents of this process, by folder. Cheap to clone.
@@ -82,19 +81,19 @@ pub(crate) struct HubState {
     /// The folder of requests that name none.
     directory: PathBuf,
     make: MakeBoot,
-    /// Opened by the first agent: a server that nobody uses holds no store.
+    /// Opened by the first agent: an unused server opens no store.
     shared: Mutex<Option<Shared>>,
     slots: Mutex<HashMap<PathBuf, Slot>>,
     events: broadcast::Sender<Published>,
     closing: watch::Sender<bool>,
-    /// Plugins that are to be suspended when a folder's next agent starts: its last one was only renewed.
+    /// Plugins to suspend when a folder's next agent starts, because its last one was only renewed.
     suspended: Mutex<HashMap<PathBuf, Vec<String>>>,
-    /// What is new in conversations; made with the store.
+    /// New entries of conversations; created with the store.
     feed: Mutex<Option<Feed>>,
 }
 
 impl Hub {
-    /// No agent is started yet. `directory` is that of requests that name none.
+    /// Creates a hub without agents. `directory` is the folder of requests that name none.
     #[must_use]
     pub fn new(folders: Folders, directory: PathBuf, make: MakeBoot) -> Self {
         Self {
@@ -112,14 +111,14 @@ impl Hub {
         }
     }
 
-    /// Where things are kept.
+    /// Returns the folders of the program.
     #[must_use]
     pub fn folders(&self) -> &Folders {
         &self.inner.folders
     }
 
-    /// The folder that a request means: absolute, and without links where it exists. One whose agent runs is that one, also where a
-    /// link has taken its place: its agent says then that it is no longer there, and nobody is shown what the link leads to.
+    /// Resolves the folder of a request: absolute, and without links if it exists. A folder with a running agent stays the same
+    /// even after a link has replaced it: its agent then reports that the folder is missing, and no client sees the link's target.
     #[must_use]
     pub fn resolve(&self, named: Option<&str>) -> PathBuf {
         let path = match named.filter(|name| !name.is_empty()) {
@@ -134,7 +133,7 @@ impl Hub {
         }
     }
 
-    /// The folder that a request means: a plugin's as it was found to be its own, else as it is named.
+    /// Returns the folder of a request: for a plugin the one verified as its own, otherwise the named one.
     pub(crate) fn folder_of(&self, request: &Request) -> PathBuf {
         match request.extensions().get::<Within>() {
             Some(Within(folder)) => folder.clone(),
@@ -142,14 +141,14 @@ impl Hub {
         }
     }
 
-    /// What a folder's agent would be started with.
+    /// Returns the start parameters for a folder's agent.
     #[must_use]
     pub fn boot(&self, directory: PathBuf) -> Boot {
         (self.inner.make)(directory)
     }
 
-    /// The agent of a folder, which is started if there is none. Requests that come meanwhile wait for the same start, and it
-    /// goes on when the one that began it goes away. A failed start can be tried again.
+    /// Returns the agent of a folder, starting it if there is none. Concurrent requests wait for the same start, which continues if
+    /// its initiator disconnects. A failed start can be retried.
     pub(crate) async fn instance(&self, directory: &Path) -> Result<Instance, AgentError> {
         let slot = Arc::clone(
             lock(&self.inner.slots)
@@ -170,16 +169,15 @@ impl Hub {
             .unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
     }
 
-    /// Starts the agent of the folder of requests that name none, before any comes.
+    /// Starts the agent of the default folder before any request.
     ///
-    /// # Errors
-    /// Those of [`Agent::boot`].
+    /// # Errors Those of [`Agent::boot`].
     pub async fn start_own(&self) -> Result<(), AgentError> {
         let directory = self.inner.directory.clone();
         self.instance(&directory).await.map(drop)
     }
 
-    /// The agent of a folder, if it runs.
+    /// Returns the agent of a folder, if it runs.
     pub(crate) async fn running(&self, directory: &Path) -> Option<Instance> {
         let slot = lock(&self.inner.slots).get(directory).cloned()?;
         slot.lock().await.clone()
@@ -203,14 +201,14 @@ impl Hub {
             let _ = events.send(Published::new(Some(Arc::clone(&from)), Arc::clone(event)));
         }));
         let agent = Agent::boot(boot).await?;
-        // What was asked for is a folder: a link that has taken its place leads to another.
+        // The request was for a folder: a link that has replaced it points to another one.
         if agent.place().directory != origin.directory && origin.directory.is_dir() {
             agent.shutdown().await;
             return Err(AgentError::Moved(origin.directory.display().to_string()));
         }
         let suspended = lock(&self.inner.suspended).remove(&origin.directory);
         for plugin in suspended.unwrap_or_default() {
-            // One that is gone has nothing to be suspended.
+            // A removed plugin cannot be suspended.
             let is_there = agent.plugins().iter().any(|it| it.id == plugin);
             if is_there && let Err(error) = agent.suspend_plugin(&plugin).await {
                 tracing::warn!("[plugin] {plugin} was suspended and runs now: {error}");
@@ -225,10 +223,9 @@ impl Hub {
         })
     }
 
-    /// Store and spawner of this process.
+    /// Returns store and spawner of this process.
     ///
-    /// # Errors
-    /// A store that cannot be used, a process that cannot start others.
+    /// # Errors The store cannot be used, or the process cannot start others.
     pub fn shared(&self) -> Result<Shared, AgentError> {
         let mut shared = lock(&self.inner.shared);
         if let Some(shared) = &*shared {
@@ -239,7 +236,7 @@ impl Hub {
         Ok(opened)
     }
 
-    /// What is new in the conversations of all folders.
+    /// Returns the feed of conversations in all folders.
     pub(crate) fn feed(&self) -> Result<Feed, AgentError> {
         let mut feed = lock(&self.inner.feed);
         if let Some(feed) = &*feed {
@@ -258,18 +255,18 @@ impl Hub {
         Self { inner }
     }
 
-    /// Disposes of a folder's agent: its turns are cancelled, its plugins disposed, and everyone is notified. Goes on when the
-    /// caller goes away.
+    /// Disposes of a folder's agent: cancels its turns, disposes of its plugins, and notifies all clients. Continues if the caller
+    /// disconnects.
     pub(crate) async fn dispose(&self, directory: &Path) {
         self.dispose_where(directory, |_| true, false).await;
     }
 
-    /// The same, unless somebody is at work in it. Plugins that are suspended are so in the next one, too.
+    /// Like [`Self::dispose`], unless the agent is in use. Suspended plugins are also suspended in the next agent.
     pub(crate) async fn dispose_idle(&self, directory: &Path) -> Option<Arc<Origin>> {
         self.dispose_where(directory, Agent::retire, true).await
     }
 
-    /// The agents that run, but for those that are being started or disposed of.
+    /// Returns the running agents, except those that are being started or disposed of.
     pub(crate) fn running_now(&self) -> Vec<(PathBuf, Instance)> {
         let slots = lock(&self.inner.slots);
         let running = slots.iter().filter_map(|(directory, slot)| {
@@ -278,7 +275,7 @@ impl Hub {
         running.collect()
     }
 
-    /// Whether a folder has an agent, or one that is being started or disposed of.
+    /// Returns whether a folder has an agent, including one that is being started or disposed of.
     pub(crate) fn knows(&self, directory: &Path) -> bool {
         let slots = lock(&self.inner.slots);
         let slot = slots.get(directory);
@@ -336,17 +333,17 @@ impl Hub {
         let _ = self.inner.events.send(Published::new(origin, event));
     }
 
-    /// Listens to the events of every folder from now on.
+    /// Subscribes to the events of every folder.
     pub(crate) fn listen(&self) -> broadcast::Receiver<Published> {
         self.inner.events.subscribe()
     }
 
-    /// Comes back when the server ends.
+    /// Returns a channel that changes when the server ends.
     pub(crate) fn closing(&self) -> watch::Receiver<bool> {
         self.inner.closing.subscribe()
     }
 
-    /// Ends streams and agents: turns are cancelled, plugins disposed, everything is on disk. Nothing new begins.
+    /// Ends streams and agents: cancels turns, disposes of plugins, flushes everything to disk. Nothing new starts.
     pub async fn close(&self) {
         self.inner.closing.send_replace(true);
         self.dispose_all().await;
@@ -354,7 +351,7 @@ impl Hub {
     }
 }
 
-/// An event of the server's own.
+/// Creates an event of the server itself.
 pub(crate) fn fresh(kind: &str, properties: serde_json::Value) -> BusEvent {
     BusEvent {
         id: outrigger_agent::ids::event(),
@@ -366,7 +363,7 @@ pub(crate) fn fresh(kind: &str, properties: serde_json::Value) -> BusEvent {
     }
 }
 
-/// A path without `.` and `..`, for what does not exist.
+/// Removes `.` and `..` from a path that does not exist.
 fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,5 @@
-//! The router's callers in this process that are the user: the person at this program, and its connectors. Neither needs a port.
+//! The router's callers in this process that act as the user: the user of this program, and its connectors. Neither needs a
+//! port.
 
 use std::sync::Arc;
 
@@ -17,20 +18,20 @@ use crate::access::marks::LocalUser;
 use crate::error::Fault;
 use crate::hosting::hub::Hub;
 
-/// Bytes of an answer to a connector.
+/// Maximum bytes of a response to a connector.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// The client of the person at this program: the routes of an agent without a connection. Cheap to clone.
+/// The client of the user of this program: an agent's routes without a connection. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalClient {
     pub(super) router: Router,
     pub(super) agent: Agent,
 }
 
-/// A request that was not answered with what it asked for.
+/// A failed request.
 #[derive(Debug)]
 pub struct RequestError {
-    /// The stable code of the error, where it has one.
+    /// The stable code of the error, if it has one.
     pub code: Option<&'static str>,
     /// What failed.
     pub message: String,
@@ -39,10 +40,9 @@ pub struct RequestError {
 }
 
 impl LocalClient {
-    /// The body of the answer to a request. A turn that it asks for is cancelled when the future is dropped.
+    /// Returns the body of the response. A turn that it started is cancelled if the future is dropped.
     ///
-    /// # Errors
-    /// What the route refuses.
+    /// # Errors The error of the route.
     pub async fn call(
         &self,
         method: Method,
@@ -78,14 +78,14 @@ impl LocalClient {
         })
     }
 
-    /// What `GET /event` publishes from now on, before it is written as text.
+    /// Subscribes to what `GET /event` publishes, before it is serialized.
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Arc<BusEvent>> {
         self.agent.listen()
     }
 }
 
-/// What an error says.
+/// Returns the message of an error.
 fn message(error: &Value) -> Option<String> {
     let said = error
         .pointer("/data/message")
@@ -95,8 +95,7 @@ fn message(error: &Value) -> Option<String> {
 
 /// Calls a route of a hub's agents in process, as the user: for connectors of this program, never for plugins.
 ///
-/// # Errors
-/// The status of a refusal with its message; why there was no whole answer.
+/// # Errors The status of a refusal with its message, or why the response is incomplete.
 pub async fn call(
     hub: Hub,
     method: &'static str,

@@ -1,4 +1,4 @@
-//! Which agent answers a request: folders, plugins and clients in process.
+//! Dispatches requests to agents: folders, plugins and in-process clients.
 
 pub(crate) mod client;
 pub(crate) mod dispatch;

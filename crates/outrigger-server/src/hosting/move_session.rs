@@ -1,8 +1,8 @@
-//! `POST /experimental/control-plane/move-session`: a session goes on in another folder of its project, as `/move` of OpenCode's
-//! terminal interface wants it.
+//! `POST /experimental/control-plane/move-session`: moves a session to another folder of its project, for `/move` of OpenCode's
+//! terminal interface.
 //!
-//! The folder's agent is started as for any other request that names the folder, so what is asked before a session may begin
-//! there is asked before one may move there, and its next turn runs under that folder's settings.
+//! The folder's agent is started as for any other request for the folder. So the questions before a session may start there are
+//! also asked before one may move there, and its next turn runs under that folder's settings.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(crate) struct Wanted {
     #[serde(rename = "sessionID")]
     session_id: SessionId,
     destination: Destination,
-    /// Takes what is not committed along.
+    /// Also moves uncommitted changes.
     #[serde(default, rename = "moveChanges")]
     move_changes: bool,
 }
@@ -64,7 +64,7 @@ pub(crate) async fn move_session(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An error of the name that clients know here.
+/// Creates an error with the name that clients know here.
 fn refused(message: impl Into<String>) -> ApiError {
     ApiError::named(
         StatusCode::BAD_REQUEST,

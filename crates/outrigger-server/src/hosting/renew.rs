@@ -1,8 +1,8 @@
-//! A changed machine is seen without a restart (D8): a program that was installed, a plugin that came or went, another word of
-//! the user or of the policy. The snapshot of each folder's plugins is made again from time to time, and at once where the
-//! user's `outrigger.toml` has changed, into which `plugin disable` writes; where it says something else than what runs, the
-//! folder's agent is replaced as soon as no turn is in it; what should no longer run is suspended until then. A plugin whose
-//! process could not be started (a full disk, no process left) is tried again in ever longer pauses.
+//! Detects changes of the machine without a restart (D8): an installed program, an added or removed plugin, changed user
+//! settings or policy. The snapshot of each folder's plugins is rebuilt periodically, and at once after a change of the user's
+//! `outrigger.toml`, which `plugin disable` writes. If it differs from what runs, the folder's agent is replaced as soon as no
+//! turn runs in it; until then, plugins that should no longer run are suspended. Starting a plugin process that failed (a full
+//! disk, no processes left) is retried after increasing pauses.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,28 +14,28 @@ use tokio::task::JoinHandle;
 
 use crate::hosting::hub::{Hub, Instance};
 
-/// Between two looks at whose time has come.
+/// Interval of the checks.
 const TICK: Duration = Duration::from_secs(1);
-/// Between two tries to start what could not be started.
+/// Maximum pause between retries of a failed start.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// What is known of a folder.
+/// The state of a folder.
 struct Looked {
     at: Instant,
-    /// When the user's own settings were written last.
+    /// When the user's own settings were last written.
     written: Option<SystemTime>,
-    /// What its agent was last replaced for: a change that failed is not tried again.
+    /// The snapshot for which its agent was last replaced: a failed change is not retried.
     tried: Option<Snapshot>,
-    /// Settings that nothing could start with, as they were reported.
+    /// Settings that no agent could start with, as reported.
     waiting: Vec<String>,
-    /// Plugins that were suspended here, since they should no longer run (C7).
+    /// Plugins that were suspended here because they should no longer run (C7).
     off: BTreeSet<String>,
     starts: Starts,
 }
 
-/// Tries to start the processes of plugins that could not be started.
+/// Retries of plugin processes that could not be started.
 struct Starts {
-    /// When the next one is due.
+    /// When the next retry is due.
     next: Instant,
     pause: Duration,
     under_way: Option<JoinHandle<()>>,
@@ -50,7 +50,7 @@ impl Starts {
         }
     }
 
-    /// Looks whether one is due; never more often than `every`.
+    /// Retries if one is due, at most once per `every`.
     fn go(&mut self, agent: &Agent, every: Duration) {
         if self.under_way.as_ref().is_some_and(|it| !it.is_finished()) {
             return;
@@ -67,7 +67,7 @@ impl Starts {
     }
 }
 
-/// Looks until the server ends.
+/// Runs the checks until the server ends.
 pub(crate) async fn renew(hub: Hub) {
     let mut closing = hub.closing();
     let mut known: HashMap<PathBuf, Looked> = HashMap::new();
@@ -83,7 +83,7 @@ pub(crate) async fn renew(hub: Hub) {
                 Duration::from_secs(instance.agent.config().settings.discovery.renew_seconds);
             let looked = known.entry(directory.clone()).or_insert_with(|| Looked {
                 at: Instant::now(),
-                // They may have changed since the agent was started, so they are looked at once.
+                // They may have changed since the agent was started, so they are checked at once.
                 written: None,
                 tried: None,
                 waiting: Vec::new(),
@@ -120,14 +120,14 @@ fn written(folders: &Folders) -> Option<SystemTime> {
     own.metadata().and_then(|found| found.modified()).ok()
 }
 
-/// What should run now. A configuration that cannot be read changes nothing: what runs is the last that could.
+/// Returns what should run now. An unreadable configuration changes nothing: the last valid one stays.
 async fn snapshot(
     hub: &Hub,
     directory: &Path,
     instance: &Instance,
     looked: &mut Looked,
 ) -> Option<Snapshot> {
-    // Nothing could start with these; what runs is left alone.
+    // No agent could start with these; what runs is left alone.
     let waiting = instance.agent.changed_settings().await;
     if waiting != looked.waiting && !waiting.is_empty() {
         tracing::warn!(
@@ -145,8 +145,8 @@ async fn snapshot(
     made.ok()?.ok()
 }
 
-/// What should no longer run is no longer called, even while a turn is in the way of another agent (C7); what should run again
-/// before there was one is resumed. `off` are those that were suspended here.
+/// Suspends plugins that should no longer run, even while a turn delays the replacement of the agent (C7), and resumes those
+/// that should run again. `off` contains those suspended here.
 async fn suspend(agent: &Agent, now: &Snapshot, off: &mut BTreeSet<String>) {
     let enabled = |snapshot: &Snapshot| -> BTreeSet<String> {
         let entries = snapshot.entries.iter().filter(|it| it.enabled);
@@ -157,7 +157,7 @@ async fn suspend(agent: &Agent, now: &Snapshot, off: &mut BTreeSet<String>) {
         if off.insert(id.clone())
             && let Err(error) = agent.suspend_plugin(id).await
         {
-            // A bundled one is not a process, and one that others need stays as long as they do.
+            // A bundled plugin has no process, and one that others need stays as long as they do.
             tracing::debug!("[plugin] {id} should no longer run and is not suspended: {error}");
         }
     }
@@ -170,7 +170,7 @@ async fn suspend(agent: &Agent, now: &Snapshot, off: &mut BTreeSet<String>) {
     }
 }
 
-/// The plugins about which something else was decided.
+/// Returns the plugins whose admission has changed.
 fn changed(instance: &Instance, now: &Snapshot) -> Vec<String> {
     let before = &instance.agent.plugin_snapshot().entries;
     let ids = |these: &[SnapshotEntry], those: &[SnapshotEntry]| {
@@ -185,7 +185,7 @@ fn changed(instance: &Instance, now: &Snapshot) -> Vec<String> {
 }
 
 impl Hub {
-    /// Replaces a folder's agent by one that has the plugins of now, unless a turn is in it. True when it was replaced.
+    /// Replaces a folder's agent by one with the current plugins, unless a turn runs in it. Returns whether it was replaced.
     async fn replace_idle(&self, directory: &Path, plugins: &[String]) -> bool {
         let Some(origin) = self.dispose_idle(directory).await else {
             return false;
@@ -197,7 +197,7 @@ impl Hub {
         );
         let properties = json!({ "plugins": plugins });
         self.publish(Some(origin), "outrigger.plugin.snapshot", properties);
-        // A connector runs without anybody asking.
+        // A connector runs without requests.
         if let Err(error) = self.instance(directory).await {
             tracing::warn!("[plugin] {}: {error}", directory.display());
         }

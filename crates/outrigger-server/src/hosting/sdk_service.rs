@@ -1,4 +1,4 @@
-//! Answers the SDK requests of plugins with the router, without a port, and keeps each plugin to its own project.
+//! Answers the SDK requests of plugins with the router, without a port, and limits each plugin to its own project.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::error::ApiError;
 use crate::hosting::hub::Hub;
 use crate::hosting::local_client::LocalClient;
 
-/// Bytes of an answer to a plugin.
+/// Maximum bytes of a response to a plugin.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// Answers the SDK requests of the agent's plugins with this crate's router, which the client of the person here shares.
+/// Answers the SDK requests of the agent's plugins with this crate's router, which the local client shares.
 pub fn serve_plugins(agent: &Agent) -> LocalClient {
     let router = crate::router(agent.clone());
     agent.serve_sdk(Arc::new(InProcess {
@@ -40,7 +40,7 @@ pub fn serve_plugins(agent: &Agent) -> LocalClient {
     }
 }
 
-/// The same for an agent of a hub: a plugin reaches its own project there, in all of its folders.
+/// Like [`serve_plugins`], for an agent of a hub: a plugin may access all folders of its own project.
 pub(crate) fn serve_plugins_of(agent: &Agent, hub: &Hub) {
     agent.serve_sdk(Arc::new(InProcess {
         router: crate::serve_router(hub.clone()),
@@ -116,8 +116,8 @@ impl InProcess {
         self.scope.enclose(request, resolve)
     }
 
-    /// By which id the plugin that sends a request is known where the request goes: in another folder, the grants of another plugin
-    /// may go by its own.
+    /// Maps the sender's plugin id to its id in the target folder, where the same id may belong to another plugin with other
+    /// grants.
     async fn sender_in(
         &self,
         hub: &Hub,
@@ -127,13 +127,13 @@ impl InProcess {
         if folder == self.agent.place().directory {
             return sender;
         }
-        // Where it cannot be started, the request is answered with the reason.
+        // If it cannot be started, the request is answered with the reason.
         let there = hub.instance(&folder).await.ok()?;
         there.agent.same_plugin(&self.agent, &sender?)
     }
 }
 
-/// The response as it goes over the channel: streams of events as they come, all else whole.
+/// Returns the response in the channel's form: event streams piece by piece, everything else whole.
 async fn whole_or_streamed(response: Response) -> Result<SdkAnswer, String> {
     let status = response.status().as_u16();
     let headers = response
@@ -143,7 +143,7 @@ async fn whole_or_streamed(response: Response) -> Result<SdkAnswer, String> {
         .collect();
     if is_stream(&response) {
         let pieces = response.into_body().into_data_stream();
-        // Ours never fail; a reader would take the end for one.
+        // Our streams do not fail; a reader would take an error for the end.
         let body = pieces.filter_map(|piece| async move { piece.ok() });
         return Ok(SdkAnswer::streamed(status, headers, body.boxed()));
     }

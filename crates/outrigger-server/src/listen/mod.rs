@@ -1,4 +1,4 @@
-//! Listening on TCP: the port, what this user's programs read of it, and the password that clients send.
+//! Listening on TCP: the port, its registration for this user's programs, and the password of clients.
 
 pub(crate) mod password;
 pub(crate) mod port_registry;
@@ -13,24 +13,23 @@ use tokio::net::TcpListener;
 
 use crate::hosting::hub::Hub;
 
-/// The port that is tried first when none is given, as in OpenCode.
+/// The port that is tried first by default, as in OpenCode.
 pub const USUAL_PORT: u16 = 4096;
 
-/// How long open requests may take to end once the server is asked to.
+/// How long open requests may take to end after a shutdown request.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// A port that is open; nothing is answered yet.
+/// An open port that does not answer yet.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
-    /// Address.
+    /// The address.
     pub address: SocketAddr,
 }
 
-/// Opens a port. Without one, or with 0, it is [`USUAL_PORT`] if that is free and else any.
+/// Opens a port. If it is `None` or 0, [`USUAL_PORT`] is tried, then any.
 ///
-/// # Errors
-/// Those of the system: a port that is taken, a host name that is not this machine's.
+/// # Errors The system's: a port that is taken, a host name of another machine.
 pub async fn listen(hostname: &str, port: Option<u16>) -> io::Result<Listening> {
     let listener = match port.filter(|port| *port != 0) {
         Some(port) => TcpListener::bind((hostname, port)).await?,
@@ -46,10 +45,9 @@ pub async fn listen(hostname: &str, port: Option<u16>) -> io::Result<Listening> 
 }
 
 impl Listening {
-    /// Answers requests by a router that has no agents of a hub behind it, until `stop`.
+    /// Serves a router without a hub until `stop`.
     ///
-    /// # Errors
-    /// Those of the port.
+    /// # Errors Those of the port.
     pub async fn serve_router(
         self,
         router: Router,
@@ -63,10 +61,9 @@ impl Listening {
         }
     }
 
-    /// Answers requests until `stop`, then ends everything: streams and turns first, then plugins and the store.
+    /// Serves until `stop`, then ends streams and turns first, then plugins and the store.
     ///
-    /// # Errors
-    /// Those of the port.
+    /// # Errors Those of the port.
     pub async fn serve(
         self,
         router: Router,

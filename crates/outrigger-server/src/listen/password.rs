@@ -1,5 +1,5 @@
-//! The password that is made when the user gives none: random, kept in a file that only the user can read. Other secrets of servers are kept
-//! in the same way.
+//! The generated password if the user gives none: random, kept in a file that only the user can read. Other server secrets are kept in the
+//! same way.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Where the password is kept.
+/// Returns the path of the password file.
 #[must_use]
 pub fn password_file(data: &Path) -> PathBuf {
     data.join("server-password")
 }
 
-/// The kept password, if there is one that others could not have read.
+/// Returns the kept password, unless others could have read it.
 ///
-/// # Errors
-/// A file that is there and cannot be read.
+/// # Errors The file exists and cannot be read.
 pub fn kept_password(data: &Path) -> io::Result<Option<String>> {
     kept(&password_file(data))
 }
@@ -36,15 +35,14 @@ fn kept(path: &Path) -> io::Result<Option<String>> {
     Ok(Some(text.trim().to_owned()).filter(|text| text.len() >= 16))
 }
 
-/// The kept password; a new one where there is none, or where it may be known.
+/// Returns the kept password, or a new one if there is none or it may be known to others.
 ///
-/// # Errors
-/// A folder that cannot be written to; a system without randomness.
+/// # Errors The folder is not writable, or the system has no randomness.
 pub fn keep_password(data: &Path) -> io::Result<String> {
     keep_secret(&password_file(data))
 }
 
-/// A random text that is kept in a file of its own, as the password is.
+/// Returns a random text that is kept in its own file, like the password.
 pub(crate) fn keep_secret(path: &Path) -> io::Result<String> {
     if let Some(secret) = kept(path)? {
         return Ok(secret);
@@ -55,7 +53,7 @@ pub(crate) fn keep_secret(path: &Path) -> io::Result<String> {
     let mut bytes = [0_u8; 24];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     let secret = URL_SAFE_NO_PAD.encode(bytes);
-    // Written beside and put in place whole: two servers that start at once end with one secret.
+    // Written to a temporary file and renamed: two servers that start at once end up with one secret.
     let fresh = path.with_extension(std::process::id().to_string());
     let _ = fs::remove_file(&fresh);
     let mut file = OpenOptions::new()
@@ -105,7 +103,7 @@ mod tests {
         );
         fs::write(&path, "short").unwrap();
         assert_ne!(keep_password(&data).unwrap(), "short");
-        // A link is not followed.
+        // Links are not followed.
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         assert!(keep_password(&data).unwrap().len() >= 32);

@@ -1,8 +1,8 @@
-//! Which ports servers of this user listen on: a file for each in the data folder, `servers/PORT`, that names the process.
+//! Registers the ports of this user's servers: a file for each in the data folder, `servers/PORT`, that names the process.
 //!
-//! A client that attaches without a password offers the kept one. Anybody on the machine can listen on a port, so it is
-//! offered only where the listening socket is one that a process which lives has written down here as its own. (Nobody looks into
-//! the process for it: it lets nobody, whose user is not root.) The files are for the user alone, and out of reach for plugins.
+//! A client that attaches without a password offers the kept one. Any user of the machine can listen on a port, so the password
+//! is offered only if a living process has registered the listening socket here as its own. (The owning process cannot be
+//! inspected without root.) The files are readable only by the user, and inaccessible to plugins.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::start_time;
 
-/// A server's file; gone with its value.
+/// A server's file, removed on drop.
 #[derive(Debug)]
 pub struct Announced(PathBuf);
 
@@ -26,10 +26,9 @@ fn folder(data: &Path) -> PathBuf {
     data.join("servers")
 }
 
-/// Says that this process listens on a port, with the sockets that it does so on.
+/// Registers a port of this process with its listening sockets.
 ///
-/// # Errors
-/// A data folder that cannot be written to.
+/// # Errors The data folder is not writable.
 pub fn announce(data: &Path, port: u16) -> io::Result<Announced> {
     let folder = folder(data);
     fs::DirBuilder::new()
@@ -47,8 +46,8 @@ pub fn announce(data: &Path, port: u16) -> io::Result<Announced> {
     Ok(Announced(path))
 }
 
-/// Whether everyone who listens on this port of this machine's own addresses is a server that was announced here and still
-/// lives. False where nobody listens, and where that cannot be found out.
+/// Returns whether every listener on this port of a local address is a registered server that still lives. `false` if there is no
+/// listener, or it cannot be determined.
 #[must_use]
 pub fn is_announced(data: &Path, port: u16) -> bool {
     let Some(sockets) = announced_sockets(&folder(data).join(port.to_string())) else {
@@ -58,14 +57,14 @@ pub fn is_announced(data: &Path, port: u16) -> bool {
     all.peek().is_some() && all.all(|inode| sockets.contains(&inode))
 }
 
-/// The sockets on this machine that listen on a port.
+/// Returns the local sockets that listen on a port.
 fn listening(port: u16) -> impl Iterator<Item = u64> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter();
     let tables = tables.filter_map(|table| fs::read_to_string(table).ok());
     tables.flat_map(move |table| listeners(&table, port))
 }
 
-/// The sockets that a file names, if the process that wrote it lives and runs as this user.
+/// Returns the sockets in a file, if the process that wrote it lives and runs as this user.
 fn announced_sockets(path: &Path) -> Option<Vec<u64>> {
     let meta = fs::symlink_metadata(path).ok()?;
     if !meta.is_file() || meta.mode() & 0o077 != 0 {
@@ -82,7 +81,7 @@ fn announced_sockets(path: &Path) -> Option<Vec<u64>> {
     (same && owner == meta.uid()).then_some(sockets)
 }
 
-/// The sockets that listen on a port, in a table of the kernel's: those at an address that a loopback address leads to.
+/// Returns the sockets that listen on a port in a kernel table, at an address that a loopback address connects to.
 fn listeners(table: &str, port: u16) -> Vec<u64> {
     let row = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -94,7 +93,8 @@ fn listeners(table: &str, port: u16) -> Vec<u64> {
     table.lines().skip(1).filter_map(row).collect()
 }
 
-/// Loopback or any address, as the kernel writes them: words of four bytes, each in the machine's order (here: the last first).
+/// Returns whether the address is loopback or "any" in the kernel's form: words of four bytes in native byte order (here: last
+/// byte first).
 fn is_local(address: &str) -> bool {
     match address.len() {
         8 => address == "00000000" || address.ends_with("7F"),
@@ -108,7 +108,7 @@ fn is_local(address: &str) -> bool {
     }
 }
 
-/// Whether this process holds the socket.
+/// Returns whether this process holds the socket.
 fn is_own(inode: u64) -> bool {
     let wanted = PathBuf::from(format!("socket:[{inode}]"));
     let open = fs::read_dir("/proc/self/fd");
@@ -154,7 +154,7 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(is_announced(data, port));
 
-        // The same number at another address of this machine would be reached by the same name.
+        // The same port at another local address would be reached by the same name.
         let twin = TcpListener::bind(("::1", port));
         drop(listener);
         if twin.is_err() {

@@ -1,4 +1,5 @@
-//! Cursors of pages: where the next one begins, as base64url of JSON. Clients pass them on and do not read them.
+//! Cursors of pages: the start of the next page, as base64url of JSON. Clients pass them on without reading
+//! them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,7 +14,7 @@ pub(crate) fn encode(cursor: &impl Serialize) -> Result<String, ApiError> {
     Ok(URL_SAFE_NO_PAD.encode(text))
 }
 
-/// `None` where the text is none of these cursors.
+/// Returns `None` if the text is not such a cursor.
 pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Option<T> {
     let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
     serde_json::from_slice(&bytes).ok()

@@ -1,4 +1,4 @@
-//! `/experimental`: tools and sessions across projects, and what of the rest clients ask for at their start.
+//! `/experimental`: tools and sessions across projects, and other requests that clients send at their start.
 
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderName, HeaderValue};
@@ -40,7 +40,7 @@ async fn tool_ids(State(agent): State<Agent>) -> Json<Vec<String>> {
     Json(agent.tool_names())
 }
 
-/// Which model a list of tools is for.
+/// The model that a list of tools is for.
 #[derive(Deserialize)]
 struct For {
     provider: String,
@@ -71,10 +71,10 @@ struct Wanted {
     archived: Option<bool>,
 }
 
-/// Sessions on a page where nothing is said.
+/// Default page size.
 const PAGE: usize = 100;
 
-/// Milliseconds, as clients count them, in ours.
+/// Converts a client's milliseconds.
 pub(crate) fn millis(value: Option<f64>) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -84,7 +84,7 @@ pub(crate) fn millis(value: Option<f64>) -> Option<u64> {
     value.map(|ms| ms as u64)
 }
 
-/// Sessions of every project, of a plugin's own for a plugin, the one used last first; the header `x-next-cursor` says where the next page begins.
+/// Returns sessions of every project (for a plugin, of its own), latest first; the header `x-next-cursor` is the cursor of the next page.
 async fn sessions(
     State(agent): State<Agent>,
     scope: Option<Extension<Scope>>,
@@ -137,8 +137,7 @@ async fn sessions(
     Ok(response)
 }
 
-/// Whether a subagent of the session was put into the background: subagents do not run there, as in OpenCode
-/// without its experimental flag.
+/// Returns whether a subagent of the session was moved to the background: not supported here, as in OpenCode without its experimental flag.
 async fn background(Path(_): Path<SessionId>) -> Json<bool> {
     Json(false)
 }

@@ -1,4 +1,4 @@
-//! Routes that belong to no session.
+//! Routes without a session.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
     let mut list: Vec<_> = agent.agents().values().collect();
     let default = agent.default_agent();
     let is_default = |info: &outrigger_agent::AgentInfo| Some(&info.name) == default.as_ref();
-    // Plugins that bring agents say in which order they want them shown; the default one stands first.
+    // Plugins that contribute agents define their order; the default agent comes first.
     list.sort_by(|a, b| {
         a.order
             .unwrap_or(f64::MAX)
@@ -56,7 +56,7 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
 async fn commands(State(agent): State<Agent>) -> Json<Value> {
     let entries = &agent.config().config.command;
     let subtask = |name: &str| entries.iter().find(|c| c.name == name)?.subtask;
-    // As OpenCode lists them: the bundled ones, those of the configuration as they stand there, prompts, skills.
+    // OpenCode's order: bundled, those of the configuration in its order, prompts, skills.
     let (skills, mut others): (Vec<_>, Vec<_>) = agent
         .commands()
         .values()
@@ -69,7 +69,7 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         let source = command.source.word();
         let mut out = json!({
             "name": command.name, "source": source, "template": command.template, "hints": hints(&command.template),
-            // Null where the file says nothing, as OpenCode answers.
+            // Null if the file does not specify it, as in OpenCode.
             "agent": command.agent, "model": command.model, "subtask": subtask(&command.name),
         });
         if let Some(description) = &command.description {
@@ -82,7 +82,7 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         let hints: Vec<String> = (1..=prompt.arguments.len())
             .map(|n| format!("${n}"))
             .collect();
-        // Its text is fetched when it is used.
+        // Its text is fetched on use.
         let mut out =
             json!({ "name": prompt.name, "source": "mcp", "template": "", "hints": hints });
         if let Some(description) = &prompt.description {
@@ -94,7 +94,7 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
     Json(list.chain(prompts).chain(skills).collect())
 }
 
-/// A skill as a command, which has no hints in OpenCode and nothing to choose.
+/// Returns a skill as a command, which has no hints in OpenCode and no choices.
 fn skill_command(command: &outrigger_agent::CommandInfo) -> Value {
     let mut out = json!({
         "name": command.name, "source": command.source.word(), "template": command.template, "hints": [],
@@ -105,7 +105,7 @@ fn skill_command(command: &outrigger_agent::CommandInfo) -> Value {
     out
 }
 
-/// The places of a template, for clients that show what to type: `$1` … in their order, then `$ARGUMENTS`.
+/// Returns the placeholders of a template, for clients that show what to type: `$1` … in order, then `$ARGUMENTS`.
 fn hints(template: &str) -> Vec<String> {
     let numbers = template.split('$').skip(1).filter_map(|rest| {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();

@@ -22,7 +22,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/experimental/resource", get(resources))
 }
 
-/// Errors of these routes have OpenCode's own forms.
+/// Errors of these routes, in OpenCode's own forms.
 struct McpFailure(AgentError);
 
 impl From<AgentError> for McpFailure {
@@ -54,7 +54,8 @@ impl IntoResponse for McpFailure {
 
 type McpResult<T> = Result<Json<T>, McpFailure>;
 
-/// One server's state. One that still starts counts as switched off, for which OpenCode has no other word either.
+/// Returns one server's state. One that is starting is reported as disabled, since OpenCode has no other word
+/// either.
 fn wire(status: &McpStatus) -> Value {
     let error = || status.error.clone().unwrap_or_default();
     match status.state {
@@ -102,7 +103,7 @@ async fn start_auth(State(agent): State<Agent>, Path(name): Path<String>) -> Mcp
 #[derive(Deserialize)]
 struct Code {
     code: String,
-    /// Who answered the browser (RFC 9207); clients of OpenCode do not say.
+    /// The issuer of the browser's response (RFC 9207); OpenCode's clients do not send it.
     iss: Option<String>,
 }
 
@@ -119,7 +120,7 @@ async fn authenticate(State(agent): State<Agent>, Path(name): Path<String>) -> M
     ended(agent.mcp_authenticate(&name, |_| {}).await)
 }
 
-/// A login that fails is a state of the server, not of the request (OpenCode's form).
+/// Converts the result of a login: a failure is a state of the server, not of the request (OpenCode's form).
 fn ended(status: Result<McpStatus, AgentError>) -> McpResult<Value> {
     match status {
         Ok(status) => Ok(Json(wire(&status))),

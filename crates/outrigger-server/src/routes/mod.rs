@@ -1,4 +1,4 @@
-//! The routes, by what they are about.
+//! The routes, by subject.
 
 pub(crate) mod conversation;
 pub(crate) mod cursor;

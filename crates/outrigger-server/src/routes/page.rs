@@ -1,6 +1,5 @@
-//! `/outrigger/web/`: the page, which asks for everything else over the API. Its files are in the program and hold nothing secret, so they
-//! are served without a password; which `Host` and whose `Origin` may ask is checked as everywhere. How it signs in is in
-//! `access::page_session`.
+//! `/outrigger/web/`: the page, which loads everything else over the API. Its files are embedded in the program and contain no secrets, so
+//! they are served without a password; `Host` and `Origin` are checked as everywhere. See `access::page_session` for its sign-in.
 
 use axum::extract::{DefaultBodyLimit, Path, Query};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
@@ -13,14 +12,15 @@ use serde::{Deserialize, Serialize};
 use crate::access::guard::PageAt;
 use crate::error::{ApiError, JsonResult};
 
-/// Where the page is.
+/// The path of the page.
 pub const PAGE: &str = "/outrigger/web/";
-/// Where the page signs in, and asks who the server is.
+/// Where the page signs in, and identifies the server.
 const SESSION: &str = "/outrigger/web/session";
-/// Bytes of a body that somebody without a password sends, at most.
+/// Maximum bytes of a body from a client without a password.
 const MAX_SIGN_IN: usize = 4096;
 
-/// What the page may do: run its own code, ask this server, show images that are in it. Text never becomes code.
+/// The content security policy of the page: it may run its own code, send requests to this server, and show images embedded in it. Text
+/// never becomes code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; img-src 'self' data: blob:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
@@ -37,7 +37,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
         .route_layer(DefaultBodyLimit::max(MAX_SIGN_IN))
 }
 
-/// Whether a request is the page's answer to what a person typed.
+/// Returns whether a request is the page's sign-in after the user typed the password.
 pub(crate) fn is_sign_in(method: &Method, uri: &Uri) -> bool {
     method == Method::POST && uri.path() == SESSION
 }
@@ -49,9 +49,9 @@ struct Asked {
 
 #[derive(Serialize)]
 struct Server {
-    /// The name of the server's life; none where no password is needed.
+    /// The name of the server instance; `None` if no password is needed.
     instance: Option<String>,
-    /// Of the number that the page chose.
+    /// The proof for the page's nonce.
     proof: Option<String>,
 }
 
@@ -102,11 +102,11 @@ async fn sign_in(page: Option<Extension<PageAt>>, Json(typed): Json<Typed>) -> J
 #[derive(Serialize)]
 struct Known {
     instance: String,
-    /// None where the page cannot know a server again.
+    /// `None` if the page cannot recognise a server.
     key: Option<String>,
 }
 
-/// For a page that has signed in: by what it knows this server again.
+/// Returns the key with which a signed-in page recognises this server.
 async fn key(page: Option<Extension<PageAt>>) -> JsonResult<Known> {
     let Extension(page) = page.ok_or_else(none_needed)?;
     Ok(Json(Known {
@@ -119,7 +119,7 @@ fn none_needed() -> ApiError {
     ApiError::missing("this server needs no password")
 }
 
-/// Whether a request is for a file of the page and for nothing else.
+/// Returns whether a request is for a file of the page and nothing else.
 pub(crate) fn is_page(method: &Method, uri: &Uri) -> bool {
     let named = uri.path().strip_prefix(PAGE);
     [Method::GET, Method::HEAD].contains(method)

@@ -1,5 +1,5 @@
-//! `/outrigger/plugin`: our own routes, for what OpenCode does not have: how plugins are, what they cost, and changing
-//! their state (C7).
+//! `/outrigger/plugin`: our own routes for what OpenCode lacks: the state and cost of plugins, and changes of their
+//! state (C7).
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/outrigger/plugin/reload", post(reload))
 }
 
-/// Every plugin with its stage, breakers and what its process uses, the cost of each hook (A1, A8), the feature flags
+/// Returns every plugin with its stage, breakers and resource usage, the cost of each hook (A1, A8), the feature flags
 /// (A12), and which plugins should run (D2).
 async fn plugins(State(agent): State<Agent>) -> Json<Value> {
     let flags: Map<String, Value> = agent
@@ -48,7 +48,7 @@ async fn resume(State(agent): State<Agent>, request: Request) -> Result<Json<Val
     Ok(state(&agent, &id))
 }
 
-/// Goes on when the client goes away: half a reload is none.
+/// Continues if the client disconnects: a partial reload must not remain.
 async fn reload(State(agent): State<Agent>, request: Request) -> Result<Json<Value>, ApiError> {
     let id = named(request).await?;
     let (with, plugin) = (agent.clone(), id.clone());
@@ -58,7 +58,7 @@ async fn reload(State(agent): State<Agent>, request: Request) -> Result<Json<Val
     Ok(state(&agent, &id))
 }
 
-/// Which plugin is meant. A plugin must not switch off another, which may be there to watch it.
+/// Returns the named plugin. A plugin must not switch off another one, which may be there to watch it.
 async fn named(request: Request) -> Result<String, ApiError> {
     #[derive(Deserialize)]
     struct Named {

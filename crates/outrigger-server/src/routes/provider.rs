@@ -1,4 +1,4 @@
-//! Routes of providers and their credentials. Keys go in and never out: providers are shown without them.
+//! Routes for providers and their credentials. Keys are write-only: providers are shown without them.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,8 @@ pub(crate) fn routes(agent: &Agent) -> Router<Agent> {
         .route("/provider/auth", get(methods))
 }
 
-/// A plugin changes the credentials of providers whose authentication it brings, and of no other: those are the user's.
+/// Lets a plugin change only the credentials of providers whose authentication it contributes: others belong to the
+/// user.
 async fn of_its_own(
     State(agent): State<Agent>,
     Path(id): Path<String>,
@@ -57,7 +58,7 @@ async fn of_its_own(
     next.run(request).await
 }
 
-/// The body is read by hand: what is wrong with it must not be reported with the key that stands in it.
+/// The body is parsed by hand: an error must not quote the key in it.
 async fn set(
     State(agent): State<Agent>,
     Path(id): Path<String>,
@@ -88,7 +89,7 @@ async fn remove(
     Ok(Json(true))
 }
 
-/// Every provider that is known; `connected` names those that can be used or have a credential, as in OpenCode.
+/// Returns every known provider; `connected` names those that are usable or have a credential, as in OpenCode.
 async fn list(State(agent): State<Agent>) -> Json<Value> {
     agent.providers_ready().await;
     let models = agent.models();
@@ -111,7 +112,7 @@ async fn usable(State(agent): State<Agent>) -> Json<Value> {
     Json(json!({ "providers": providers, "default": models.preferred(&ids) }))
 }
 
-/// The ways to log in, by provider: those that plugins bring and those that are built in.
+/// Returns the login methods by provider, of plugins and built in.
 async fn methods(State(agent): State<Agent>) -> Json<Value> {
     let methods = agent.auth_methods().into_iter();
     let methods = methods.map(|(provider, found)| (provider, json!(found.labelled())));
@@ -124,7 +125,7 @@ struct Begin {
     inputs: Option<BTreeMap<String, String>>,
 }
 
-/// Begins a login; null for a method that has nothing to begin with, as in OpenCode.
+/// Starts a login; null for a method without a first step, as in OpenCode.
 async fn authorize(
     State(agent): State<Agent>,
     Path(id): Path<String>,
@@ -142,7 +143,7 @@ struct Finish {
     code: Option<String>,
 }
 
-/// Ends a login. For `auto` the answer comes when the user is through.
+/// Completes a login. For `auto` the response comes when the user has finished.
 async fn callback(
     State(agent): State<Agent>,
     Path(id): Path<String>,

@@ -1,7 +1,7 @@
 //! Terminals: `/pty`, and the WebSocket that shows one.
 //!
-//! Text frames carry output and keystrokes. A binary frame that begins with a zero byte holds `{"cursor": n}`: how far the
-//! output had come when the client attached; with it a client that lost its connection asks for the rest.
+//! Text frames carry output and keystrokes. A binary frame that starts with a zero byte contains `{"cursor": n}`: the
+//! position of the output when the client attached. A client that lost its connection uses it to request the rest.
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
@@ -21,11 +21,11 @@ use serde_json::{Value, json};
 use crate::access::scope::unsandboxed_only;
 use crate::error::ApiError;
 
-/// Letters of what was written before that go into one frame, as in OpenCode.
+/// Characters of earlier output in one frame, as in OpenCode.
 const CHUNK: usize = 64 * 1024;
-/// Maximum bytes of one message of a client: nobody types more.
+/// Maximum bytes of one message of a client.
 const MAX_TYPED: usize = 1024 * 1024;
-/// What a page must send to get a ticket: a header that no plain form or link can.
+/// The header that a page must send to get a ticket: no plain form or link can.
 const TICKET_HEADER: &str = "x-opencode-ticket";
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -106,7 +106,8 @@ async fn remove(State(agent): State<Agent>, Path(id): Path<String>) -> Response 
     }
 }
 
-/// Shells of this machine. Those whose `-c` does not take what a model writes are not acceptable for its tool.
+/// Returns the shells of this machine. Those whose `-c` does not accept what a model writes are not acceptable for its
+/// tool.
 async fn shells() -> Json<Value> {
     let text = std::fs::read_to_string("/etc/shells").unwrap_or_default();
     let mut paths: Vec<&str> = Vec::new();
@@ -132,8 +133,8 @@ async fn shells() -> Json<Value> {
     Json(shells.collect())
 }
 
-/// Whether a page of this origin may open a terminal: one of this server, of this machine, or of OpenCode's desktop
-/// program. Programs that are no browser send no origin.
+/// Returns whether a page of this origin may open a terminal: one of this server, of this machine, or of OpenCode's
+/// desktop program. Programs other than browsers send no origin.
 fn may_open(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let Some(origin) = text("origin") else {
@@ -200,7 +201,7 @@ async fn connect(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let ticket = query.ticket.filter(|ticket| !ticket.is_empty());
-    // The ticket first: without one that fits nothing is revealed, not even which terminals there are.
+    // The ticket first: without a valid one nothing is revealed, not even which terminals exist.
     let let_in =
         may_open(&headers) && ticket.is_none_or(|ticket| agent.use_pty_ticket(&id, &ticket));
     if !let_in {
@@ -224,7 +225,7 @@ async fn connect(
         .on_upgrade(move |socket| async move {
             match agent.attach_pty(&id, from) {
                 Some(attached) => show(socket, attached).await,
-                // It ended while the connection was made.
+                // It ended while the connection was established.
                 None => close(socket, 4404, "session not found").await,
             }
         })
@@ -235,18 +236,18 @@ async fn close(mut socket: WebSocket, code: u16, reason: &'static str) {
         code,
         reason: reason.into(),
     };
-    // Who is gone already needs no farewell.
+    // A client that has disconnected needs no close message.
     let _ = socket.send(Message::Close(Some(frame))).await;
 }
 
-/// The frame that says how far the output had come.
+/// Creates the frame with the position of the output.
 fn meta(cursor: u64) -> Message {
     let mut bytes = vec![0];
     bytes.extend_from_slice(json!({ "cursor": cursor }).to_string().as_bytes());
     Message::Binary(bytes.into())
 }
 
-/// Pieces of a text, cut between letters.
+/// Splits a text between characters.
 fn chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -260,8 +261,8 @@ fn chunks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Passes output and keystrokes on until one side ends. They do not wait for each other: a program that does not read
-/// still shows what it writes.
+/// Forwards output and keystrokes until one side ends. They are independent: the output of a program that does not read is
+/// still shown.
 async fn show(socket: WebSocket, mut attached: Attached) {
     let keyboard = attached.keyboard();
     let (mut out, mut keys) = socket.split();

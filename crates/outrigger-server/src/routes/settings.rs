@@ -1,8 +1,8 @@
-//! Changing configuration files, and what hangs together with it.
+//! Routes that change configuration files.
 //!
-//! A change is merged into a file of the user's with its comments kept, and the agents that read it are disposed of: the next
-//! request starts them with the new one, as in OpenCode. Keys do not leave here, so the stand-ins that clients were given
-//! for them are put back before anything is written (invariant 10).
+//! A change is merged into a file of the user with its comments kept, and the agents that read it are disposed of: the next
+//! request starts them with the new one, as in OpenCode. Clients never get keys, so the placeholders that they were given for
+//! keys are replaced before anything is written (invariant 10).
 
 use std::io;
 use std::path::Path;
@@ -19,8 +19,8 @@ use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
 use crate::hosting::hub::Hub;
 
-/// `PATCH /config`: the configuration of a folder. It goes into the file that the folder has, or a new `opencode.json`.
-/// (OpenCode writes a `config.json`, which it does not read there.)
+/// Handles `PATCH /config`: the configuration of a folder. Writes to the folder's file, or to a new `opencode.json`. (OpenCode
+/// writes a `config.json`, which it does not read there.)
 pub(crate) async fn change(
     State(hub): State<Hub>,
     request: Request,
@@ -49,13 +49,13 @@ pub(crate) async fn change(
     Ok(Json(changes))
 }
 
-/// `GET /global/config`: what the user's own files say, without keys.
+/// Handles `GET /global/config`: the user's own files, without keys.
 pub(crate) async fn global(State(hub): State<Hub>) -> Result<Json<Value>, ApiError> {
     let boot = hub.boot(hub.resolve(None));
     Ok(Json(boot.load_global_redacted()?))
 }
 
-/// `PATCH /global/config`.
+/// Handles `PATCH /global/config`.
 pub(crate) async fn change_global(
     State(hub): State<Hub>,
     request: Request,
@@ -68,8 +68,8 @@ pub(crate) async fn change_global(
     global(State(hub)).await
 }
 
-/// The body of a change, once it is known to be one. What a plugin wants changed it says in its `config` hook: the sandbox that
-/// it is in does not reach these files.
+/// Returns the body of a change after validation. Plugins change settings in their `config` hook instead: their sandbox
+/// excludes these files.
 async fn changes(request: Request) -> Result<Value, ApiError> {
     if request.extensions().get::<FromPlugin>().is_some() {
         return Err(ApiError::unsupported(
@@ -84,14 +84,14 @@ async fn changes(request: Request) -> Result<Value, ApiError> {
     Ok(changes)
 }
 
-/// Whose file is changed, and so whether a link in its place is one that the user made.
+/// The owner of the changed file, and so whether a link at its path was created by the user.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     User,
     Project,
 }
 
-/// Merges changes into a file, and says what was made of it, where that changed it.
+/// Merges changes into a file; returns the result if the file changed.
 fn write(file: &Path, changes: &Value, owner: Owner) -> Result<Option<Rewritten>, ApiError> {
     let failed = |error: io::Error| {
         let text = format!("cannot change {}: {error}", file.display());
@@ -100,7 +100,7 @@ fn write(file: &Path, changes: &Value, owner: Owner) -> Result<Option<Rewritten>
             _ => ApiError::internal(text),
         }
     };
-    // Nothing of what is behind it is read either.
+    // The link's target is not read either.
     if owner == Owner::Project {
         outrigger_files::refuse_link(file).map_err(failed)?;
     }
@@ -126,7 +126,7 @@ fn write(file: &Path, changes: &Value, owner: Owner) -> Result<Option<Rewritten>
     }))
 }
 
-/// `POST /global/upgrade`. This program is upgraded by the way it was installed; OpenCode says so in this form where it does
+/// Handles `POST /global/upgrade`. This program is upgraded the way it was installed; OpenCode responds in this form if it does
 /// not know how it was installed.
 pub(crate) async fn upgrade() -> Response {
     let error = "outrigger does not upgrade itself; install a newer version the way this one was";

@@ -1,4 +1,4 @@
-//! `/tui`: what a client asks of a terminal interface. Each request is an event for clients with a screen.
+//! `/tui`: requests to a terminal interface. Each is an event for clients with a screen.
 
 use axum::extract::State;
 use axum::routing::{get, post};
@@ -20,10 +20,10 @@ const EXECUTE: &str = "tui.command.execute";
 const TOAST: &str = "tui.toast.show";
 const SELECT: &str = "tui.session.select";
 
-/// How long a toast is shown where nothing is said, in milliseconds (OpenCode's figure).
+/// Default duration of a toast, in milliseconds (OpenCode's figure).
 const TOAST_MS: u64 = 5000;
 
-/// The older names of commands that `/tui/execute-command` takes, and what they are called in events.
+/// The older command names of `/tui/execute-command`, and their names in events.
 const COMMANDS: &[(&str, &str)] = &[
     ("session_new", "session.new"),
     ("session_share", "session.share"),
@@ -40,7 +40,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("agent_cycle", "agent.cycle"),
 ];
 
-/// Further commands that show something and act on nothing.
+/// Further commands that only show something.
 const SHOWING: [&str; 5] = [
     "help.show",
     "session.list",
@@ -49,7 +49,7 @@ const SHOWING: [&str; 5] = [
     "prompt.clear",
 ];
 
-/// Commands that decide who answers what a person types next, or who may read it.
+/// Commands that decide who answers the user's next input, or who may read it.
 const CHOOSING: [&str; 2] = ["agent.cycle", "session.share"];
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -62,7 +62,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/tui/append-prompt", post(append))
         .route("/tui/open-help", fixed("help.show"))
         .route("/tui/open-sessions", fixed("session.list"))
-        // OpenCode opens the list of sessions here, which cannot be meant.
+        // OpenCode opens the list of sessions here, which must be a mistake.
         .route("/tui/open-themes", fixed("theme.list"))
         .route("/tui/open-models", fixed("model.list"))
         .route("/tui/submit-prompt", fixed("prompt.submit"))
@@ -90,7 +90,8 @@ async fn tell(agent: &Agent, kind: &str, properties: Value) -> Answer {
     Ok(Json(true))
 }
 
-/// A plugin that has a terminal interface send what is typed there, or do what may come to that, prompts in the user's place.
+/// Executes a command. If a plugin makes a terminal interface send its input, or does something equivalent, it prompts for
+/// the user.
 async fn execute(agent: &Agent, command: &str, by: &Actor) -> Answer {
     let shows = SHOWING.contains(&command)
         || COMMANDS.iter().any(|(_, new)| *new == command) && !CHOOSING.contains(&command);
@@ -116,7 +117,7 @@ struct Command {
     command: String,
 }
 
-/// The older names become the newer ones; a newer name is passed on, where OpenCode loses it.
+/// Maps older names to newer ones; newer names are passed on, which OpenCode drops.
 async fn command(State(agent): State<Agent>, By(by): By, Json(body): Json<Command>) -> Answer {
     let known = COMMANDS.iter().find(|(old, _)| *old == body.command);
     execute(&agent, known.map_or(&body.command, |(_, new)| *new), &by).await
@@ -166,7 +167,7 @@ async fn select(State(agent): State<Agent>, Json(body): Json<Select>) -> Answer 
     tell(&agent, SELECT, json!(body)).await
 }
 
-/// One of the four kinds of event, checked as the routes above check them.
+/// One of the four kinds of event, validated as in the routes above.
 #[derive(Deserialize)]
 #[serde(tag = "type", content = "properties")]
 enum Published {
@@ -189,13 +190,13 @@ async fn publish(State(agent): State<Agent>, By(by): By, Json(body): Json<Publis
     }
 }
 
-/// Waits for a request to the terminal interface. All of them are events by now, in OpenCode too: a client that
-/// still asks here waits until it goes away.
+/// Waits for a request to the terminal interface. All of them are events by now, in OpenCode too: a client that still polls
+/// here waits until it disconnects.
 async fn next() -> Json<Value> {
     std::future::pending().await
 }
 
-/// What such a client would answer.
+/// Accepts the response of such a client.
 async fn response(Json(_): Json<Value>) -> Json<bool> {
     Json(true)
 }

@@ -1,40 +1,40 @@
-//! What a question shows of others' text, in a frame that the text cannot leave.
+//! Frames that show untrusted text in a question; the text cannot leave its frame.
 //!
-//! Who answers a question looks at the bottom of the screen. A text that could stand at the beginning of a line there, by a
-//! line end of its own, by wrapping or by pushing the rest off, could be another question. So each row of it comes after a
-//! mark, is wrapped here, and there are at most as many rows as fit on the screen:
+//! A user who answers a question looks at the bottom of the screen. A text that could appear at the start of a line there,
+//! by its own newline, by wrapping or by pushing the rest off, could imitate a question. So each of its rows comes after a
+//! mark and is wrapped here, and there are at most as many rows as fit on the screen:
 //!
 //! ```text
 //!  command │ touch "$(echo pwned)" #␠×2340? allow bash (ls
 //!   folder │ sub
 //! ```
 //!
-//! `┊` in the place of `│` continues a line that is longer than a row, and what comes after `⋮` is ours.
+//! `┊` instead of `│` continues a line that is longer than a row, and text after `⋮` is ours.
 
 #[cfg(test)]
 mod tests;
 
 use crate::sanitize::{is_control, is_invisible, name};
 
-/// Columns of a tab, at most.
+/// Maximum columns of a tab.
 const TAB: usize = 8;
-/// Columns of a character that is shown by its number, at most.
+/// Maximum columns of an escaped character.
 const ESCAPED: usize = 12;
-/// A longer run of one character, or of blanks, is shown by its length.
+/// A longer run of one character, or of blanks, is abbreviated to its length.
 const MAX_RUN: usize = 24;
-/// More empty lines in a row are counted.
+/// More consecutive empty lines are counted.
 const MAX_EMPTY: usize = 2;
 /// Columns of a label.
 const LABEL: usize = 8;
 /// Columns of a mark with the blanks around it.
 const MARK: usize = 4;
-/// A narrower terminal has labels on rows of their own.
+/// A narrower terminal has labels on their own rows.
 const MIN_LABELLED: usize = 30;
-/// A narrower one cannot be wrapped for.
+/// Minimum width for wrapping.
 const MIN_COLUMNS: usize = 8;
-/// Rows that are not for a frame: that of the prompt, and one of what was there before.
+/// Rows outside the frame: the prompt, and one of the earlier output.
 const OUTSIDE: usize = 2;
-/// A lower terminal shows as much as this all the same.
+/// Minimum number of rows, even on a lower terminal.
 const MIN_ROWS: usize = 6;
 
 /// A terminal's size in characters.
@@ -47,13 +47,13 @@ pub struct Size {
 }
 
 impl Size {
-    /// Where a terminal does not say.
+    /// The size if a terminal does not report one.
     pub const USUAL: Self = Self {
         columns: 80,
         rows: 24,
     };
 
-    /// Of what a terminal says; `None` where there is none.
+    /// Converts the size that a terminal reports; `None` if there is none.
     #[must_use]
     pub fn of(size: Option<(u16, u16)>) -> Option<Self> {
         let (columns, rows) = size?;
@@ -66,7 +66,7 @@ impl Size {
         })
     }
 
-    /// What is left below these lines of ours.
+    /// Returns what is left below these lines of ours.
     pub fn less(self, above: &str) -> Self {
         let rows = above
             .lines()
@@ -77,28 +77,28 @@ impl Size {
         }
     }
 
-    /// Rows that a frame may have so that the prompt below it is on the same screen.
+    /// Returns the number of rows for a frame that leave the prompt below it on the same screen.
     fn frame_rows(self) -> usize {
         self.rows.saturating_sub(OUTSIDE).max(MIN_ROWS)
     }
 }
 
-/// Texts from outside, each with a label of ours.
+/// Untrusted texts, each with a label of ours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     fields: Vec<(String, String)>,
 }
 
-/// A frame as it is printed.
+/// A rendered frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// Whole rows.
     pub text: String,
-    /// Something is left out.
+    /// Something is omitted.
     pub is_cut: bool,
 }
 
-/// A row: what stands before its mark, the mark, and the text.
+/// A row: the text before its mark, the mark, and the text.
 struct Row {
     label: String,
     mark: char,
@@ -106,19 +106,19 @@ struct Row {
 }
 
 impl Frame {
-    /// One without texts.
+    /// Creates a frame without texts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a text; an empty one is nothing. A label has at most eight characters, ours.
+    /// Adds a text, unless it is empty. The label is ours and has at most eight characters.
     pub fn with(mut self, label: &str, text: impl Into<String>) -> Self {
         self.add(label, text);
         self
     }
 
-    /// As [`Self::with`].
+    /// Like [`Self::with`].
     pub fn add(&mut self, label: &str, text: impl Into<String>) {
         let text = text.into();
         if !text.trim_end_matches('\n').is_empty() {
@@ -126,7 +126,7 @@ impl Frame {
         }
     }
 
-    /// As much as fits above a prompt, of each text its beginning and its end; `how` says what shows the rest.
+    /// Renders as much as fits above a prompt, of each text its start and its end; `how` describes how to see the rest.
     pub fn bounded(&self, size: Size, how: &str) -> Shown {
         let fields: Vec<Vec<Row>> = self.rows(size.columns);
         let lengths: Vec<usize> = fields.iter().map(Vec::len).collect();
@@ -140,7 +140,7 @@ impl Frame {
                 continue;
             }
             is_cut = true;
-            // One row says what is left out.
+            // One row reports the omission.
             let kept = share.saturating_sub(1);
             let (head, tail) = (kept - kept / 3, kept / 3);
             let end = rows.len() - tail;
@@ -168,7 +168,7 @@ impl Frame {
         Shown { text, is_cut }
     }
 
-    /// All of it, a screen at a time.
+    /// Renders all of it, a screen at a time.
     pub fn pages(&self, size: Size) -> Vec<String> {
         let rows: Vec<Row> = self.rows(size.columns).into_iter().flatten().collect();
         let pages = rows.chunks(size.frame_rows()).map(|rows| {
@@ -180,7 +180,7 @@ impl Frame {
         pages.collect()
     }
 
-    /// All of it.
+    /// Renders all of it.
     pub fn whole(&self, columns: usize) -> String {
         let mut text = String::new();
         for row in self.rows(columns).iter().flatten() {
@@ -189,7 +189,7 @@ impl Frame {
         text
     }
 
-    /// The rows of each text.
+    /// Returns the rows of each text.
     fn rows(&self, columns: usize) -> Vec<Vec<Row>> {
         let fields = self.fields.iter();
         fields
@@ -212,7 +212,7 @@ impl Row {
         }
     }
 
-    /// As much of the text as a row holds.
+    /// Truncates the text to a row.
     fn cut(mut self, columns: usize) -> Self {
         let rows = wrapped(&self.text, room(columns));
         self.text = rows.into_iter().next().unwrap_or_default();
@@ -220,19 +220,19 @@ impl Row {
     }
 }
 
-/// The mark of a row that is a label alone.
+/// The mark of a row that is only a label.
 const LABELLED: char = ':';
 
 fn room(columns: usize) -> usize {
     let columns = columns.max(MIN_COLUMNS);
-    // The last column stays free: what comes after a full row differs among terminals.
+    // The last column stays free: terminals differ in what follows a full row.
     match columns >= MIN_LABELLED {
         true => columns - 1 - LABEL - MARK,
         false => narrow(columns),
     }
 }
 
-/// Columns of a text with a mark alone before it.
+/// Returns the columns of a text with only a mark before it.
 fn narrow(columns: usize) -> usize {
     columns.max(MIN_COLUMNS) - 1 - (MARK - 1)
 }
@@ -270,7 +270,7 @@ fn rows(label: &str, text: &str, columns: usize) -> Vec<Row> {
     rows
 }
 
-/// How many rows each of the texts gets: the short ones all of theirs, and the long ones the same part of the rest.
+/// Distributes rows among the texts: short ones get all of theirs, and long ones equal parts of the rest.
 fn shares(lengths: &[usize], rows: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|at| lengths.get(*at).copied());
@@ -289,7 +289,7 @@ fn shares(lengths: &[usize], rows: usize) -> Vec<usize> {
     shares
 }
 
-/// A line in which nothing is hidden by what it does not show, or shows too often.
+/// Shortens a line so that nothing is hidden by invisible or repeated characters.
 pub fn shortened(line: &str) -> String {
     let characters: Vec<char> = line.chars().collect();
     let alike = |a: &char, b: &char| a == b || is_blank(*a) && is_blank(*b);
@@ -311,7 +311,7 @@ fn run(run: &[char]) -> String {
     }
 }
 
-/// A short text as one row of at most so many columns: its beginning, and how much more there is.
+/// Shortens a text to one row of at most `columns` columns: its start, and how much more there is.
 pub fn brief(text: &str, columns: usize) -> String {
     let text = shortened(text);
     let rows = wrapped(&text, columns);
@@ -324,13 +324,13 @@ pub fn brief(text: &str, columns: usize) -> String {
     }
 }
 
-/// Lines from outside among entries of ours: a mark before each row.
+/// Marks each row of untrusted lines between our own entries.
 pub fn set_off(text: &str, columns: usize) -> String {
     let rows = text.lines().flat_map(|line| wrapped(line, narrow(columns)));
     rows.map(|row| format!("│ {row}\n")).collect()
 }
 
-/// The same of an entry of ours, which begins with a mark of its own.
+/// Like [`set_off`], below one of our entries, which starts with its own mark.
 pub fn set_off_below(entry: &str, columns: usize) -> String {
     let shown = set_off(entry, columns);
     shown.strip_prefix("│ ").unwrap_or(&shown).to_owned()
@@ -344,12 +344,12 @@ fn visible(c: char) -> String {
     }
 }
 
-/// What is seen as nothing.
+/// Returns whether a character appears blank.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{2800}' | '\u{180e}')
 }
 
-/// Pieces of at most so many columns, one at least.
+/// Splits a text into at least one piece of at most `columns` columns.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut used = 0;
@@ -367,18 +367,19 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
     pieces
 }
 
-/// The most columns that a character takes on any terminal, as it is sent.
+/// Returns the maximum width of a character on any terminal, as it is sent.
 fn width(c: char) -> usize {
     match c {
         '\t' => TAB,
-        // `\\udb40\\udc41` stands for it.
+        // Shown as `\\udb40\\udc41`.
         c if (is_control(c) || is_invisible(c)) && !c.is_ascii() || c == '\u{7f}' => ESCAPED,
         c if c.is_ascii() && !c.is_control() => 1,
         _ => 2,
     }
 }
 
-/// The last line of a question, in words of ours alone. `short` is for a terminal that is too narrow for the other.
+/// Returns the last line of a question, which contains only our own words. `short` is for a terminal that is too narrow for
+/// the other.
 pub fn prompt(what: &str, short: &str, keys: &[&str], size: Size) -> String {
     let long = format!("? {what}? {}: ", keys.join(", "));
     if long.len() < size.columns {

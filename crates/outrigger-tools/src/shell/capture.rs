@@ -1,4 +1,4 @@
-//! Collecting the output of a command: a bounded tail in memory, all of it in a file once it is too long.
+//! Collects the output of a command: a bounded tail in memory, all of it in a file once it is too long.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,7 +10,7 @@ use outrigger_protocol::text::ceil;
 use crate::host::Limits;
 use crate::output::{create, tail};
 
-/// Output as it comes.
+/// Output as it arrives.
 pub(crate) struct Capture<'a> {
     limits: &'a Limits,
     artifacts: &'a Path,
@@ -24,15 +24,15 @@ pub(crate) struct Capture<'a> {
     lost: Option<String>,
 }
 
-/// What came of it.
+/// The collected output.
 pub(crate) struct Captured {
     /// The end of the output, within the limits.
     pub(crate) text: String,
     /// There is more than `text`.
     pub(crate) truncated: bool,
-    /// Where all of it is.
+    /// The file with all of it.
     pub(crate) path: Option<PathBuf>,
-    /// Why it is not all there.
+    /// Why it is incomplete.
     pub(crate) lost: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Capture<'a> {
         self.held.drain(..over);
     }
 
-    // Until here everything is in memory: it goes into the file first.
+    // Until here everything is in memory: write it to the file first.
     fn spill(&mut self) {
         match create(self.artifacts, self.call) {
             Ok(file) => self.file = Some(file),
@@ -93,7 +93,7 @@ impl<'a> Capture<'a> {
     fn held_text(&self) -> String {
         let (a, b) = self.held.as_slices();
         let bytes = [a, b].concat();
-        // The tail may begin inside a character.
+        // The tail may start inside a character.
         let begin = if self.total > bytes.len() as u64 {
             bytes
                 .iter()
@@ -106,7 +106,7 @@ impl<'a> Capture<'a> {
         String::from_utf8_lossy(bytes.get(begin..).unwrap_or_default()).into_owned()
     }
 
-    /// The last `most` bytes for display, as OpenCode shows them while a command runs.
+    /// Returns the last `most` bytes for display, as OpenCode shows them while a command runs.
     pub(crate) fn preview(&self, most: usize) -> String {
         let text = self.held_text();
         if self.total <= most as u64 && text.len() <= most {

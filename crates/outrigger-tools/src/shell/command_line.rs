@@ -1,4 +1,4 @@
-//! What must be allowed before a shell runs a line: the one place where a line becomes patterns of rules.
+//! The permission questions of a shell line: the one place where a line becomes patterns of rules.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ pub(crate) mod line_folders;
 mod prefix;
 pub(crate) mod redirections;
 
-// Commands that only change the shell's folder: asked for by the folder alone (OpenCode's rule).
+// Commands that only change the shell's folder: asked about by the folder alone (OpenCode's rule).
 const FOLDERS: &[&str] = &["cd", "chdir", "popd", "pushd"];
 const UNKNOWN_FOLDER: &str = "a program or script of a relative path in a folder that is not clear";
 
-/// The question for the permission `bash` that a command line asks; its patterns are empty where none has to be allowed.
+/// Returns the question for the permission `bash` that a command line needs; its patterns are empty if no command needs approval.
 #[must_use]
 pub fn ask_for_line(line: &str) -> PermissionAsk {
     ask_for(
@@ -26,7 +26,7 @@ pub fn ask_for_line(line: &str) -> PermissionAsk {
     )
 }
 
-/// Whether a line runs, or may run, a command that the pattern means.
+/// Returns whether a line runs, or may run, a command that the pattern matches.
 #[must_use]
 pub fn line_may_run(line: &str, means: impl Fn(&str) -> bool) -> bool {
     let read = outrigger_shell_parse::read(line);
@@ -38,7 +38,7 @@ pub fn line_may_run(line: &str, means: impl Fn(&str) -> bool) -> bool {
 }
 
 impl PermissionAsk {
-    /// The question for a shell whose lines are not understood.
+    /// Returns the question for a shell whose lines are not understood.
     pub(crate) fn of_unknown_shell(
         mut self,
         line: &str,
@@ -52,7 +52,8 @@ impl PermissionAsk {
         self
     }
 
-    /// A question of a plugin for the permission `bash`, whose patterns may be command lines: what these run must be allowed, too.
+    /// Extends a plugin's question for the permission `bash`, whose patterns may be command lines: what these run needs approval,
+    /// too.
     #[must_use]
     pub fn with_lines_read(mut self) -> Self {
         if self.permission != "bash" {
@@ -76,7 +77,7 @@ impl PermissionAsk {
     }
 }
 
-/// The same of a line that was read, in a place that is known.
+/// Like [`ask_for_line`], for a line that was parsed, in a known folder.
 pub(crate) fn ask_for(line: &str, read: &Line, place: &LineFolders<'_>) -> PermissionAsk {
     let mut ask = PermissionAsk {
         permission: "bash".to_owned(),
@@ -110,7 +111,7 @@ pub(crate) fn ask_for(line: &str, read: &Line, place: &LineFolders<'_>) -> Permi
         }
     }
     if let Some(doubt) = unclear {
-        // Allowed as a whole or not at all, and in its own words only.
+        // Allowed as a whole or not at all, and only in these exact words.
         let line = place.whole(line);
         ask.always = literal(&line).into_iter().collect();
         ask.patterns = vec![line];
@@ -119,7 +120,7 @@ pub(crate) fn ask_for(line: &str, read: &Line, place: &LineFolders<'_>) -> Permi
     ask
 }
 
-/// A command with another name of the program or script that it runs.
+/// Returns a command with another name of the program or script that it runs.
 fn renamed(command: &Command, at: usize, name: String) -> Command {
     let mut command = command.clone();
     let Some(word) = command.words.get_mut(at) else {
@@ -155,8 +156,8 @@ fn needs_approval(command: &Command) -> bool {
     !(command.inert || changes_folder && bare && !command.writes())
 }
 
-/// The pattern that "always" stands for. What a wrapper starts is a request of its own, so that another line of the
-/// wrapper is not allowed with it.
+/// Returns the pattern that "always" allows. What a wrapper starts is asked about separately, so that another line of the wrapper
+/// is not allowed with it.
 fn always(command: &Command) -> Option<String> {
     let words: Vec<&str> = command.words.iter().map(|word| word.raw.as_str()).collect();
     let head = prefix::prefix(&words).join(" ");
@@ -166,17 +167,17 @@ fn always(command: &Command) -> Option<String> {
     }
 }
 
-/// A text that is a pattern for itself alone.
+/// Returns a text that is a pattern for itself alone.
 fn literal(text: &str) -> Option<String> {
     (!text.contains(['*', '?'])).then(|| text.to_owned())
 }
 
-/// A word that is a known path, with `~` at its beginning put in.
+/// Returns a word that is a known path, with a leading `~` expanded.
 pub(crate) fn known(word: &Word) -> Option<String> {
     word.known().map(expanded)
 }
 
-/// A path with `~` at its beginning put in. A quoted tilde is a name; asking once too often does no harm.
+/// Expands a leading `~`. A quoted tilde is a name; asking once too often does no harm.
 pub(crate) fn expanded(path: &str) -> String {
     let home = || std::env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
     match path.strip_prefix('~') {
@@ -236,7 +237,7 @@ mod tests {
         }
     }
 
-    /// A condition of a hook is asked with every spelling, and means what is not certain.
+    /// A condition of a hook is checked with every spelling, and matches what is uncertain.
     #[test]
     fn conditions_mean_every_spelling() {
         let touch = |command: &str| command.starts_with("touch ");

@@ -1,4 +1,4 @@
-//! Command lines: what must be allowed before one runs, and its output.
+//! Command lines: the permission questions before one runs, and its output.
 
 pub(crate) mod capture;
 pub(crate) mod command_line;

@@ -1,4 +1,4 @@
-//! A command while it runs: what it prints, how long, and what the model reads of it.
+//! A running command: its output, its time limit, and the result for the model.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use super::capture::{Capture, Captured};
 use crate::error::ToolError;
 use crate::host::ToolContext;
 
-/// Bytes of the output that are shown while a command runs: its end, as in OpenCode.
+/// Bytes of the output shown while a command runs: its end, as in OpenCode.
 const PREVIEW: usize = 30_000;
-/// How often it is shown.
+/// How often the output is shown.
 const PROGRESS: Duration = Duration::from_millis(150);
-/// How long output is still read when the shell has ended but something of it holds the pipe.
+/// How long output is still read after the shell has ended while a descendant holds the pipe.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// A command under way, with what it prints.
+/// A running command with its output.
 pub(crate) struct Running<'a> {
     capture: Capture<'a>,
-    /// Ends of the two streams by themselves, for display (E3).
+    /// The ends of the two streams separately, for display (E3).
     stdout: Tail,
     stderr: Tail,
     fresh: bool,
-    /// Hosts that the command was refused.
+    /// Hosts to which the command was refused a connection.
     refused: Vec<String>,
-    /// What else the model must know.
+    /// Further notes for the model.
     notes: Vec<String>,
-    /// Files that it made and must not make.
+    /// Forbidden files that it created.
     aside: Vec<PathBuf>,
 }
 
@@ -52,7 +52,7 @@ impl Tail {
     }
 }
 
-/// How the command ended; `None` when its time was up.
+/// How the command ended; `None` if it timed out.
 pub(crate) type Ended = Option<Exit>;
 
 impl<'a> Running<'a> {
@@ -68,7 +68,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Reads until the shell has ended and its output with it. Dropping this future drops the child, which kills the whole tree.
+    /// Reads until the shell and its output have ended. Dropping this future drops the child, which kills the whole tree.
     pub(crate) async fn follow(
         &mut self,
         mut child: Child,
@@ -103,12 +103,12 @@ impl<'a> Running<'a> {
                 }
             }
         }
-        // What a command prints last is reported even when it ends at once, as in OpenCode.
+        // The last output of a command is reported even if it ends at once, as in OpenCode.
         if self.fresh {
             ctx.progress(None, json!({"output": self.printed()}));
         }
         self.refused = child.refused();
-        // What it left is looked at where nothing else waits for it.
+        // Forbidden changes are checked on a thread where nothing else waits.
         let undone = tokio::task::spawn_blocking(move || child.finish()).await;
         let undone = undone.map_err(|e| ToolError::failed(e.to_string()))?;
         self.aside = undone.moved_aside;
@@ -126,17 +126,17 @@ impl<'a> Running<'a> {
         self.fresh |= !bytes.is_empty();
     }
 
-    /// The end of what it has printed.
+    /// Returns the end of its output so far.
     pub(crate) fn printed(&self) -> String {
         self.capture.preview(PREVIEW)
     }
 
-    /// Something else that the model must know.
+    /// Adds a note for the model.
     pub(crate) fn note(&mut self, note: String) {
         self.notes.push(note);
     }
 
-    /// The result of the call.
+    /// Creates the result of the call.
     pub(crate) fn output(
         self,
         command: &str,
@@ -177,7 +177,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// What was printed, and where all of it is when it was cut.
+/// Returns the output, and the file with all of it if it was truncated.
 fn shown(captured: &Captured) -> String {
     let printed = match captured.text.is_empty() {
         true => "(no output)",
@@ -197,7 +197,7 @@ fn shown(captured: &Captured) -> String {
     format!("...output truncated...\n\n{}\n\n{printed}", saved.trim())
 }
 
-/// What the model must know beside what was printed.
+/// Returns the notes for the model that accompany the output.
 fn notes(
     ended: Ended,
     timeout: Duration,
@@ -231,7 +231,7 @@ fn notes(
         .collect()
 }
 
-/// Reads some bytes; at the end of the stream, or when it cannot be read, the stream is closed.
+/// Reads some bytes; closes the stream at its end, or if it cannot be read.
 pub async fn read_some<R: AsyncRead + Unpin>(from: &mut Option<R>, into: &mut [u8]) -> usize {
     let n = match from {
         Some(stream) => stream.read(into).await.unwrap_or(0),

@@ -1,4 +1,4 @@
-//! What each action of a key does.
+//! The implementation of key actions.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::state::effect::{Effect, Then};
 use crate::state::picker::{Item, ListKind, Picker};
 
 impl App {
-    /// Does it; `None` where the key means something else now.
+    /// Performs an action; `None` if the key currently has another meaning.
     pub(crate) fn act(&mut self, action: Action, now: u64) -> Option<Vec<Effect>> {
         Some(match action {
             Action::Submit => self.submit(),
@@ -67,11 +67,11 @@ impl App {
         })
     }
 
-    /// What changes the prompt.
+    /// Performs actions that change the prompt.
     fn edit(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
             Action::Newline => self.editor.insert("\n"),
-            // Of an empty prompt the same keys may be about the conversation.
+            // In an empty prompt the same keys may scroll the conversation.
             Action::Move(To::LineStart | To::LineEnd) if self.editor.is_empty() => return None,
             Action::Move(to) => self.editor.go(to),
             Action::Delete(to) => {
@@ -90,7 +90,7 @@ impl App {
         Some(Vec::new())
     }
 
-    /// What is about the session and its lists.
+    /// Performs actions on the session and its lists.
     fn of_session(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Copy => self.copy(),
@@ -122,7 +122,7 @@ impl App {
         if !self.editor.is_empty() {
             let text = self.attachments.unfold(&self.editor.take());
             self.recalled = None;
-            // What was written is not lost by one key.
+            // A single key must not lose what was written.
             if self.history.last() != Some(&text) {
                 self.history.push(text);
             }
@@ -165,7 +165,7 @@ impl App {
         vec![Effect::Copy(text)]
     }
 
-    /// Takes the last prompt back that still counts, with what it changed.
+    /// Undoes the last active prompt and its changes.
     fn undo_message(&mut self) -> Vec<Effect> {
         let reverted = self.session.as_ref().and_then(|it| it.revert.as_ref());
         let counts =
@@ -181,7 +181,7 @@ impl App {
         self.session_call("revert", json!({ "messageID": id }))
     }
 
-    /// Asks for a change of this session.
+    /// Requests a change of this session.
     pub(crate) fn session_call(&mut self, what: &str, body: serde_json::Value) -> Vec<Effect> {
         let Some(session) = &self.session else {
             self.say("there is no session yet", Role::Dim);
@@ -195,7 +195,7 @@ impl App {
         }]
     }
 
-    /// Goes on in a copy, up to this message or of all of it.
+    /// Continues in a copy of the session, up to this message or of all of it.
     pub(crate) fn fork(&mut self, message: Option<&str>) -> Vec<Effect> {
         let mut effects = self.session_call("fork", json!({ "messageID": message }));
         if let Some(Effect::Call { then, .. }) = effects.first_mut() {
@@ -204,7 +204,7 @@ impl App {
         effects
     }
 
-    /// Goes back to the session whose subagent this one is of.
+    /// Returns to the session whose subagent this one is.
     fn go_to_parent(&mut self) -> Vec<Effect> {
         let parent = self.session.as_ref().and_then(|it| it.parent_id.clone());
         let Some(parent) = parent else {
@@ -230,7 +230,7 @@ impl App {
         Vec::new()
     }
 
-    /// The themes, with the one in use marked.
+    /// Lists the themes, with the current one marked.
     pub(crate) fn themes(&self) -> Picker {
         let items = Theme::NAMES
             .iter()

@@ -1,4 +1,4 @@
-//! What comes into the prompt in one piece: pasted texts, images, and what the user's editor gives back.
+//! Insertions into the prompt: pasted texts, images, and the result of the user's editor.
 
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::session::PartInput;
@@ -10,7 +10,7 @@ use crate::state::attachments::{Image, image_path};
 use crate::state::effect::Effect;
 
 impl App {
-    /// A text was pasted.
+    /// Handles pasted text.
     pub(crate) fn paste(&mut self, text: &str, now: u64) -> Vec<Effect> {
         if self.asking.takes_key(now) {
             if let Some(words) = &mut self.asking.words {
@@ -34,7 +34,7 @@ impl App {
         Vec::new()
     }
 
-    /// The file that was pasted was read.
+    /// Handles a pasted file after it was read.
     pub(crate) fn image(&mut self, pasted: &str, image: Option<Image>) {
         self.vi_inserts();
         match image {
@@ -46,7 +46,7 @@ impl App {
         }
     }
 
-    /// Parts of a prompt for its images.
+    /// Returns the parts of a prompt for its images.
     pub(crate) fn images_of(&mut self, prompt: &str) -> Vec<PartInput> {
         let images = self.attachments.take_images(prompt).into_iter();
         let parts = images.map(|image| {
@@ -59,16 +59,16 @@ impl App {
         parts.collect()
     }
 
-    /// Hands the prompt to the user's editor.
+    /// Opens the prompt in the user's editor.
     pub(crate) fn edit_outside(&mut self) -> Vec<Effect> {
         let text = self.attachments.unfold(self.editor.text());
         vec![Effect::Edit(text)]
     }
 
-    /// The user's editor has ended.
+    /// Handles the result of the user's editor.
     pub(crate) fn edited(&mut self, text: Result<String, String>) {
         match text {
-            // Editors end a file with a line end.
+            // Editors end a file with a newline.
             Ok(text) => self.editor.set(text.strip_suffix('\n').unwrap_or(&text)),
             Err(why) => self.say(&why, Role::Bad),
         }

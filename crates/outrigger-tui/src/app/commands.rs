@@ -1,11 +1,11 @@
-//! Commands that begin with `/`: ours, and those of the project.
+//! Commands that start with `/`: built in, and those of the project.
 
 use super::App;
 use crate::state::actions::Action;
 use crate::state::effect::Effect;
 use crate::state::picker::Item;
 
-/// Name, further names, what it does.
+/// Name, aliases, description and action.
 const OWN: &[(&str, &[&str], &str, Action)] = &[
     ("new", &["clear"], "a new session", Action::NewSession),
     (
@@ -85,7 +85,7 @@ const OWN: &[(&str, &[&str], &str, Action)] = &[
 ];
 
 impl App {
-    /// Every command, by name.
+    /// Lists every command, by name.
     pub(crate) fn all_commands(&self) -> Vec<Item> {
         let own = OWN
             .iter()
@@ -100,7 +100,7 @@ impl App {
             .collect()
     }
 
-    /// Does what a command says.
+    /// Runs a command.
     pub(crate) fn run_command(&mut self, name: &str, words: &str) -> Vec<Effect> {
         let own = OWN
             .iter()

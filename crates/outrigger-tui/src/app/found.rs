@@ -1,4 +1,4 @@
-//! A search over all conversations that are stored, and the way to what it found.
+//! A search over all stored conversations, and navigation to its results.
 
 use base64::Engine as _;
 use outrigger_protocol::message::MessageWithParts;
@@ -11,23 +11,23 @@ use crate::state::conversation::Conversation;
 use crate::state::effect::{Effect, Then};
 use crate::state::picker::{Item, ListKind, Picker};
 
-/// Texts that are listed at once.
+/// Maximum number of results per page.
 const LIMIT: usize = 100;
-/// The choice that looks further back, before its cursor.
+/// The choice that searches further back, followed by its cursor.
 const FURTHER: &str = "further ";
-/// Characters before what was found.
+/// Characters before a match.
 const BEFORE: usize = 30;
 
-/// What is looked for in all conversations.
+/// The state of a search in all conversations.
 #[derive(Debug, Default)]
 pub(crate) struct Sought {
     words: String,
-    /// Message and part that are gone to once their session is entered.
+    /// Message and part to show once their session is open.
     goal: Option<(String, String)>,
 }
 
 impl App {
-    /// Looks for the words of the open search in all conversations.
+    /// Searches all conversations for the words of the open search.
     pub(crate) fn search_all(&mut self) -> Vec<Effect> {
         let words = self.picker.as_ref().map(|it| it.filter.text().to_owned());
         let words = words.unwrap_or_default();
@@ -49,7 +49,7 @@ impl App {
         vec![get(path, Then::Found)]
     }
 
-    /// What was found.
+    /// Handles the search results.
     pub(crate) fn found(&mut self, page: &Value) {
         let hits = page["hits"].as_array().into_iter().flatten();
         let mut items: Vec<Item> = hits.filter_map(item).collect();
@@ -66,7 +66,7 @@ impl App {
         self.fill(ListKind::Found, items, None);
     }
 
-    /// Goes to a text that was found, or looks further.
+    /// Goes to a result, or searches further back.
     pub(crate) fn go_to_found(&mut self, chosen: &str) -> Vec<Effect> {
         if let Some(cursor) = chosen.strip_prefix(FURTHER) {
             return self.look(Some(cursor));
@@ -86,11 +86,11 @@ impl App {
         vec![get(path, Then::Enter)]
     }
 
-    /// The messages up to the one that is gone to; none where the newest are wanted.
+    /// Fetches the messages up to the target; `None` if the newest are wanted.
     pub(crate) fn fetch_found(&mut self) -> Option<Vec<Effect>> {
         let (message, part) = self.sought.goal.take()?;
         let id = self.session.as_ref()?.id.to_string();
-        // A page ends before its cursor: this one stands behind the message and before all others.
+        // A page ends before its cursor: this one is after the message and before all others.
         let cursor = json!({ "id": format!("{message}~"), "time": 0 }).to_string();
         let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(cursor);
         let path = format!("/session/{id}/message?limit={PAGE}&before={cursor}");
@@ -99,7 +99,7 @@ impl App {
         Some(effects)
     }
 
-    /// The messages around what was found have come.
+    /// Handles the messages around a result.
     pub(crate) fn around(&mut self, id: &str, part: &str, messages: Vec<MessageWithParts>) {
         if self.session.as_ref().is_none_or(|it| it.id.as_str() != id) {
             return;

@@ -1,4 +1,4 @@
-//! Which part of a long conversation is in memory: pages are fetched as they come into view, and what is far away is dropped.
+//! The part of a long conversation that is in memory: pages are fetched as they come into view, and distant ones are dropped.
 
 use base64::Engine as _;
 use outrigger_protocol::message::MessageWithParts;
@@ -8,7 +8,7 @@ use super::{App, MAX_BLOCKS, PAGE};
 use crate::state::effect::{Effect, Then};
 
 impl App {
-    /// Fetches the messages of the session again, as many as are there.
+    /// Re-fetches the messages of the session, as many as are loaded.
     pub(crate) fn reload(&mut self) -> Vec<Effect> {
         let Some(session) = &self.session else {
             return Vec::new();
@@ -59,7 +59,7 @@ impl App {
         let (Some(session), Some(first)) = (&self.session, first) else {
             return Vec::new();
         };
-        // It is answered before the next one is asked.
+        // The response arrives before the next request.
         self.has_older = false;
         let id = session.id.to_string();
         let cursor = json!({ "id": first, "time": 0 }).to_string();
@@ -68,13 +68,13 @@ impl App {
         vec![get(path, Then::Older(id))]
     }
 
-    /// An older page has come.
+    /// Handles an older page.
     pub(crate) fn older(&mut self, id: &str, messages: Vec<MessageWithParts>) {
         if self.session.as_ref().is_none_or(|it| it.id.as_str() != id) {
             return;
         }
         self.has_older = messages.len() >= PAGE;
-        // What is read stays where it is.
+        // What is being read does not move.
         if self.scroll.follows()
             && let Some(first) = self.conversation.blocks().first().map(|it| it.id.clone())
         {

@@ -1,4 +1,4 @@
-//! Lists to choose from: what is in them, and what a choice does.
+//! Selection lists: their contents, and the effect of a choice.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use outrigger_protocol::message::ModelRef;
@@ -14,13 +14,13 @@ use crate::state::editor::To;
 use crate::state::effect::{Effect, Then};
 use crate::state::picker::{Item, ListKind, Picker};
 
-/// Lines that are searched.
+/// Maximum number of lines that are searched.
 const MAX_LINES: usize = 50_000;
-/// Lines that a page key moves.
+/// Number of lines that a page key moves.
 const PAGE: isize = 10;
 
 impl App {
-    /// Opens a list; what it needs is asked for.
+    /// Opens a list and requests its contents.
     pub(crate) fn open_list(&mut self, kind: ListKind) -> Vec<Effect> {
         let fetched = match kind {
             ListKind::Sessions => Some(("Sessions", "/session?roots=true", Then::Sessions)),
@@ -63,7 +63,7 @@ impl App {
         }
     }
 
-    /// Conversations of the subagents of this session.
+    /// Opens the list of this session's subagent conversations.
     fn open_children(&mut self) -> Vec<Effect> {
         let Some(session) = &self.session else {
             return self.refuse("there is no session yet");
@@ -73,7 +73,7 @@ impl App {
         vec![get(path, Then::Children)]
     }
 
-    /// Lines of what is in memory, the newest first.
+    /// Lists the lines in memory, newest first.
     fn search(&self) -> Picker {
         let lines = self.conversation.lines();
         let mut items: Vec<Item> = lines
@@ -101,7 +101,7 @@ impl App {
         Picker::new(ListKind::Help, "Keys", keys.collect())
     }
 
-    /// A key of the open list.
+    /// Handles a key in the open list.
     pub(crate) fn list_key(&mut self, key: KeyEvent) -> Vec<Effect> {
         let Some(picker) = &mut self.picker else {
             return Vec::new();
@@ -213,7 +213,7 @@ impl App {
         self.theme.depth()
     }
 
-    /// The lines of a list have come.
+    /// Fills a list after its contents have arrived.
     pub(crate) fn fill(&mut self, kind: ListKind, items: Vec<Item>, marked: Option<&str>) {
         if let Some(picker) = self.picker.as_mut().filter(|it| it.kind == kind) {
             picker.fill(items);
@@ -224,13 +224,13 @@ impl App {
     }
 }
 
-/// Sessions of people, the last one first.
+/// Returns the top-level sessions, latest first.
 pub(crate) fn sessions(mut all: Vec<Session>) -> Vec<Item> {
     all.retain(|it| it.parent_id.is_none());
     newest_first(all)
 }
 
-/// Sessions, the last one first.
+/// Sorts sessions, latest first.
 pub(crate) fn newest_first(mut all: Vec<Session>) -> Vec<Item> {
     all.sort_by_key(|it| std::cmp::Reverse(it.time.updated));
     all.iter()
@@ -238,7 +238,7 @@ pub(crate) fn newest_first(mut all: Vec<Session>) -> Vec<Item> {
         .collect()
 }
 
-/// Agents that answer people.
+/// Returns the agents that answer users.
 pub(crate) fn agents(all: &Value) -> Vec<Item> {
     let shown = |it: &&Value| it["mode"] != "subagent" && it["hidden"] != true;
     let agents = all.as_array().into_iter().flatten().filter(shown);
@@ -250,7 +250,7 @@ pub(crate) fn agents(all: &Value) -> Vec<Item> {
         .collect()
 }
 
-/// Models by provider, and how many tokens fit into each.
+/// Returns models by provider, with their context sizes in tokens.
 pub(crate) fn models(all: &Value) -> Vec<(Item, Option<u64>)> {
     let mut models = Vec::new();
     for provider in all["providers"].as_array().into_iter().flatten() {
@@ -265,7 +265,7 @@ pub(crate) fn models(all: &Value) -> Vec<(Item, Option<u64>)> {
     models
 }
 
-/// Commands of the project.
+/// Returns commands of the project.
 pub(crate) fn commands(all: &Value) -> Vec<Item> {
     let commands = all.as_array().into_iter().flatten();
     commands
@@ -280,7 +280,7 @@ pub(crate) fn commands(all: &Value) -> Vec<Item> {
         .collect()
 }
 
-/// Plugins with their state, and what their hooks cost.
+/// Returns plugins with their state and the cost of their hooks.
 pub(crate) fn plugins(all: &Value) -> Vec<Item> {
     let mut items = Vec::new();
     for plugin in all["plugins"].as_array().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! The state of the interface, and what happens to it: [`App::update`] takes what happened and gives what is to be done.
+//! The state of the interface and its transitions: [`App::update`] takes an input and returns effects.
 //!
 //! Nothing here asks, waits, reads or writes.
 
@@ -38,35 +38,35 @@ use crate::state::layout::{Scroll, Shape};
 use crate::state::picker::{Completion, Item, Picker};
 use crate::state::vi::{Mode, Vi};
 
-/// Messages that are loaded at first.
+/// Number of messages loaded at first.
 const PAGE: usize = 60;
-/// Blocks that are kept when the end is shown: what is above can be loaded again.
+/// Maximum number of blocks kept while the end is shown: what is above can be reloaded.
 const MAX_BLOCKS: usize = 4000;
-/// How long a second key may come after the first, to leave, in milliseconds.
+/// How long after the first key a second one quits, in milliseconds.
 const AGAIN: u64 = 2000;
 
-/// What does not change while the interface is open.
+/// Settings that do not change while the interface is open.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Colours.
     pub theme: Theme,
-    /// Changed keys, by name.
+    /// Changed key bindings, by action.
     pub keys: BTreeMap<String, String>,
-    /// The prompt has vi's keys.
+    /// The prompt has vi key bindings.
     pub vi: bool,
-    /// The folder, as it is shown.
+    /// The folder, as displayed.
     pub folder: String,
-    /// The agent is in this process: its questions are all the person's, who can grant.
+    /// The agent runs in this process: all its questions are for this user, who can grant them.
     pub is_local: bool,
-    /// Agent to begin with.
+    /// The initial agent.
     pub agent: Option<String>,
-    /// Model to begin with.
+    /// The initial model.
     pub model: Option<ModelRef>,
     /// Earlier prompts, oldest first.
     pub history: Vec<String>,
 }
 
-/// A prompt on its way to a session that is being made.
+/// A prompt waiting for its session to be created.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Waiting {
     Turn(Box<TurnBody>),
@@ -84,13 +84,13 @@ pub struct App {
     pub(crate) size: (u16, u16),
     pub(crate) editor: Editor,
     pub(crate) history: Vec<String>,
-    /// Which of them is in the editor, and what was there before.
+    /// The recalled prompt in the editor, and the text before.
     pub(crate) recalled: Option<(usize, String)>,
-    /// Files that were chosen with `@`.
+    /// Files selected with `@`.
     pub(crate) attached: Vec<String>,
     /// Pasted texts and images whose marks are in the editor.
     pub(crate) attachments: Attachments,
-    /// Prompts that wait until the turn is over.
+    /// Prompts that wait for the end of the turn.
     pub(crate) queued: VecDeque<String>,
     pub(crate) vi: Option<Vi>,
     pub(crate) leader: bool,
@@ -103,7 +103,7 @@ pub struct App {
     pub(crate) children: HashSet<SessionId>,
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) is_ready: bool,
-    /// The session to go on with is being looked for.
+    /// The session to resume is being determined.
     pub(crate) is_entering: bool,
     pub(crate) progress: String,
     pub(crate) notice: Option<(String, Role)>,
@@ -113,27 +113,27 @@ pub struct App {
     pub(crate) agents: Vec<Item>,
     pub(crate) agent: Option<String>,
     pub(crate) model: Option<ModelRef>,
-    /// Tokens that fit into a model, by `provider/model`.
+    /// Context sizes in tokens, by `provider/model`.
     pub(crate) limits: HashMap<String, u64>,
     pub(crate) commands: Vec<Item>,
-    /// Tokens of the last request, and the model that read them.
+    /// Tokens of the last request, and its model.
     pub(crate) context: Option<(u64, String)>,
-    /// Turns that were asked for and are not over.
+    /// Turns that were requested and have not ended.
     pub(crate) turns: usize,
     pub(crate) has_older: bool,
     /// The newest messages are not in memory.
     pub(crate) has_newer: bool,
-    /// Until when a second Ctrl-C leaves.
+    /// Deadline for a second Ctrl-C to quit.
     pub(crate) leaves_until: u64,
-    /// What is looked for in all conversations.
+    /// The search in all conversations.
     pub(crate) sought: found::Sought,
-    /// The prompt that a timeline's choice is about.
+    /// The prompt selected in the timeline.
     pub(crate) chosen_prompt: Option<String>,
     pub(crate) start: Start,
 }
 
 impl App {
-    /// The interface before there is an agent.
+    /// Creates the interface before there is an agent.
     #[must_use]
     pub fn new(options: Options, size: (u16, u16)) -> Self {
         let (keymap, problems) = Keymap::new(&options.keys);
@@ -184,7 +184,7 @@ impl App {
         }
     }
 
-    /// Takes what happened at a time, in milliseconds of any clock; what is to be done.
+    /// Handles an input at a time in milliseconds of any clock; returns the effects.
     pub fn update(&mut self, input: Input, now: u64) -> Vec<Effect> {
         match input {
             Input::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
@@ -240,7 +240,7 @@ impl App {
         }
     }
 
-    /// Whether a turn runs.
+    /// Returns whether a turn runs.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.turns > 0
@@ -250,7 +250,7 @@ impl App {
             )
     }
 
-    /// What decides how the conversation looks.
+    /// Returns what determines the layout of the conversation.
     #[must_use]
     pub fn shape(&self) -> Shape {
         Shape {
@@ -318,7 +318,7 @@ impl App {
     fn ready(&mut self, start: Start) -> Vec<Effect> {
         self.is_ready = true;
         self.progress.clear();
-        // What was written before goes first; it begins a session unless one is looked for.
+        // Prompts written earlier go first; the first starts a session unless one is being determined.
         let waited = !self.waiting.is_empty();
         let get = |path: &str, then| Effect::Call {
             method: "GET",
@@ -382,7 +382,7 @@ impl App {
             Event::MessageUpdated { info, .. } => self.meter(info),
             _ => {}
         }
-        // What comes after what is not in memory is fetched with it.
+        // Events after messages that are not in memory are fetched with them.
         let is_of_message = matches!(
             event.event,
             Event::MessageUpdated { .. } | Event::PartUpdated { .. } | Event::PartDelta { .. }
@@ -400,7 +400,7 @@ impl App {
         effects
     }
 
-    /// Opens or folds what was clicked.
+    /// Expands or folds the block that was clicked.
     fn toggle_at(&mut self, row: u16) {
         let (shape, height) = (self.shape(), crate::view::conversation_height(self));
         let is_covered = self.picker.is_some() || usize::from(row) >= height;
@@ -411,14 +411,14 @@ impl App {
         let Some(id) = found.filter(|_| !is_covered) else {
             return;
         };
-        // The place stays, whether it followed the end or not.
+        // The position stays, whether it followed the end or not.
         if let Some(block) = conversation.blocks_mut().iter_mut().find(|it| it.id == id) {
             block.is_toggled = !block.is_toggled;
             block.cache.outdate();
         }
     }
 
-    /// Notes how full the model's context is.
+    /// Records how full the model's context is.
     pub(crate) fn meter(&mut self, info: &MessageInfo) {
         if let MessageInfo::Assistant(answer) = info {
             let tokens = &answer.tokens;
@@ -433,7 +433,7 @@ impl App {
         }
     }
 
-    /// Whether a session is the one that is shown, or of a subagent of it.
+    /// Returns whether a session is the displayed one, or one of its subagents.
     pub(crate) fn is_ours(&self, id: &SessionId) -> bool {
         self.session.as_ref().is_some_and(|it| it.id == *id) || self.children.contains(id)
     }

@@ -1,4 +1,4 @@
-//! Sending what is written, and completing what is being written.
+//! Sending the prompt, and completion.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use outrigger_protocol::message::{PartKind, TextPart};
@@ -11,9 +11,9 @@ use crate::render::theme::Role;
 use crate::state::effect::{Effect, Then};
 use crate::state::picker::{Completion, Item, fuzzy};
 
-/// Lines of a completion.
+/// Maximum number of completions shown.
 const MAX_COMPLETIONS: usize = 8;
-/// Prompts that can be recalled.
+/// Maximum number of prompts that can be recalled.
 pub(crate) const MAX_HISTORY: usize = 500;
 
 impl App {
@@ -34,7 +34,7 @@ impl App {
         effects
     }
 
-    /// Keeps the prompt until the turn is over.
+    /// Queues the prompt until the turn ends.
     pub(crate) fn queue(&mut self) -> Vec<Effect> {
         if !self.is_busy() || self.editor.text().trim().is_empty() {
             return self.submit();
@@ -44,7 +44,7 @@ impl App {
         effects
     }
 
-    /// The turn is over: the next prompt that waited for that goes.
+    /// Sends the next queued prompt after the end of a turn.
     pub(crate) fn send_queued(&mut self) -> Vec<Effect> {
         match self.queued.pop_front() {
             Some(text) => self.send(&text),
@@ -52,7 +52,7 @@ impl App {
         }
     }
 
-    /// The turn did not end as it should: what waited for that is the user's again.
+    /// Returns queued prompts to the user after a turn failed.
     pub(crate) fn give_back_queued(&mut self) {
         let draft = self.editor.text().to_owned();
         let mut all: Vec<String> = self.queued.drain(..).collect();
@@ -62,7 +62,7 @@ impl App {
         }
     }
 
-    /// Takes out what is written, and keeps it for later runs.
+    /// Takes the prompt's text, and stores it for later runs.
     fn written(&mut self) -> (String, Vec<Effect>) {
         let text = self.attachments.unfold(&self.editor.take());
         self.recalled = None;
@@ -80,14 +80,14 @@ impl App {
         (text, effects)
     }
 
-    /// Does what a prompt says: a line of the shell, a command, or words for the model.
+    /// Executes a prompt: a shell line, a command, or text for the model.
     pub(crate) fn send(&mut self, text: &str) -> Vec<Effect> {
         if let Some(line) = text.strip_prefix('!') {
             return self.dispatch(Waiting::Shell(line.trim().to_owned()));
         }
         if let Some(rest) = text.strip_prefix('/') {
             let (name, words) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            // A path is nothing but the beginning of a sentence.
+            // A path is just the start of a sentence.
             if !name.contains('/') && !name.is_empty() {
                 return self.run_command(name, words.trim());
             }
@@ -131,7 +131,7 @@ impl App {
         self.dispatch(Waiting::Turn(Box::new(body)))
     }
 
-    /// A prompt with the agent and the model of the conversation.
+    /// Builds a prompt with the agent and the model of the conversation.
     fn prompt(&self) -> PromptInput {
         PromptInput {
             agent: self.agent.clone(),
@@ -162,7 +162,7 @@ impl App {
         }
     }
 
-    /// What waited for the session.
+    /// Sends what waited for the session.
     pub(crate) fn release(&mut self, id: &str) -> Vec<Effect> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting
@@ -194,7 +194,7 @@ impl App {
         }
     }
 
-    /// The prompt before the one that is shown, or after it; within a text of several rows the row.
+    /// Recalls the previous or next prompt; within a text of several rows, moves by a row.
     pub(crate) fn recall(&mut self, back: bool) {
         let width = crate::view::prompt_width(self);
         if self.editor.vertical(back, width) {
@@ -225,7 +225,7 @@ impl App {
         }
     }
 
-    /// Looks for what may complete the word at the cursor: a command at the beginning, a file after `@`.
+    /// Looks for completions of the word at the cursor: a command at the start, a file after `@`.
     pub(crate) fn complete(&mut self) -> Vec<Effect> {
         self.completion = None;
         let (before, _) = self.editor.around();
@@ -274,7 +274,7 @@ impl App {
         }]
     }
 
-    /// Files were found for what was written then.
+    /// Handles the files found for an earlier text.
     pub(crate) fn found_files(&mut self, before: &str, files: &[String]) {
         let (now, _) = self.editor.around();
         let Some(from) = now.rfind('@').filter(|_| now == before) else {
@@ -287,7 +287,7 @@ impl App {
         self.completion = (!items.is_empty()).then_some(Completion { from, items, at: 0 });
     }
 
-    /// Keys of an open completion; `None` for those that go to the prompt.
+    /// Handles keys of an open completion; `None` for those of the prompt.
     pub(crate) fn completion_key(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
         let completion = self.completion.as_mut()?;
         let count = completion.items.len();
@@ -300,7 +300,7 @@ impl App {
             KeyCode::Esc => self.completion = None,
             KeyCode::Tab => self.take_completion(),
             KeyCode::Enter if key.modifiers.is_empty() => {
-                // A command that is written out is meant.
+                // Enter on a completed command runs it.
                 let chosen = completion
                     .items
                     .get(completion.at)
@@ -339,7 +339,7 @@ impl App {
         }
     }
 
-    /// A word about what cannot be done now.
+    /// Shows why something cannot be done now.
     pub(crate) fn refuse(&mut self, text: &str) -> Vec<Effect> {
         self.say(text, Role::Warn);
         Vec::new()

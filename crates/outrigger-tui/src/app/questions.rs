@@ -1,4 +1,4 @@
-//! Questions to the user: which are put, and what keys answer.
+//! Questions to the user: which are asked, and the keys that answer them.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use outrigger_client::Display;
@@ -14,7 +14,7 @@ use crate::state::editor::{Editor, To};
 use crate::state::effect::{Effect, Then};
 
 impl App {
-    /// Puts the question that an event is, or forgets the one that it answers.
+    /// Handles an event that asks a question or answers one.
     pub(crate) fn ask_of(&mut self, event: &Event, now: u64) -> Vec<Effect> {
         match event {
             Event::PermissionAsked(request) => self.ask_permission(request, now),
@@ -31,7 +31,7 @@ impl App {
         Vec::new()
     }
 
-    /// Questions of subagents are the user's too; those of others' sessions at a server are not.
+    /// Questions of subagents are for this user, too; those of other sessions at a server are not.
     pub(crate) fn ask_permission(&mut self, request: &PermissionRequest, now: u64) {
         if self.is_local || self.is_ours(&request.session_id) {
             let display = Display::of(request, self.is_local);
@@ -52,7 +52,7 @@ impl App {
         }
     }
 
-    /// A key for the question that is shown.
+    /// Handles a key for the displayed question.
     pub(crate) fn answer_key(&mut self, key: KeyEvent, now: u64) -> Vec<Effect> {
         if self.asking.words.is_some() {
             return self.words_key(key, now);
@@ -207,7 +207,7 @@ impl App {
         vec![call(&path, body, Then::Nothing)]
     }
 
-    /// A key while an answer in words is written.
+    /// Handles a key while a text answer is written.
     fn words_key(&mut self, key: KeyEvent, now: u64) -> Vec<Effect> {
         let Some(words) = &mut self.asking.words else {
             return Vec::new();
@@ -235,7 +235,7 @@ impl App {
         Vec::new()
     }
 
-    /// A no that the model reads.
+    /// Refuses with a text for the model.
     fn refuse_with(&mut self, text: &str, now: u64) -> Vec<Effect> {
         let Some(Asked::Permission(request, _)) = self.asking.take(now) else {
             return Vec::new();
@@ -253,7 +253,7 @@ impl App {
         )]
     }
 
-    /// What came of a grant.
+    /// Handles the result of a grant.
     pub(crate) fn granted(&mut self, answer: &Value) {
         match answer["file"].as_str() {
             Some(file) => self.say(&format!("granted in {file}"), Role::Good),

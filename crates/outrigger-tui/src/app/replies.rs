@@ -1,4 +1,4 @@
-//! Answers of the agent.
+//! Responses of the agent.
 
 use outrigger_client::ClientError;
 use outrigger_protocol::message::MessageWithParts;
@@ -17,7 +17,7 @@ use crate::state::effect::{Effect, Then};
 use crate::state::picker::ListKind;
 
 impl App {
-    /// An answer has come.
+    /// Handles a response.
     pub(crate) fn reply(
         &mut self,
         then: Then,
@@ -37,7 +37,7 @@ impl App {
             Then::Around(id, part) => self.around(&id, &part, of(value)),
             Then::Over(id) => {
                 let mut effects = self.over(&id, value);
-                // A turn that was cancelled leaves no question behind.
+                // A cancelled turn leaves no question behind.
                 if self.asking.shown().is_some() {
                     effects.extend(Self::open_questions());
                 }
@@ -122,7 +122,7 @@ impl App {
         }
     }
 
-    /// Asks what waits for an answer.
+    /// Requests all open questions.
     pub(crate) fn open_questions() -> Vec<Effect> {
         vec![
             get("/permission".to_owned(), Then::Permissions),
@@ -145,7 +145,7 @@ impl App {
             }
             // What was written is not lost.
             Then::Made => self.waiting.clear(),
-            // A question that was answered elsewhere.
+            // The question was answered elsewhere.
             Then::Nothing if error.is_refusal() => {
                 self.say(error.message(), Role::Warn);
                 return Vec::new();
@@ -162,7 +162,7 @@ impl App {
         Vec::new()
     }
 
-    /// Works in this session from now on.
+    /// Switches to this session.
     fn entered(&mut self, value: Value) -> Vec<Effect> {
         self.is_entering = false;
         let Ok(session) = serde_json::from_value::<Session>(value) else {
@@ -186,7 +186,7 @@ impl App {
         effects
     }
 
-    /// There is no session to go on with: what was written begins one.
+    /// There is no session to resume: the waiting prompt starts one.
     fn begins(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         if !self.waiting.is_empty() && self.session.is_none() {
@@ -196,7 +196,7 @@ impl App {
         effects
     }
 
-    /// The session for the first prompt is there.
+    /// Handles the new session for the first prompt.
     fn made(&mut self, value: Value) -> Vec<Effect> {
         let Ok(session) = serde_json::from_value::<Session>(value) else {
             return Vec::new();
@@ -259,7 +259,7 @@ impl App {
     }
 }
 
-/// A list of an answer; what is none of it is skipped.
+/// Parses a list; skips invalid items.
 fn of<T: DeserializeOwned>(value: Value) -> Vec<T> {
     let items = value
         .as_array()

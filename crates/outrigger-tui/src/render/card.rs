@@ -1,6 +1,6 @@
-//! A tool call as a card: what it is, and a difference, a list of files or what a command printed.
+//! A tool call as a card: a title with a diff, a list of files or the output of a command.
 //!
-//! What a tool did is what the merged message says of it ([`outrigger_kernel::merge`]); its raw output is not read here.
+//! The content comes from the merged message ([`outrigger_kernel::merge`]); the call's raw output is not read here.
 
 use outrigger_kernel::merge::{Author, Converter, Form, details};
 use outrigger_protocol::merged::{ConversationMessage, Details};
@@ -12,11 +12,11 @@ use super::diff;
 use super::text::{self, Piece, Row, inline, wrap};
 use super::theme::{Role, Theme};
 
-/// Rows of a body that is not opened.
+/// Rows of a folded body.
 const FOLDED: usize = 12;
-/// Rows of a difference that is not opened.
+/// Rows of a folded diff.
 const FOLDED_DIFF: usize = 40;
-/// Rows of an opened body: more are in the file or the session.
+/// Rows of an expanded body: more are in the file or the session.
 const OPENED: usize = 2000;
 
 /// How a card is shown.
@@ -26,11 +26,11 @@ pub struct Look<'a> {
     pub width: usize,
     /// Colours.
     pub theme: &'a Theme,
-    /// Whole instead of folded.
+    /// Expanded instead of folded.
     pub is_open: bool,
 }
 
-/// The rows of a call.
+/// Returns the rows of a call.
 #[must_use]
 pub fn rows(part: &Part, call: &ToolPart, look: Look<'_>) -> Vec<Row> {
     let merged = call.state.is_final().then(|| merge(part)).flatten();
@@ -58,7 +58,7 @@ pub fn rows(part: &Part, call: &ToolPart, look: Look<'_>) -> Vec<Row> {
     rows
 }
 
-/// The one message of a call that has ended.
+/// Merges the one message of a call that has ended.
 fn merge(part: &Part) -> Option<ConversationMessage> {
     let author = Author {
         role: "assistant",
@@ -105,7 +105,7 @@ fn title(call: &ToolPart, merged: Option<&ConversationMessage>, look: Look<'_>) 
     wrap(&pieces, look.width, &[], &next)
 }
 
-/// What the call is about, in one line.
+/// Returns the subject of the call, in one line.
 fn about(call: &ToolPart, merged: Option<&ConversationMessage>) -> String {
     let input = call.state.input();
     let field = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -133,7 +133,7 @@ fn about(call: &ToolPart, merged: Option<&ConversationMessage>) -> String {
     }
 }
 
-/// How long it took, where that is worth a word.
+/// Returns its duration, if that is long enough to mention.
 fn took(merged: &ConversationMessage) -> Option<String> {
     let took = merged.metadata.get("duration_ms")?.as_u64()?;
     match took {
@@ -191,7 +191,7 @@ fn of_details(details: &Details, look: Look<'_>) -> Vec<Row> {
     }
 }
 
-/// What a command has printed so far.
+/// Returns what a command has printed so far.
 fn running(metadata: Option<&Value>, look: Look<'_>) -> Vec<Row> {
     let output = metadata.and_then(|it| it.get("output")?.as_str());
     let mut rows = lines(output.unwrap_or_default(), look, Role::Dim);
@@ -215,7 +215,7 @@ fn lines(output: &str, look: Look<'_>, role: Role) -> Vec<Row> {
     rows
 }
 
-/// Leaves the beginning and the end of what is too long, and says how much is not shown.
+/// Keeps the start and the end of long content, and shows how much is hidden.
 fn fold(rows: &mut Vec<Row>, limit: usize, look: Look<'_>) {
     if rows.len() <= limit {
         return;

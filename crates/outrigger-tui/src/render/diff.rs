@@ -1,4 +1,4 @@
-//! A changed file: its lines before and after, below each other or side by side where there is room.
+//! A diff of a file: unified, or side by side if there is room.
 
 use similar::{ChangeTag, TextDiff};
 
@@ -6,21 +6,21 @@ use super::highlight::Highlighter;
 use super::text::{self, Piece, Row, cut};
 use super::theme::{Role, Theme};
 
-/// From so many columns on, before and after are side by side.
+/// Minimum number of columns for a side-by-side diff.
 pub const SIDE_BY_SIDE: usize = 120;
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// Contents together of more bytes are not compared: that would be waited for.
+/// Larger contents are not compared: that would take too long.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
-/// A line of a difference.
+/// A line of a diff.
 struct Line {
     old: Option<usize>,
     new: Option<usize>,
     text: String,
 }
 
-/// The rows of a difference, `width` columns wide.
+/// Returns the rows of a diff, `width` columns wide.
 #[must_use]
 pub fn rows(old: &str, new: &str, path: &str, width: usize, theme: &Theme) -> Vec<Row> {
     if old.len() + new.len() > MAX_BYTES {
@@ -53,7 +53,7 @@ pub fn rows(old: &str, new: &str, path: &str, width: usize, theme: &Theme) -> Ve
     rows
 }
 
-/// How many lines were added and removed.
+/// Returns how many lines were added and removed.
 #[must_use]
 pub fn counts(old: &str, new: &str) -> (usize, usize) {
     if old.len() + new.len() > MAX_BYTES {
@@ -68,7 +68,7 @@ pub fn counts(old: &str, new: &str) -> (usize, usize) {
         })
 }
 
-/// Number, mark and text of one side.
+/// Renders number, mark and text of one side.
 fn side(
     number: Option<usize>,
     mark: char,
@@ -147,7 +147,7 @@ fn side_by_side(lines: &[Line], path: &str, width: usize, theme: &Theme, rows: &
     }
 }
 
-/// Two texts side by side, each cut to its half.
+/// Puts two texts side by side, each cut to its half.
 fn beside(left: &[Piece], right: &[Piece], half: usize, theme: &Theme) -> Row {
     let mut pieces = fitted(left, half);
     pieces.push((" │ ".to_owned(), theme.style(Role::Dim)));

@@ -1,7 +1,7 @@
-//! Colours of code: keywords, strings, numbers and comments, of the languages that models write most.
+//! Syntax highlighting: keywords, strings, numbers and comments of the languages that models write most.
 //!
-//! One lexer for all of them, which knows no grammar: it looks at each line once and so keeps up with code that streams. A
-//! grammar for each language would be more exact, and larger than the rest of the program's interface.
+//! One lexer for all of them, without a grammar: it reads each line once and so keeps up with streaming code. A grammar
+//! for each language would be more exact, and larger than the rest of the program's interface.
 
 use super::theme::Role;
 
@@ -242,14 +242,14 @@ const LANGUAGES: &[Language] = &[
     },
 ];
 
-/// Colours the lines of a text, one after the other.
+/// Highlights the lines of a text, in order.
 pub struct Highlighter {
     language: Option<&'static Language>,
     in_comment: bool,
 }
 
 impl Highlighter {
-    /// For a language by its name, or the extension of its files; what is not known stays plain.
+    /// Creates one for a language by its name, or by the extension of its files; unknown ones stay plain.
     #[must_use]
     pub fn new(language: &str) -> Self {
         let name = language
@@ -266,20 +266,20 @@ impl Highlighter {
         }
     }
 
-    /// For a file.
+    /// Creates one for a file.
     #[must_use]
     pub fn of_path(path: &str) -> Self {
         let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
         Self::new(extension)
     }
 
-    /// The next line, in pieces.
+    /// Highlights the next line, in pieces.
     pub fn line<'t>(&mut self, line: &'t str) -> Vec<(&'t str, Role)> {
         let Some(language) = self.language else {
             return vec![(line, Role::Text)];
         };
         let mut pieces: Vec<(&'t str, Role)> = Vec::new();
-        // Neighbours of one role are one piece, which begins here.
+        // Adjacent text of one role is one piece, which starts here.
         let (mut begin, mut at) = (0, 0);
         while let Some(rest) = line.get(at..).filter(|it| !it.is_empty()) {
             let (length, role) = self.token(language, rest);
@@ -316,7 +316,7 @@ impl Highlighter {
         let first = rest.chars().next().unwrap_or(' ');
         match first {
             '"' | '`' => (quoted(rest, first), Role::Literal),
-            // A lifetime and an apostrophe are not strings: only what is closed is.
+            // A lifetime and an apostrophe are not strings: a string must be closed.
             '\'' => match quoted(rest, first) {
                 length if length < rest.len() || rest.ends_with('\'') && rest.len() > 1 => {
                     (length, Role::Literal)
@@ -343,7 +343,7 @@ fn word(rest: &str, belongs: impl Fn(char) -> bool) -> usize {
     rest.find(|c| !belongs(c)).unwrap_or(rest.len())
 }
 
-/// Bytes of a string that begins here, with its quotation marks.
+/// Returns the bytes of a string that starts here, including its quotation marks.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {

@@ -1,6 +1,6 @@
-//! Markdown as rows.
+//! Renders Markdown as rows.
 //!
-//! A text that streams is rendered again with every piece of it, so what can no longer change is kept: all top-level blocks but
+//! A streaming text is re-rendered with every piece, so the part that can no longer change is kept: all top-level blocks but
 //! the last one ([`Rendered::settled`]).
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -10,16 +10,16 @@ use super::highlight::Highlighter;
 use super::text::{self, Piece, Row, columns, wrap};
 use super::theme::{Role, Theme};
 
-/// Rows of a text, and how much of it is settled.
+/// Rows of a text, and the part that is final.
 #[derive(Clone, Debug, Default)]
 pub struct Rendered {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Bytes of the text before its last top-level block, and the rows that they gave.
+    /// Bytes of the text before its last top-level block, and the number of their rows.
     pub settled: (usize, usize),
 }
 
-/// A text that grows at its end, with the rows of what is settled.
+/// A text that grows at its end, with the rows of its final part.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     bytes: usize,
@@ -28,7 +28,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The rows of the text as it is now; it begins with what it was before.
+    /// Returns the rows of the current text, which extends the previous one.
     pub fn rows(&mut self, markdown: &str, width: usize, theme: &Theme) -> Vec<Row> {
         if self.width != width || markdown.len() < self.bytes {
             *self = Self {
@@ -59,7 +59,7 @@ impl Stream {
     }
 }
 
-/// The rows of a text.
+/// Renders a text.
 #[must_use]
 pub fn render(markdown: &str, width: usize, theme: &Theme) -> Rendered {
     let options =
@@ -93,12 +93,12 @@ struct Writer {
     rows: Vec<Row>,
     inline: Vec<Piece>,
     styles: Vec<Style>,
-    /// Numbers of the lists that are open; `None` for one with marks.
+    /// Numbers of the open lists; `None` for a bulleted one.
     lists: Vec<Option<u64>>,
-    /// What comes before the next row, and then before further ones.
+    /// What comes before the next row, and before further ones.
     marker: Option<Vec<Piece>>,
     indent: Vec<Piece>,
-    /// Lengths of `indent` to go back to.
+    /// Lengths of `indent` to return to.
     indents: Vec<usize>,
     code: Option<(String, String)>,
     table: Option<Vec<Vec<String>>>,
@@ -127,7 +127,7 @@ impl Writer {
         self.styles.last().copied().unwrap_or_default()
     }
 
-    /// A blank row between blocks.
+    /// Adds a blank row between blocks.
     fn gap(&mut self) {
         if self.rows.last().is_some_and(|row| row.width() > 0) {
             self.rows.push(Row::default());
@@ -141,7 +141,7 @@ impl Writer {
         self.inline.push((text.to_owned(), style));
     }
 
-    /// Writes what was gathered for a paragraph.
+    /// Writes the collected paragraph.
     fn flush(&mut self) {
         if self.inline.is_empty() && self.marker.is_none() {
             return;
@@ -298,7 +298,7 @@ impl Writer {
         }
     }
 
-    /// An address that the text does not show is shown after it: nobody follows one that they cannot read.
+    /// A URL that the text does not show is shown after it: users do not follow links that they cannot read.
     fn end_link(&mut self) {
         self.pop();
         let Some(address) = self.link.take() else {
@@ -338,7 +338,7 @@ impl Writer {
                 cells.map(|cell| text::width(cell)).max().unwrap_or(0)
             })
             .collect();
-        // Too wide a table has the same share of the row for each of its columns.
+        // If a table is too wide, each of its columns gets the same share of the row.
         let room = self.width.saturating_sub(3 * count.saturating_sub(1));
         let fits = widths.iter().sum::<usize>() <= room;
         let share = (room / count.max(1)).max(1);
@@ -409,7 +409,7 @@ mod tests {
         ");
     }
 
-    /// Rendered piece by piece it is what it is as a whole.
+    /// Rendering piece by piece gives the same result as rendering the whole.
     #[test]
     fn a_stream_ends_as_the_whole() {
         let markdown = "# A\n\none two\nthree\n\n- a\n\n- b\n\n```js\nlet x = 1\n\nlet y\n```\n\nend **of** it\n\n> q\n\n1. x\n2. y\n";

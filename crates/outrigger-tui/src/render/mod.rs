@@ -1,4 +1,4 @@
-//! Texts, code, differences and tool calls as rows.
+//! Texts, code, diffs and tool calls as rows.
 
 pub mod card;
 pub mod diff;

@@ -1,4 +1,4 @@
-//! Rows of text: wrapped at words, by what characters take on the screen.
+//! Rows of text, wrapped at words by the display width of characters.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -7,32 +7,32 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// A row of the screen.
 pub type Row = Line<'static>;
-/// A text of one look.
+/// A text with one style.
 pub type Piece = (String, Style);
 
-/// Columns of a tab.
+/// Replacement of a tab.
 const TAB: &str = "    ";
 
-/// Columns that a grapheme takes.
+/// Returns the display width of a grapheme.
 #[must_use]
 pub fn width(grapheme: &str) -> usize {
     grapheme.width()
 }
 
-/// Text from outside, on one line.
+/// Sanitizes text from outside to one line.
 #[must_use]
 pub fn inline(text: &str) -> String {
     outrigger_terminal::name(text.trim_end_matches('\n'))
 }
 
-/// Text from outside, with its lines; tabs are blanks.
+/// Sanitizes text from outside and keeps its lines; tabs become blanks.
 #[must_use]
 pub fn lines(text: &str) -> String {
     outrigger_terminal::safe(text, false).replace('\t', TAB)
 }
 
-/// What a command printed, with its colours. Sequences that colour are read here and none is sent on; what else a terminal would obey
-/// is shown. Grounds and concealed text are not followed, nor colours that are near to black or white: all of it can be read.
+/// Converts a command's output with its colours. Colour sequences are interpreted here and not passed on; other control characters
+/// are shown. Background colours, concealed text, and colours close to black or white are ignored, so that everything is readable.
 #[must_use]
 pub fn coloured(line: &str, base: Style) -> Vec<Piece> {
     let (mut pieces, mut style, mut rest): (Vec<Piece>, _, _) = (Vec::new(), base, line);
@@ -65,7 +65,7 @@ pub fn coloured(line: &str, base: Style) -> Vec<Piece> {
     pieces
 }
 
-/// A style after a sequence with these parameters.
+/// Applies a sequence with these parameters to a style.
 fn sgrs(mut style: Style, parameters: &str, base: Style) -> Style {
     let mut all = parameters.split([';', ':']);
     while let Some(parameter) = all.next() {
@@ -92,7 +92,7 @@ fn sgrs(mut style: Style, parameters: &str, base: Style) -> Style {
     style
 }
 
-/// A colour of the palette that can be read on any ground.
+/// Returns a colour of the palette that is readable on any background.
 fn palette(n: u8) -> Option<Color> {
     match n {
         1..=6 | 9..=14 => Some(Color::Indexed(n)),
@@ -134,7 +134,7 @@ fn sgr(style: Style, parameter: &str, base: Style) -> Style {
     }
 }
 
-/// A row of pieces.
+/// Joins pieces to a row.
 #[must_use]
 pub fn row(pieces: Vec<Piece>) -> Row {
     let spans = pieces
@@ -143,13 +143,13 @@ pub fn row(pieces: Vec<Piece>) -> Row {
     Line::from(spans.collect::<Vec<_>>())
 }
 
-/// Columns of pieces.
+/// Returns the display width of pieces.
 #[must_use]
 pub fn columns(pieces: &[Piece]) -> usize {
     pieces.iter().map(|(text, _)| text.width()).sum()
 }
 
-/// Pieces in rows of at most so many columns, broken after blanks where there are some. `first` comes before the first row,
+/// Wraps pieces to rows of at most `columns_of_row` columns, broken after blanks if possible. `first` comes before the first row,
 /// `next` before the others.
 #[must_use]
 pub fn wrap(pieces: &[Piece], columns_of_row: usize, first: &[Piece], next: &[Piece]) -> Vec<Row> {
@@ -186,7 +186,7 @@ pub fn wrap(pieces: &[Piece], columns_of_row: usize, first: &[Piece], next: &[Pi
     }
 }
 
-/// Where a row ends that begins here.
+/// Returns the end of the row that starts here.
 fn row_end(cells: &[(&str, usize, Style)], room: usize) -> usize {
     let (mut used, mut after_blank) = (0, None);
     for (at, (text, width, _)) in cells.iter().enumerate() {
@@ -205,7 +205,7 @@ fn row_end(cells: &[(&str, usize, Style)], room: usize) -> usize {
     cells.len()
 }
 
-/// A text cut to so many columns, with an ellipsis where something is missing.
+/// Truncates a text to this many columns, with an ellipsis.
 #[must_use]
 pub fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {

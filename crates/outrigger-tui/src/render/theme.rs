@@ -1,8 +1,8 @@
-//! Colours, as many as the terminal has.
+//! Colours, limited to what the terminal supports.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How many colours there are.
+/// The number of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// None: `NO_COLOR`, or a terminal without any.
@@ -16,7 +16,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// What the environment says of the terminal.
+    /// Detects it from the environment.
     #[must_use]
     pub fn of(env: impl Fn(&str) -> Option<String>) -> Self {
         let term = env("TERM").unwrap_or_default();
@@ -31,7 +31,7 @@ impl Depth {
 }
 
 impl Depth {
-    /// Whether a terminal with so many colours has this one.
+    /// Returns whether a terminal with this depth supports a colour.
     #[must_use]
     pub fn has(self, color: Color) -> bool {
         match color {
@@ -42,22 +42,22 @@ impl Depth {
     }
 }
 
-/// What a text is, which decides how it looks.
+/// The role of a text, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Plain text.
     Text,
-    /// What matters less.
+    /// Less important text.
     Dim,
-    /// What can be acted on, and titles.
+    /// Interactive elements and titles.
     Accent,
-    /// What the user wrote.
+    /// Text of the user.
     User,
     /// Something failed.
     Bad,
     /// Something succeeded.
     Good,
-    /// Something waits for the user.
+    /// Something that waits for the user.
     Warn,
     /// Code between backticks.
     Code,
@@ -67,11 +67,11 @@ pub enum Role {
     Literal,
     /// A comment.
     Comment,
-    /// A line that was added.
+    /// An added line.
     Added,
-    /// A line that was removed.
+    /// A removed line.
     Removed,
-    /// The chosen line of a list.
+    /// The selected line of a list.
     Chosen,
 }
 
@@ -89,7 +89,7 @@ impl Theme {
     /// The names of the themes.
     pub const NAMES: [&str; 3] = ["system", "dark", "light"];
 
-    /// A theme by its name; `system`, whose colours are those of the user's terminal, where there is no such name.
+    /// Creates a theme by its name; for an unknown name `system`, whose colours are those of the user's terminal.
     #[must_use]
     pub fn new(name: &str, depth: Depth) -> Self {
         let known = Self::NAMES.iter().find(|known| **known == name);
@@ -99,19 +99,19 @@ impl Theme {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// How many colours it may use.
+    /// Returns how many colours it may use.
     #[must_use]
     pub fn depth(&self) -> Depth {
         self.depth
     }
 
-    /// How a text of this role looks.
+    /// Returns the style of a text with this role.
     #[must_use]
     pub fn style(&self, role: Role) -> Style {
         let style = match self.color(role) {
@@ -148,7 +148,7 @@ impl Theme {
             Role::Removed => Shades(Color::Red, 167, (215, 90, 90)),
         };
         let Shades(sixteen, palette, (r, g, b)) = shades;
-        // On a light ground the same hues, darker.
+        // The same hues, darker, on a light background.
         let darker = |value: u8| if light { value / 2 + value / 8 } else { value };
         match self.depth {
             Depth::None => None,
@@ -161,7 +161,7 @@ impl Theme {
     }
 }
 
-/// The nearest colour of the cube of the palette.
+/// Returns the nearest colour of the palette's colour cube.
 fn in_cube(rgb: [u8; 3]) -> u8 {
     let step = |value: u8| match value {
         0..=47 => 0,

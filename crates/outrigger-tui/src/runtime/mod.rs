@@ -1,6 +1,6 @@
-//! The loop: what happens goes into the state, what is to be done is done, and the screen follows.
+//! The event loop: inputs update the state, its effects are performed, and the screen is redrawn.
 //!
-//! It waits for keys, events and answers, and for nothing else: where nothing happens it does not wake up.
+//! It waits for keys, events and responses, and for nothing else: it does not wake up while nothing happens.
 
 pub(crate) mod paint;
 mod perform;
@@ -23,27 +23,27 @@ use crate::app::{App, Options};
 use crate::state::asking::Ask;
 use crate::state::effect::{Effect, Input, Start};
 
-/// Frames of what streams come no faster than this.
+/// Minimum time between frames of streaming text.
 const FRAME: Duration = Duration::from_millis(16);
-/// Rows of a turn of the wheel.
+/// Rows per step of the mouse wheel.
 const WHEEL: isize = 3;
 
-/// Has the user's editor change a text.
+/// Lets the user's editor change a text.
 type Edit = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 /// Reads a file.
 type Read = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
 
-/// What the program around the interface does for it: files and processes are none of its business.
+/// Services of the surrounding program: the interface itself does not access files or processes.
 pub struct Services {
-    /// Keeps a prompt for later runs.
+    /// Stores a prompt for later runs.
     pub remember: Box<dyn Fn(&str) + Send + Sync>,
-    /// Has the user's editor change a text at this terminal, and waits for it; the text afterwards, or why there is none.
+    /// Opens the user's editor on a text at this terminal and waits for it; returns the new text or an error.
     pub edit: Box<Edit>,
-    /// The bytes of a file that the user named, or nothing.
+    /// Reads a file that the user named, if possible.
     pub read: Box<Read>,
 }
 
-/// What the start of an agent says to the person at the interface. Cheap to clone.
+/// Shows messages and questions of the agent's start to the user. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
     inputs: mpsc::UnboundedSender<Input>,
@@ -51,17 +51,17 @@ pub struct Host {
 }
 
 impl Host {
-    /// How far it is.
+    /// Shows the progress of the start.
     pub fn progress(&self, text: impl Into<String>) {
         let _ = self.inputs.send(Input::Progress(text.into()));
     }
 
-    /// A word about something that went wrong and stops nothing.
+    /// Shows a problem that does not stop the start.
     pub fn notice(&self, text: impl Into<String>) {
         let _ = self.inputs.send(Input::Notice(text.into()));
     }
 
-    /// Asks the person; what is not a yes is a no.
+    /// Asks the user; anything but a yes is a no.
     pub async fn ask(&self, what: impl Into<String>, summary: Frame, details: Frame) -> bool {
         let (sender, receiver) = oneshot::channel();
         let id = {
@@ -88,10 +88,9 @@ impl Host {
     }
 }
 
-/// Opens the interface, gets the agent by `connect`, and comes back when the user leaves or `stop` is ready.
+/// Opens the interface, gets the agent from `connect`, and returns when the user quits or `stop` is ready.
 ///
-/// # Errors
-/// A terminal that is none, or goes away.
+/// # Errors There is no terminal, or it disappears.
 pub async fn run<F>(
     options: Options,
     start: Start,

@@ -1,4 +1,4 @@
-//! What is sent to the terminal for a new frame: the cells that changed, and nothing where none did.
+//! Output for a new frame: only the cells that changed.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,19 @@ use ratatui::layout::Position;
 use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr as _;
 
-/// The terminal shows all that comes between these at once (synchronized output): no half frame is seen.
+/// The terminal shows everything between these at once (synchronized output), so that no half frame is
+/// visible.
 const BEGIN: &str = "\u{1b}[?2026h";
 const END: &str = "\u{1b}[?2026l";
 
-/// What the terminal shows.
+/// The current content of the terminal.
 #[derive(Debug, Default)]
 pub(crate) struct Painter {
     shown: Option<Buffer>,
     cursor: Option<Position>,
 }
 
-/// How the next cell is written.
+/// The style of the next cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Pen {
     fg: Color,
@@ -27,12 +28,12 @@ struct Pen {
 }
 
 impl Painter {
-    /// The terminal may show anything: the next frame is sent whole.
+    /// Forgets what the terminal shows: the next frame is sent whole.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// What must be sent so that the terminal shows this.
+    /// Returns what to send so that the terminal shows this frame.
     pub(crate) fn frame(&mut self, next: Buffer, cursor: Option<Position>) -> String {
         let mut out = String::new();
         let before = self.shown.take().filter(|it| it.area == next.area);
@@ -74,7 +75,7 @@ impl Painter {
     }
 }
 
-/// From where the last cell ended.
+/// Moves from where the last cell ended.
 fn move_to(out: &mut String, from: Option<Position>, to: Position) {
     let _ = match from {
         Some(from) if from == to => Ok(()),
@@ -105,7 +106,7 @@ impl Pen {
             return next;
         }
         let mut parameters: Vec<String> = Vec::new();
-        // Modifiers are taken away all at once.
+        // Modifiers can only be reset all at once.
         let from = match self.modifier.difference(next.modifier).is_empty() {
             true => self,
             false => {
@@ -129,7 +130,7 @@ impl Pen {
     }
 }
 
-/// A colour's parameter; `base` is 30 for the text and 40 for the ground.
+/// Returns a colour's parameter; `base` is 30 for the foreground and 40 for the background.
 fn colour(colour: Color, base: u8) -> String {
     let named = |n: u8| match n {
         0..=7 => (base + n).to_string(),

@@ -1,4 +1,4 @@
-//! What the state wants done.
+//! Performs the effects of the state.
 
 use std::io;
 
@@ -27,7 +27,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Asks the agent, without waiting for the answer.
+    /// Sends a request to the agent without waiting for the response.
     fn call(
         &self,
         method: &'static str,
@@ -46,7 +46,7 @@ impl Interface {
         });
     }
 
-    /// Reads a file that may be an image, beside the loop: it may be on a slow disk.
+    /// Reads a file that may be an image, outside the loop: it may be on a slow disk.
     fn image(&self, path: String, pasted: String) {
         let (services, sender) = (self.services.clone(), self.sender.clone());
         tokio::task::spawn_blocking(move || {
@@ -56,7 +56,7 @@ impl Interface {
         });
     }
 
-    /// Gives the terminal to the user's editor until that has ended.
+    /// Gives the terminal to the user's editor until the editor has ended.
     pub(super) fn edit(&mut self, text: &str) -> io::Result<()> {
         self.screen.lend();
         let edited = (self.services.edit)(text);
@@ -64,7 +64,7 @@ impl Interface {
         self.again()
     }
 
-    /// Stops until the shell says to go on.
+    /// Suspends the process until the shell resumes it.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
         self.screen.lend();
         let this = rustix::process::getpid();
@@ -72,7 +72,7 @@ impl Interface {
         self.again()
     }
 
-    /// Takes the terminal back, which may have another size.
+    /// Takes the terminal back, which may have a different size.
     fn again(&mut self) -> io::Result<()> {
         self.screen.take()?;
         let (columns, rows) = Screen::size();

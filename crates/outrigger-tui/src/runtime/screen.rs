@@ -1,4 +1,4 @@
-//! The terminal while the interface has it: the one place that writes to it, and that gives it back as it was.
+//! The terminal while the interface uses it: the only place that writes to it and restores it.
 
 use std::io;
 use std::sync::Once;
@@ -11,28 +11,27 @@ use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Term
 use super::paint::Painter;
 use crate::app::App;
 
-/// The screen of its own, pastes in brackets, keys that can be distinguished (shift and return).
+/// Alternate screen, bracketed paste, and distinguishable keys (shift and return).
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?2004h\u{1b}[>1u\u{1b}[?25l";
 const MOUSE: &str = "\u{1b}[?1000h\u{1b}[?1006h";
-/// All of that taken back, whichever of it was set.
+/// Reverts all of that, whichever of it was set.
 const LEAVE: &str = "\u{1b}[?2026l\u{1b}[<1u\u{1b}[?1006l\u{1b}[?1000l\u{1b}[?2004l\u{1b}[0m\u{1b}[?25h\u{1b}[?1049l";
 
-/// The interface has the terminal.
+/// The interface owns the terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal. Dropped, it is given back.
+/// The terminal. Restored on drop.
 pub(crate) struct Screen {
     painter: Painter,
     mouse: bool,
-    /// How lines were read before, which is how they are read afterwards.
+    /// The terminal modes before, which are restored.
     before: Option<Termios>,
 }
 
 impl Screen {
     /// Takes the terminal.
     ///
-    /// # Errors
-    /// It is none, or cannot be set.
+    /// # Errors There is no terminal, or it cannot be set.
     pub(crate) fn open(mouse: bool) -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -58,7 +57,7 @@ impl Screen {
     /// # Errors
     /// As [`Self::open`].
     pub(crate) fn take(&mut self) -> io::Result<()> {
-        // Not as an editor left it that crashed, or the last of us that was killed.
+        // Restores sane modes in case an editor crashed or an earlier process of ours was killed.
         if let Some(before) = &self.before {
             let _ =
                 rustix::termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before);
@@ -70,12 +69,12 @@ impl Screen {
         send(&format!("{ENTER}{mouse}"))
     }
 
-    /// Gives the terminal back for a while.
+    /// Releases the terminal for a while.
     pub(crate) fn lend(&mut self) {
         restore();
     }
 
-    /// Columns and rows.
+    /// Returns columns and rows.
     pub(crate) fn size() -> (u16, u16) {
         let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout());
         match size {
@@ -84,10 +83,9 @@ impl Screen {
         }
     }
 
-    /// Shows the state.
+    /// Draws the state.
     ///
-    /// # Errors
-    /// The terminal is gone.
+    /// # Errors The terminal is gone.
     pub(crate) fn draw(&mut self, app: &mut App) -> io::Result<()> {
         let (columns, rows) = app.size;
         let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
@@ -95,10 +93,9 @@ impl Screen {
         send(&self.painter.frame(buffer, cursor))
     }
 
-    /// Puts a text into the clipboard, where the terminal allows that (OSC 52).
+    /// Copies a text to the clipboard if the terminal allows it (OSC 52).
     ///
-    /// # Errors
-    /// The terminal is gone.
+    /// # Errors The terminal is gone.
     pub(crate) fn copy(text: &str) -> io::Result<()> {
         use base64::Engine as _;
         let text = base64::engine::general_purpose::STANDARD.encode(text);
@@ -112,7 +109,7 @@ impl Drop for Screen {
     }
 }
 
-/// How a shell reads lines: a program that was killed may have left the terminal in another way.
+/// Returns the modes in which a shell reads lines: a killed program may have left others.
 fn sane(mut termios: Termios) -> Termios {
     if !termios.local_modes.contains(LocalModes::ICANON) {
         termios.local_modes |=
@@ -123,7 +120,7 @@ fn sane(mut termios: Termios) -> Termios {
     termios
 }
 
-/// Gives the terminal back as it was, if the interface has it.
+/// Restores the terminal if the interface owns it.
 fn restore() {
     if TAKEN.swap(false, SeqCst) {
         let _ = send(LEAVE);
@@ -137,7 +134,7 @@ fn send(text: &str) -> io::Result<()> {
         match rustix::io::write(rustix::stdio::stdout(), rest) {
             Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
             Err(rustix::io::Errno::INTR) => {}
-            // Somebody made it non-blocking: wait until it takes more.
+            // Another process made it non-blocking: wait until it accepts more.
             Err(rustix::io::Errno::AGAIN) => {
                 let mut fds = [rustix::event::PollFd::from_borrowed_fd(
                     rustix::stdio::stdout(),

@@ -1,4 +1,4 @@
-//! What keys can do, and by which keys: OpenCode's defaults.
+//! Key actions and their default keys, which are OpenCode's.
 
 use super::editor::To;
 
@@ -54,7 +54,7 @@ pub enum Action {
     Parent,
 }
 
-/// Names, default keys and actions. The names are OpenCode's where it has the action.
+/// Names, default keys and actions. The names are OpenCode's if it has the action.
 pub const TABLE: &[(&str, &str, Action, &str)] = &[
     (
         "input_submit",

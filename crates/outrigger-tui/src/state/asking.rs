@@ -1,4 +1,4 @@
-//! What waits for an answer of the user's: permissions, questions of the model, and what is asked before there is an agent.
+//! Questions that wait for the user: permissions, questions of the model, and those before there is an agent.
 
 use std::collections::VecDeque;
 
@@ -9,30 +9,30 @@ use outrigger_terminal::Frame;
 
 use super::editor::Editor;
 
-/// Keys that come so soon after a question has appeared, or after such a key, were meant for the prompt, in milliseconds.
+/// Keys pressed this soon after a question has appeared, or after such a key, were meant for the prompt; in milliseconds.
 pub const GRACE: u64 = 600;
 
-/// Asked by the program itself before there is an agent: whether to trust a folder, to start a plugin.
+/// A question of the program itself before there is an agent: whether to trust a folder, or to start a plugin.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Which one it is, for the answer.
+    /// Its id, for the answer.
     pub id: u64,
-    /// What it is about, in short.
+    /// A summary of what it is about.
     pub summary: Frame,
-    /// All of it.
+    /// The full details.
     pub details: Frame,
-    /// What a yes does, in words of ours.
+    /// The effect of a yes, in our own words.
     pub what: String,
 }
 
 /// A question.
 #[derive(Debug)]
 pub enum Asked {
-    /// Whether a call may be made.
+    /// Whether to allow a call.
     Permission(Box<PermissionRequest>, Display),
-    /// What the model wants to know.
+    /// A question of the model.
     Question(Box<Inquiry>),
-    /// Before there is an agent.
+    /// A question before there is an agent.
     Start(Box<Ask>),
 }
 
@@ -41,22 +41,22 @@ pub enum Asked {
 pub struct Inquiry {
     /// The questions.
     pub request: QuestionRequest,
-    /// Answers to the first of them.
+    /// Answers to the first questions.
     pub answers: Vec<Vec<String>>,
-    /// Chosen options of the one that is shown.
+    /// Selected options of the displayed question.
     pub chosen: Vec<usize>,
-    /// The option that is marked.
+    /// The option under the cursor.
     pub at: usize,
 }
 
 impl Inquiry {
-    /// The one that is to be answered next.
+    /// Returns the next question to answer.
     #[must_use]
     pub fn question(&self) -> Option<&outrigger_protocol::question::Question> {
         self.request.questions.get(self.answers.len())
     }
 
-    /// Answers the one that is shown; true when it was the last.
+    /// Answers the displayed question; returns whether it was the last.
     pub fn answer(&mut self, answer: Vec<String>) -> bool {
         self.answers.push(answer);
         self.chosen.clear();
@@ -64,7 +64,7 @@ impl Inquiry {
         self.answers.len() >= self.request.questions.len()
     }
 
-    /// What is chosen: the marked options, or the one under the cursor.
+    /// Returns the selection: the chosen options, or the one under the cursor.
     #[must_use]
     pub fn choice(&self) -> Vec<String> {
         let options = self.question().map_or(&[][..], |it| &it.options);
@@ -80,39 +80,39 @@ impl Inquiry {
     }
 }
 
-/// The question that is shown, and those that wait.
+/// The displayed question and the queue.
 #[derive(Debug, Default)]
 pub struct Asking {
     queue: VecDeque<Asked>,
-    /// When keys are for the question.
+    /// The time from which keys are for the question.
     pub ready_at: u64,
     /// All of it is shown.
     pub is_open: bool,
-    /// Rows above the screen.
+    /// Rows scrolled off the top.
     pub scroll: usize,
-    /// An answer in words, while it is written.
+    /// A text answer while it is written.
     pub words: Option<Editor>,
 }
 
 impl Asking {
-    /// The one that is shown.
+    /// Returns the displayed question.
     #[must_use]
     pub fn shown(&self) -> Option<&Asked> {
         self.queue.front()
     }
 
-    /// The same.
+    /// Like [`Self::shown`], mutable.
     pub fn shown_mut(&mut self) -> Option<&mut Asked> {
         self.queue.front_mut()
     }
 
-    /// How many wait after it.
+    /// Returns the number of queued questions.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.len().saturating_sub(1)
     }
 
-    /// Adds a question, unless it is known.
+    /// Adds a question, unless it is already known.
     pub fn ask(&mut self, asked: Asked, now: u64) {
         let id = asked.id();
         if self.queue.iter().any(|it| it.id() == id) {
@@ -124,7 +124,7 @@ impl Asking {
         }
     }
 
-    /// Forgets one that has its answer, from whomever.
+    /// Removes a question that was answered, by any client.
     pub fn settled(&mut self, id: &str, now: u64) {
         let was_first = self.queue.front().is_some_and(|it| it.id() == id);
         self.queue.retain(|it| it.id() != id);
@@ -133,7 +133,7 @@ impl Asking {
         }
     }
 
-    /// Forgets the permissions, or else the questions of the model, that nobody waits for any more.
+    /// Removes the permissions, or else the questions of the model, that are no longer open.
     pub fn keep_open(&mut self, are_permissions: bool, open: &[String], now: u64) {
         let first = self.queue.front().map(Asked::id);
         self.queue.retain(|it| match it {
@@ -146,20 +146,20 @@ impl Asking {
         }
     }
 
-    /// Takes the one that is shown.
+    /// Takes the displayed question.
     pub fn take(&mut self, now: u64) -> Option<Asked> {
         let asked = self.queue.pop_front();
         self.begin(now);
         asked
     }
 
-    /// Forgets all but what is asked before there is an agent.
+    /// Removes all but the questions before there is an agent.
     pub fn clear(&mut self) {
         self.queue.retain(|it| matches!(it, Asked::Start(_)));
         self.words = None;
     }
 
-    /// Whether a key at this time is for the question. One that is not moves that on: somebody is writing.
+    /// Returns whether a key at this time is for the question. One that is not delays that time: the user is typing.
     pub fn takes_key(&mut self, now: u64) -> bool {
         if self.queue.is_empty() {
             return false;

@@ -1,10 +1,10 @@
-//! What goes with a prompt and is not written out in it: long pasted texts, and images. A mark in the prompt stands for each.
+//! Attachments of a prompt: long pasted texts, and images. A mark in the prompt represents each.
 
-/// A pasted text of so many lines is folded, ...
+/// A pasted text with this many lines is folded, ...
 const FOLDED_LINES: usize = 6;
-/// ... or of so many bytes.
+/// ... or with this many bytes.
 const FOLDED_BYTES: usize = 1000;
-/// Endings of files that may be images.
+/// Extensions of files that may be images.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
 /// An image.
@@ -12,14 +12,14 @@ const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 pub struct Image {
     /// The name of its file.
     pub name: String,
-    /// What it is.
+    /// Its type.
     pub mime: &'static str,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Image {
-    /// An image, if its first bytes are those of one that models read.
+    /// Creates an image if its first bytes identify a format that models read.
     #[must_use]
     pub fn of(path: &str, bytes: Vec<u8>) -> Option<Self> {
         let mime = match bytes.as_slice() {
@@ -47,7 +47,7 @@ impl Image {
         Some(Self { name, mime, bytes })
     }
 
-    /// All of it as an address.
+    /// Encodes it as a data URL.
     #[must_use]
     pub fn url(&self) -> String {
         use base64::Engine as _;
@@ -56,7 +56,7 @@ impl Image {
     }
 }
 
-/// Marks and what they stand for.
+/// Marks and what they represent.
 #[derive(Debug, Default)]
 pub struct Attachments {
     texts: Vec<(String, String)>,
@@ -64,7 +64,7 @@ pub struct Attachments {
 }
 
 impl Attachments {
-    /// What is written for a pasted text: itself, or a mark.
+    /// Returns the insertion for a pasted text: itself, or a mark.
     pub fn fold(&mut self, text: &str) -> String {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let lines = text.trim_end_matches('\n').split('\n').count();
@@ -80,7 +80,7 @@ impl Attachments {
         mark
     }
 
-    /// What is written for an image.
+    /// Returns the mark of a new image.
     pub fn image(&mut self, image: Image) -> String {
         let mark = self.mark(&format!(
             "image {}",
@@ -90,7 +90,7 @@ impl Attachments {
         mark
     }
 
-    /// A mark that is not in use.
+    /// Returns an unused mark.
     fn mark(&self, what: &str) -> String {
         let is_free = |mark: &String| !self.marks().any(|it| it == mark);
         let mark = |n: usize| match n {
@@ -105,13 +105,13 @@ impl Attachments {
         texts.chain(self.images.iter().map(|(mark, _)| mark.as_str()))
     }
 
-    /// The mark with which a text ends.
+    /// Returns the mark with which a text ends.
     #[must_use]
     pub fn at_end_of(&self, text: &str) -> Option<&str> {
         self.marks().find(|mark| text.ends_with(mark))
     }
 
-    /// A prompt with what its marks of texts stand for.
+    /// Replaces the marks of texts in a prompt.
     #[must_use]
     pub fn unfold(&self, prompt: &str) -> String {
         let mut out = String::new();
@@ -132,7 +132,7 @@ impl Attachments {
         }
     }
 
-    /// Takes the images out whose marks are in a prompt.
+    /// Takes the images whose marks are in a prompt.
     pub fn take_images(&mut self, prompt: &str) -> Vec<Image> {
         let all = std::mem::take(&mut self.images);
         let (taken, kept) = all
@@ -143,8 +143,8 @@ impl Attachments {
     }
 }
 
-/// The path that a pasted text is, if that may be an image: terminals write the path of a file that is dropped on them, some in quotes,
-/// some with a backslash before blanks, some as an address.
+/// Returns the path in a pasted text, if that may be an image: terminals write the path of a file that is dropped on them, some quoted,
+/// some with a backslash before blanks, some as a URL.
 #[must_use]
 pub fn image_path(pasted: &str) -> Option<String> {
     let text = pasted.trim();
@@ -167,7 +167,7 @@ pub fn image_path(pasted: &str) -> Option<String> {
     (is_image && is_path).then_some(path)
 }
 
-/// An address without its percent signs.
+/// Decodes percent-encoding.
 fn decoded(address: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = address.as_bytes();

@@ -1,4 +1,4 @@
-//! The conversation of a session as blocks, in order: one for each part of a message that people read.
+//! The conversation of a session as a list of blocks: one for each displayed part of a message.
 
 use std::collections::HashMap;
 
@@ -12,37 +12,37 @@ use serde_json::Value;
 
 use super::layout::Cache;
 
-/// Something of a conversation that is shown.
+/// A displayed part of a conversation.
 #[derive(Debug)]
 pub struct Block {
-    /// The part, or what stands for one: unique in its conversation.
+    /// The id of the part, or of its substitute: unique in its conversation.
     pub id: String,
     /// Its message.
     pub message: MessageId,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Its rows, while they are kept.
+    /// Its rows, while they are cached.
     pub cache: Cache,
-    /// It is shown whole where others are folded, or the other way round.
+    /// It is expanded although others are folded, or the other way round.
     pub is_toggled: bool,
 }
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug)]
 pub enum Kind {
-    /// What the user wrote.
+    /// Text of the user.
     User(String),
     /// A file that the user attached.
     File(String),
     /// Text of the model, in Markdown.
     Text(String),
-    /// What the model thought, and whether it is complete.
+    /// The model's reasoning, and whether it is complete.
     Reasoning(String, bool),
-    /// A call of a tool.
+    /// A tool call.
     Tool(Box<Part>),
     /// Something failed.
     Failed(String),
-    /// A word of the program's.
+    /// A message of the program.
     Note(String),
     /// The end of an answer: agent, model, time and price.
     Footer(String),
@@ -60,29 +60,29 @@ impl Block {
     }
 }
 
-/// The blocks of a session, and what they come from.
+/// The blocks of a session and their sources.
 #[derive(Debug, Default)]
 pub struct Conversation {
     blocks: Vec<Block>,
-    /// Messages by their identifier: whether the user wrote it.
+    /// Whether the user wrote a message, by its identifier.
     users: HashMap<MessageId, bool>,
-    /// What the session does.
+    /// The session's status.
     pub status: Option<SessionStatus>,
 }
 
 impl Conversation {
-    /// The blocks, in order.
+    /// Returns the blocks, in order.
     #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// The same, to lay them out.
+    /// Like [`Self::blocks`], mutable, for the layout.
     pub fn blocks_mut(&mut self) -> &mut Vec<Block> {
         &mut self.blocks
     }
 
-    /// A conversation of stored messages.
+    /// Creates a conversation from stored messages.
     #[must_use]
     pub fn of(messages: Vec<MessageWithParts>) -> Self {
         let mut conversation = Self::default();
@@ -96,9 +96,9 @@ impl Conversation {
         conversation
     }
 
-    /// Takes what an event says of this session.
+    /// Applies an event of this session.
     pub fn on(&mut self, event: &Event) {
-        // What comes shows that the next try went through.
+        // New parts show that the retry succeeded.
         if matches!(event, Event::PartDelta { .. })
             && matches!(self.status, Some(SessionStatus::Retry { .. }))
         {
@@ -143,7 +143,7 @@ impl Conversation {
         }
     }
 
-    /// The last answer of the model.
+    /// Returns the last answer of the model.
     #[must_use]
     pub fn last_answer(&self) -> Option<&str> {
         self.blocks.iter().rev().find_map(|it| match &it.kind {
@@ -152,7 +152,7 @@ impl Conversation {
         })
     }
 
-    /// What the user wrote: message and text, in order.
+    /// Returns the user's prompts: message and text, in order.
     pub fn prompts(&self) -> impl DoubleEndedIterator<Item = (&MessageId, &str)> {
         self.blocks.iter().filter_map(|it| match &it.kind {
             Kind::User(text) => Some((&it.message, text.as_str())),
@@ -160,7 +160,7 @@ impl Conversation {
         })
     }
 
-    /// Keeps the newest messages only.
+    /// Keeps only the newest messages.
     pub fn keep_newest(&mut self, blocks: usize) {
         let from = self.blocks.len().saturating_sub(blocks);
         if let Some(message) = self.blocks.get(from).map(|it| it.message.clone()) {
@@ -176,7 +176,7 @@ impl Conversation {
         self.users.retain(|id, _| kept.contains(id));
     }
 
-    /// Puts messages before those that are there.
+    /// Inserts messages before the existing ones.
     pub fn prepend(&mut self, messages: Vec<MessageWithParts>) {
         let mut older = Self::of(messages);
         older
@@ -187,7 +187,7 @@ impl Conversation {
         self.users.extend(older.users);
     }
 
-    /// Keeps the oldest messages only; whether that left anything out.
+    /// Keeps only the oldest messages; returns whether any were dropped.
     pub fn keep_oldest(&mut self, blocks: usize) -> bool {
         let Some(message) = self.blocks.get(blocks).map(|it| it.message.clone()) else {
             return false;
@@ -199,13 +199,13 @@ impl Conversation {
         true
     }
 
-    /// How many messages are there.
+    /// Returns the number of messages.
     #[must_use]
     pub fn messages(&self) -> usize {
         self.users.len()
     }
 
-    /// Lines of what was written and answered, with their blocks.
+    /// Returns the lines of prompts and answers, with their blocks.
     pub fn lines(&self) -> impl Iterator<Item = (&str, String)> {
         self.blocks.iter().flat_map(|block| {
             let text = match &block.kind {
@@ -227,14 +227,14 @@ impl Conversation {
         })
     }
 
-    /// Puts a word of ours at the end.
+    /// Appends a message of the program.
     pub fn note(&mut self, text: impl Into<String>) {
         let message = self.last_message();
         let id = format!("note:{}", self.blocks.len());
         self.put(Block::new(id, &message, Kind::Note(text.into())));
     }
 
-    /// Puts what failed at the end.
+    /// Appends an error.
     pub fn fail(&mut self, text: impl Into<String>) {
         let message = self.last_message();
         let id = format!("error:{}", self.blocks.len());
@@ -247,7 +247,7 @@ impl Conversation {
             .map_or_else(|| MessageId(String::new()), |it| it.message.clone())
     }
 
-    /// Notes a message; what its end shows.
+    /// Records a message; returns the blocks of its end.
     fn message(&mut self, info: &MessageInfo) -> Vec<Block> {
         self.users
             .insert(info.id().clone(), matches!(info, MessageInfo::User(_)));
@@ -324,7 +324,7 @@ impl Conversation {
         });
     }
 
-    /// Puts a block in the place of the one that has its identifier, else after those of its message.
+    /// Replaces the block with the same identifier, or inserts after those of its message.
     fn put(&mut self, block: Block) {
         if let Some(known) = self.blocks.iter_mut().rev().find(|it| it.id == block.id) {
             known.kind = block.kind;
@@ -338,7 +338,7 @@ impl Conversation {
             }
             _ => self.blocks.len(),
         };
-        // A text that comes after a message's end stands before it.
+        // A text that arrives after a message's end is shown before it.
         let ends = |it: &Block| it.message == block.message && matches!(it.kind, Kind::Footer(_));
         let before_end = at
             .checked_sub(1)
@@ -373,7 +373,7 @@ fn footer(answer: &AssistantMessage) -> String {
     text
 }
 
-/// The texts of an input of a tool, to search them.
+/// Collects the texts of a tool's input, to search them.
 fn text_of(input: &Value) -> String {
     let members = input.as_object().into_iter().flat_map(|it| it.values());
     let texts = members.filter_map(Value::as_str);

@@ -1,80 +1,80 @@
-//! The prompt that is being written: a text with a cursor, in grapheme clusters.
+//! The prompt editor: a text with a cursor, in grapheme clusters.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Steps that can be undone.
+/// Maximum number of undo steps.
 const MAX_UNDO: usize = 200;
 
 /// A text with a cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Editor {
     text: String,
-    /// In bytes, on a boundary of grapheme clusters.
+    /// In bytes, on a grapheme cluster boundary.
     cursor: usize,
-    /// What was cut last.
+    /// The text cut last.
     cut: String,
     undo: Vec<(String, usize)>,
     redo: Vec<(String, usize)>,
 }
 
-/// Where the cursor goes.
+/// A cursor movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// One cluster back.
     Left,
     /// One cluster on.
     Right,
-    /// The beginning of this word or the one before.
+    /// The start of this word or of the previous one.
     WordLeft,
     /// The end of this word or the next.
     WordRight,
-    /// The beginning of the next word.
+    /// The start of the next word.
     NextWord,
-    /// The beginning of the line.
+    /// The start of the line.
     LineStart,
     /// The end of the line.
     LineEnd,
-    /// The beginning of the text.
+    /// The start of the text.
     Start,
     /// The end of the text.
     End,
 }
 
 impl Editor {
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The cursor, in bytes.
+    /// Returns the cursor position, in bytes.
     #[must_use]
     pub fn cursor(&self) -> usize {
         self.cursor
     }
 
-    /// Whether nothing is written.
+    /// Returns whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Takes the text out.
+    /// Takes the text.
     pub fn take(&mut self) -> String {
         self.remember();
         self.cursor = 0;
         std::mem::take(&mut self.text)
     }
 
-    /// Puts another text in its place, with the cursor at its end.
+    /// Replaces the text and moves the cursor to its end.
     pub fn set(&mut self, text: impl Into<String>) {
         self.remember();
         self.text = text.into();
         self.cursor = self.text.len();
     }
 
-    /// Writes at the cursor.
+    /// Inserts at the cursor.
     pub fn insert(&mut self, text: &str) {
         self.remember();
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
@@ -82,7 +82,7 @@ impl Editor {
         self.cursor = self.boundary(self.cursor + text.len());
     }
 
-    /// The text before and after the cursor.
+    /// Returns the text before and after the cursor.
     #[must_use]
     pub fn around(&self) -> (&str, &str) {
         self.text
@@ -95,11 +95,11 @@ impl Editor {
         self.cursor = self.place(to);
     }
 
-    /// Deletes up to there. Words and lines can be put back by [`Self::yank`].
+    /// Deletes up to there. Words and lines can be restored by [`Self::yank`].
     pub fn delete(&mut self, to: To) {
         let place = self.place(to);
         let (from, until) = (place.min(self.cursor), place.max(self.cursor));
-        // At the end of a line, its end goes.
+        // At the end of a line, its newline is deleted.
         let until = match to {
             To::LineEnd if from == until && until < self.text.len() => until + 1,
             _ => until,
@@ -115,19 +115,19 @@ impl Editor {
         self.cursor = from;
     }
 
-    /// The same, and the end of a line stays where it is.
+    /// Like [`Self::delete`], but keeps the newline at the end of a line.
     pub fn delete_if_any(&mut self, to: To) {
         if self.place(to) != self.cursor {
             self.delete(to);
         }
     }
 
-    /// Deletes the line with its end.
+    /// Deletes the line with its newline.
     pub fn delete_line(&mut self) {
         self.copy_line();
         let (from, until) = self.line();
         let until = (until + 1).min(self.text.len());
-        // Of the last line the end before it goes.
+        // For the last line, the newline before it is deleted.
         let from = match until == self.text.len() && !self.text.ends_with('\n') {
             true => from.saturating_sub(1),
             false => from,
@@ -139,24 +139,24 @@ impl Editor {
         }
     }
 
-    /// Keeps the line for [`Self::yank`].
+    /// Copies the line for [`Self::yank`].
     pub fn copy_line(&mut self) {
         let (from, until) = self.line();
         self.cut = self.text.get(from..until).unwrap_or_default().to_owned();
     }
 
-    /// Where the line of the cursor begins and ends.
+    /// Returns the start and end of the cursor's line.
     fn line(&self) -> (usize, usize) {
         (self.place(To::LineStart), self.place(To::LineEnd))
     }
 
-    /// Whether the cursor is at the beginning of a line.
+    /// Returns whether the cursor is at the start of a line.
     #[must_use]
     pub fn at_line_start(&self) -> bool {
         self.place(To::LineStart) == self.cursor
     }
 
-    /// Puts what was cut last at the cursor.
+    /// Inserts the text cut last.
     pub fn yank(&mut self) {
         let cut = std::mem::take(&mut self.cut);
         self.insert(&cut);
@@ -172,7 +172,7 @@ impl Editor {
         }
     }
 
-    /// Takes the last change back.
+    /// Undoes the last change.
     pub fn undo(&mut self) {
         if let Some((text, cursor)) = self.undo.pop() {
             self.redo
@@ -181,7 +181,7 @@ impl Editor {
         }
     }
 
-    /// Makes the change again that was taken back.
+    /// Redoes the last undone change.
     pub fn redo(&mut self) {
         if let Some((text, cursor)) = self.redo.pop() {
             self.undo
@@ -190,7 +190,7 @@ impl Editor {
         }
     }
 
-    /// A row up or down at this width; false where there is none.
+    /// Moves a row up or down at this width; returns `false` if there is none.
     pub fn vertical(&mut self, up: bool, width: usize) -> bool {
         let rows = self.rows(width);
         let (row, column) = self.position(width);
@@ -212,7 +212,8 @@ impl Editor {
         true
     }
 
-    /// Bytes from and to of each row at this width, broken after words. A blank may stand in the column after the last.
+    /// Returns the byte range of each row at this width, broken after words. A blank may be in the column after the
+    /// last.
     #[must_use]
     pub fn rows(&self, width: usize) -> Vec<(usize, usize)> {
         let width = width.max(2);
@@ -223,7 +224,7 @@ impl Editor {
                 let columns = cluster.width();
                 let hangs = cluster == " " && used == width;
                 if used + columns > width && !hangs {
-                    // A word that is longer than a row is broken.
+                    // A word longer than a row is broken.
                     let end = if word > start { word } else { at };
                     rows.push((from + start, from + end));
                     used = line.get(end..at).unwrap_or_default().width();
@@ -240,7 +241,7 @@ impl Editor {
         rows
     }
 
-    /// Row and column of the cursor at this width.
+    /// Returns row and column of the cursor at this width.
     #[must_use]
     pub fn position(&self, width: usize) -> (usize, usize) {
         let rows = self.rows(width);
@@ -295,7 +296,7 @@ impl Editor {
         }
     }
 
-    /// This place, or the end of the cluster in which it is.
+    /// Returns this position, or the end of the cluster that contains it.
     fn boundary(&self, at: usize) -> usize {
         let mut ends = self
             .text
@@ -363,7 +364,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is typed, the cursor stands between two characters and in a row.
+        /// Whatever is typed, the cursor is between two characters and in a row.
         #[test]
         fn the_cursor_stays_in_the_text(steps in proptest::collection::vec((0..14_u8, ".{0,3}"), 0..40), width in 0..12_usize) {
             let mut editor = Editor::default();

@@ -1,4 +1,4 @@
-//! What the interface wants done, and what comes back.
+//! Effects that the interface requests, and inputs that it receives.
 
 use std::sync::Arc;
 
@@ -10,62 +10,62 @@ use serde_json::Value;
 use super::asking::Ask;
 use super::attachments::Image;
 
-/// Something to do in the world.
+/// A side effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Ask the agent; the answer comes back with `then`.
+    /// Sends a request to the agent; the response comes back with `then`.
     Call {
         /// `GET`, `POST`, `DELETE`.
         method: &'static str,
         /// The route.
         path: String,
-        /// What goes with it.
+        /// The body.
         body: Option<Value>,
-        /// What it is for.
+        /// The purpose.
         then: Then,
     },
-    /// Answer what was asked before there was an agent.
+    /// Answers a question before there is an agent.
     Answer(u64, bool),
-    /// Put a text into the clipboard of the terminal.
+    /// Copies a text to the clipboard of the terminal.
     Copy(String),
-    /// Keep a prompt for later runs.
+    /// Stores a prompt for later runs.
     Remember(String),
-    /// Have the user's editor change the prompt.
+    /// Opens the prompt in the user's editor.
     Edit(String),
-    /// Read this file, which may be an image; else the text was pasted.
+    /// Reads this file, which may be an image; otherwise the text is pasted.
     Image(String, String),
-    /// Stop until the shell says to go on.
+    /// Suspends until the shell resumes the process.
     Suspend,
-    /// Leave.
+    /// Quits.
     Quit,
 }
 
-/// What an answer is for.
+/// The purpose of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// Nothing; a failure is shown.
+    /// None; an error is shown.
     Nothing,
-    /// The session to work in, as at the start.
+    /// Open a session, as at the start.
     Enter,
-    /// A session for a prompt that waits.
+    /// Create a session for a waiting prompt.
     Made,
     /// The messages of this session.
     Messages(String),
-    /// A turn of this session is over.
+    /// A turn of this session has ended.
     Over(String),
-    /// Open questions: permissions.
+    /// Open permission questions.
     Permissions,
     /// Open questions of the model.
     Questions,
-    /// A grant was given or not.
+    /// The result of a grant.
     Granted,
-    /// Messages of this session that come before those that are there.
+    /// Older messages of this session.
     Older(String),
-    /// Messages of this session up to the one that has this part, which was looked for.
+    /// Messages of this session up to the one with this part, which was searched for.
     Around(String, String),
-    /// Texts of all conversations that were looked for.
+    /// Search results in all conversations.
     Found,
-    /// What sessions do.
+    /// The status of sessions.
     Status,
     /// Sessions of subagents.
     Children,
@@ -81,56 +81,56 @@ pub enum Then {
     Files(String),
     /// Plugins.
     Plugins,
-    /// The result of a line of the shell.
+    /// The result of a shell line.
     Shell,
 }
 
-/// Something that happened.
+/// An input.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A key.
     Key(KeyEvent),
-    /// A text was pasted.
+    /// Pasted text.
     Paste(String),
-    /// The prompt as the user's editor left it, or why that could not be had.
+    /// The prompt as changed by the user's editor, or an error.
     Edited(Result<String, String>),
-    /// A file that was pasted as this text; nothing where it is not an image.
+    /// A file that was pasted as this text; `None` if it is not an image.
     Image(String, Option<Image>),
     /// A click, at this column and row.
     Click(u16, u16),
     /// The wheel, in rows; up is negative.
     Wheel(isize),
-    /// The terminal has another size.
+    /// The terminal's size has changed.
     Resize(u16, u16),
-    /// The agent is there; whether the session in which to go on is to be looked for.
+    /// The agent is ready; how to choose the session.
     Ready(Start),
-    /// The agent cannot be had.
+    /// The agent failed to start.
     Failed(ClientError),
-    /// How far the start is.
+    /// Progress of the start.
     Progress(String),
     /// A question before there is an agent.
     Ask(Ask),
-    /// Of the agent.
+    /// An event of the agent.
     Bus(Arc<BusEvent>),
     /// Events are missing.
     Gap,
-    /// The server is gone.
+    /// The server has disconnected.
     Gone,
-    /// An answer.
+    /// A response.
     Reply(Then, Result<Value, ClientError>),
-    /// A word for the status line.
+    /// A message for the status line.
     Notice(String),
 }
 
-/// In which session to begin.
+/// The session to start with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
     /// This one.
     pub session: Option<String>,
-    /// The last one of the folder.
+    /// The last session of the folder.
     pub resume: bool,
     /// A copy of it.
     pub fork: bool,
-    /// A prompt to begin with.
+    /// An initial prompt.
     pub prompt: Option<String>,
 }

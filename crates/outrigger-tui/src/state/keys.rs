@@ -1,4 +1,4 @@
-//! Which key does what: the table of actions with what the user changes of it.
+//! Key bindings: the table of actions with the user's changes.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::actions::{Action, TABLE};
 
-/// A key with its modifiers, after the leader or not.
+/// A key with its modifiers, with or without the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stroke {
     leader: bool,
@@ -29,7 +29,8 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// The defaults with the user's changes (name to keys, separated by commas, or `none`), and what is wrong with these.
+    /// Creates the defaults with the user's changes (name to keys, separated by commas, or `none`), and the problems of
+    /// these.
     #[must_use]
     pub fn new(changes: &BTreeMap<String, String>) -> (Self, Vec<String>) {
         let mut problems: Vec<String> = changes
@@ -58,17 +59,17 @@ impl Keymap {
         (keymap, problems)
     }
 
-    /// The keys of an action, by its name.
+    /// Returns the keys of an action, by its name.
     #[must_use]
     pub fn keys(&self, name: &str) -> &str {
         self.shown.get(name).map_or("", String::as_str)
     }
 
-    /// What a key may do, the most specific first: one key may have a meaning at an empty prompt and another one else.
+    /// Returns the possible actions of a key, the most specific first: a key may have another meaning in an empty prompt.
     pub fn actions(&self, leader: bool, key: &KeyEvent) -> impl Iterator<Item = Action> {
         let mut modifiers =
             key.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
-        // A capital is its own key, and shift is in it.
+        // A capital is its own key that includes shift.
         if matches!(key.code, KeyCode::Char(_)) {
             modifiers -= KeyModifiers::SHIFT;
         }
@@ -84,7 +85,7 @@ impl Keymap {
     }
 }
 
-/// What is wrong with changed keys (name to keys): each names the key or the name that is none.
+/// Returns the problems of changed keys (name to keys): each names the unknown key or action.
 #[must_use]
 pub fn key_problems(changes: &BTreeMap<String, String>) -> Vec<String> {
     Keymap::new(changes).1

@@ -1,7 +1,7 @@
-//! Rows of blocks, kept while they are near the screen, and the place of the screen in them.
+//! Rows of blocks, cached while they are near the screen, and the scroll position.
 //!
-//! The place is a block and a row of it, never a number of rows from the beginning: what is above is laid out when it comes into
-//! view, so a long conversation costs nothing, and nothing that changes elsewhere moves what is read.
+//! The position is a block and a row in it, never a number of rows from the start: blocks above are laid out when they come into
+//! view, so a long conversation costs nothing, and changes elsewhere do not move what is being read.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,9 @@ use crate::render::markdown::Stream;
 use crate::render::text::{Row, inline, lines, row, wrap};
 use crate::render::theme::{Role, Theme};
 
-/// Blocks whose rows are kept at least.
+/// Minimum number of blocks whose rows are cached.
 const KEPT: usize = 200;
-/// Rows of reasoning that is folded.
+/// Rows of folded reasoning.
 const FOLDED_REASONING: usize = 1;
 
 /// The rows of a block.
@@ -25,45 +25,45 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The block is another one.
+    /// Invalidates the rows.
     pub fn outdate(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether its rows are kept.
+    /// Returns whether its rows are cached.
     #[must_use]
     pub fn is_laid_out(&self) -> bool {
         self.rows.is_some()
     }
 
-    /// The text has grown at its end.
+    /// Records that the text has grown at its end.
     pub fn grow(&mut self) {
         self.rows = None;
     }
 }
 
-/// What decides how blocks look.
+/// The settings that determine the layout of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Columns.
     pub width: usize,
     /// Colours.
     pub theme: Theme,
-    /// Cards are whole.
+    /// Cards are expanded.
     pub details: bool,
     /// Reasoning is shown.
     pub thinking: bool,
 }
 
-/// Where the screen is.
+/// The scroll position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scroll {
-    /// The row at the top: of this block, counted from its first. `None` follows the end.
+    /// The row at the top: a block and a row in it. `None` follows the end.
     top: Option<(String, usize)>,
 }
 
 impl Scroll {
-    /// Whether it follows the end.
+    /// Returns whether it follows the end.
     #[must_use]
     pub fn follows(&self) -> bool {
         self.top.is_none()
@@ -74,12 +74,12 @@ impl Scroll {
         self.top = None;
     }
 
-    /// Goes to a block.
+    /// Scrolls to a block.
     pub fn to(&mut self, block: &str) {
         self.top = Some((block.to_owned(), 0));
     }
 
-    /// Goes so many rows down, or up where that is negative, on a screen of that height. True at the beginning.
+    /// Scrolls down by this many rows, or up if negative, on a screen of this height. Returns whether it is at the start.
     pub fn by(
         &mut self,
         rows: isize,
@@ -121,7 +121,7 @@ impl Scroll {
         is_start
     }
 
-    /// Goes to the first row of a block that holds this text, or to its first.
+    /// Scrolls to the first row of a block that contains this text, or to its first row.
     pub fn to_text(
         &mut self,
         block: &str,
@@ -145,7 +145,7 @@ impl Scroll {
         self.top = Some((block.to_owned(), found.unwrap_or(0)));
     }
 
-    /// The block that is in a row of a screen of that height.
+    /// Returns the block in a row of a screen of this height.
     #[must_use]
     pub fn block_at(
         &self,
@@ -164,13 +164,13 @@ impl Scroll {
                 break;
             }
         }
-        // What is short stands at the bottom.
+        // Short content is at the bottom.
         let row = row.checked_sub(height.saturating_sub(shown))?;
         let (_, at) = ends.into_iter().find(|(end, _)| row < *end)?;
         blocks.get(at).map(|it| it.id.clone())
     }
 
-    /// The rows on a screen of that height.
+    /// Returns the rows on a screen of this height.
     pub fn visible(
         &self,
         conversation: &mut Conversation,
@@ -205,14 +205,14 @@ impl Scroll {
         shown.into()
     }
 
-    /// Block and row at the top.
+    /// Returns block and row at the top.
     fn place(&self, blocks: &mut [Block], shape: Shape, height: usize) -> Option<(usize, usize)> {
         let anchored = self.top.as_ref().and_then(|(id, row)| {
             let at = blocks.iter().rposition(|it| it.id == *id)?;
             Some((at, *row))
         });
         if let Some((at, row)) = anchored {
-            // In a narrower or wider block the same part of it is on top.
+            // After a change of width, the same part of the block is at the top.
             let before = blocks
                 .get(at)
                 .and_then(|it| Some((it.cache.look?, it.cache.rows.as_ref()?.len())));
@@ -237,7 +237,7 @@ impl Scroll {
     }
 }
 
-/// Lays a block out, unless that is done; how many rows it has.
+/// Lays a block out, unless it is; returns its number of rows.
 fn laid_out(blocks: &mut [Block], at: usize, shape: Shape) -> usize {
     let previous = at.checked_sub(1).and_then(|at| blocks.get(at));
     let gap = previous.is_some_and(|it| is_apart(&it.kind, blocks.get(at).map(|it| &it.kind)));
@@ -265,7 +265,7 @@ fn laid_out(blocks: &mut [Block], at: usize, shape: Shape) -> usize {
     block.cache.rows.as_ref().map_or(0, Vec::len)
 }
 
-/// Whether a blank row stands between two blocks. Calls follow each other closely.
+/// Returns whether a blank row separates two blocks. Calls follow each other without one.
 fn is_apart(before: &Kind, after: Option<&Kind>) -> bool {
     !matches!(
         (before, after),
@@ -273,7 +273,7 @@ fn is_apart(before: &Kind, after: Option<&Kind>) -> bool {
     )
 }
 
-/// Drops the rows of what is far from the screen.
+/// Drops the cached rows of blocks far from the screen.
 fn forget(blocks: &mut [Block], first: usize, last: usize) {
     let kept = blocks.iter().filter(|it| it.cache.rows.is_some()).count();
     if kept <= 2 * KEPT + last - first {
@@ -351,7 +351,7 @@ fn failed(text: &str, width: usize, theme: Theme) -> Vec<Row> {
     rows.collect()
 }
 
-/// Reasoning is folded to its last row, while it comes and afterwards.
+/// Renders reasoning, folded to its last row while it streams and afterwards.
 fn reasoning(text: &str, done: bool, shape: Shape) -> Vec<Row> {
     let style = shape
         .theme
@@ -377,7 +377,7 @@ fn reasoning(text: &str, done: bool, shape: Shape) -> Vec<Row> {
 #[cfg(test)]
 pub(crate) mod tests {
     std::thread_local! {
-        /// Rows that were laid out in this thread.
+        /// The number of rows laid out in this thread.
         pub(crate) static LAID_OUT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 }

@@ -1,11 +1,11 @@
-//! A list to choose from, narrowed by what is typed.
+//! A selection list, filtered by what is typed.
 
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::editor::Editor;
 
-/// What a list is of, which decides what a choice does.
+/// The kind of a list, which determines the effect of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListKind {
     /// Sessions of the project.
@@ -14,13 +14,13 @@ pub enum ListKind {
     Models,
     /// Agents.
     Agents,
-    /// Everything that can be done.
+    /// All commands.
     Commands,
-    /// Colours.
+    /// Themes.
     Themes,
     /// The user's prompts in this session.
     Timeline,
-    /// What can be done with one of them.
+    /// Actions on one of them.
     Prompt,
     /// Lines of the conversation.
     Search,
@@ -30,7 +30,7 @@ pub enum ListKind {
     Children,
     /// Earlier prompts.
     History,
-    /// Plugins, with what they cost.
+    /// Plugins and their cost.
     Plugins,
     /// The keys.
     Help,
@@ -39,16 +39,16 @@ pub enum ListKind {
 /// A line of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Item {
-    /// What a choice gives.
+    /// The value of a choice.
     pub value: String,
-    /// What is shown and searched.
+    /// The displayed and searched text.
     pub label: String,
-    /// Shown beside it.
+    /// Shown next to it.
     pub detail: String,
 }
 
 impl Item {
-    /// A line.
+    /// Creates a line.
     pub fn new(
         value: impl Into<String>,
         label: impl Into<String>,
@@ -62,26 +62,26 @@ impl Item {
     }
 }
 
-/// A list that is open.
+/// An open list.
 #[derive(Debug)]
 pub struct Picker {
-    /// What it is of.
+    /// Its kind.
     pub kind: ListKind,
     /// Its title.
     pub title: String,
     items: Vec<Item>,
     /// What is typed.
     pub filter: Editor,
-    /// Indices of what fits, best first.
+    /// Indices of the matches, best first.
     shown: Vec<usize>,
-    /// The marked line among them.
+    /// The selected line among them.
     pub at: usize,
-    /// It is still being fetched.
+    /// It is still being loaded.
     pub is_loading: bool,
 }
 
 impl Picker {
-    /// A list of these lines.
+    /// Creates a list of these lines.
     pub fn new(kind: ListKind, title: impl Into<String>, items: Vec<Item>) -> Self {
         Self {
             kind,
@@ -94,7 +94,7 @@ impl Picker {
         }
     }
 
-    /// One whose lines are on their way.
+    /// Creates a list that is still being loaded.
     pub fn loading(kind: ListKind, title: impl Into<String>) -> Self {
         Self {
             is_loading: true,
@@ -102,43 +102,43 @@ impl Picker {
         }
     }
 
-    /// Its lines have come.
+    /// Sets its lines.
     pub fn fill(&mut self, items: Vec<Item>) {
         self.items = items;
         self.is_loading = false;
         self.narrow();
     }
 
-    /// What fits, best first.
+    /// Returns the matches, best first.
     pub fn shown(&self) -> impl ExactSizeIterator<Item = &Item> {
         self.shown.iter().map(|at| &self.items[*at])
     }
 
-    /// The marked line.
+    /// Returns the selected line.
     #[must_use]
     pub fn chosen(&self) -> Option<&Item> {
         self.items.get(*self.shown.get(self.at)?)
     }
 
-    /// Marks another line.
+    /// Moves the selection.
     pub fn step(&mut self, by: isize) {
         let last = self.shown.len().saturating_sub(1);
         self.at = self.at.saturating_add_signed(by).min(last);
     }
 
-    /// Marks this line.
+    /// Selects this line.
     pub fn mark(&mut self, value: &str) {
         let found = self.shown().position(|it| it.value == value);
         self.at = found.unwrap_or(0);
     }
 
-    /// Finds again what fits.
+    /// Filters again.
     pub fn narrow(&mut self) {
         let labels = self
             .items
             .iter()
             .map(|it| format!("{} {}", it.label, it.detail));
-        // Who searches a text knows what stands there.
+        // A search of text is literal: the user knows the words.
         let kind = match self.kind {
             ListKind::Search | ListKind::Found | ListKind::History => AtomKind::Substring,
             _ => AtomKind::Fuzzy,
@@ -148,7 +148,7 @@ impl Picker {
     }
 }
 
-/// Indices of the texts that fit, best first.
+/// Returns the indices of the matching texts, best first.
 pub fn fuzzy(wanted: &str, texts: impl Iterator<Item = String>) -> Vec<usize> {
     matching(wanted, texts, AtomKind::Fuzzy)
 }
@@ -171,14 +171,14 @@ fn matching(wanted: &str, texts: impl Iterator<Item = String>, kind: AtomKind) -
     found.into_iter().map(|(_, at)| at).collect()
 }
 
-/// What may complete the word at the cursor.
+/// Completions of the word at the cursor.
 #[derive(Debug)]
 pub struct Completion {
-    /// Where the word begins, in bytes of the prompt.
+    /// The start of the word, in bytes of the prompt.
     pub from: usize,
-    /// What it may become.
+    /// The possible completions.
     pub items: Vec<Item>,
-    /// The marked one.
+    /// The selected one.
     pub at: usize,
 }
 

@@ -1,20 +1,20 @@
-//! vi's keys in the prompt: a mode, and operators that wait for a motion.
+//! vi key bindings in the prompt: a mode, and operators that wait for a motion.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::{Editor, To};
 
-/// Which keys write.
+/// The input mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Keys write.
+    /// Keys insert text.
     #[default]
     Insert,
     /// Keys are commands.
     Normal,
 }
 
-/// The state of vi's keys.
+/// The state of the vi key bindings.
 #[derive(Clone, Debug, Default)]
 pub struct Vi {
     /// The mode.
@@ -25,7 +25,7 @@ pub struct Vi {
 }
 
 impl Vi {
-    /// Takes a key; false where it means to the prompt what it always does.
+    /// Handles a key; returns `false` if it has its usual meaning.
     pub fn key(&mut self, key: &KeyEvent, editor: &mut Editor) -> bool {
         let is_plain = !key
             .modifiers
@@ -39,7 +39,7 @@ impl Vi {
                 true
             }
             (Mode::Insert, _) => false,
-            // Without anything pending, escape interrupts.
+            // With nothing pending, escape interrupts.
             (Mode::Normal, KeyCode::Esc) => {
                 self.pending.take().is_some() || std::mem::take(&mut self.count) > 0
             }
@@ -47,7 +47,7 @@ impl Vi {
                 editor.redo();
                 true
             }
-            // An empty prompt has its commands and files by one key.
+            // In an empty prompt these keys start a command or a file.
             (Mode::Normal, KeyCode::Char('/' | '!' | '@')) if is_plain && editor.is_empty() => {
                 self.mode = Mode::Insert;
                 false
@@ -60,7 +60,7 @@ impl Vi {
         }
     }
 
-    /// Writes from now on.
+    /// Enters insert mode.
     pub fn insert(&mut self) {
         *self = Self::default();
     }
@@ -172,7 +172,7 @@ fn motion(c: char) -> Option<To> {
 mod tests {
     use super::*;
 
-    /// Keys as they are typed; `~` is escape.
+    /// Types keys; `~` is escape.
     fn typed(text: &str, keys: &str) -> (String, usize, Mode) {
         let (mut vi, mut editor) = (Vi::default(), Editor::default());
         editor.insert(text);

@@ -10,10 +10,10 @@ use crate::render::text::{Row, cut, inline, row, width};
 use crate::render::theme::Role;
 use crate::state::picker::{Completion, Item, ListKind, Picker};
 
-/// Columns of a list, at most.
+/// Maximum number of columns of a list.
 const MAX_COLUMNS: u16 = 100;
 
-/// Draws a list at the bottom of an area; where the cursor is.
+/// Draws a list at the bottom of an area; returns the cursor position.
 pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) -> Position {
     let style = |role| app.theme.style(role);
     let columns = area.width.min(MAX_COLUMNS);
@@ -67,7 +67,7 @@ pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) 
     Position::new(area.x + 2 + column, area.y + 1)
 }
 
-/// Draws what may complete a word, above the prompt.
+/// Draws completions above the prompt.
 pub(super) fn completion(app: &App, completion: &Completion, area: Rect, buffer: &mut Buffer) {
     let columns = area.width.min(MAX_COLUMNS);
     let height = u16::try_from(completion.items.len())

@@ -1,4 +1,4 @@
-//! What the screen shows: from the state to the cells of a frame.
+//! Renders the state to the cells of a frame.
 
 mod list;
 mod panel;
@@ -12,16 +12,16 @@ use crate::app::App;
 use crate::render::text::{Row, row, wrap};
 use crate::render::theme::Role;
 
-/// Smallest part of the screen that stays for the conversation, in rows.
+/// Minimum height of the conversation, in rows.
 const MIN_CONVERSATION: u16 = 3;
 
-/// Where the parts of the screen are.
+/// The areas of the screen.
 #[derive(Clone, Copy, Debug)]
 struct Areas {
     conversation: Rect,
-    /// A row of what happens.
+    /// The activity row.
     state: Rect,
-    /// The prompt, or the question in its place.
+    /// The prompt, or the question that replaces it.
     input: Rect,
     status: Rect,
 }
@@ -54,19 +54,19 @@ fn input_rows(app: &App) -> u16 {
     u16::try_from(rows).unwrap_or(u16::MAX)
 }
 
-/// Rows of the conversation.
+/// Returns the height of the conversation.
 #[must_use]
 pub fn conversation_height(app: &App) -> usize {
     usize::from(areas(app).conversation.height)
 }
 
-/// Columns of the prompt's text.
+/// Returns the width of the prompt's text.
 #[must_use]
 pub fn prompt_width(app: &App) -> usize {
     prompt::width(app)
 }
 
-/// Draws the interface; where the cursor is, if it is shown.
+/// Draws the interface; returns the cursor position, if it is shown.
 pub fn draw(app: &mut App, buffer: &mut Buffer) -> Option<Position> {
     let areas = areas(app);
     conversation(app, areas.conversation, buffer);
@@ -102,7 +102,7 @@ fn conversation(app: &mut App, area: Rect, buffer: &mut Buffer) {
     }
     let scroll = app.scroll.clone();
     let rows = scroll.visible(&mut app.conversation, shape, height);
-    // What is short stands at the bottom, near the prompt.
+    // Short content is at the bottom, near the prompt.
     let y = area
         .height
         .saturating_sub(u16::try_from(rows.len()).unwrap_or(area.height));
@@ -144,7 +144,7 @@ fn welcome(app: &App) -> Vec<Row> {
     rows
 }
 
-/// Writes rows into an area, as many as fit.
+/// Writes rows to an area, as many as fit.
 fn put(rows: &[Row], area: Rect, buffer: &mut Buffer) {
     let area = area.intersection(buffer.area);
     for (row, y) in rows.iter().zip(area.top()..area.bottom()) {
@@ -162,7 +162,8 @@ fn clear(area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// The last look at what goes to the terminal (invariant 13): no cell holds what a terminal obeys, wherever it came from.
+/// The last check of what is sent to the terminal (invariant 13): no cell contains a control character, wherever it came
+/// from.
 fn guard(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         let symbol = cell.symbol();

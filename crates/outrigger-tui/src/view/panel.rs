@@ -1,4 +1,4 @@
-//! A question to the user, in the place of the prompt: the whole of what it is about, and the keys that answer.
+//! A question to the user, which replaces the prompt: everything it is about, and the keys that answer.
 
 use outrigger_protocol::permission::PermissionRequest;
 use outrigger_terminal::Frame;
@@ -12,14 +12,14 @@ use crate::render::text::{Piece, Row, columns, inline, lines, row, wrap};
 use crate::render::theme::Role;
 use crate::state::asking::{Asked, Inquiry};
 
-/// Rows that it wants.
+/// Returns its desired height.
 pub(super) fn height(app: &App, asked: &Asked) -> usize {
     let body = body(app, asked).len();
     let most = usize::from(app.size.1) * 2 / 3;
     (body + foot(app, asked).len() + 1).min(most.max(4))
 }
 
-/// Draws it; where the cursor is, if something is written.
+/// Draws it; returns the cursor position, if a text is written.
 pub(super) fn draw(app: &App, asked: &Asked, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     clear(area, buffer);
     let mut body = body(app, asked);
@@ -44,7 +44,7 @@ pub(super) fn draw(app: &App, asked: &Asked, area: Rect, buffer: &mut Buffer) ->
     ))
 }
 
-/// What is asked, in words of ours, and whether there is more to read.
+/// Returns the question in our own words, and whether there is more to read.
 fn title(app: &App, asked: &Asked, hidden: usize, skipped: usize) -> Row {
     let style = |role| app.theme.style(role);
     let what = match asked {
@@ -81,7 +81,8 @@ fn body(app: &App, asked: &Asked) -> Vec<Row> {
     }
 }
 
-/// Texts of others, each row after a mark that they cannot write (the frame wraps them and shows what is hidden).
+/// Renders untrusted texts, each row after a mark that they cannot imitate (the frame wraps them and shows hidden
+/// characters).
 fn frame(app: &App, frame: &Frame) -> Vec<Row> {
     let columns = usize::from(app.size.0).max(8);
     let text = frame.whole(columns);
@@ -103,7 +104,7 @@ fn frame(app: &App, frame: &Frame) -> Vec<Row> {
     rows.collect()
 }
 
-/// Lines of a change have its colours.
+/// Lines of a diff have its colours.
 fn diff_style(app: &App, label: &str, rest: &str) -> Style {
     let is_first = !label.trim().is_empty();
     match rest.trim_start_matches(' ').chars().next() {
@@ -154,7 +155,7 @@ fn inquiry_rows(app: &App, inquiry: &Inquiry) -> Vec<Row> {
     rows
 }
 
-/// The keys that answer, or what is being written.
+/// Renders the keys that answer, or the text being written.
 fn foot(app: &App, asked: &Asked) -> Vec<Row> {
     let style = |role| app.theme.style(role);
     let width = usize::from(app.size.0).max(10);

@@ -1,4 +1,4 @@
-//! The prompt: as many rows as it needs, up to a third of the screen, and then the ones around the cursor.
+//! The prompt: as many rows as it needs, up to a third of the screen, then the rows around the cursor.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -8,11 +8,11 @@ use crate::app::App;
 use crate::render::text::{lines, row};
 use crate::render::theme::Role;
 
-/// Before the first row.
+/// The mark before the first row.
 const MARK: &str = "❯ ";
 const MARK_COLUMNS: usize = 2;
 
-/// Columns of its text.
+/// Returns the width of its text.
 pub(super) fn width(app: &App) -> usize {
     // The last column stays free for the cursor.
     usize::from(app.size.0)
@@ -20,13 +20,13 @@ pub(super) fn width(app: &App) -> usize {
         .max(2)
 }
 
-/// Rows that it takes.
+/// Returns its height.
 pub(super) fn height(app: &App) -> usize {
     let most = (usize::from(app.size.1) / 3).max(1);
     app.editor.rows(width(app)).len().clamp(1, most)
 }
 
-/// Draws it; where the cursor is.
+/// Draws it; returns the cursor position.
 pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Position {
     let width = width(app);
     let rows = app.editor.rows(width);

@@ -1,4 +1,4 @@
-//! Two rows of what is: what happens now, and with whom one talks.
+//! The two status rows: activity, and model/agent.
 
 use outrigger_protocol::session::SessionStatus;
 use ratatui::style::Style;
@@ -8,7 +8,7 @@ use crate::render::text::{Piece, Row, columns, cut, inline, row};
 use crate::render::theme::Role;
 use crate::state::vi::Mode;
 
-/// What happens now.
+/// Renders the current activity.
 pub(super) fn state(app: &App) -> Row {
     let style = |role| app.theme.style(role);
     let width = usize::from(app.size.0);
@@ -55,7 +55,7 @@ fn working(app: &App) -> String {
     }
 }
 
-/// Agent and model, how full the context is, what it has cost, and where.
+/// Renders agent and model, context usage, cost, and the folder.
 pub(super) fn line(app: &App) -> Row {
     let style = |role| app.theme.style(role);
     let width = usize::from(app.size.0);
@@ -96,7 +96,7 @@ pub(super) fn line(app: &App) -> Row {
         right.push(format!("${cost:.2}"));
     }
     right.push(inline(&app.folder));
-    // What is narrow loses the folder first, then the rest.
+    // On a narrow screen the folder is dropped first, then the rest.
     while !right.is_empty() && columns(&left) + right.join(" · ").len() + 3 > width {
         right.pop();
     }

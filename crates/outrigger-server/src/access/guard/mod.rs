@@ -1,10 +1,9 @@
-//! Who may ask: the checks before anything else looks at a request that came over TCP.
+//! The checks that precede everything else for a request over TCP.
 //!
-//! A name in `Host` that is not this server's is refused (a page can make any name point to 127.0.0.1), and so is an
-//! `Origin` that is not on OpenCode's list, its own or the user's, or what a browser sends for a page of another site without one (an image, a
-//! link). Then the password, in OpenCode's two forms:
-//! `Authorization: Basic`, or `auth_token` in the query for clients that cannot send headers (`EventSource`, web sockets). Our own page has a
-//! token of the server's life instead ([`super::page_session`]).
+//! A name in `Host` that is not this server's is refused (a page can make any name point to 127.0.0.1). So is an `Origin` that is not on
+//! OpenCode's list, the server's own or the user's, and a browser's request for a page of another site without one (an image, a link). Then
+//! the password is checked, in OpenCode's two forms: `Authorization: Basic`, or `auth_token` in the query for clients that cannot send
+//! headers (`EventSource`, web sockets). Our own page uses a token that is valid for the server's life instead ([`super::page_session`]).
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +30,7 @@ use crate::routes::page;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// A name and a password.
+/// A user name and a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// `opencode` in OpenCode.
@@ -46,25 +45,25 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Says who may ask.
+/// Decides which requests are allowed.
 #[derive(Clone, Debug)]
 pub struct Guard {
     /// `None`: no password is needed.
     pub login: Option<Login>,
-    /// The name or address that is listened on.
+    /// The name or address of the listening socket.
     pub hostname: String,
     /// Further names that clients may use for this server.
     pub hosts: Vec<String>,
-    /// Further origins of pages that may ask.
+    /// Further permitted origins of pages.
     pub cors: Vec<String>,
-    /// Pages of OpenCode's and of other servers of this machine may ask, as in OpenCode.
+    /// Pages of OpenCode and of other servers on this machine are permitted, as in OpenCode.
     pub has_pages: bool,
-    /// How our own page signs in, where it has to.
+    /// How our own page signs in, if it must.
     pub page: Option<Arc<PageSession>>,
 }
 
 impl Guard {
-    /// The router that these checks guard.
+    /// Wraps a router with these checks.
     pub fn around(self, router: Router) -> Router {
         router.layer(from_fn_with_state(Arc::new(self), check))
     }
@@ -74,7 +73,7 @@ impl Guard {
         let host = host.strip_suffix('.').unwrap_or(&host);
         if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
             let bound: Option<IpAddr> = self.hostname.parse().ok();
-            // An address cannot be made to point elsewhere, so any is fine where all are listened on.
+            // An address cannot be made to point elsewhere, so any is fine if the server listens on all.
             return address.to_canonical().is_loopback()
                 || bound.is_some_and(|bound| bound.is_unspecified() || bound == address);
         }
@@ -102,7 +101,7 @@ impl Guard {
             return false;
         }
         let name = authority.host();
-        // What is not a number is not a port, but a part of another name.
+        // A suffix that is not a number is not a port, but a part of another name.
         let port = authority.as_str().strip_prefix(name).unwrap_or_default();
         let number = port.strip_prefix(':').unwrap_or_default();
         if !port.is_empty() && number.parse::<u16>().is_err() {
@@ -114,7 +113,7 @@ impl Guard {
             _ if !self.has_pages => false,
             "http" | "https" if name == "tauri.localhost" => true,
             "http" => ["localhost", "127.0.0.1", "[::1]"].contains(&name),
-            // OpenCode's own pages; without a password nobody's but the user's.
+            // OpenCode's own pages; without a password only the user's.
             "https" => {
                 self.login.is_some() && (name == "opencode.ai" || name.ends_with(".opencode.ai"))
             }
@@ -135,7 +134,7 @@ impl Guard {
         let Ok(given) = STANDARD.decode(token) else {
             return false;
         };
-        // Digests have one length, and all of their bytes are compared: how long that takes tells nothing.
+        // Digests have the same length, and all their bytes are compared, so the timing reveals nothing.
         let known = Sha256::digest(format!("{}:{}", login.username, login.password));
         let given = Sha256::digest(&given);
         let different = known
@@ -146,7 +145,7 @@ impl Guard {
     }
 }
 
-/// What the client says who it is, in base64. As in OpenCode the query goes before the header.
+/// Returns the client's credentials in base64. As in OpenCode, the query takes precedence over the header.
 fn token(request: &Request) -> Option<String> {
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok();
     let named = query.and_then(|Query(pairs)| {
@@ -156,7 +155,7 @@ fn token(request: &Request) -> Option<String> {
             .filter(|value| !value.is_empty())
     });
     if let Some(token) = named {
-        // A plus sign that was not encoded has become a blank.
+        // An unencoded plus sign has become a blank.
         return Some(token.replace(' ', "+"));
     }
     let value = only(request.headers(), &header::AUTHORIZATION)?
@@ -168,25 +167,24 @@ fn token(request: &Request) -> Option<String> {
         .then(|| token.trim().to_owned())
 }
 
-/// What our own page sends.
+/// Returns the token of our own page.
 fn page_token(request: &Request) -> Option<&str> {
     let value = only(request.headers(), &header::AUTHORIZATION)?.to_str();
     value.ok()?.strip_prefix("Bearer ")
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header that occurs exactly once.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     values.next().is_none().then_some(value)
 }
 
-/// Marks a request without a password whose ticket must be checked by its route. It starts no agent: what a folder's plugins are is not for
-/// strangers to choose.
+/// Marks a request without a password whose ticket its route must check. It starts no agent: strangers must not choose a folder's plugins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByTicket;
 
-/// For routes of the page: the sessions of pages, and the `Host` that was checked.
+/// For routes of the page: the page sessions, and the checked `Host`.
 #[derive(Clone, Debug)]
 pub(crate) struct PageAt {
     pub(crate) session: Arc<PageSession>,
@@ -206,7 +204,7 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
         && request
             .headers()
             .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    // None where no port is listened on.
+    // `None` if no port is open.
     let visitor = request.extensions().get::<ConnectInfo<Visitor>>().cloned();
     let let_in = || {
         if let Some(ConnectInfo(visitor)) = &visitor {
@@ -228,10 +226,10 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
     } else if page::is_page(request.method(), request.uri())
         || page::is_sign_in(request.method(), request.uri())
     {
-        // It asks for the password itself.
+        // The route checks the password itself.
         next.run(request).await
     } else if brings_ticket(request.uri()) {
-        // A page's web socket can send no header; the ticket was given to someone who could.
+        // A page's web socket cannot send headers; the ticket was given to a client that could.
         request.extensions_mut().insert(ByTicket);
         let response = next.run(request).await;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -249,8 +247,8 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
     response
 }
 
-/// Whether a request brings a proof of its own, a ticket, which its handler checks. A browser cannot send a password
-/// with a WebSocket, so the guard lets these through.
+/// Returns whether a request carries its own proof, a ticket, which its handler checks. A browser cannot send a password with a WebSocket,
+/// so the guard lets these through.
 #[must_use]
 pub fn brings_ticket(uri: &Uri) -> bool {
     let parts: Vec<&str> = uri.path().split('/').collect();
@@ -259,11 +257,11 @@ pub fn brings_ticket(uri: &Uri) -> bool {
         && query.is_ok_and(|Query(pairs)| pairs.iter().any(|(k, v)| k == "ticket" && !v.is_empty()))
 }
 
-/// The name that the client uses for this server.
+/// Returns the name that the client uses for this server.
 fn host(guard: &Guard, request: &Request) -> Result<String, ApiError> {
     let named = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
     let named = named.ok_or_else(|| ApiError::forbidden("a request needs one Host header"))?;
-    // A request line with a whole URL in it names the server a second time.
+    // A request line with an absolute URL names the server a second time.
     let names = [
         Some(named),
         request.uri().authority().map(Authority::as_str),
@@ -281,14 +279,14 @@ fn host(guard: &Guard, request: &Request) -> Result<String, ApiError> {
     Ok(named.to_owned())
 }
 
-/// Whether a browser says that a page of another site has it ask: for an image, a frame or a link it names no origin. Other programs say
-/// nothing of the kind.
+/// Returns whether a browser reports that a page of another site caused the request: for an image, a frame or a link it sends no origin.
+/// Other programs do not send this.
 fn is_of_another_site(request: &Request) -> bool {
     let mut sites = request.headers().get_all(SEC_FETCH_SITE).iter();
     sites.any(|site| !["same-origin", "none"].iter().any(|it| site == *it))
 }
 
-/// Whether a person followed a link to our page, which nobody can show in a frame: from a file, a message, another site.
+/// Returns whether the user followed a link to our page, from a file, a message or another site. The page cannot be framed.
 fn opens_page(request: &Request) -> bool {
     let says = |name: &str, value: &str| request.headers().get(name).is_some_and(|it| it == value);
     page::is_page(request.method(), request.uri())
@@ -296,7 +294,7 @@ fn opens_page(request: &Request) -> bool {
         && says("sec-fetch-dest", "document")
 }
 
-/// The page that asks, if one does.
+/// Checks the origin of the requesting page, if there is one.
 fn origin(guard: &Guard, request: &Request, host: &str) -> Result<Option<HeaderValue>, ApiError> {
     if !request.headers().contains_key(header::ORIGIN) {
         return match is_of_another_site(request) && !opens_page(request) {
@@ -322,7 +320,7 @@ fn origin(guard: &Guard, request: &Request, host: &str) -> Result<Option<HeaderV
     Ok(origin.cloned())
 }
 
-/// The answer to a page that asks what it may send. No password comes with that question.
+/// Answers a preflight request of a page. These carry no password.
 fn permitted(request: &Request) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();

@@ -1,4 +1,5 @@
-//! Lists of conversations, pages of their entries, and texts that were too long for them.
+//! Routes for lists of conversations, pages of their entries, and texts that were shortened in
+//! them.
 
 use axum::extract::{Path, Query, State};
 use axum::http::header;
@@ -13,7 +14,7 @@ use super::Source;
 use crate::access::scope::Scope;
 use crate::error::{ApiError, JsonResult};
 
-/// On a page where nothing is said, and at most.
+/// Default and maximum page size.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 1000;
 const NO_CURSOR: &str = "`cursor` is none; pass on what `next` of the page before said";
@@ -61,7 +62,7 @@ pub(super) struct Window {
     merge: Option<bool>,
 }
 
-/// How a client wants tools.
+/// Returns the requested form of tool entries.
 pub(super) fn form(merge: Option<bool>) -> Form {
     match merge {
         Some(false) => Form::Apart,
@@ -107,7 +108,7 @@ pub(super) struct Looked {
     conversation: Option<SessionId>,
 }
 
-/// Looks through what is stored, of all projects.
+/// Searches what is stored, of all projects.
 pub(super) async fn search(
     State(source): State<Source>,
     scope: Option<Extension<Scope>>,

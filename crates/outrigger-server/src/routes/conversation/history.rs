@@ -1,4 +1,4 @@
-//! What happened: turns and their traces, files that prompts changed, the audit.
+//! Routes for turns and their traces, files changed by prompts, and the audit.
 
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
@@ -15,10 +15,10 @@ use crate::access::scope::Scope;
 use crate::error::{ApiError, JsonResult};
 use crate::routes::session::edit::diffs_of;
 
-/// On a page where nothing is said, and at most.
+/// Default and maximum page size.
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 10_000;
-/// Messages of which the diffs are looked for.
+/// Maximum number of messages searched for diffs.
 const DIFFS: usize = 2000;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ impl Limit {
     }
 }
 
-/// What hooks of all plugins did and who was allowed what is the user's to know.
+/// Restricts a route to the user: hooks and decisions of all plugins are not for plugins.
 fn for_the_user(plugin: Option<Extension<FromPlugin>>) -> Result<(), ApiError> {
     match plugin {
         Some(_) => Err(ApiError::forbidden(
@@ -63,7 +63,7 @@ pub(super) async fn trace(
     Ok(Json(trace.ok_or_else(missing)?))
 }
 
-/// Files that each prompt of a conversation changed, the newest prompt last.
+/// Returns the files that each prompt of a conversation changed, newest prompt last.
 pub(super) async fn diffs(
     State(source): State<Source>,
     Path(id): Path<SessionId>,
@@ -93,7 +93,7 @@ pub(super) struct Filter {
     limit: Option<usize>,
 }
 
-/// The newest records of the audit that fit; those after a number from there on.
+/// Returns the newest matching records of the audit, or those after a number.
 pub(super) async fn audit(
     State(source): State<Source>,
     plugin: Option<Extension<FromPlugin>>,

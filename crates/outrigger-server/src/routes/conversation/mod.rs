@@ -1,4 +1,4 @@
-//! `/outrigger/v1`: conversations of all projects, for our own clients (docs/api.md). What they answer is made in `outrigger-conversation`.
+//! `/outrigger/v1`: conversations of all projects, for our own clients (docs/api.md). The responses are built in `outrigger-conversation`.
 
 mod entries;
 mod history;

@@ -1,4 +1,4 @@
-//! Where conversations come from: the agents of a server, or one agent where there is no server.
+//! The sources of conversations: the agents of a server, or a single agent without a server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,8 @@ impl Source {
         Ok(Arc::clone(self.feed()?.reader()))
     }
 
-    /// The agents that run; for a plugin that of its own folder, for its grants are those of that folder.
+    /// Returns the running agents; for a plugin only that of its own folder, because its grants are valid
+    /// for that folder.
     pub(crate) fn agents(&self, own: Option<&Path>) -> Vec<Agent> {
         let all = match self {
             Self::Hub(hub) => hub.running_now(),
@@ -47,7 +48,7 @@ impl Source {
         asked.map(|(_, instance)| instance.agent).collect()
     }
 
-    /// A session that the caller may see.
+    /// Finds a session that the caller may see.
     pub(crate) fn find(
         &self,
         id: &SessionId,
@@ -64,7 +65,7 @@ impl Source {
     }
 }
 
-/// What the agents of a server know.
+/// Live data of a server's agents.
 struct OfHub(std::sync::Weak<crate::hosting::hub::HubState>);
 
 impl OfHub {
@@ -98,7 +99,7 @@ impl Live for OfAgent {
     }
 }
 
-/// What an agent asks a person.
+/// Returns the open questions of an agent.
 pub(crate) fn waiting_of(agent: &Agent) -> Vec<Waiting> {
     let permissions = agent.questions().into_iter();
     let permissions = permissions.map(Waiting::permission);
@@ -107,12 +108,12 @@ pub(crate) fn waiting_of(agent: &Agent) -> Vec<Waiting> {
     permissions.chain(questions).collect()
 }
 
-/// The feed of a server, which its agents notify.
+/// Returns the feed of a server, which its agents notify.
 pub(crate) fn feed_of_hub(store: Store, hub: &Hub) -> Feed {
     Feed::new(Arc::new(Reader::new(store, Arc::new(OfHub(hub.weak())))))
 }
 
-/// The feed of one agent; who follows it forwards the agent's events.
+/// Returns the feed of one agent; subscribers forward the agent's events.
 pub(crate) fn feed_of_agent(agent: &Agent) -> Feed {
     let live = Arc::new(OfAgent(agent.clone()));
     Feed::new(Arc::new(Reader::new(agent.store().clone(), live)))

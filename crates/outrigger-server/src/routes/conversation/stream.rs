@@ -1,4 +1,4 @@
-//! Streams of conversations: what the log has after an event, then what comes, without end.
+//! Streams of conversations: the log after an event, then new events, without end.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -56,7 +56,7 @@ async fn follow(
     begin: &Begin,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    // A browser that connects again keeps the address and says how far it came.
+    // A reconnecting browser keeps the URL and sends its last event.
     let last = headers.get("last-event-id");
     let last = last.and_then(|text| text.to_str().ok()?.parse().ok());
     let allowed = scope.map(|Extension(scope)| {
@@ -94,7 +94,7 @@ async fn follow(
 
 struct Stream {
     follow: Follow,
-    /// None where nothing ends but with its agent.
+    /// `None` if the stream ends only with its agent.
     closing: Option<watch::Receiver<bool>>,
     _forwards: Option<Forwards>,
 }
@@ -121,7 +121,7 @@ impl Stream {
     }
 }
 
-/// Brings the events of an agent to a feed, while somebody follows it.
+/// Forwards an agent's events to a feed while it has a subscriber.
 struct Forwards(JoinHandle<()>);
 
 impl Drop for Forwards {
@@ -136,7 +136,7 @@ fn forward(agent: &Agent, feed: &Feed) -> JoinHandle<()> {
         loop {
             match events.recv().await {
                 Ok(event) => feed.heard(&event),
-                // What was missed and is stored is read.
+                // Missed events that are stored are read from the store.
                 Err(RecvError::Lagged(_)) => feed.wake(),
                 Err(RecvError::Closed) => return,
             }

@@ -1,4 +1,4 @@
-//! What waits for a person, in all projects, and the answers.
+//! Routes for open questions to the user, in all projects, and their answers.
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -32,7 +32,7 @@ pub(super) async fn list(
     Ok(Json(waiting))
 }
 
-/// The agent that asks; where none does, any, which says so.
+/// Returns the agent that asks; if there is none, any agent, which reports that.
 fn asks(
     source: &Source,
     own: Option<&Extension<Within>>,

@@ -1,7 +1,7 @@
 //! Files of the project: `/find`, `/find/file`, `/file`, `/file/content`, `/file/status`.
 //!
-//! Nothing outside the project's worktree is shown, links included (invariant 11), and nothing that the configuration
-//! forbids to read.
+//! Shows nothing outside the project's worktree, even through links (invariant 11), and nothing that the
+//! configuration forbids to read.
 
 use std::io::Read as _;
 use std::os::unix::fs::FileTypeExt as _;
@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 
 use crate::error::{ApiError, JsonResult};
 
-/// Lines and names that are answered, as OpenCode has it.
+/// Maximum number of lines and names returned, as in OpenCode.
 const MAX_LINES: usize = 10;
 pub(crate) const MAX_NAMES: usize = 200;
 const NAMES: usize = 10;
-/// A file that is larger is not sent: it would be held in memory several times over.
+/// Larger files are not sent: they would be held in memory several times.
 const LARGEST: u64 = 32 * 1024 * 1024;
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -38,7 +38,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/file/status", get(status))
 }
 
-/// Runs what reads files on a thread where that may take its time.
+/// Runs blocking file access on a suitable thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
@@ -52,7 +52,7 @@ struct Text {
     pattern: String,
 }
 
-/// A folder that is searched: as it is opened, and which files in it may be shown.
+/// A folder to search: its handle, and which files in it may be shown.
 struct Searched {
     held: Option<Arc<Anchor>>,
     directory: PathBuf,
@@ -68,7 +68,7 @@ impl Searched {
         })
     }
 
-    /// The folder whatever has come into its place since.
+    /// Returns the opened folder, regardless of what has replaced it since.
     fn root(&self) -> PathBuf {
         let held = self.held.as_ref();
         held.map_or_else(|| self.directory.clone(), |it| it.root())
@@ -145,7 +145,7 @@ async fn find_file(
     find_names(&agent, names.query, kind, limit).await.map(Json)
 }
 
-/// Names in the folder that is served, the best first; those of folders end with a slash.
+/// Returns names in the served folder, best first; those of folders end with a slash.
 pub(crate) async fn find_names(
     agent: &Agent,
     query: String,
@@ -167,7 +167,7 @@ struct At {
     path: String,
 }
 
-/// A path of a client: as it was meant, and as it may be opened.
+/// Resolves a path of a client: as named, and as it may be opened.
 fn locate(agent: &Agent, path: &str) -> Result<(PathBuf, PathBuf), ApiError> {
     let place = agent.place();
     let shown = paths::resolve(&place.directory, Path::new(path));
@@ -205,7 +205,7 @@ async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult<Ve
             .filter_map(Result::ok)
             .filter_map(|entry| {
                 let kind = entry.file_type().ok()?;
-                // Links, sockets and the like are left out, as in OpenCode.
+                // Links, sockets and the like are skipped, as in OpenCode.
                 let plain = kind.is_file() || kind.is_dir();
                 let name = entry.file_name().into_string().ok()?;
                 let shown = plain && view.may_read(&real.join(&name));
@@ -229,7 +229,7 @@ async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult<Ve
     .await
 }
 
-/// A path inside the worktree, seen from the working folder.
+/// Returns a path inside the worktree, relative to the working directory.
 fn relative(from: &Path, to: &Path) -> String {
     let common = from
         .ancestors()
@@ -248,7 +248,7 @@ async fn content(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult
         let (shown, real) = locate(&agent, &at.path)?;
         let meta = match std::fs::metadata(&real) {
             Ok(meta) => meta,
-            // OpenCode shows what is not there as empty.
+            // OpenCode shows missing files as empty.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Json(json!({ "type": "text", "content": "" })));
             }
@@ -277,7 +277,7 @@ async fn content(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult
     .await
 }
 
-/// Text without the white space around it, anything else in base64, as OpenCode has it.
+/// Returns text without surrounding white space, anything else in base64, as in OpenCode.
 fn shape(path: &Path, bytes: Vec<u8>) -> Value {
     let text = if bytes.contains(&0) {
         Err(bytes)
@@ -292,7 +292,7 @@ fn shape(path: &Path, bytes: Vec<u8>) -> Value {
     }
 }
 
-/// The media type that goes with a file's ending; only what clients show by themselves.
+/// Returns the media type of a file's extension; only types that clients display.
 fn mime(path: &Path) -> &'static str {
     let ending = path
         .extension()
@@ -322,7 +322,7 @@ fn mime(path: &Path) -> &'static str {
     }
 }
 
-/// OpenCode has nothing here any more: `/vcs/status` took its place.
+/// Always empty, as in current OpenCode: `/vcs/status` has replaced it.
 async fn status() -> Json<Vec<Value>> {
     Json(Vec::new())
 }

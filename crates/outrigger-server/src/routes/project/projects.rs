@@ -1,4 +1,4 @@
-//! Projects: `/project` and what is under it.
+//! Projects: `/project` and its subroutes.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -39,8 +39,8 @@ async fn current(State(agent): State<Agent>) -> JsonResult<Project> {
     Ok(Json(agent.current_project()?))
 }
 
-/// Makes the folder a repository. The agent goes on as it was started; what it calls its project changes with the next
-/// start, since the project's identifier is the first commit, which is still to come.
+/// Initialises a repository in the folder. The agent continues unchanged; its project changes with the next start,
+/// since the project's identifier is the first commit, which does not exist yet.
 async fn init(State(agent): State<Agent>) -> JsonResult<Project> {
     let known = agent.current_project()?;
     if agent.place().git {
@@ -94,7 +94,7 @@ async fn directories(State(agent): State<Agent>, Path(id): Path<String>) -> Json
     ))
 }
 
-/// Copies of a project (worktrees that the program makes and removes) are not there.
+/// Refuses copies of a project (worktrees that the program creates and removes), which are not supported.
 async fn copies() -> ApiError {
     ApiError::unsupported("making and removing copies of a project")
 }
@@ -105,7 +105,7 @@ struct CopyName {
     context: Option<String>,
 }
 
-/// A name for a copy: from what it is for, else from two words.
+/// Returns a name for a copy: from its purpose, or from two words.
 async fn copy_name(body: Option<Json<CopyName>>) -> Json<Value> {
     let context = body.and_then(|Json(body)| body.context).unwrap_or_default();
     let words = context

@@ -1,4 +1,4 @@
-//! `/sync`: OpenCode's way to hand sessions from one workspace to another. There are no workspaces here.
+//! `/sync`: OpenCode's way to transfer sessions between workspaces. There are no workspaces here.
 
 use axum::routing::post;
 use axum::{Json, Router};
@@ -15,12 +15,12 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/sync/steal", post(unsupported))
 }
 
-/// With no workspace there is nothing to begin; clients ask at their start.
+/// Does nothing without workspaces; clients call it at their start.
 async fn start() -> Json<bool> {
     Json(true)
 }
 
-/// Events of other workspaces: none.
+/// Returns events of other workspaces: none.
 async fn history() -> Json<Vec<Value>> {
     Json(Vec::new())
 }

@@ -1,4 +1,4 @@
-//! Version control: `/vcs` and what is under it.
+//! Version control: `/vcs` and its subroutes.
 
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
@@ -26,7 +26,7 @@ pub(crate) fn routes() -> Router<Agent> {
 impl From<VcsError> for ApiError {
     fn from(error: VcsError) -> Self {
         match error {
-            // A patch that does not fit is an answer, with OpenCode's two reasons.
+            // A patch that does not apply is a regular response, with OpenCode's two reasons.
             VcsError::NotGit | VcsError::NotClean(_) => Self::named(
                 StatusCode::BAD_REQUEST,
                 NamedError {
@@ -77,7 +77,7 @@ enum Mode {
     Branch,
 }
 
-/// Lines around a change; OpenCode takes them all where nothing is said, so that clients show whole files.
+/// Default lines of context; OpenCode returns all, so that clients show whole files.
 const CONTEXT: u32 = 2_147_483_647;
 
 async fn diff(

@@ -1,6 +1,6 @@
-//! Workspaces of OpenCode: copies of a project elsewhere, to which requests are handed on. There are none here, so
-//! a request for one (`workspace` in the query) is for one that is not there. Answered from this folder instead, a client
-//! would take these sessions for those of the workspace.
+//! OpenCode's workspaces: copies of a project elsewhere, to which requests are forwarded. There are none here, so a
+//! request for one (`workspace` in the query) is refused. If it were answered from this folder, a client would take these
+//! sessions for those of the workspace.
 
 use axum::extract::{Query, Request};
 use axum::middleware::Next;
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::error::ApiError;
 
-/// Refuses what is meant for a workspace. The lists of workspaces belong to none.
+/// Refuses requests for a workspace. The routes that list workspaces are exempt.
 pub(crate) async fn none(request: Request, next: Next) -> Response {
     let lists = request.uri().path().starts_with("/experimental/workspace");
     match named(&request).filter(|_| !lists) {

@@ -57,7 +57,7 @@ struct Times {
     archived: Option<f64>,
 }
 
-/// Rules are added after those that the session has; the last that matches counts.
+/// Rules are appended to those of the session; the last match wins.
 async fn update(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
@@ -76,7 +76,7 @@ async fn update(
             session.permission.get_or_insert_default().extend(rules);
         }
         if let Some(archived) = body.time.and_then(|time| time.archived) {
-            // A cast of a float to an integer stays within the integer's range.
+            // A cast from float to integer saturates.
             session.time.archived = Some(archived as u64);
         }
     });
@@ -93,7 +93,7 @@ struct Fork {
     message_id: Option<MessageId>,
 }
 
-/// The body may be left out.
+/// Parses an optional body.
 fn optional<T: Default + for<'de> Deserialize<'de>>(body: &Bytes) -> Result<T, ApiError> {
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
@@ -156,7 +156,7 @@ struct Shell {
     message_id: Option<MessageId>,
 }
 
-/// The answer is the second message of the pair: the command with its output.
+/// Returns the second message of the pair: the command with its output.
 async fn shell(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
@@ -172,7 +172,8 @@ async fn shell(
     Ok(Json(agent.shell(&id, input).await?))
 }
 
-/// Nothing leaves this machine; the answer is the one that OpenCode gives where sharing is disabled.
+/// Refuses to share: nothing leaves this machine. The response is OpenCode's if sharing is
+/// disabled.
 async fn share(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonResult<Session> {
     agent.session(&id)?;
     Err(ApiError::tagged(
@@ -183,7 +184,7 @@ async fn share(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonRes
     ))
 }
 
-/// What was never shared needs no more to be so.
+/// Succeeds: sessions are never shared.
 async fn unshare(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonResult<Session> {
     Ok(Json(agent.session(&id)?))
 }
@@ -194,7 +195,7 @@ struct DiffOf {
     message_id: Option<MessageId>,
 }
 
-/// Files that the answer to a message changed.
+/// Returns the files that the answer to a message changed.
 async fn diff(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
@@ -208,7 +209,7 @@ async fn diff(
     Ok(Json(diffs.cloned().unwrap_or_default()))
 }
 
-/// Files that the answer to a prompt changed.
+/// Returns the files that the answer to a prompt changed.
 pub(crate) fn diffs_of(message: &MessageInfo) -> Option<&Vec<Value>> {
     let MessageInfo::User(user) = message else {
         return None;
@@ -222,7 +223,7 @@ struct Revert {
     message_id: MessageId,
     #[serde(default, rename = "partID")]
     part_id: Option<PartId>,
-    /// Ours: overwrite what others did to the files since.
+    /// Our extension: overwrite later changes of the files by others.
     #[serde(default)]
     force: bool,
 }

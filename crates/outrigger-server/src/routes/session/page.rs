@@ -1,7 +1,7 @@
-//! Messages of a session, page by page from the newest to the oldest.
+//! Messages of a session, in pages from newest to oldest.
 //!
-//! As in OpenCode: a page with older messages before it says where they begin, in `X-Next-Cursor` and as an address
-//! in `Link`. Its cursor is the oldest message of the page, `{id, time}` as base64url.
+//! As in OpenCode: if there are older messages, a page has their cursor in `X-Next-Cursor` and as a URL in `Link`. The
+//! cursor is the oldest message of the page, `{id, time}` as base64url.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
 use crate::error::ApiError;
 use crate::routes::cursor;
 
-/// Which messages are wanted.
+/// The requested messages.
 #[derive(Deserialize)]
 pub(crate) struct Window {
-    /// The newest so many; all where it is absent or 0.
+    /// The number of newest messages; all if absent or 0.
     limit: Option<usize>,
-    /// Only what is older than the message of this cursor.
+    /// Only messages older than this cursor.
     before: Option<String>,
 }
 
-/// The place of a message in the order of its session.
+/// The position of a message in its session.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Cursor {
     id: MessageId,
-    /// When it was made, in milliseconds. The identifiers say the order here; the field is OpenCode's.
+    /// When it was created, in milliseconds. The identifiers define the order here; the field is OpenCode's.
     time: f64,
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn messages(
     let Some(limit) = window.limit.filter(|limit| *limit > 0) else {
         return Ok(Json(agent.history(&id)?).into_response());
     };
-    // They ascend, so a message that has been deleted since still has its place. One more says whether there are older ones.
+    // Identifiers ascend, so a deleted message still has its position. One extra message shows whether there are older ones.
     let (before, most) = (before.map(|before| before.id), limit.saturating_add(1));
     let mut page = agent.store().newest_messages(&id, before.as_ref(), most)?;
     let older = page.len().saturating_sub(limit);
@@ -105,7 +105,7 @@ pub(crate) async fn messages(
     Ok(answer)
 }
 
-/// The address of the page after: that of this request, with the cursor.
+/// Returns the URL of the next page: that of this request, with the cursor.
 fn address(uri: &Uri, headers: &HeaderMap, limit: usize, cursor: &str) -> String {
     let host = headers
         .get(header::HOST)

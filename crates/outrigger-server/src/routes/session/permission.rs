@@ -1,4 +1,4 @@
-//! Permission questions: what is open, and the user's answers, in both forms that clients use.
+//! Permission questions: the open ones, and the user's answers, in both forms that clients use.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -53,7 +53,7 @@ async fn respond(
     Json(body): Json<Response>,
 ) -> Result<Json<bool>, ApiError> {
     agent.session(&session)?;
-    // Who may answer for one session must not answer for another by its question's identifier.
+    // A client that may answer for one session must not answer for another by its question's identifier.
     let is_its_own = |asked: &PermissionRequest| asked.id == id && asked.session_id == session;
     if !agent.questions().iter().any(is_its_own) {
         return Err(gone(&id));
@@ -65,8 +65,8 @@ async fn respond(
     answer(&agent, &id, by, body)
 }
 
-/// A plugin's client may reject; to approve in the user's place takes the same grant as in its `permission.ask` hook. One that
-/// may approve has a process of its own, so it is known for certain.
+/// Answers a question. A plugin's client may reject; to approve for the user it needs the same grant as its `permission.ask`
+/// hook. A plugin that may approve has its own process, so its identity is certain.
 pub(crate) fn answer(
     agent: &Agent,
     id: &PermissionId,

@@ -40,7 +40,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}/abort", post(abort))
 }
 
-/// Which sessions of the project are wanted. `directory` says which agent is asked, and that only its folder counts.
+/// The requested sessions of the project. `directory` selects the agent, and limits the list to its folder.
 #[derive(Deserialize)]
 struct Wanted {
     directory: Option<String>,
@@ -58,7 +58,7 @@ enum ListScope {
     Project,
 }
 
-/// Sessions that are listed where nothing is said.
+/// Default number of sessions.
 const PAGE: usize = 100;
 
 async fn list(
@@ -79,7 +79,7 @@ async fn list(
         ..SessionFilter::default()
     };
     let mut found = agent.store().sessions(&filter)?;
-    // Folders without a repository are one project, and not one plugin's.
+    // Folders without a repository form one project that does not belong to a single plugin.
     found.retain(|session| in_scope(scope.as_ref(), session));
     Ok(Json(found))
 }
@@ -142,7 +142,7 @@ async fn create(
     Ok(Json(session))
 }
 
-/// What the sessions do that do something; those that are idle are left out, as in OpenCode.
+/// Returns the status of the active sessions; idle ones are omitted, as in OpenCode.
 async fn status(State(agent): State<Agent>) -> Json<BTreeMap<SessionId, SessionStatus>> {
     Json(agent.statuses())
 }
@@ -179,7 +179,7 @@ async fn message(
     })
 }
 
-/// The answer to a prompt: the last message, which is the user's own when no reply was wanted.
+/// Returns the result of a prompt: the last message, which is the user's own if no reply was requested.
 async fn prompt(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
@@ -213,7 +213,7 @@ fn last_message(
             message_id: Some(wanted),
         } => newest.find(|m| m.info.id() == wanted),
         TurnOutcome::Done { message_id: None } => None,
-        // As in OpenCode: what came to be of an answer, though later prompts may stand after it.
+        // As in OpenCode: the partial answer, although later prompts may follow it.
         TurnOutcome::Cancelled | TurnOutcome::Failed { .. } => {
             newest.find(|m| matches!(m.info, MessageInfo::Assistant(_)))
         }
@@ -234,12 +234,12 @@ async fn prompt_async(
     agent.session(&id)?;
     let request = TurnRequest::prompt(&id, prompt).from_origin(Origin::Client);
     request.check_format()?;
-    // The turn begins after the answer.
+    // The turn starts after the response.
     let working = agent.begin_work();
     tokio::spawn(async move {
         let _working = working;
         let answered = agent.run(request).await;
-        // The turn has reported that its model cannot be asked.
+        // The turn has reported that its model is unavailable.
         let is_reported = matches!(answered, Err(AgentError::Unaskable(_)));
         if let Some(error) = answered.err().filter(|_| !is_reported) {
             tracing::warn!("[prompt_async] {id}: {error}");
@@ -266,10 +266,10 @@ struct CommandBody {
     model: Option<String>,
     #[serde(default)]
     variant: Option<String>,
-    /// Identifier of the user message, where the client chose one.
+    /// Identifier of the user message, if the client chose one.
     #[serde(default, rename = "messageID")]
     message_id: Option<MessageId>,
-    /// Files that go with the command.
+    /// Files for the command.
     #[serde(default)]
     parts: Vec<PartInput>,
 }
@@ -309,7 +309,7 @@ async fn command(
     last_message(&agent, &id, outcome)
 }
 
-/// A session that is not there has nothing that runs; OpenCode answers the same.
+/// Does nothing if the session does not exist; OpenCode responds the same.
 async fn abort(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Json<bool> {
     agent.cancel(&id);
     Json(true)

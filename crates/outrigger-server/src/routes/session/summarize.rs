@@ -15,8 +15,8 @@ pub(crate) fn routes() -> Router<Agent> {
     Router::new().route("/session/{id}/summarize", post(summarize))
 }
 
-/// Answers `true` when the turn of the compaction is over, as OpenCode does. What went wrong with the summary stands
-/// in its message and was published as `session.error`.
+/// Returns `true` when the compaction turn has ended, as in OpenCode. An error is in the summary's message and was
+/// published as `session.error`.
 async fn summarize(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,

@@ -1,8 +1,8 @@
-//! What of OpenCode's second API (`/api/...`) its terminal interface asks for at its start and when the catalog changes:
-//! lists of agents, models, providers, commands and skills. Nothing can be changed through it here; it is not part of
-//! the documented v1 API, and the rest of it answers 404 (docs/compatibility.md).
+//! The part of OpenCode's second API (`/api/...`) that its terminal interface requests at its start and after a catalog
+//! change: lists of agents, models, providers, commands and skills. Nothing can be changed through it here. It is not
+//! part of the documented v1 API, and the rest of it answers 404 (docs/compatibility.md).
 //!
-//! Every list comes with the place that it holds for: `{location, data}`.
+//! Every list comes with its location: `{location, data}`.
 
 use axum::extract::State;
 use axum::routing::get;
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/api/skill", get(skills))
 }
 
-/// The folder that the request is for and its project.
+/// Returns the folder of the request and its project.
 fn place(agent: &Agent) -> Value {
     let place = agent.place();
     let project = json!({ "id": agent.project().id, "directory": place.worktree });
@@ -34,13 +34,13 @@ pub(super) fn listed(agent: &Agent, data: Vec<Value>) -> Json<Value> {
     Json(json!({ "location": place(agent), "data": data }))
 }
 
-/// An object of these fields without those that are null.
+/// Creates an object of these fields, omitting nulls.
 fn present(fields: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(fields.map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-/// No headers and no body of our own go to the model beside what the provider's settings say.
+/// No headers or body fields of our own are sent to the model beyond the provider's settings.
 fn nothing_more() -> Value {
     json!({ "headers": {}, "body": {} })
 }
@@ -125,14 +125,14 @@ fn model_form(provider: &ProviderInfo, info: &ModelInfo) -> Value {
     ])
 }
 
-/// Milliseconds since 1970 of a date as `YYYY-MM-DD`; 0 where there is none.
+/// Converts a date `YYYY-MM-DD` to milliseconds since 1970; 0 if there is none.
 fn released(date: &str) -> i64 {
     let day: Option<jiff::civil::Date> = date.parse().ok();
     day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok())
         .map_or(0, |at| at.timestamp().as_millisecond())
 }
 
-/// How a provider is reached. Its keys are not shown (invariant 10), so there are no settings here.
+/// Returns how to connect to a provider. Keys are not shown (invariant 10), so there are no settings here.
 fn reached(provider: &ProviderInfo, npm: Option<&str>, url: Option<&str>) -> Map<String, Value> {
     let configured = provider.options.get("baseURL").and_then(Value::as_str);
     let url = url
@@ -160,7 +160,7 @@ async fn providers(State(agent): State<Agent>) -> Json<Value> {
     listed(&agent, list.collect())
 }
 
-/// Ways to get a provider's key: typed in, or from the environment.
+/// Returns the ways to get a provider's key: typed in, or from the environment.
 async fn integrations(State(agent): State<Agent>) -> Json<Value> {
     let providers = agent.models().providers();
     let list = providers.iter().map(|provider| {
@@ -173,7 +173,7 @@ async fn integrations(State(agent): State<Agent>) -> Json<Value> {
     listed(&agent, list.collect())
 }
 
-/// Other folders that a configuration refers to: none here.
+/// Returns other folders that a configuration refers to: none here.
 async fn references(State(agent): State<Agent>) -> Json<Value> {
     listed(&agent, Vec::new())
 }

@@ -1,4 +1,4 @@
-//! `GET /api/fs/find`: the files that OpenCode's terminal interface offers behind `@`.
+//! `GET /api/fs/find`: the files that OpenCode's terminal interface offers after `@`.
 
 use axum::extract::{Query, State};
 use axum::routing::get;
@@ -12,7 +12,7 @@ use super::catalog::listed;
 use crate::error::{ApiError, JsonResult};
 use crate::routes::project::file::{MAX_NAMES, NodeKind, find_names};
 
-/// Entries without a limit of the client's.
+/// Default number of entries.
 const ENTRIES: usize = 100;
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -27,7 +27,7 @@ struct Names {
     limit: Option<usize>,
 }
 
-/// Paths in the folder that is served, the best first. A larger limit than ours is ours, as in OpenCode.
+/// Returns paths in the served folder, best first. Larger limits are capped at ours, as in OpenCode.
 async fn find(State(agent): State<Agent>, Query(names): Query<Names>) -> JsonResult<Value> {
     let limit = names.limit.unwrap_or(ENTRIES).min(MAX_NAMES);
     if limit == 0 {

@@ -1,8 +1,8 @@
-//! What of OpenCode's second API the web client asks for beside the lists of [`crate::routes::v2::catalog`]: whether the server is well, and
-//! the sessions of every project (for a plugin: of its own), page by page.
+//! The parts of OpenCode's second API that the web client uses besides the lists of [`crate::routes::v2::catalog`]: the server's health,
+//! and the sessions of every project (for a plugin: of its own), in pages.
 //!
-//! As in OpenCode: a page knows both its neighbours, by cursors that carry the order and the first or last session of
-//! the page. They are made for the one who asked, and are base64url of JSON as there.
+//! As in OpenCode, a page has cursors to both its neighbours, which contain the order and the first or last session of the page. They are
+//! generated per client, and are base64url of JSON as there.
 
 use std::cmp::Ordering;
 
@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/api/session/{id}", get(session))
 }
 
-/// Sessions on a page where nothing is said.
+/// Default page size.
 const PAGE: usize = 50;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ enum Order {
     Desc,
 }
 
-/// Which neighbour of the page that it came with.
+/// Which neighbour of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Direction {
@@ -50,7 +50,7 @@ enum Direction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Anchor {
     id: SessionId,
-    /// When it was made.
+    /// When it was created.
     time: Millis,
     direction: Direction,
 }
@@ -139,7 +139,7 @@ async fn sessions(
     })))
 }
 
-/// The sessions of a page: in order, after the anchor or before it.
+/// Returns the sessions of a page: in order, after or before the anchor.
 fn page(mut all: Vec<Session>, order: Order, anchor: Option<Anchor>, limit: usize) -> Vec<Session> {
     let compare = |(time, id): (Millis, &SessionId), session: &Session| {
         let ascending = (session.time.created, &session.id).cmp(&(time, id));
@@ -166,7 +166,7 @@ fn page(mut all: Vec<Session>, order: Order, anchor: Option<Anchor>, limit: usiz
     all
 }
 
-/// A session as the second API has it: the place apart, and nothing of its summary.
+/// Returns a session in the second API's form: with a separate location, and without its summary.
 fn form(session: &Session) -> Value {
     let mut value = json!(session);
     let Some(fields) = value.as_object_mut() else {

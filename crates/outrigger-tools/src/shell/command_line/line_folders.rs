@@ -1,5 +1,5 @@
-//! Programs that a command names by a relative path: a rule means the file in the folder of the session by one, so what runs elsewhere
-//! is asked about by where it lies.
+//! Programs that a command names by a relative path. In a rule, such a path means the file in the session's folder, so what runs
+//! elsewhere is asked about by its location.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,35 +7,35 @@ use outrigger_shell_parse::{Command, Word};
 
 use super::expanded;
 
-/// Programs that run the file which their first argument names.
+/// Programs that run the file named by their first argument.
 const INTERPRETERS: &[&str] = &[
     "bun", "deno", "lua", "node", "nodejs", "perl", "php", "python", "python2", "python3", "ruby",
     "Rscript", "ts-node", "tsx",
 ];
 const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"];
 
-/// Where a line begins, and which folder relative names of rules mean.
+/// Where a line starts, and the folder of relative names in rules.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineFolders<'a> {
     /// The folder of the session.
     pub(crate) session: &'a Path,
-    /// Where the line begins.
+    /// The folder in which the line starts.
     pub(crate) begins: &'a Path,
 }
 
-/// What a command is asked for.
+/// How a command is named in the question.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    /// As it is written.
+    /// As written.
     AsWritten,
-    /// With these words of the program or script in place of this one, since it runs in other folders.
+    /// With this word replaced by each of these names of the program or script, since it runs in other folders.
     Elsewhere(usize, Vec<String>),
-    /// It is not known in which folder it runs a program or script that a relative path names.
+    /// The folder in which it runs a relative program or script is unknown.
     Unknown,
 }
 
 impl LineFolders<'_> {
-    /// Where nothing but the line is known: it begins in the folder of the session.
+    /// For cases where only the line is known: it starts in the session's folder.
     pub(crate) fn unknown() -> Self {
         let here = Path::new("");
         Self {
@@ -44,7 +44,7 @@ impl LineFolders<'_> {
         }
     }
 
-    /// How the program or script of a command is named.
+    /// Returns how the program or script of a command is named.
     pub(super) fn named(&self, command: &Command) -> Named {
         let Some((at, name)) = relative_program(command) else {
             return Named::AsWritten;
@@ -63,7 +63,7 @@ impl LineFolders<'_> {
         }
     }
 
-    /// A line of which nobody knows what it runs: it means the folder that it runs in, too.
+    /// Marks a line that is not understood with the folder in which it runs.
     pub(super) fn whole(&self, line: &str) -> String {
         match lexical(self.begins) == lexical(self.session) {
             true => line.to_owned(),
@@ -74,7 +74,7 @@ impl LineFolders<'_> {
         }
     }
 
-    /// A relative name, as it would be written in the folder of the session.
+    /// Returns a relative name as it would be written in the session's folder.
     fn seen(&self, folder: &str, name: &str) -> String {
         let folder = self.begins.join(expanded(folder));
         let path = self.seen_from_session(&folder.join(name));
@@ -96,7 +96,7 @@ impl LineFolders<'_> {
     }
 }
 
-/// The word that names a file to be run by a relative path.
+/// Returns the word that names a file to run by a relative path.
 fn relative_program(command: &Command) -> Option<(usize, &str)> {
     let program = command.program()?;
     if program.contains('/') {
@@ -121,7 +121,7 @@ fn is_relative(name: &str) -> bool {
     !name.starts_with(['/', '~'])
 }
 
-/// Without `.` and, as shells take them after `cd`, without `..`.
+/// Removes `.` and, as shells do after `cd`, `..`.
 fn lexical(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

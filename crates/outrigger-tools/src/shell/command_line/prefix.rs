@@ -1,6 +1,6 @@
-//! How many words of a command say what it does: `git commit`, `npm run build`, `ls`. "Always" allows that prefix.
+//! The number of words that identify a command: `git commit`, `npm run build`, `ls`. "Always" allows that prefix.
 
-/// Commands whose meaning is in more words than the first, by the number of words. The longest entry that fits counts.
+/// Commands identified by more words than the first, by the number of words. The longest match wins.
 const WORDS: &[(usize, &[&str])] = &[
     (
         2,
@@ -130,7 +130,7 @@ const WORDS: &[(usize, &[&str])] = &[
     ),
 ];
 
-/// The words of the command that "always" stands for.
+/// Returns the words of the command that "always" allows.
 pub(super) fn prefix<'a>(words: &'a [&'a str]) -> &'a [&'a str] {
     let count = WORDS
         .iter()

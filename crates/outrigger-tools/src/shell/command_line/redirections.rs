@@ -1,4 +1,4 @@
-//! Files that a command writes by redirection: its shell opens them, so rules about changes of files hold for them.
+//! Files that a command writes by redirection: its shell opens them, so rules about changes of files apply to them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ use crate::host::{PermissionAsk, ToolContext};
 /// A file that is written.
 struct Written {
     path: PathBuf,
-    /// What rules are held against.
+    /// The patterns that rules are matched against.
     patterns: Vec<String>,
 }
 
-/// What an absolute path means; nothing where there is nothing to write to.
+/// Resolves an absolute path; `None` if there is nothing to write to.
 type Find<'a> = &'a dyn Fn(&Path) -> Result<Option<Written>, ToolError>;
 
-/// The question for the files that a line writes by redirection, where it begins in the folder of the session; none where none is written.
+/// Returns the question for the files that a line writes by redirection, starting in the session's folder; `None` if it writes none.
 #[must_use]
 pub fn ask_for_written(line: &str, directory: &Path, worktree: &Path) -> Option<PermissionAsk> {
     let find = |path: &Path| {
@@ -33,7 +33,7 @@ pub fn ask_for_written(line: &str, directory: &Path, worktree: &Path) -> Option<
     ask(line, &read, directory, &find).ok().flatten()
 }
 
-/// The same of a command of the `bash` tool.
+/// Like [`ask_for_written`], for a command of the `bash` tool.
 pub(crate) fn ask_for_redirections(
     text: &str,
     line: &Line,
@@ -63,7 +63,7 @@ fn ask(
     for command in &line.commands {
         let written = command.files.iter().filter(|file| file.written);
         for name in written.map(|file| known(&file.name)) {
-            // One that only the shell knows is asked about as any file is.
+            // A file that only the shell knows is asked about as any file.
             let is_lost = line.doubt.is_none() && command.folders.is_none();
             if name.is_none() || is_lost {
                 push(&mut patterns, "*".to_owned());
@@ -90,13 +90,13 @@ fn ask(
     }))
 }
 
-/// Where a file may lie: in each of the folders that the command may run in.
+/// Returns where a file may lie: in each of the folders in which the command may run.
 fn paths(command: &Command, name: &str, begins: &Path) -> Vec<PathBuf> {
     let here = [String::new()];
     let folders = command.folders.as_deref().unwrap_or(&here).iter();
     let join = |folder: &String| {
         let folder = begins.join(expanded(folder));
-        // `..` of a folder that is a link is that of the folder which it leads to.
+        // `..` in a linked folder is the parent of the link's target.
         let is_up = Path::new(name)
             .components()
             .any(|it| it.as_os_str() == "..");
@@ -108,7 +108,7 @@ fn paths(command: &Command, name: &str, begins: &Path) -> Vec<PathBuf> {
     folders.map(join).collect()
 }
 
-/// Devices, and what lies in a temporary folder: rules about folders outside hold for it, and none about changes.
+/// Returns whether the path is a device or in a temporary folder: only rules about folders outside apply to it, none about changes.
 fn is_free(path: &Path) -> bool {
     let mut folders = [
         std::env::temp_dir(),
