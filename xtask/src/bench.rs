@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what we cost, held against OpenCode (or, for hooks, against a bare socket) in the same run.
 
+mod browser;
 mod build;
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`, `bench serve`, `bench scale`, `bench hooks`, `bench audit`, `bench tui`, `bench messages`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
+/// `bench turn`, `bench serve`, `bench scale`, `bench browser`, `bench hooks`, `bench audit`, `bench tui`, `bench messages`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     match arguments.next() {
@@ -21,6 +22,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             bench_target("outrigger-agent", "commands")?;
             bench_target("outrigger-store", "audit")
         }
+        Some("browser") => browser::run(&mut arguments),
         Some("build") => build::run(&mut arguments),
         Some("scale") => scale(&mut arguments),
         Some("tui") => interface(&mut arguments),

@@ -47,6 +47,7 @@ cargo xtask NAME [options]
                              one turn with one tool call, ours and OpenCode: time, CPU, memory
   bench serve [--runs N] [--bin PATH] [--check] [--json FILE]
                              a running server, ours and OpenCode: time until ready, memory, first and second turn
+  bench browser [--kinds A,B] [--seeds N] [--tools A,B] [--minutes N] [--bin PROGRAM] [--check]
   bench scale [--runs N] [--messages 10,1000,…] [--sessions 10,10000] [--crowd N] [--clients N] [--files N] [--only PARTS]
               [--alone] [--bin PATH] [--check] [--json FILE]
                              what a long history and many sessions cost: adding a message, a turn, the first turn after a

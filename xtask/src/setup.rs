@@ -133,6 +133,14 @@ pub(crate) fn sandboxes() -> Result<PathBuf> {
     Ok(install("sandboxes")?.join("node_modules"))
 }
 
+/// The browser tools that ours are measured beside: the folder that has their `node_modules`.
+///
+/// # Errors
+/// npm cannot install them.
+pub(crate) fn browsers() -> Result<PathBuf> {
+    install("browsers")
+}
+
 /// The version that the recordings are of.
 pub(crate) fn reference_version() -> String {
     let package: Value = serde_json::from_str(include_str!("../../tests/reference/package.json"))

@@ -15,6 +15,7 @@ use outrigger_sandbox::Spawner;
 
 use crate::chromium::{Chromium, Source};
 use crate::error::BrowserError;
+use crate::perform::refused;
 use crate::provider::{Mark, Provider, TabInfo};
 use crate::secrets::Secrets;
 use crate::sites::Sites;
@@ -107,9 +108,11 @@ impl Browser {
             folder,
             spawner,
             sites,
+            record,
             ..
         } = &self.options;
-        let begun = Chromium::start(source, folder, spawner, Arc::clone(sites)).await?;
+        let by = (Arc::clone(sites), Arc::clone(record));
+        let begun = Chromium::start(source, folder, spawner, by).await?;
         lock(&self.views).clear();
         let provider: Arc<dyn Provider> = begun;
         *lock(&self.provider) = Some(Arc::clone(&provider));
@@ -189,7 +192,7 @@ impl Browser {
             .tab = Some(tab.to_owned());
     }
 
-    /// The lease on a tab; a place in the queue is kept for [`QUEUE_TIMEOUT`].
+    /// The lease on a tab; a place in the queue is kept for [`QUEUE_TIMEOUT`]. That there is none in the end is in the audit.
     pub(crate) async fn lease(
         &self,
         provider: &dyn Provider,
@@ -203,6 +206,10 @@ impl Browser {
                     if refusal.code() == "lease.held" && begun.elapsed() < QUEUE_TIMEOUT =>
                 {
                     tokio::time::sleep(QUEUE_PAUSE).await;
+                }
+                Err(BrowserError::Lease(refusal)) => {
+                    (self.options.record)(refused(owner, tab, &refusal));
+                    return Err(BrowserError::Lease(refusal));
                 }
                 other => return other,
             }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use outrigger_browser_core::action::{Action, Kind, Risk, is_grave};
 use outrigger_browser_core::expect::{self, Expectation, Unmet};
 use outrigger_browser_core::field::FieldKind;
-use outrigger_browser_core::lease::{Grant, Owner};
+use outrigger_browser_core::lease::{Grant, LeaseError, Owner};
 use outrigger_browser_core::snapshot::Snapshot;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::SessionId;
@@ -20,6 +20,8 @@ use crate::provider::{ActionTarget, Dialog, Done, Mark, Provider, Step, TabInfo}
 const LOAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a click may take to show an effect before it is said to have none.
 const EFFECT_TIMEOUT: Duration = Duration::from_millis(600);
+/// How long a field has to hold what it was given.
+const VALUE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Pause between two looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
@@ -197,7 +199,10 @@ impl Browser {
             Ok(outcome) => (outcome.status, hash(outcome.seen.as_ref())),
             Err(error) => (error.code(), None),
         };
-        self.note(grant, planned, decision, (hash(before.as_ref()), after));
+        // A lease that does not count is written down where it is looked at.
+        if !matches!(result, Err(BrowserError::Lease(_))) {
+            self.note(grant, planned, decision, (hash(before.as_ref()), after));
+        }
         result
     }
 
@@ -211,7 +216,7 @@ impl Browser {
         done: Done,
     ) -> Result<Outcome, BrowserError> {
         let tab = &planned.tab.tab;
-        let usual = self.usual(planned, action, &done);
+        let mut usual = self.usual(planned, action, &done);
         let mut outcome = Outcome {
             status: "done",
             unmet: Vec::new(),
@@ -239,6 +244,10 @@ impl Browser {
                 Err(BrowserError::Dialog { .. }) => continue,
                 other => other?,
             };
+            if let Some(value) = value_now(provider, planned, &outcome.done, begun).await {
+                outcome.done.value = Some(value);
+                usual = self.usual(planned, action, &outcome.done);
+            }
             let text = seen.snapshot.text();
             seen.facts.stable = last.as_ref() == Some(&text);
             last = Some(text);
@@ -265,7 +274,7 @@ impl Browser {
         let wanted = match planned.step.kind {
             Kind::Fill => planned.step.text.clone(),
             Kind::Type => planned.step.text.clone(),
-            Kind::Select => Some(planned.step.values.join(", ")),
+            Kind::Select => done.chosen.clone(),
             Kind::Check => Some("true".to_owned()),
             Kind::Uncheck => Some("false".to_owned()),
             _ => None,
@@ -276,8 +285,6 @@ impl Browser {
         };
         let holds = match planned.step.kind {
             Kind::Type => flat(value).contains(&flat(&wanted)),
-            // Options are chosen by value, too.
-            Kind::Select => !value.is_empty() || wanted.is_empty(),
             _ => flat(value) == flat(&wanted),
         };
         if holds {
@@ -322,7 +329,7 @@ impl Browser {
         record.input_hash = before;
         record.output_hash = after;
         record.errored = decision.contains('.') || decision == expect::FAILED;
-        if decision.starts_with("lease.") || decision == expect::FAILED {
+        if decision == expect::FAILED {
             record.policy_check_result = format!("refused {decision}");
         }
         record.detail = Some(format!(
@@ -332,6 +339,34 @@ impl Browser {
         ));
         (self.options.record)(record);
     }
+}
+
+/// What the audit says of a lease that was not given, or does not count.
+pub(crate) fn refused(owner: &Owner, tab: &str, refusal: &LeaseError) -> AuditRecord {
+    let code = refusal.code();
+    let mut record = AuditRecord::new(AuditKind::Browser, now(), code);
+    record.session_id = Some(SessionId(owner.session.clone()));
+    record.subject = Some(format!("lease {tab}"));
+    record.errored = true;
+    record.policy_check_result = format!("refused {code}");
+    record.detail = Some(format!("{refusal}; {owner}, turn {}", owner.turn));
+    record
+}
+
+/// What a field that was changed holds now: pages change it back, also a moment later. `None` where it is gone.
+async fn value_now(
+    provider: &dyn Provider,
+    planned: &Planned,
+    done: &Done,
+    begun: Instant,
+) -> Option<String> {
+    done.value.as_ref()?;
+    tokio::time::sleep(VALUE_TIMEOUT.saturating_sub(begun.elapsed())).await;
+    let Some(ActionTarget::Element(key)) = &planned.step.place else {
+        return None;
+    };
+    let found = provider.target(&planned.tab.tab, key).await.ok()?;
+    found.value
 }
 
 /// What is expected cannot be looked at while a dialog is open.

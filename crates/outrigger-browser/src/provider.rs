@@ -97,6 +97,8 @@ pub struct Target {
     pub field: Option<FieldKind>,
     /// It sends a form.
     pub submits: bool,
+    /// What a field holds; of a list the labels that are chosen, of a checkbox whether it is checked.
+    pub value: Option<String>,
 }
 
 /// Where something is done.
@@ -146,6 +148,8 @@ pub struct Step {
 pub struct Done {
     /// The value that the field has now, where one was typed or chosen.
     pub value: Option<String>,
+    /// The labels of the options that were chosen.
+    pub chosen: Option<String>,
     /// Tabs that it opened.
     pub opened: Vec<String>,
     /// In words, what else is to be known.

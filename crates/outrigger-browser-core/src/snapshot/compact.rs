@@ -30,11 +30,14 @@ pub fn compact(nodes: Vec<Node>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::with_capacity(nodes.len());
     // For each element that the present one is in: its depth in the page, that of what is in it now, and the name that repeats its text.
     let mut around: Vec<Around> = Vec::new();
-    for mut node in nodes {
+    // The block whose text the last line is.
+    let mut last_block = None;
+    for (place, mut node) in nodes.into_iter().enumerate() {
         while around.last().is_some_and(|it| it.depth >= node.depth) {
             around.pop();
         }
         let inside = around.last().map_or(0, |it| it.inside);
+        let block = around.last().map_or(0, |it| it.block);
         let said = around.last().and_then(|it| it.said.clone());
         let depth = node.depth;
         let is_text = node.role == "text";
@@ -53,22 +56,28 @@ pub fn compact(nodes: Vec<Node>) -> Vec<Node> {
         around.push(Around {
             depth,
             inside: inside + usize::from(stays),
+            // An inline element without a meaning is in the same block as its text.
+            block: if node.role == "none" { block } else { place },
             said,
         });
-        if !stays {
-            continue;
-        }
-        node.depth = inside;
-        match out
-            .last_mut()
-            .filter(|last| is_text && last.role == "text" && last.depth == node.depth)
-        {
-            // Text that is only divided by what was left out.
-            Some(last) => {
-                last.name.push(' ');
-                last.name.push_str(node.name.trim());
+        let joins = is_text && !is_said && last_block == Some((block, inside));
+        match out.last_mut().filter(|_| joins) {
+            // Text that is only divided by inline elements.
+            Some(last) => last.name.push_str(&node.name),
+            None if stays => {
+                last_block = is_text.then_some((block, inside));
+                node.depth = inside;
+                out.push(node);
             }
-            None => out.push(node),
+            None => {}
+        }
+    }
+    let mut out = unwrapped(lifted(out));
+    let depths: Vec<usize> = out.iter().map(|it| it.depth).skip(1).collect();
+    for (at, node) in out.iter_mut().enumerate() {
+        let has_content = depths.get(at).is_some_and(|next| *next > node.depth);
+        if node.hint.starts_with(['#', '.']) && (has_content || !node.name.is_empty()) {
+            node.hint.clear();
         }
     }
     out
@@ -77,7 +86,52 @@ pub fn compact(nodes: Vec<Node>) -> Vec<Node> {
 struct Around {
     depth: usize,
     inside: usize,
+    /// The place of the nearest element that is no inline one.
+    block: usize,
     said: Option<String>,
+}
+
+/// An element without a name that has one line of text in it and nothing else says it itself.
+fn lifted(nodes: Vec<Node>) -> Vec<Node> {
+    let mut out: Vec<Node> = Vec::with_capacity(nodes.len());
+    let mut nodes = nodes.into_iter().peekable();
+    while let Some(node) = nodes.next() {
+        let is_alone = nodes.peek().is_none_or(|next| next.depth < node.depth);
+        match out.last_mut().filter(|outer| {
+            let is_empty = outer.name.is_empty() && outer.value.is_none() && outer.role != "text";
+            is_alone && node.role == "text" && is_empty && outer.depth + 1 == node.depth
+        }) {
+            Some(outer) => outer.name = node.name,
+            None => out.push(node),
+        }
+    }
+    out
+}
+
+/// An element that only listens for clicks, with one element in it that is clicked as well, is left out.
+fn unwrapped(mut nodes: Vec<Node>) -> Vec<Node> {
+    let mut at = 0;
+    while let Some(node) = nodes.get(at) {
+        let depth = node.depth;
+        let inside = nodes.iter().skip(at + 1).take_while(|it| it.depth > depth);
+        let count = inside.clone().count();
+        let mut children = inside.filter(|it| it.depth == depth + 1);
+        let only = children.next().filter(|_| children.next().is_none());
+        let is_wrapper = PLAIN.contains(&node.role.as_str())
+            && node.name.is_empty()
+            && node.value.is_none()
+            && node.states.is_empty()
+            && only.is_some_and(|it| it.actionable);
+        if is_wrapper {
+            nodes.remove(at);
+            for it in nodes.iter_mut().skip(at).take(count) {
+                it.depth -= 1;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    nodes
 }
 
 /// Whether a name holds a text, white space apart.

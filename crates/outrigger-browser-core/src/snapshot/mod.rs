@@ -46,6 +46,9 @@ pub struct Node {
     pub field: Option<FieldKind>,
     /// Something happens when it is clicked or typed in.
     pub actionable: bool,
+    /// What it looks like, of a shape; what its page calls it (`#send`, `.star`), where it has no name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub hint: String,
 }
 
 /// A line of a snapshot.
@@ -57,6 +60,9 @@ pub struct Line {
     pub reference: Option<u32>,
     /// The rest of it.
     pub text: String,
+    /// The rest of it in full, where `text` was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<String>,
 }
 
 /// A page at one moment.
@@ -102,7 +108,8 @@ impl Snapshot {
             lines.push(Line {
                 depth: node.depth,
                 reference,
-                text: words(&node),
+                text: words(&node, MAX_NAME),
+                whole: is_long(&node).then(|| words(&node, usize::MAX)),
             });
             elements.push(Element {
                 reference: reference.map(|it| format!("e{it}")).unwrap_or_default(),
@@ -121,15 +128,15 @@ impl Snapshot {
         (snapshot, elements)
     }
 
-    /// What is below an element, itself included; empty where it is not there.
+    /// What is below an element, itself included, with long names and values in full; empty where it is not there.
     #[must_use]
-    pub fn below(&self, reference: u32) -> &[Line] {
+    pub fn below(&self, reference: u32) -> Vec<Line> {
         let Some(at) = self
             .lines
             .iter()
             .position(|it| it.reference == Some(reference))
         else {
-            return &[];
+            return Vec::new();
         };
         let rest = self.lines.get(at..).unwrap_or_default();
         let depth = rest.first().map_or(0, |it| it.depth);
@@ -138,7 +145,13 @@ impl Snapshot {
             .skip(1)
             .position(|it| it.depth <= depth)
             .map_or(rest.len(), |it| it + 1);
-        rest.get(..end).unwrap_or_default()
+        let mut lines = rest.get(..end).unwrap_or_default().to_vec();
+        for line in &mut lines {
+            if let Some(whole) = line.whole.take() {
+                line.text = whole;
+            }
+        }
+        lines
     }
 
     /// All of its lines as one text: what its hash is made of.
@@ -197,22 +210,33 @@ pub fn tokens(text: &str) -> usize {
     text.len().div_ceil(BYTES_PER_TOKEN)
 }
 
-/// A line's words: role, name, value, states.
-fn words(node: &Node) -> String {
+/// Whether its words do not fit [`MAX_NAME`].
+fn is_long(node: &Node) -> bool {
+    let value = node.value.as_deref().unwrap_or_default();
+    [node.name.as_str(), value]
+        .iter()
+        .any(|it| it.trim().chars().nth(MAX_NAME).is_some())
+}
+
+/// A line's words: role, name, value, states, each of at most so many characters.
+fn words(node: &Node, most: usize) -> String {
     if node.role == "text" {
-        return quoted(&node.name);
+        return quoted(&node.name, most);
     }
     let mut words = node.role.clone();
     if !node.name.is_empty() {
         words.push(' ');
-        words.push_str(&quoted(&node.name));
+        words.push_str(&quoted(&node.name, most));
     }
     if let Some(value) = &node.value {
         words.push_str(" = ");
-        words.push_str(&quoted(value));
+        words.push_str(&quoted(value, most));
     }
     if let Some(field) = node.field {
         words.push_str(&format!(" ({})", field.name()));
+    }
+    if !node.hint.is_empty() {
+        words.push_str(&format!(" ({})", node.hint));
     }
     for state in &node.states {
         words.push(' ');
@@ -221,12 +245,12 @@ fn words(node: &Node) -> String {
     words
 }
 
-/// In quotes, on one line, within [`MAX_NAME`].
-fn quoted(text: &str) -> String {
+/// In quotes, on one line, with at most so many characters.
+fn quoted(text: &str, most: usize) -> String {
     let mut out = String::from("\"");
     let mut blank = false;
     for (count, c) in text.trim().chars().enumerate() {
-        if count >= MAX_NAME {
+        if count >= most {
             out.push('…');
             break;
         }

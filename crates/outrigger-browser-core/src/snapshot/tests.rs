@@ -54,7 +54,7 @@ fn a_page_in_lines() {
     let mut references = References::default();
     let made = snapshot(shop(), &mut references);
     let want = "e1 main \"Shop\"\n e2 heading \"Your cart\"\n \"Two items\"\n e3 textbox \"Code\" = \"A B\" focused\n \
-                e4 generic\n  \"More \\\"here\\\"\"\n e5 textbox \"Password\" (password)\n";
+                e4 generic \"More \\\"here\\\"\"\n e5 textbox \"Password\" (password)\n";
     assert_eq!(
         page(&made.lines, 1000, 1),
         Page {
@@ -63,9 +63,58 @@ fn a_page_in_lines() {
             of: 1
         }
     );
-    let below: Vec<&str> = made.below(4).iter().map(|it| it.text.as_str()).collect();
-    assert_eq!(below, ["generic", "\"More \\\"here\\\"\""]);
+    let below: Vec<String> = made.below(1).into_iter().map(|it| it.text).collect();
+    assert_eq!(below.len(), 6, "{below:?}");
     assert!(made.below(99).is_empty());
+}
+
+#[test]
+fn blocks_of_text_stay_apart_and_what_says_nothing_of_its_own_is_left_out() {
+    let clicked = |depth, id, hint: &str| Node {
+        actionable: true,
+        hint: hint.into(),
+        ..node(depth, id, "generic", "")
+    };
+    let nodes = vec![
+        node(0, 1, "generic", ""),
+        node(1, 2, "text", "Click \""),
+        node(1, 3, "none", ""),
+        node(2, 4, "text", "Like"),
+        node(1, 5, "text", "\"."),
+        node(0, 6, "generic", ""),
+        node(1, 7, "text", "Ada"),
+        node(1, 8, "text", "\n"),
+        node(1, 9, "text", "12"),
+        // Icons say what their page calls them; a word says itself; what is around one of them only is nothing more.
+        clicked(0, 10, "#row"),
+        clicked(1, 11, ".star"),
+        clicked(0, 12, ".link"),
+        node(1, 13, "text", "Massa"),
+        clicked(0, 14, "text fill=red"),
+        node(1, 15, "text", "7"),
+    ];
+    let made = snapshot(nodes, &mut References::default());
+    let want = "\"Click \\\"Like\\\".\"\n\"Ada 12\"\ne1 generic (.star)\ne2 generic \"Massa\"\ne3 generic \"7\" (text fill=red)\n";
+    assert_eq!(page(&made.lines, 1000, 1).text, want);
+}
+
+#[test]
+fn a_part_is_read_in_full() {
+    let long = "word ".repeat(200);
+    let nodes = vec![
+        node(0, 1, "main", "Shop"),
+        Node {
+            value: Some(long.clone()),
+            ..node(1, 2, "textbox", "Note")
+        },
+    ];
+    let made = snapshot(nodes, &mut References::default());
+    assert!(page(&made.lines, 1000, 1).text.ends_with("…\"\n"));
+    let below = made.below(2);
+    assert_eq!(
+        below[0].text,
+        format!("textbox \"Note\" = {:?}", long.trim())
+    );
 }
 
 #[test]
@@ -144,6 +193,7 @@ fn a_long_page_is_read_by_pages_of_the_budget() {
         depth: 0,
         reference: None,
         text: "é".repeat(5000),
+        whole: None,
     };
     assert!(page(&[long], 1, 1).text.len() <= MIN_BUDGET * BYTES_PER_TOKEN);
 }

@@ -42,10 +42,15 @@ impl Chromium {
             }
             it.session.clone()
         };
+        let document = match &step.place {
+            Some(ActionTarget::Element(key)) => Some(key.document.clone()),
+            _ => None,
+        };
         let writer = Writer {
             browser: self,
             grant,
             session,
+            document,
         };
         if let Some(it) = lock(&self.state).tabs.get_mut(tab) {
             it.crashed = false;
@@ -183,8 +188,14 @@ impl Chromium {
             writer.press("Enter").await?;
             return Ok(Done::default());
         }
+        let value = self.value(&element).await;
+        let notes = match value {
+            Some(_) => Vec::new(),
+            None => vec!["The field is gone; what it held in the end is not known.".to_owned()],
+        };
         Ok(Done {
-            value: self.value(&element).await,
+            value,
+            notes,
             ..Done::default()
         })
     }
@@ -198,10 +209,12 @@ impl Chromium {
     async fn select(&self, writer: &Writer<'_>, step: &Step) -> Result<Done, BrowserError> {
         let element = self.aimed(writer, step).await?;
         self.check_lease(writer.grant)?;
-        self.ask_on(&element, "select", SELECT, &[json!(step.values)])
+        let chosen = self
+            .ask_on(&element, "select", SELECT, &[json!(step.values)])
             .await?;
         Ok(Done {
             value: self.value(&element).await,
+            chosen: chosen["chosen"].as_str().map(str::to_owned),
             ..Done::default()
         })
     }

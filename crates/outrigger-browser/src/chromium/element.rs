@@ -1,5 +1,7 @@
 //! Elements by their keys: code of ours that runs on them, and where they are.
 
+use std::time::{Duration, Instant};
+
 use outrigger_browser_core::action::Point;
 use outrigger_browser_core::field::{self, Attributes};
 use outrigger_browser_core::snapshot::Key;
@@ -15,6 +17,10 @@ const OUTER: &str = include_str!("../scripts/outer.js");
 const TARGET: &str = include_str!("../scripts/target.js");
 /// Frames within frames.
 const MAX_DEPTH: usize = 8;
+/// How long an element that cannot be clicked may take until it can.
+const COVER_TIMEOUT: Duration = Duration::from_millis(1_000);
+/// Pause between two looks at it.
+const COVER_PAUSE: Duration = Duration::from_millis(100);
 
 /// An element that code can be run on.
 pub(super) struct Element {
@@ -169,9 +175,7 @@ impl Chromium {
         element: &Element,
         action: &str,
     ) -> Result<Point, BrowserError> {
-        let at = self
-            .ask_on(element, action, LOCATE, &[action.into()])
-            .await?;
+        let at = self.located(element, action).await?;
         let (mut point, mut frame) = (point(&at), element.frame.clone());
         for _ in 0..MAX_DEPTH {
             let around = {
@@ -202,6 +206,20 @@ impl Chromium {
         Ok(point)
     }
 
+    /// The point within the element's frame. What is in front of it may be on its way: menus and calendars slide in.
+    async fn located(&self, element: &Element, action: &str) -> Result<Value, BrowserError> {
+        let begun = Instant::now();
+        loop {
+            let at = self.ask_on(element, action, LOCATE, &[action.into()]).await;
+            match at {
+                Err(BrowserError::NotDone { .. }) if begun.elapsed() < COVER_TIMEOUT => {
+                    tokio::time::sleep(COVER_PAUSE).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
     pub(super) async fn target_of(&self, tab: &str, key: &Key) -> Result<Target, BrowserError> {
         let element = self.element(tab, key).await?;
         let said = self.run_on(&element, TARGET, &[]).await?;
@@ -215,6 +233,7 @@ impl Chromium {
         Ok(Target {
             field: field::kind_of(attributes),
             submits: said["submits"] == true,
+            value: said["value"].as_str().map(str::to_owned),
         })
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Writer<'a> {
     pub(super) grant: &'a Grant,
     /// Session of the protocol.
     pub(super) session: String,
+    /// The document that the action is aimed at; nothing of it is sent once the page has moved on.
+    pub(super) document: Option<String>,
 }
 
 impl Writer<'_> {
@@ -34,6 +36,21 @@ impl Writer<'_> {
         self.browser.connection.call(session, method, params).await
     }
 
+    /// Whether the page is still the one that the action was decided for.
+    fn check_document(&self) -> Result<(), BrowserError> {
+        let Some(document) = &self.document else {
+            return Ok(());
+        };
+        let state = lock(&self.browser.state);
+        let tab = self.browser.known(&state, &self.grant.tab)?;
+        match tab.frame_of(document) {
+            Some(_) => Ok(()),
+            None => Err(BrowserError::Stale {
+                reference: "That element".to_owned(),
+            }),
+        }
+    }
+
     /// Sends an event of the mouse or the keyboard. One that opens a dialog is not answered before that is, so it is not waited for.
     async fn input(
         &self,
@@ -42,6 +59,7 @@ impl Writer<'_> {
         own: Option<&str>,
     ) -> Result<(), BrowserError> {
         self.browser.check_lease(self.grant)?;
+        self.check_document()?;
         let tab = &self.grant.tab;
         if let (Some(kind), Some(it)) = (own, lock(&self.browser.state).tabs.get_mut(tab)) {
             it.will_send(kind);

@@ -44,20 +44,34 @@ const ACTIVE: [&str; 21] = [
 ];
 
 /// Attributes that distinguish shapes.
-const SHAPE: [&str; 10] = [
-    "fill", "stroke", "r", "width", "height", "cx", "cy", "x", "y", "points",
+const SHAPE: [&str; 11] = [
+    "fill",
+    "stroke",
+    "r",
+    "width",
+    "height",
+    "font-size",
+    "cx",
+    "cy",
+    "x",
+    "y",
+    "points",
 ];
 
+/// Classes of an element that are said where it has no name, and the longest of them, in bytes.
+const MAX_CLASSES: usize = 2;
+const MAX_CLASS: usize = 30;
+
 /// What stands in a part of the tree that says nothing beside the text that is there already.
-const REPEATING: [&str; 3] = ["InlineTextBox", "LineBreak", "ListMarker"];
+const REPEATING: [&str; 2] = ["InlineTextBox", "ListMarker"];
 
 /// What of the elements of a process the accessibility tree does not say.
 #[derive(Default)]
 struct Details {
     clickable: HashSet<i64>,
     fields: HashMap<i64, FieldKind>,
-    /// Names of shapes that have none.
-    shapes: HashMap<i64, String>,
+    /// What shapes look like, and what the page calls elements that are clicked.
+    hints: HashMap<i64, String>,
 }
 
 /// The tree of one frame.
@@ -291,8 +305,13 @@ impl Details {
             "circle" | "rect" | "polygon" | "ellipse" | "path" | "line" | "text" => {
                 let shown = SHAPE.into_iter().map(|key| (key, get(key)));
                 let shown = shown.filter(|(_, it)| !it.is_empty() && it.len() < 60);
-                let words: String = shown.map(|(key, it)| format!(" {key}={it}")).collect();
-                self.shapes.insert(node, format!("{name}{words}"));
+                let words: String = shown
+                    .map(|(key, it)| format!(" {key}={}", rounded(it)))
+                    .collect();
+                self.hints.insert(node, format!("{name}{words}"));
+            }
+            _ if self.clickable.contains(&node) || !get("tabindex").is_empty() => {
+                self.hints.insert(node, called(get("id"), get("class")));
             }
             _ => {}
         }
@@ -314,6 +333,24 @@ impl Details {
         }
         false
     }
+}
+
+/// A number without what nobody sees of it.
+fn rounded(text: &str) -> String {
+    match text.parse::<f64>() {
+        Ok(number) => number.round().to_string(),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// What a page calls an element: by its id, or by its first classes.
+fn called(id: &str, classes: &str) -> String {
+    if !id.is_empty() && id.len() <= MAX_CLASS {
+        return format!("#{id}");
+    }
+    let classes = classes.split_ascii_whitespace().take(MAX_CLASSES);
+    let classes = classes.filter(|it| it.len() <= MAX_CLASS);
+    classes.map(|it| format!(".{it}")).collect()
 }
 
 /// A page that is put together of its frames.
@@ -383,18 +420,14 @@ fn made(node: &Value, role: &str, depth: usize, document: &str, details: &Detail
     let is_ignored = node["ignored"].as_bool().unwrap_or_default();
     let role = match role {
         _ if is_ignored => "none".to_owned(),
-        "StaticText" => "text".to_owned(),
+        "StaticText" | "LineBreak" => "text".to_owned(),
         other => other.to_ascii_lowercase(),
     };
-    let mut name = node["name"]["value"]
+    let name = node["name"]["value"]
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    if name.is_empty()
-        && let Some(shape) = details.shapes.get(&id)
-    {
-        name.clone_from(shape);
-    }
+    let hint = details.hints.get(&id).filter(|_| name.is_empty());
     let (states, is_focusable) = states(node);
     let field = details.fields.get(&id).copied();
     let value = match &node["value"]["value"] {
@@ -411,6 +444,7 @@ fn made(node: &Value, role: &str, depth: usize, document: &str, details: &Detail
             document: document.to_owned(),
             node: id,
         },
+        hint: hint.cloned().unwrap_or_default(),
         actionable: is_active && role != "text",
         role,
         name,
@@ -441,8 +475,8 @@ fn states(node: &Value) -> (Vec<String>, bool) {
             }
             "checked" | "pressed" if value == "mixed" => "mixed",
             "invalid" if value != "false" => "invalid",
-            name @ ("checked" | "disabled" | "focused" | "modal" | "pressed" | "readonly"
-            | "required" | "selected" | "busy")
+            name @ ("checked" | "disabled" | "focused" | "modal" | "multiline" | "pressed"
+            | "readonly" | "required" | "selected" | "busy")
                 if is_true =>
             {
                 name

@@ -26,7 +26,9 @@ use tokio::sync::watch;
 use self::state::{State, Tab};
 use crate::cdp::launch::{self, Launch};
 use crate::cdp::{Connection, Event, over_websocket};
+use crate::desk::RecordFn;
 use crate::error::BrowserError;
+use crate::perform;
 use crate::sites::Sites;
 
 /// The world of ours in each frame: pages do not see what is in it, and cannot change what our code uses.
@@ -68,6 +70,8 @@ pub struct Chromium {
     /// Why a tab's last request was refused.
     refused: Mutex<HashMap<String, String>>,
     sites: Arc<Sites>,
+    /// Takes records of leases that do not count.
+    record: RecordFn,
     begun: Instant,
     child: tokio::sync::Mutex<Option<Child>>,
 }
@@ -148,7 +152,7 @@ impl Chromium {
         source: &Source,
         folder: &Path,
         spawner: &Spawner,
-        sites: Arc<Sites>,
+        (sites, record): (Arc<Sites>, RecordFn),
     ) -> Result<Arc<Self>, BrowserError> {
         let made = |path: &Path| {
             std::fs::create_dir_all(path)
@@ -181,6 +185,7 @@ impl Chromium {
             drags: Mutex::default(),
             refused: Mutex::default(),
             sites,
+            record,
             begun: Instant::now(),
             child: tokio::sync::Mutex::new(child),
         });
@@ -293,13 +298,14 @@ impl Chromium {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether a lease counts, now (C9, 6).
+    /// Whether a lease counts, now (C9, 6). One that does not is in the audit.
     fn check_lease(&self, grant: &Grant) -> Result<(), BrowserError> {
         let now = self.now();
-        lock(&self.state)
-            .leases
-            .check(grant, now)
-            .map_err(BrowserError::Lease)
+        let checked = lock(&self.state).leases.check(grant, now);
+        checked.map_err(|refusal| {
+            (self.record)(perform::refused(&grant.owner, &grant.tab, &refusal));
+            BrowserError::Lease(refusal)
+        })
     }
 
     fn tab_names(&self) -> Vec<String> {

@@ -131,8 +131,8 @@ impl Provider for Chromium {
 
     fn eval<'a>(&'a self, grant: &'a Grant, code: &'a str) -> Answer<'a, String> {
         Box::pin(async move {
-            self.usable(&grant.tab)?;
             self.check_lease(grant)?;
+            self.usable(&grant.tab)?;
             let session = self.session_of(&grant.tab)?;
             let params = json!({ "expression": code, "awaitPromise": true, "returnByValue": true, "timeout": 10_000 });
             let answer = self

@@ -16,11 +16,13 @@ async function (action) {
     }
     return rects.map(clipped).find((rect) => rect.right - rect.left >= 1 && rect.bottom - rect.top >= 1)
   }
+  // What slides in begins slowly: it is still where nothing has moved for three frames.
   let before = box(), rect = before
-  for (let tries = 0; tries < 12; tries++) {
+  for (let tries = 0, still = 0; tries < 14 && still < 3; tries++) {
     await frame()
     rect = box()
-    if (before && rect && Math.abs(before.left - rect.left) < 1 && Math.abs(before.top - rect.top) < 1 && Math.abs(before.right - rect.right) < 1) break
+    const isStill = before && rect && Math.abs(before.left - rect.left) < 0.5 && Math.abs(before.top - rect.top) < 0.5 && Math.abs(before.right - rect.right) < 0.5
+    still = isStill ? still + 1 : 0
     before = rect
   }
   if (!element.isConnected) return { gone: true }

@@ -15,5 +15,5 @@ function (values) {
   if (this.multiple) for (const option of options) option.selected = chosen.includes(option)
   else chosen[0].selected = true
   for (const kind of ["input", "change"]) this.dispatchEvent(new Event(kind, { bubbles: true, composed: true }))
-  return {}
+  return { chosen: chosen.sort((a, b) => a.index - b.index).map((option) => option.label.trim() || option.value).join(", ") }
 }

@@ -95,7 +95,7 @@ pub(super) async fn snapshot(
                 }
                 .into());
             }
-            shown(&seen.snapshot, below, budget, page)
+            shown(&seen.snapshot, &below, budget, page)
         }
         None => match before
             .filter(|_| !is_full)

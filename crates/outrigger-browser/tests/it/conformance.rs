@@ -4,7 +4,9 @@ use outrigger_browser::provider::{ActionTarget, Provider as _, Step};
 use outrigger_browser_core::action::{Kind, Point};
 use outrigger_browser_core::lease::Grant;
 
-use crate::support::{WAIT, act, bench, find, owner, site, text};
+use outrigger_protocol::audit::AuditRecord;
+
+use crate::support::{WAIT, act, bench, find, opened, owner, site, text};
 
 fn form() -> String {
     r#"<!doctype html><title>Form</title><h1>Order</h1>
@@ -107,26 +109,17 @@ async fn every_action_has_its_effect_on_the_page() {
 async fn a_click_that_would_go_to_something_else_is_not_sent() {
     let page = r#"<button id=b onclick="document.title='clicked'">Pay</button>
         <div id=cover style="position:fixed;inset:0;opacity:0" onclick="document.title='hijacked'"></div>"#;
-    let at = site(vec![("/", page.to_owned())]).await;
-    let Some(it) = bench(&at).await else { return };
-    let tab = it.browser.open(&owner("s"), Some(&at), WAIT).await.unwrap();
-    let look = it.browser.look(&tab).await.unwrap();
-    let error = act(
-        &it.browser,
-        &tab,
-        Kind::Click,
-        &find(&look, "button", "Pay").key,
-        "",
-    )
-    .await
-    .unwrap_err();
+    let Some(it) = opened(vec![("/", page.to_owned())]).await else {
+        return;
+    };
+    let error = it.click("Pay").await.unwrap_err();
     assert!(
         error
             .to_string()
             .contains(r#"something else is in front of it (<div id="cover">)"#),
         "{error}"
     );
-    assert_eq!(it.browser.look(&tab).await.unwrap().title, "");
+    assert_eq!(it.title().await, "");
     it.browser.close().await;
 }
 
@@ -211,79 +204,52 @@ async fn frames_of_other_sites_shadow_roots_and_pop_ups_are_part_of_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dialogs_wait_for_their_answer_and_nothing_hangs() {
     let page = r#"<button onclick="document.title=prompt('Name?','x')">Ask</button><button onclick="document.title=confirm('Sure?')">Sure</button>"#;
-    let at = site(vec![("/", page.to_owned())]).await;
-    let Some(it) = bench(&at).await else { return };
-    let tab = it.browser.open(&owner("s"), Some(&at), WAIT).await.unwrap();
-    let look = it.browser.look(&tab).await.unwrap();
-    act(
-        &it.browser,
-        &tab,
-        Kind::Click,
-        &find(&look, "button", "Ask").key,
-        "",
-    )
-    .await
-    .unwrap();
-    let dialog = it.browser.dialog(&tab).unwrap();
+    let Some(it) = opened(vec![("/", page.to_owned())]).await else {
+        return;
+    };
+    it.click("Ask").await.unwrap();
+    let dialog = it.browser.dialog(&it.tab).unwrap();
     assert_eq!(
         (dialog.kind.as_str(), dialog.message.as_str()),
         ("prompt", "Name?")
     );
     assert_eq!(
-        it.browser.look(&tab).await.unwrap_err().code(),
+        it.browser.look(&it.tab).await.unwrap_err().code(),
         "browser.dialog"
     );
-    let error = act(
-        &it.browser,
-        &tab,
-        Kind::Click,
-        &find(&look, "button", "Sure").key,
-        "",
-    )
-    .await
-    .unwrap_err();
+    let error = it.click("Sure").await.unwrap_err();
     assert_eq!(error.code(), "browser.dialog");
-    let grant = it.browser.acquire(&tab, &owner("s")).unwrap();
+    let grant = it.browser.acquire(&it.tab, &owner("s")).unwrap();
     let answer = Step {
         text: Some("Ada".into()),
         accept: true,
         ..Step::of(Kind::Dialog, WAIT)
     };
     it.browser.act(&grant, &answer).await.unwrap();
-    assert_eq!(it.browser.look(&tab).await.unwrap().title, "Ada");
-    act(
-        &it.browser,
-        &tab,
-        Kind::Click,
-        &find(&look, "button", "Sure").key,
-        "",
-    )
-    .await
-    .unwrap();
+    assert_eq!(it.title().await, "Ada");
+    it.click("Sure").await.unwrap();
     it.browser
         .act(&grant, &Step::of(Kind::Dialog, WAIT))
         .await
         .unwrap();
-    assert_eq!(it.browser.look(&tab).await.unwrap().title, "false");
+    assert_eq!(it.title().await, "false");
     it.browser.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_forged_and_stale_leases_change_nothing() {
     let page = r#"<button onclick="document.title=Number(document.title)+1">Count</button>"#;
-    let at = site(vec![("/", page.to_owned())]).await;
-    let Some(it) = bench(&at).await else { return };
-    let tab = it.browser.open(&owner("s"), Some(&at), WAIT).await.unwrap();
-    let look = it.browser.look(&tab).await.unwrap();
+    let Some(it) = opened(vec![("/", page.to_owned())]).await else {
+        return;
+    };
+    let tab = &it.tab;
     let step = Step {
-        place: Some(ActionTarget::Element(
-            find(&look, "button", "Count").key.clone(),
-        )),
+        place: Some(ActionTarget::Element(it.key("button", "Count").clone())),
         ..Step::of(Kind::Click, WAIT)
     };
-    let stale = it.browser.acquire(&tab, &owner("s")).unwrap();
+    let stale = it.browser.acquire(tab, &owner("s")).unwrap();
     it.browser.end_turn("s");
-    let held = it.browser.acquire(&tab, &owner("s2")).unwrap();
+    let held = it.browser.acquire(tab, &owner("s2")).unwrap();
     let mut codes = std::collections::BTreeMap::new();
     for number in 0..1000u64 {
         let forged = match number % 4 {
@@ -315,88 +281,72 @@ async fn a_thousand_forged_and_stale_leases_change_nothing() {
         codes.into_iter().collect::<Vec<_>>(),
         [("lease.none", 250), ("lease.stale", 750)]
     );
-    assert_eq!(it.browser.look(&tab).await.unwrap().title, "");
+    // Each of both calls of each lease is in the audit, with whose it was said to be.
+    let audit = it.bench.audit.lock().unwrap().clone();
+    assert_eq!(audit.len(), 2000);
+    let count = |decision: &str| audit.iter().filter(|it| it.decision == decision).count();
+    assert_eq!((count("lease.none"), count("lease.stale")), (500, 1500));
+    let is_whole = |it: &&AuditRecord| {
+        let detail = it.detail.as_deref().unwrap_or_default();
+        it.errored
+            && it.policy_check_result == format!("refused {}", it.decision)
+            && detail.contains("the agent build of session ")
+    };
+    assert_eq!(
+        audit.iter().filter(is_whole).count(),
+        2000,
+        "{:?}",
+        audit[0]
+    );
+    assert_eq!(it.title().await, "");
     it.browser.act(&held, &step).await.unwrap();
-    assert_eq!(it.browser.look(&tab).await.unwrap().title, "1");
+    assert_eq!(it.title().await, "1");
     it.browser.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_that_is_killed_is_said_and_its_tabs_are_known_to_be_gone() {
-    let at = site(vec![("/", "<button>x</button>".to_owned())]).await;
-    let Some(it) = bench(&at).await else { return };
-    let tab = it.browser.open(&owner("s"), Some(&at), WAIT).await.unwrap();
-    let look = it.browser.look(&tab).await.unwrap();
-    // The page's process ends by itself.
-    let grant = it.browser.acquire(&tab, &owner("s")).unwrap();
-    let crash = Step {
-        url: Some("chrome://crash".into()),
-        ..Step::of(Kind::Navigate, WAIT)
+    let Some(it) = opened(vec![("/", "<button>x</button>".to_owned())]).await else {
+        return;
     };
+    // The page's process ends by itself.
+    let grant = it.browser.acquire(&it.tab, &owner("s")).unwrap();
+    let crash = Step::navigate("chrome://crash", WAIT);
     let error = it.browser.act(&grant, &crash).await;
     assert!(
-        error.is_err() || it.browser.look(&tab).await.is_err(),
+        error.is_err() || it.browser.look(&it.tab).await.is_err(),
         "{error:?}"
     );
-    let error = act(
-        &it.browser,
-        &tab,
-        Kind::Click,
-        &find(&look, "button", "x").key,
-        "",
-    )
-    .await
-    .unwrap_err();
-    assert_eq!(error.code(), "browser.crashed");
+    assert_eq!(it.click("x").await.unwrap_err().code(), "browser.crashed");
     // It comes back by a navigation, with new references.
-    let again = Step {
-        url: Some(at.clone()),
-        ..Step::of(Kind::Navigate, WAIT)
-    };
+    let again = Step::navigate(&it.at, WAIT);
     it.browser.act(&grant, &again).await.unwrap();
-    let look = it.browser.look(&tab).await.unwrap();
-    act(
-        &it.browser,
-        &tab,
-        Kind::Click,
-        &find(&look, "button", "x").key,
-        "",
-    )
-    .await
-    .unwrap();
+    let look = it.look().await;
+    let key = &find(&look, "button", "x").key;
+    let click = async || act(&it.browser, &it.tab, Kind::Click, key, "").await;
+    click().await.unwrap();
     it.browser.kill().await;
-    let error = act(
-        &it.browser,
-        &tab,
-        Kind::Click,
-        &find(&look, "button", "x").key,
-        "",
-    )
-    .await
-    .unwrap_err();
+    let error = click().await.unwrap_err();
     assert!(error.is_unknown() && it.browser.is_gone(), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_takes_a_tab_and_the_focus_and_the_last_tab_stay() {
     let page = r#"<button onclick="document.title+='c'">Count</button>"#;
-    let at = site(vec![("/", page.to_owned())]).await;
-    let Some(it) = bench(&at).await else { return };
-    let tab = it.browser.open(&owner("s"), Some(&at), WAIT).await.unwrap();
-    let look = it.browser.look(&tab).await.unwrap();
-    let key = &find(&look, "button", "Count").key;
+    let Some(it) = opened(vec![("/", page.to_owned())]).await else {
+        return;
+    };
     // Our own clicks are not a person's.
     for _ in 0..3 {
-        act(&it.browser, &tab, Kind::Click, key, "").await.unwrap();
+        it.click("Count").await.unwrap();
     }
-    assert_eq!(it.browser.look(&tab).await.unwrap().title, "ccc");
-    it.browser.as_person(&tab, Point { x: 20.0, y: 15.0 }).await;
-    let error = act(&it.browser, &tab, Kind::Click, key, "")
-        .await
-        .unwrap_err();
-    assert_eq!(error.code(), "lease.person");
-    it.browser.hand_back(&tab);
-    act(&it.browser, &tab, Kind::Click, key, "").await.unwrap();
+    assert_eq!(it.title().await, "ccc");
+    it.browser
+        .as_person(&it.tab, Point { x: 20.0, y: 15.0 })
+        .await;
+    assert_eq!(it.click("Count").await.unwrap_err().code(), "lease.person");
+    it.browser.hand_back(&it.tab);
+    it.click("Count").await.unwrap();
     // Closed with its session; the browser stays, with another session's tab opened after it.
     it.browser.end_session("s");
     for _ in 0..100 {
@@ -406,11 +356,11 @@ async fn a_person_takes_a_tab_and_the_focus_and_the_last_tab_stay() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     assert_eq!(it.browser.tabs(), []);
-    let error = it.browser.look(&tab).await.unwrap_err();
+    let error = it.browser.look(&it.tab).await.unwrap_err();
     assert_eq!(error.code(), "browser.no_tab");
     assert_eq!(
         it.browser
-            .open(&owner("s2"), Some(&at), WAIT)
+            .open(&owner("s2"), Some(&it.at), WAIT)
             .await
             .unwrap(),
         "t2"
@@ -510,7 +460,8 @@ async fn a_browser_that_is_there_already_is_used_and_left() {
     let own = tempfile::tempdir().unwrap();
     let source = outrigger_browser::Source::Running(address);
     for _ in 0..2 {
-        let browser = crate::support::started(&source, own.path(), &sites).await;
+        let audit = std::sync::Arc::default();
+        let browser = crate::support::started(&source, own.path(), &sites, &audit).await;
         assert_eq!(browser.tabs(), []);
         let tab = browser.open(&owner("s"), Some(&at), WAIT).await.unwrap();
         assert_eq!(browser.look(&tab).await.unwrap().title, "here");

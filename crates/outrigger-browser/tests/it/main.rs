@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod conformance;
+mod faults;
 mod support;
 mod tools;

@@ -1,7 +1,7 @@
 //! A Chromium, and a site on loopback.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_browser::provider::{ActionTarget, Done, Look, Provider, Step};
@@ -9,9 +9,13 @@ use outrigger_browser::{BrowserError, Chromium, Sites, Source};
 use outrigger_browser_core::action::Kind;
 use outrigger_browser_core::lease::Owner;
 use outrigger_browser_core::snapshot::{Key, Node};
+use outrigger_protocol::audit::AuditRecord;
 use outrigger_sandbox::Spawner;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+
+/// With this variable the browser has a window.
+pub(crate) const WINDOWS: &str = "OUTRIGGER_TEST_WINDOWS";
 
 /// How long pages may take. Nothing is asserted about it.
 pub(crate) const WAIT: Duration = Duration::from_secs(20);
@@ -24,46 +28,61 @@ pub(crate) fn owner(session: &str) -> Owner {
     }
 }
 
-/// Serves pages by path; any other is 404. The last path segment `slow-…` waits, `file-…` is a download.
+/// Serves pages by path; any other is 404. The last path segment `file-…` is a download.
 pub(crate) async fn site(pages: Vec<(&'static str, String)>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    stoppable(pages, 0).await.at
+}
+
+/// A site that can go away.
+pub(crate) struct Site {
+    pub(crate) at: String,
+    pub(crate) port: u16,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Site {
+    /// Nobody listens on its port any more.
+    pub(crate) async fn stop(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+}
+
+/// The same on a port, 0 for any.
+pub(crate) async fn stoppable(pages: Vec<(&'static str, String)>, port: u16) -> Site {
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
     let pages = Arc::new(pages);
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let pages = Arc::clone(&pages);
-            tokio::spawn(async move {
-                let mut buffer = vec![0; 16 * 1024];
-                let count = stream.read(&mut buffer).await.unwrap_or_default();
-                let head = String::from_utf8_lossy(&buffer[..count]).into_owned();
-                let path = head
-                    .split(' ')
-                    .nth(1)
-                    .unwrap_or("/")
-                    .split('?')
-                    .next()
-                    .unwrap_or("/")
-                    .to_owned();
-                let page = pages
-                    .iter()
-                    .find(|(it, _)| *it == path)
-                    .map(|(_, page)| page.clone());
-                let kind = if path.starts_with("/file-") {
-                    "application/octet-stream\r\nContent-Disposition: attachment"
-                } else {
-                    "text/html; charset=utf-8"
-                };
-                let (status, body) =
-                    page.map_or(("404 Not Found", String::new()), |page| ("200 OK", page));
-                let answer = format!(
-                    "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-                    body.len()
-                );
-                let _ = stream.write_all(answer.as_bytes()).await;
-            });
+    let task = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(stream, Arc::clone(&pages)));
         }
     });
-    at
+    Site {
+        at: format!("http://127.0.0.1:{port}"),
+        port,
+        task,
+    }
+}
+
+async fn answer(mut stream: TcpStream, pages: Arc<Vec<(&'static str, String)>>) {
+    let mut buffer = vec![0; 16 * 1024];
+    let count = stream.read(&mut buffer).await.unwrap_or_default();
+    let head = String::from_utf8_lossy(&buffer[..count]).into_owned();
+    let path = head.split(' ').nth(1).unwrap_or("/");
+    let path = path.split('?').next().unwrap_or("/");
+    let page = pages.iter().find(|(it, _)| *it == path);
+    let kind = if path.starts_with("/file-") {
+        "application/octet-stream\r\nContent-Disposition: attachment"
+    } else {
+        "text/html; charset=utf-8"
+    };
+    let (status, body) = page.map_or(("404 Not Found", ""), |(_, page)| ("200 OK", page));
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let _ = stream.write_all(answer.as_bytes()).await;
 }
 
 /// A browser with what a test needs of it.
@@ -71,6 +90,8 @@ pub(crate) struct Bench {
     pub(crate) browser: Arc<Chromium>,
     pub(crate) sites: Arc<Sites>,
     pub(crate) folder: tempfile::TempDir,
+    /// What it wrote into the audit.
+    pub(crate) audit: Arc<Mutex<Vec<AuditRecord>>>,
 }
 
 /// A browser that may show everything of this site; `None` where this machine has none.
@@ -84,22 +105,98 @@ pub(crate) async fn bench(site: &str) -> Option<Bench> {
     let sites = Arc::new(Sites::for_tests(site));
     let source = Source::Start {
         program,
-        headless: true,
+        headless: std::env::var_os(WINDOWS).is_none(),
         arguments: vec!["--disable-gpu".into()],
     };
-    let browser = started(&source, folder.path(), &sites).await;
+    let audit = Arc::new(Mutex::new(Vec::new()));
+    let browser = started(&source, folder.path(), &sites, &audit).await;
     Some(Bench {
         browser,
         sites,
         folder,
+        audit,
     })
 }
 
-pub(crate) async fn started(source: &Source, folder: &Path, sites: &Arc<Sites>) -> Arc<Chromium> {
+pub(crate) async fn started(
+    source: &Source,
+    folder: &Path,
+    sites: &Arc<Sites>,
+    audit: &Arc<Mutex<Vec<AuditRecord>>>,
+) -> Arc<Chromium> {
     let spawner = Spawner::new().unwrap();
-    Chromium::start(source, folder, &spawner, Arc::clone(sites))
+    let records = Arc::clone(audit);
+    let record = Arc::new(move |it| records.lock().unwrap().push(it));
+    Chromium::start(source, folder, &spawner, (Arc::clone(sites), record))
         .await
         .unwrap()
+}
+
+/// A page that is open in a tab of the session `s`, as it looked then.
+pub(crate) struct Opened {
+    pub(crate) bench: Bench,
+    pub(crate) browser: Arc<Chromium>,
+    pub(crate) at: String,
+    pub(crate) tab: String,
+    pub(crate) look: Look,
+}
+
+/// Opens the page `/` of a site; `None` where this machine has no Chromium.
+pub(crate) async fn opened(pages: Vec<(&'static str, String)>) -> Option<Opened> {
+    let at = site(pages).await;
+    let bench = bench(&at).await?;
+    let browser = Arc::clone(&bench.browser);
+    let tab = browser.open(&owner("s"), Some(&at), WAIT).await.unwrap();
+    let look = browser.look(&tab).await.unwrap();
+    Some(Opened {
+        bench,
+        browser,
+        at,
+        tab,
+        look,
+    })
+}
+
+impl Opened {
+    /// The key of an element that was on the page when it was opened.
+    pub(crate) fn key(&self, role: &str, name: &str) -> &Key {
+        &find(&self.look, role, name).key
+    }
+
+    /// Does something to such an element.
+    pub(crate) async fn act(
+        &self,
+        kind: Kind,
+        (role, name): (&str, &str),
+        text: &str,
+    ) -> Result<Done, BrowserError> {
+        act(&self.browser, &self.tab, kind, self.key(role, name), text).await
+    }
+
+    /// Clicks such a button.
+    pub(crate) async fn click(&self, name: &str) -> Result<Done, BrowserError> {
+        self.act(Kind::Click, ("button", name), "").await
+    }
+
+    pub(crate) async fn look(&self) -> Look {
+        self.browser.look(&self.tab).await.unwrap()
+    }
+
+    pub(crate) async fn title(&self) -> String {
+        self.look().await.title
+    }
+
+    /// Until the page that is called so is there.
+    pub(crate) async fn loads(&self, title: &str) {
+        for _ in 0..400 {
+            let look = self.browser.look(&self.tab).await;
+            if look.is_ok_and(|it| it.title == title) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{title} does not come");
+    }
 }
 
 pub(crate) fn find<'a>(look: &'a Look, role: &str, name: &str) -> &'a Node {

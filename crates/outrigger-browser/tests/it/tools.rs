@@ -351,6 +351,36 @@ async fn what_an_action_comes_to_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_takes_a_value_back_is_said_to() {
+    let page = r#"<select aria-label=Size onchange="this.selectedIndex = 0"><option>Small<option>Large</select>
+        <input aria-label=Late oninput="setTimeout(() => this.value = '', 50)"><input aria-label=Stays>"#;
+    let at = site(vec![("/", page.to_owned())]).await;
+    let Some(it) = Room::new(&at, &[]) else {
+        return;
+    };
+    let opened = it.call("open", json!({ "url": at })).await;
+    for (name, action, want) in [
+        (
+            "Size",
+            json!({ "action": "select", "values": ["Large"] }),
+            "failed_verify",
+        ),
+        (
+            "Late",
+            json!({ "action": "fill", "text": "abc" }),
+            "failed_verify",
+        ),
+        ("Stays", json!({ "action": "fill", "text": "abc" }), "done"),
+    ] {
+        let mut action = action;
+        action["ref"] = json!(reference(&opened, &format!("\"{name}\"")));
+        let done = it.call("action", action).await;
+        assert_eq!(done.metadata["status"], want, "{name}: {}", done.output);
+    }
+    it.browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn fields_and_secrets_of_the_user_are_kept() {
     let page = r#"<form onsubmit="event.preventDefault(); p.textContent = 'sent ' + q.value + ' ' + c.value"><input id=q type=password aria-label=Password value=theirs>
         <input id=c aria-label=Card autocomplete=cc-number value=4111><button>Log in</button></form><p id=p></p>
