@@ -148,7 +148,7 @@ impl Pages {
             Some(reference) => {
                 let below = number(reference).map(|it| now.below(it));
                 match below.filter(|it| !it.is_empty()) {
-                    Some(below) => paged(below),
+                    Some(below) => paged(&below),
                     None => return Err(stale(reference)),
                 }
             }
