@@ -47,7 +47,7 @@ pub struct Node {
     /// Something happens when it is clicked or typed in.
     pub actionable: bool,
     /// What it looks like, of a shape; what its page calls it (`#send`, `.star`), where it has no name.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
 }
 
