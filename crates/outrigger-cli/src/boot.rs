@@ -1,4 +1,4 @@
-//! What every command that needs an agent starts with.
+//! The start parameters of every command that needs an agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::terminal::person_is_there;
 use crate::terminal::progress::Line;
 
-/// The folder to work in.
+/// Returns the working directory.
 pub(crate) fn directory(global: &Global) -> Result<PathBuf, Failure> {
     let dir = match &global.dir {
         Some(dir) => dir.clone(),
@@ -24,14 +24,14 @@ pub(crate) fn directory(global: &Global) -> Result<PathBuf, Failure> {
         .map_err(|e| Failure::usage(format!("cannot work in {}: {e}", dir.display()), None))
 }
 
-/// The environment as a map; what is not text is skipped.
+/// Returns the environment as a map; skips values that are not text.
 pub(crate) fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
         .collect()
 }
 
-/// The environment with what `--trust` stands for.
+/// Returns the environment with the variable for `--trust`.
 pub(crate) fn trusting(
     global: &Global,
     mut env: BTreeMap<String, String>,
@@ -42,10 +42,9 @@ pub(crate) fn trusting(
     env
 }
 
-/// The server at an address, with the login of the options or of the environment.
+/// Connects to the server at a URL, with the credentials of the options or of the environment.
 ///
-/// # Errors
-/// An address that is none.
+/// # Errors The URL is invalid.
 pub(crate) fn remote(url: &str, args: &ServerArgs, global: &Global) -> Result<Remote, Failure> {
     let login = Login {
         password: args.password.clone(),
@@ -55,7 +54,7 @@ pub(crate) fn remote(url: &str, args: &ServerArgs, global: &Global) -> Result<Re
     Ok(remote)
 }
 
-/// An agent of this folder, with what the options of every command say.
+/// Returns the start parameters of an agent of this folder, with the global options.
 pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
     let mut boot = Boot::new(directory(global)?, trusting(global, environment()));
     boot.pure = global.pure;

@@ -1,4 +1,4 @@
-//! What a person is asked before there is an agent: whether to fetch a program, and whom to trust.
+//! Questions to the user before there is an agent: whether to download a program, and what to trust.
 
 use std::io::BufRead as _;
 use std::path::Path;
@@ -10,8 +10,8 @@ use outrigger_terminal::{Frame, brief, prompt};
 use crate::terminal::progress::Line;
 use crate::terminal::{self, err_size, name};
 
-/// Whether a program may be fetched from npm. A plain thread reads the answer: a user who leaves instead of answering must not
-/// be waited for.
+/// Asks whether a program may be downloaded from npm. A plain thread reads the answer: the process must not wait for a user
+/// who quits instead.
 pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
     line.say(&format!(
         "? a plugin needs {}, which is not here; fetch it from npm (about 40 MB, once)? [y/N] ",
@@ -20,7 +20,7 @@ pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
     said_yes().await
 }
 
-/// Whether a file that was named on the command line goes with the prompt.
+/// Asks whether a file named on the command line is attached to the prompt.
 pub(crate) async fn may_attach(line: &Line, path: &Path, why: &str) -> bool {
     line.say(&format!(
         "? {}: {}; send it to the model? [y/N] ",
@@ -30,19 +30,19 @@ pub(crate) async fn may_attach(line: &Line, path: &Path, why: &str) -> bool {
     said_yes().await
 }
 
-/// Whether a plugin is to be trusted as it is now (issue 5).
+/// Asks whether to trust a plugin with its current content.
 pub(crate) async fn may_trust(line: Line, question: TrustQuestion) -> bool {
     Sheet::of_plugin(question).asks(&line).await
 }
 
-/// Whether the settings of the folder are to count (issue 18).
+/// Asks whether to apply the settings of the folder.
 pub(crate) async fn may_trust_folder(line: Line, asked: FolderQuestion) -> bool {
     Sheet::of_folder(&asked).asks(&line).await
 }
 
-/// A question with more to look at than fits on the screen.
+/// A question with more details than fit on the screen.
 pub(crate) struct Sheet {
-    /// A line of ours.
+    /// Our own first line.
     pub(crate) head: String,
     pub(crate) bounded: Frame,
     pub(crate) whole: Frame,
@@ -53,7 +53,7 @@ pub(crate) struct Sheet {
 }
 
 impl Sheet {
-    /// Whether a plugin is to be trusted as it is now.
+    /// Asks whether to trust a plugin with its current content.
     pub(crate) fn of_plugin(question: TrustQuestion) -> Self {
         let TrustQuestion {
             plugin,
@@ -76,7 +76,7 @@ impl Sheet {
         }
     }
 
-    /// Whether the settings of a folder are to count.
+    /// Asks whether to apply the settings of a folder.
     pub(crate) fn of_folder(asked: &FolderQuestion) -> Self {
         Self {
             head: format!("{}, as long as this stays as it is:\n", asked.head),
@@ -127,7 +127,7 @@ impl Sheet {
     }
 }
 
-/// How much of each kind a folder asks for.
+/// Returns how many entries of each kind a folder has.
 pub(crate) fn summary(asked: &FolderQuestion) -> String {
     let counts: Vec<String> = asked.sections.iter().map(count).collect();
     counts.join(", ")
@@ -142,9 +142,9 @@ fn count(section: &FolderSection) -> String {
     format!("{count} {title}")
 }
 
-/// Names that a section shows; the rest is counted.
+/// Maximum number of names shown in a section; the rest is counted.
 const MAX_NAMED: usize = 6;
-/// Columns of a name.
+/// Maximum columns of a name.
 const MAX_NAME: usize = 60;
 
 fn folder_summary(asked: &FolderQuestion) -> Frame {
@@ -166,7 +166,7 @@ fn folder_summary(asked: &FolderQuestion) -> Frame {
     frame
 }
 
-/// Every entry, whole.
+/// Returns every entry in full.
 pub(crate) fn folder_details(asked: &FolderQuestion) -> Frame {
     let mut frame = Frame::new();
     for section in &asked.sections {
@@ -188,7 +188,7 @@ async fn said_yes() -> bool {
     text.is_some_and(|text| matches!(text.trim(), "y" | "Y" | "yes"))
 }
 
-/// A line of the terminal; `None` at its end.
+/// Reads a line of the terminal; `None` at its end.
 async fn typed() -> Option<String> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {

@@ -1,6 +1,6 @@
 //! Exit codes, as documented in `docs/cli.md`.
 
-/// Something failed: the turn, or what was asked for.
+/// The turn or the request failed.
 pub(crate) const FAILED: u8 = 1;
 /// The command line or the configuration is wrong.
 pub(crate) const USAGE: u8 = 2;
@@ -8,5 +8,5 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const PLUGINS: u8 = 3;
 /// The user cancelled.
 pub(crate) const CANCELLED: u8 = 130;
-/// Ended by SIGTERM.
+/// Terminated by SIGTERM.
 pub(crate) const TERMINATED: u8 = 143;

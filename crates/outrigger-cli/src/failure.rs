@@ -1,4 +1,4 @@
-//! What ends a command, as people and programs read it.
+//! The error that ends a command, for users and programs.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::exit;
 use crate::terminal;
 use crate::terminal::{json_line, out};
 
-/// What ends a command.
+/// The error that ends a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: String,
@@ -33,7 +33,7 @@ impl Failure {
         }
     }
 
-    /// An error of an agent, by its code.
+    /// Converts an error of an agent, by its code.
     pub(crate) fn of_agent(code: &str, message: String, hint: Option<String>) -> Self {
         let exit = match code {
             "plugin.strict" => exit::PLUGINS,
@@ -53,17 +53,17 @@ impl Failure {
         }
     }
 
-    /// The same with another exit code.
+    /// Sets another exit code.
     pub(crate) fn exiting(self, exit: u8) -> Self {
         Self { exit, ..self }
     }
 
-    /// Whether it has this code.
+    /// Returns whether it has this code.
     pub(crate) fn is(&self, code: &str) -> bool {
         self.code == code
     }
 
-    /// As people read it: what failed, its code, and what to do.
+    /// Formats it for users: what failed, its code, and what to do.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("error: {} [{}]\n", self.message, self.code);
         if let Some(hint) = &self.hint {
@@ -72,7 +72,7 @@ impl Failure {
         text
     }
 
-    /// The session in which it failed.
+    /// Sets the session in which it failed.
     pub(crate) fn in_session(self, id: &SessionId) -> Self {
         Self {
             session: Some(id.clone()),
@@ -119,7 +119,7 @@ impl From<outrigger_store::StoreError> for Failure {
     }
 }
 
-/// Prints a failure: what failed, its code, and what to do. A program that reads JSON gets it as a line, too.
+/// Prints a failure: what failed, its code, and what to do. With a JSON format it is also printed as a line.
 pub(crate) fn fail(failure: &Failure, format: Format) -> ExitCode {
     if format.has_events() {
         let mut data = json!({ "message": failure.message, "code": failure.code });

@@ -15,11 +15,11 @@ pub(crate) fn init(global: &Global) {
         None if global.print_logs => "info",
         None => "warn",
     };
-    // What keeps a plugin from running is shown where it is loaded (`progress`).
+    // Problems that keep a plugin from running are shown where it is loaded (`progress`).
     let registry = if level == "warn" { "error" } else { level };
-    // One line for one event; what says the same of it once more is for the log.
+    // One line per event; repetitions are only logged.
     let detail = if level == "warn" { "error" } else { level };
-    // A target covers all that begin with it: `outrigger` every crate of this program.
+    // A target matches all that start with it: `outrigger` every crate of this program.
     let fallback = format!(
         "warn,outrigger={level},plugin={level},outrigger_plugin_registry::registry={registry},plugin::perf={level},plugin::seq={level},plugin::detail={detail}"
     );
@@ -33,7 +33,7 @@ pub(crate) fn init(global: &Global) {
     if global.print_logs || global.log_level.is_some() {
         log.init();
     } else {
-        // A warning between the lines of an answer is for the person who reads them, not for a log file.
+        // A warning between the lines of an answer is for the user, not for a log file.
         log.without_time().init();
     }
 }

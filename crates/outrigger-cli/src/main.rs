@@ -54,9 +54,9 @@ fn main() -> ExitCode {
         }
     };
     let outcome = runtime.block_on(commands::dispatch(cli));
-    // Whatever still runs in the background must not hold the process.
+    // Background tasks must not keep the process alive.
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
-    // What processes left that they must not leave is undone when they have ended.
+    // Forbidden changes of processes are undone after they have ended.
     outrigger_sandbox::wait_for_dropped(std::time::Duration::from_secs(2));
     match outcome {
         Ok(code) => terminal::exit_code(code),
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is wrong with the command line, or the help that it asks for.
+/// Prints an error of the command line, or the requested help.
 fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     match error.use_stderr() {

@@ -1,8 +1,8 @@
-//! Ctrl-C and SIGTERM: one stream of signals for the whole of a command, from before the first plugin is loaded until the
-//! last one is disposed of.
+//! Ctrl-C and SIGTERM: one stream of signals for the whole command, from before the first plugin is loaded until the last
+//! one is disposed of.
 //!
-//! While a turn runs, the first signal cancels it and the next one leaves at once. At any other time Ctrl-C leaves at once:
-//! there is nothing to keep. SIGTERM gives what is under way the time to end by itself.
+//! While a turn runs, the first signal cancels it and the next one exits at once. At any other time Ctrl-C exits at once:
+//! there is nothing to save. SIGTERM lets current work end on its own.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::exit;
 use crate::failure::Failure;
 
-/// Leaving takes no longer than this, even where a write to a pipe that nobody reads holds the main thread.
+/// Maximum time to exit, even if a write to a pipe that nothing reads blocks the main thread.
 const LEAVING: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,19 +28,19 @@ enum Phase {
     Loading,
     /// A turn runs.
     Turn,
-    /// The turn is over.
+    /// The turn has ended.
     Ending,
 }
 
-/// What the signals so far ask for.
+/// The effect of the signals so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     phase: Phase,
-    /// The turn is to be cancelled.
+    /// The turn must be cancelled.
     cancel: bool,
-    /// Somebody saw to it.
+    /// The cancellation was handled.
     taken: bool,
-    /// The exit code to leave with at once.
+    /// The exit code to exit with at once.
     leave: Option<u8>,
     terminated: bool,
 }
@@ -51,7 +51,7 @@ impl State {
         self.terminated |= signal == Signal::Terminate;
         match self.phase {
             Phase::Turn if !self.cancel => self.cancel = true,
-            // It is ending already; a second one is meant.
+            // It is ending already; a second signal is intended.
             Phase::Ending if signal == Signal::Terminate && !again => {}
             _ => {
                 self.leave = Some(if self.terminated {
@@ -65,12 +65,12 @@ impl State {
 
     fn turn(&mut self) {
         self.phase = Phase::Turn;
-        // A program that was asked to end begins nothing new.
+        // A program that was asked to end starts nothing new.
         self.cancel = self.terminated;
         self.taken = false;
     }
 
-    /// Between turns, where somebody is asked what to do next: a signal that came too late for the turn is meant for us.
+    /// Between turns, when the user is asked what to do next: a signal that came too late for the turn is for the program.
     fn rest(&mut self) {
         if self.terminated {
             self.leave = Some(exit::TERMINATED);
@@ -89,7 +89,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes both signals over from the system. There is no way back: from here on they do what this module says.
+    /// Installs handlers for both signals, for the life of the process.
     fn listen() -> Result<Self, Failure> {
         let fail = |e: std::io::Error| {
             Failure::new(
@@ -121,18 +121,18 @@ impl Signals {
         Ok(Self { state })
     }
 
-    /// A turn runs until the guard is dropped.
+    /// Marks a running turn until the guard is dropped.
     pub(crate) fn turn(&self) -> Turn<'_> {
         self.state.send_modify(State::turn);
         Turn(self)
     }
 
-    /// Waits for the next thing to do: from here on a signal ends the command, as before the first turn.
+    /// Marks the wait for the next input: from here on a signal ends the command, as before the first turn.
     pub(crate) fn rest(&self) {
         self.state.send_modify(State::rest);
     }
 
-    /// Comes back when the turn is to be cancelled, which the caller then does; true when that was SIGTERM.
+    /// Waits until the turn must be cancelled, which the caller then does; returns whether the cause was SIGTERM.
     pub(crate) async fn cancelled(&self) -> bool {
         match self.state.subscribe().wait_for(|state| state.cancel).await {
             Ok(state) => {
@@ -169,7 +169,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Does the work of a command until it is done or a signal says to leave; what is not done then is dropped where it stands.
+/// Runs a command until it is done or a signal requests to exit; unfinished work is dropped.
 pub(crate) async fn guarded<W>(work: impl FnOnce(Signals) -> W) -> Result<u8, Failure>
 where
     W: Future<Output = Result<u8, Failure>>,
@@ -194,8 +194,8 @@ where
 mod tests {
     use super::*;
 
-    /// What the signals come to: `i` is Ctrl-C, `t` SIGTERM, `(` and `)` are the ends of a turn, `c` sees to its
-    /// cancellation, `_` waits for what to do next.
+    /// Returns the effect of signals: `i` is Ctrl-C, `t` SIGTERM, `(` and `)` are the ends of a turn, `c` handles its
+    /// cancellation, `_` waits for the next input.
     fn after(script: &str) -> (bool, Option<u8>, bool) {
         let mut state = State::default();
         for step in script.chars() {
@@ -227,7 +227,7 @@ mod tests {
             ("()t", false, None, true),
             ("()tt", false, Some(143), true),
             ("()(i", true, None, false),
-            // The first turn was cancelled by SIGTERM, or was over when it came: the second one is not begun.
+            // SIGTERM cancelled the first turn, or came after it: the second one does not start.
             ("(t)(", true, None, true),
             ("()t(", true, None, true),
             ("(i)(", false, None, false),

@@ -1,13 +1,12 @@
-//! What the options that several commands have must be, beyond what clap checks.
+//! Validation of options shared by several commands, beyond clap's.
 
 use outrigger_protocol::message::ModelRef;
 
 use crate::failure::Failure;
 
-/// The model of `--model`.
+/// Parses the model of `--model`.
 ///
-/// # Errors
-/// A text that is not `provider/model`.
+/// # Errors The text is not `provider/model`.
 pub(crate) fn named_model(text: Option<&str>) -> Result<Option<ModelRef>, Failure> {
     let parsed = |text: &str| {
         ModelRef::parse(text).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Which session goes on: the options that `outrigger`, `run` and `attach` share.
+//! Options to continue a session, shared by `outrigger`, `run` and `attach`.
 
 use clap::Args;
 use outrigger_client::session::Wanted;
@@ -20,15 +20,14 @@ pub(crate) struct ContinueArgs {
 }
 
 impl ContinueArgs {
-    /// Whether a session is meant.
+    /// Returns whether a session is requested.
     pub(crate) fn has_session(&self) -> bool {
         self.resume || self.session.is_some()
     }
 
-    /// The session that is meant, for the client.
+    /// Returns the requested session, for the client.
     ///
-    /// # Errors
-    /// `--fork` without a session that is meant.
+    /// # Errors `--fork` without a requested session.
     pub(crate) fn wanted(&self) -> Result<Wanted<'_>, Failure> {
         if self.fork && !self.has_session() {
             return Err(Failure::usage(

@@ -53,7 +53,7 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// What was typed, where a command must be named: nobody is at a terminal.
+    /// Returns an error if a command is required because no user is at a terminal.
     pub(crate) fn needs_command(&self, arguments: Vec<OsString>) -> Option<clap::Error> {
         if self.command.is_some() || crate::terminal::is_interactive() {
             return None;
@@ -65,7 +65,7 @@ impl Cli {
     }
 }
 
-/// The command line with `outrigger -p PROMPT`, as users of Claude Code type it, written out as `outrigger run PROMPT`.
+/// Rewrites `outrigger -p PROMPT`, as users of Claude Code type it, to `outrigger run PROMPT`.
 pub(crate) fn command_line(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     let mut takes_value = false;
@@ -220,7 +220,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Words of a help text that look like the name of a type.
+    /// Returns words of a help text that look like type names.
     fn type_names(command: &mut clap::Command) -> Vec<String> {
         const NAMES: [&str; 4] = ["OpenCode", "OpenTelemetry", "TypeScript", "WebSocket"];
         let help = command.render_long_help().to_string();
@@ -302,7 +302,7 @@ mod tests {
         ");
     }
 
-    /// What of a command and those below it `page` does not name.
+    /// Returns the parts of a command and its subcommands that `page` does not name.
     fn unnamed(command: &clap::Command, page: &str) -> Vec<String> {
         let options = command.get_arguments().filter(|it| !it.is_hide_set());
         let options = options
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(unnamed(&Cli::command(), page), Vec::<String>::new());
     }
 
-    /// The lines of a page that call this program, without what stands beside them.
+    /// Returns the lines of a page that call this program, without surrounding text.
     fn calls(page: &str) -> Vec<&str> {
         let quoted = page.split('`').skip(1).step_by(2);
         let indented = page.lines().filter_map(|line| line.strip_prefix("    "));
@@ -342,7 +342,7 @@ mod tests {
         whole.filter(|it| !it.contains('\n')).collect()
     }
 
-    /// The first word of a call that is not a command or option.
+    /// Returns the first word of a call that is not a command or option.
     fn unknown(root: &clap::Command, call: &str) -> Option<String> {
         let mut command = root;
         for word in call.split_whitespace().skip(1) {

@@ -28,7 +28,7 @@ pub(crate) struct OpenArgs {
 }
 
 impl OpenArgs {
-    /// The first option that was given: none of them goes with a command.
+    /// Returns the first given option: none of them can be combined with a command.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
             (self.continued.resume, "--continue"),

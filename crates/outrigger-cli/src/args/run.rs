@@ -61,7 +61,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// The format, by whichever option it was chosen.
+    /// Returns the format, by whichever option it was chosen.
     pub(crate) fn format(&self) -> Format {
         match self.output_format {
             Some(OutputFormat::Text) => Format::Default,
@@ -90,12 +90,12 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Whether events are printed as lines of JSON.
+    /// Returns whether events are printed as lines of JSON.
     pub(crate) fn has_events(self) -> bool {
         matches!(self, Self::Json | Self::Stream)
     }
 
-    /// Whether a result object ends the output.
+    /// Returns whether a result object ends the output.
     pub(crate) fn has_result(self) -> bool {
         matches!(self, Self::Result | Self::Stream)
     }

@@ -1,4 +1,4 @@
-//! A turn, followed until it ends: its output is shown, its questions are asked, and signals reach it.
+//! Follows a turn until it ends: shows its output, asks its questions, and forwards signals.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,34 +21,34 @@ use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::terminal::{self, err_size, progress::Line};
 
-/// A turn that is only about to begin cannot be cancelled yet: it is tried again after this, ...
+/// A turn that has not started yet cannot be cancelled: retry after this, ...
 const CANCEL_INTERVAL: Duration = Duration::from_millis(25);
-/// ... so often.
+/// ... this many times.
 const MAX_CANCELS: u32 = 40;
 
-/// Who answers the questions of turns that are followed.
+/// Who answers the questions of followed turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// The person at the terminal.
+    /// The user at the terminal.
     Person,
     /// Yes to all.
     Yes,
-    /// No to all: nobody is there.
+    /// No to all: there is no user.
     No,
-    /// The agent itself, which was started so.
+    /// The agent itself, which was started this way.
     Agent,
 }
 
-/// What comes next while somebody follows.
+/// The next event for a follower.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// From the agent.
     Agent(StreamItem),
-    /// From the person; `None` is the end of the input.
+    /// From the user; `None` is the end of the input.
     Typed(Option<String>),
 }
 
-/// How far a cancellation has come.
+/// The progress of a cancellation.
 enum Cancel {
     Unasked,
     Asked(u32),
@@ -66,24 +66,23 @@ pub(crate) struct Follower<'a> {
     events: Events,
     asker: Asker,
     answers: Answers,
-    /// The terminal has another size.
+    /// Signals a change of the terminal's size.
     resizes: Option<Signal>,
 }
 
-/// A turn on the screen.
+/// A displayed turn.
 struct Screen<'v> {
     id: SessionId,
     view: &'v mut View,
-    /// The log after this number is the turn's.
+    /// The log after this number belongs to the turn.
     from: i64,
     idle: bool,
 }
 
 impl<'a> Follower<'a> {
-    /// Listens from now on.
+    /// Subscribes to events.
     ///
-    /// # Errors
-    /// A server that cannot be reached or refuses.
+    /// # Errors The server cannot be reached, or refuses.
     pub(crate) async fn new(
         connection: Connection,
         answers: Answers,
@@ -110,7 +109,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// The next that the agent publishes or that is typed.
+    /// Returns the next event of the agent or line of the user.
     pub(crate) async fn next(&mut self) -> Next {
         loop {
             let asks = self.asks();
@@ -120,7 +119,7 @@ impl<'a> Follower<'a> {
                 item = self.events.next() => return Next::Agent(item),
                 typed = self.questions.typed() => return Next::Typed(typed),
                 () = resized(&mut self.resizes), if asks => {
-                    // The prompt that stands there has no end.
+                    // The prompt on the screen has no line end.
                     self.line.say("\n");
                     self.again();
                 }
@@ -128,10 +127,9 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Runs a turn in a session, prints what happens until it is over, and gives the exit code.
+    /// Runs a turn in a session, prints its events until it ends, and returns the exit code.
     ///
-    /// # Errors
-    /// Those of the request; a server that is gone.
+    /// # Errors Those of the request, or the server is gone.
     pub(crate) async fn follow(
         &mut self,
         id: &SessionId,
@@ -161,7 +159,7 @@ impl<'a> Follower<'a> {
         self.model_questions.clear();
         self.questions.hold(false);
         terminal::hold(false);
-        // A server that refuses a turn says no more of it.
+        // A server that refuses a turn sends no events about it.
         if self.connection.is_local() || matches!(outcome, Some(Ok(_))) {
             self.last_events(&mut screen).await;
         }
@@ -176,7 +174,7 @@ impl<'a> Follower<'a> {
         })
     }
 
-    /// Shows the rest of a turn that has been answered.
+    /// Shows the remaining events of a turn that has ended.
     async fn last_events(&mut self, screen: &mut Screen<'_>) {
         while let Some(item) = self.events.rest(screen.idle).await {
             match item {
@@ -194,7 +192,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// None: it was cancelled before it could begin.
+    /// Returns `None` if the turn was cancelled before it could start.
     async fn until_over(
         &mut self,
         screen: &mut Screen<'_>,
@@ -215,7 +213,8 @@ impl<'a> Follower<'a> {
                 }
                 () = tokio::time::sleep(CANCEL_INTERVAL), if matches!(cancel, Cancel::Asked(_)) => {
                     let Cancel::Asked(tries) = cancel else { continue };
-                    // What is dropped here ends here; a server would begin it all the same.
+                    // A turn of this process ends when its future is dropped; a server would start it
+                    // nevertheless.
                     if tries > MAX_CANCELS && self.connection.is_local() {
                         return None;
                     }
@@ -248,7 +247,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Shows an event, and puts the question that it is.
+    /// Shows an event, and asks its question if it is one.
     pub(crate) async fn on(&mut self, view: &mut View, event: &BusEvent) {
         self.show(view, event);
         match &event.event {
@@ -257,7 +256,7 @@ impl<'a> Follower<'a> {
                     .sessions
                     .created(session_id, info.parent_id.as_ref());
             }
-            // Questions of subagents are the user's too.
+            // Questions of subagents are for this user, too.
             Event::PermissionAsked(request) if self.asker.sessions.hold(&request.session_id) => {
                 self.asked(request).await;
             }
@@ -293,7 +292,7 @@ impl<'a> Follower<'a> {
         self.line.redraw();
     }
 
-    /// Something waits for a line of the person's.
+    /// Returns whether a question waits for a line of the user.
     pub(crate) fn asks(&self) -> bool {
         self.questions.is_shown() || !self.model_questions.is_empty()
     }
@@ -318,8 +317,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Asks the model's next question, unless a permission question is open. Until it is answered no permission is
-    /// asked: a line that is typed for one question is no answer to another.
+    /// Asks the model's next question, unless a permission question is open. Until it is answered no permission
+    /// question is shown: a line typed for one question must not answer another.
     fn inquire(&mut self) {
         let Some(question) = self.model_questions.front() else {
             return self.questions.hold(false);
@@ -334,7 +333,7 @@ impl<'a> Follower<'a> {
         self.questions.want();
     }
 
-    /// Shows again, below what was printed since, what waits for a line.
+    /// Shows the open question again, below what was printed since.
     fn again(&self) {
         match self.model_questions.front() {
             Some(question) if !self.questions.is_shown() => {
@@ -344,7 +343,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// A question of the model has its answer, from whomever.
+    /// Handles a question of the model that was answered by any client.
     async fn settled(&mut self, id: &QuestionId) {
         let is_first = self.model_questions.front().is_some_and(|it| it.is(id));
         self.model_questions.retain(|question| !question.is(id));
@@ -354,14 +353,14 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What waited for the model's question: permissions first.
+    /// Shows what waited for the model's question: permissions first.
     async fn go_on(&mut self) {
         self.questions.hold(false);
         self.questions.catch_up(&self.asker, self.line).await;
         self.inquire();
     }
 
-    /// Takes an answer to the question that is shown.
+    /// Handles an answer to the displayed question.
     pub(crate) async fn typed(&mut self, typed: Option<&str>) {
         if self.questions.is_shown() || self.model_questions.is_empty() {
             self.questions.answer(&self.asker, self.line, typed).await;
@@ -387,7 +386,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Events came faster than they could be shown, and some are lost. The store has them (invariant 6).
+    /// Handles a gap: events came faster than they could be shown, and some are lost. The store has them
+    /// (invariant 6).
     async fn catch_up(&mut self, screen: &mut Screen<'_>) {
         self.line.clear();
         if self.questions.is_shown() {
@@ -416,7 +416,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Waits until then; without a time, for ever.
+/// Waits until then; without a time, forever.
 async fn until(time: Option<std::time::Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,

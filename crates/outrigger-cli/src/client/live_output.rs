@@ -1,4 +1,4 @@
-//! What a command prints, shown while it runs.
+//! Live output of a running command.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::terminal::transcript::SHOWN_LINES;
 use crate::terminal::{Paint, name, question};
 
-/// A command that ends sooner is shown whole, below a line with its time.
+/// A command that ends sooner is shown as a whole, below a line with its duration.
 const QUICK: Duration = Duration::from_millis(500);
 
-/// The output of the command that runs. Of commands that run beside it, the output is shown when they end.
+/// The output of the running command. The output of concurrent commands is shown when they end.
 #[derive(Default)]
 pub(super) struct LiveOutput {
     command: Option<Command>,
@@ -22,27 +22,26 @@ pub(super) struct LiveOutput {
     shown: HashSet<CallId>,
 }
 
-/// A command that runs and has printed something.
+/// A running command with output.
 struct Command {
     part: PartId,
     call: CallId,
     text: String,
     /// When its output is shown.
     due: Instant,
-    /// What it has printed, as last reported: all of it, or the end where that is long.
+    /// Its output as last reported: all of it, or the end if it is long.
     output: String,
     /// Bytes of `output` that are on the screen: whole lines.
     printed: usize,
     lines: usize,
-    /// The command itself is on the screen.
+    /// The command line itself is on the screen.
     has_title: bool,
-    /// No more is shown of it: enough is on the screen, or `output` has lost its beginning.
+    /// No more of it is shown: the screen has enough, or `output` has lost its start.
     is_full: bool,
 }
 
 impl LiveOutput {
-    /// Takes what a part says of its call; the answer is what is to be printed. `is_held`: nothing is printed now, unless the
-    /// call has ended.
+    /// Handles a part of a call; returns what to print. `is_held`: nothing is printed now, unless the call has ended.
     pub(super) fn on(&mut self, part: &Part, at: Millis, is_held: bool, paint: Paint) -> String {
         let PartKind::Tool(call) = &part.kind else {
             return String::new();
@@ -98,13 +97,13 @@ impl LiveOutput {
         }
     }
 
-    /// When there is something to print although nothing more is reported.
+    /// Returns when there is something to print without a further report.
     pub(super) fn due(&self) -> Option<Instant> {
         let command = self.command.as_ref()?;
         (!command.is_full && command.rest().contains('\n')).then_some(command.due)
     }
 
-    /// What is to be printed of the command that runs.
+    /// Returns what to print of the running command.
     pub(super) fn more(&mut self, paint: Paint) -> String {
         let Some(command) = &mut self.command else {
             return String::new();
@@ -116,7 +115,7 @@ impl LiveOutput {
         text
     }
 
-    /// The last line that was printed, where no more of them is shown.
+    /// Returns the last printed line, if no more of them is shown.
     pub(super) fn last_line(&self) -> Option<&str> {
         let command = self.command.as_ref().filter(|it| it.is_full)?;
         command
@@ -126,12 +125,12 @@ impl LiveOutput {
             .find(|line| !line.trim().is_empty())
     }
 
-    /// Whether the output of a call has been shown.
+    /// Returns whether the output of a call has been shown.
     pub(super) fn has_shown(&self, call: &str) -> bool {
         self.shown.iter().any(|shown| shown.0 == call)
     }
 
-    /// The rest of a call whose output is on the screen, and how it ended.
+    /// Returns the rest of a call whose output is on the screen, and how it ended.
     fn end(
         &mut self,
         part: &Part,
@@ -165,7 +164,7 @@ impl LiveOutput {
 }
 
 impl Command {
-    /// None for a tool that runs no command.
+    /// Returns `None` for a tool that runs no command.
     fn of(part: &Part, call: &ToolPart, ran: Millis) -> Option<Self> {
         let text = call.state.input().get("command")?.as_str()?;
         Some(Self {
@@ -181,7 +180,7 @@ impl Command {
         })
     }
 
-    /// Takes what it has printed so far.
+    /// Sets the output so far.
     fn take(&mut self, output: &str) {
         let shown = self.output.get(..self.printed);
         if !shown.is_some_and(|shown| output.starts_with(shown)) {
@@ -191,12 +190,12 @@ impl Command {
         output.clone_into(&mut self.output);
     }
 
-    /// What is not yet on the screen.
+    /// Returns what is not yet on the screen.
     fn rest(&self) -> &str {
         self.output.get(self.printed..).unwrap_or_default()
     }
 
-    /// The whole lines that are not yet on the screen, after the command itself; not more than fit there.
+    /// Returns the whole lines that are not yet on the screen, after the command itself, up to the limit.
     fn lines(&mut self, paint: Paint) -> String {
         let mut text = String::new();
         while !self.is_full
@@ -217,7 +216,7 @@ impl Command {
     }
 }
 
-/// What a command has printed.
+/// Returns a command's output.
 fn printed(metadata: &Value) -> Option<&str> {
     metadata.get("output")?.as_str()
 }
@@ -251,7 +250,7 @@ mod tests {
         part(id, state)
     }
 
-    /// Shows parts; each is reported so many milliseconds after its start.
+    /// Shows parts, each reported this many milliseconds after its start.
     fn shown(parts: &[(u64, Part)]) -> (LiveOutput, Vec<String>) {
         let mut live = LiveOutput::default();
         let texts = parts
@@ -309,7 +308,7 @@ mod tests {
         assert_eq!(live.last_line(), Some("line 49"));
         let (_, texts) = shown(&[(600, running(1, &all)), (700, ended(1, &all))]);
         assert_eq!(texts[1], "… 10 more lines\n  exit 2  1500 ms\n");
-        // What is reported has lost its beginning.
+        // The reported output has lost its start.
         let (_, texts) = shown(&[(600, running(1, "a\n")), (700, ended(1, "...\n\nz\n"))]);
         assert_eq!(texts[1], "… and more lines\n  exit 2  1500 ms\n");
     }

@@ -1,4 +1,4 @@
-//! The client of an agent, in this process or at a server: its turns are shown, their questions are put, and signals reach them.
+//! The client of an agent, in this process or at a server: shows its turns, asks their questions, and forwards signals.
 
 pub(crate) mod follow;
 mod live_output;

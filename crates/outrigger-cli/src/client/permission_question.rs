@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::terminal::progress::Line;
 use crate::terminal::{self, Paint, err_size, name};
 
-/// Questions in the order in which they came; one of them is shown.
+/// Questions in order of arrival; one of them is displayed.
 #[derive(Debug, Default)]
 struct Queue {
     shown: Option<PermissionRequest>,
@@ -30,18 +30,18 @@ impl Queue {
         }
     }
 
-    /// Forgets a question that was answered by someone else, or that nobody waits for; true when it is the one shown.
+    /// Removes a question that was answered elsewhere or is no longer open; returns whether it was the displayed one.
     fn gone(&mut self, id: &PermissionId) -> bool {
         self.waiting.retain(|other| other.id != *id);
         self.shown.take_if(|shown| shown.id == *id).is_some()
     }
 
-    /// One may have to be shown now.
+    /// Returns whether a question may have to be shown now.
     fn has_next(&self) -> bool {
         self.shown.is_none() && !self.waiting.is_empty()
     }
 
-    /// The next one to show, if none is shown now.
+    /// Returns the next question to show, if none is displayed.
     fn next(&mut self, is_open: impl Fn(&PermissionId) -> bool) -> Option<&PermissionRequest> {
         if self.shown.is_some() {
             return None;
@@ -55,8 +55,8 @@ impl Queue {
     }
 }
 
-/// The one thread of the program that reads the terminal. It reads a line when there is a question, and no other: what is
-/// typed for the shell that comes afterwards stays there.
+/// The only thread of the program that reads the terminal. It reads a line only if there is a question: what is typed for
+/// the shell that follows stays in the terminal.
 struct Reader {
     wanted: Option<std::sync::mpsc::Sender<()>>,
     lines: Option<mpsc::UnboundedReceiver<Option<String>>>,
@@ -65,7 +65,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Wants a line, unless one is on its way: a read cannot be taken back, so it serves the next question.
+    /// Requests a line, unless one is already requested: a read cannot be cancelled, so it serves the next question.
     fn want(&mut self) {
         if self.is_reading || self.is_closed {
             return;
@@ -103,9 +103,9 @@ impl Reader {
 pub(crate) struct Questions {
     queue: Queue,
     reader: Reader,
-    /// The question that is shown.
+    /// The displayed question.
     display: Option<Display>,
-    /// Something else is on the screen, and these wait.
+    /// Something else is on the screen, and these questions wait.
     is_held: bool,
 }
 
@@ -125,33 +125,33 @@ impl Questions {
         }
     }
 
-    /// Wants a line for something else than a question; it comes from [`Self::typed`].
+    /// Requests a line for another purpose than a question; [`Self::typed`] returns it.
     pub(crate) fn want(&mut self) {
         self.reader.want();
     }
 
-    /// No question is put until this is taken back: something else waits for a line.
+    /// Holds questions back while something else waits for a line, until called with `false`.
     pub(super) fn hold(&mut self, hold: bool) {
         self.is_held = hold;
     }
 
-    /// The input has ended.
+    /// Returns whether the input has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.reader.is_closed
     }
 
-    /// A question is on the screen.
+    /// Returns whether a question is on the screen.
     pub(crate) fn is_shown(&self) -> bool {
         self.queue.shown.is_some()
     }
 
-    /// Puts a question, now or when those before it are answered.
+    /// Asks a question, now or after those before it.
     pub(super) async fn ask(&mut self, asker: &Asker, line: &Line, request: &PermissionRequest) {
         self.queue.asked(request);
         self.next(asker, line).await;
     }
 
-    /// A question was answered, by whomever.
+    /// Handles a question that was answered, by any client.
     pub(super) async fn gone(&mut self, asker: &Asker, line: &Line, id: &PermissionId) {
         if self.queue.gone(id) {
             line.say(&Paint::for_stderr().dim("\n~ this needs no answer any more\n"));
@@ -159,12 +159,12 @@ impl Questions {
         self.next(asker, line).await;
     }
 
-    /// What has been typed, when it has been typed; `None` is the end of the input.
+    /// Returns the typed line; `None` is the end of the input.
     pub(crate) async fn typed(&mut self) -> Option<String> {
         self.reader.line().await
     }
 
-    /// Passes on what was typed, to the question that is shown. Without one it was meant for nobody.
+    /// Passes a line on as the answer to the displayed question. Without a question it is dropped.
     pub(super) async fn answer(&mut self, asker: &Asker, line: &Line, typed: Option<&str>) {
         if let (Some(_), Some(display), true) = (
             &self.queue.shown,
@@ -181,12 +181,12 @@ impl Questions {
             };
             match granted {
                 Some(Ok(done)) => line.say(&format!("{}\n", name(&done))),
-                // What was meant as a yes for good is a no for now: the person reads why.
+                // A permanent yes that failed is a no for now: the user reads why.
                 other => {
                     if let Some(Err(why)) = other {
                         line.say(&format!("it cannot be granted: {}\n", name(&why)));
                     }
-                    // The end of input is an answer too, and it is no; so is an "always" that was not offered.
+                    // The end of input is an answer too, and means no; so does an "always" that was not offered.
                     let reply = typed.map_or(Reply::Reject, meaning);
                     let is_offered = reply != Reply::Always || !shown.always.is_empty();
                     let reply = if is_offered { reply } else { Reply::Reject };
@@ -201,7 +201,7 @@ impl Questions {
         self.next(asker, line).await;
     }
 
-    /// Events were missed: asks what is open.
+    /// Requests the open questions after events were missed.
     pub(super) async fn catch_up(&mut self, asker: &Asker, line: &Line) {
         let open = asker.questions().await;
         for request in &open {
@@ -222,7 +222,7 @@ impl Questions {
         }
     }
 
-    /// The turn is over, and nobody waits for an answer.
+    /// Drops all questions after the end of the turn.
     pub(crate) fn clear(&mut self, line: &Line) {
         self.queue.waiting.clear();
         if self.queue.shown.take().is_some() {
@@ -245,7 +245,8 @@ impl Questions {
             let display = Display::of(request, asker.can_grant());
             let text = display.text(err_size());
             self.display = Some(display);
-            // What was typed before a question could be read is no answer to it; what is typed as soon as it can be is one.
+            // What was typed before a question could be read is not an answer to it; what is typed as soon as it can be is
+            // one.
             let _ =
                 rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
             line.say(&text);
@@ -275,7 +276,8 @@ fn meaning(text: &str) -> Reply {
     }
 }
 
-/// An answer in words: a no that says why, or what to do instead. A single word is none: it may be a mistyped yes.
+/// Returns an answer in words: a no that says why, or what to do instead. A single word is not one: it may be a mistyped
+/// yes.
 fn instead(text: &str) -> Option<&str> {
     let text = text.trim();
     text.contains(char::is_whitespace).then_some(text)

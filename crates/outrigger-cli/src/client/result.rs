@@ -1,4 +1,4 @@
-//! The object that ends `run --output-format json|stream-json`: what the turn came to, in the fields that Claude Code names.
+//! The object that ends `run --output-format json|stream-json`: the result of the turn, in Claude Code's fields.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use outrigger_protocol::message::{NamedError, Part, PartKind, Tokens};
 use outrigger_protocol::turn::TurnOutcome;
 use serde_json::{Value, json};
 
-/// What is known of a turn so far.
+/// The state of a turn so far.
 pub(crate) struct TurnResult {
     started: Instant,
     steps: u64,
@@ -32,7 +32,7 @@ impl Default for TurnResult {
 }
 
 impl TurnResult {
-    /// Adds a part of a message. Each final one is passed once.
+    /// Adds a part of a message. Each final part is passed once.
     pub(crate) fn add(&mut self, part: &Part) {
         match &part.kind {
             PartKind::StepFinish(step) => {
@@ -59,7 +59,7 @@ impl TurnResult {
         self.error = Some(error.message().to_owned());
     }
 
-    /// The line that ends the output.
+    /// Returns the line that ends the output.
     pub(crate) fn line(&self, session: &SessionId, outcome: &TurnOutcome) -> String {
         let failed = match outcome {
             TurnOutcome::Failed { error } => Some(error.message().to_owned()),

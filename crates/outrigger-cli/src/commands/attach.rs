@@ -29,7 +29,7 @@ const HELP: &str = "\
 /COMMAND [WORDS]   a command of the project
 ";
 
-/// What a line at the prompt asks for.
+/// The meaning of a line at the prompt.
 #[derive(Debug, PartialEq, Eq)]
 enum Wish<'l> {
     Nothing,
@@ -68,7 +68,7 @@ fn wish(line: &str) -> Wish<'_> {
         "model" | "models" => Wish::Model(rest),
         "agent" | "agents" => Wish::Agent(rest),
         "abort" => Wish::Abort,
-        // A path is nothing but the beginning of a sentence.
+        // A path is just the start of a sentence.
         name if name.contains('/') => Wish::Say(line),
         name => Wish::Command(name, rest),
     }
@@ -150,7 +150,7 @@ impl Talk<'_> {
             match self.does(&typed).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(0),
-                // A wrong word is no reason to leave; nobody at the terminal is.
+                // At a terminal, report errors and continue; otherwise exit.
                 Err(failure) if terminal && !failure.is("attach.gone") => {
                     self.line.say(&failure.text());
                 }
@@ -159,7 +159,8 @@ impl Talk<'_> {
         }
     }
 
-    /// The next line for the prompt; what others do in this session is shown meanwhile.
+    /// Returns the next line for the prompt; shows other clients' activity in this session
+    /// meanwhile.
     async fn typed(&mut self) -> Result<Option<String>, Failure> {
         loop {
             if self.follower.questions.is_closed() {
@@ -182,7 +183,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Does what a line asks for; false to leave.
+    /// Executes a line; returns `false` to quit.
     async fn does(&mut self, typed: &str) -> Result<bool, Failure> {
         match wish(typed) {
             Wish::Nothing => {}
@@ -242,7 +243,7 @@ impl Talk<'_> {
         Ok(true)
     }
 
-    /// A prompt with the agent and the model of the conversation.
+    /// Builds a prompt with the agent and the model of the conversation.
     fn prompt(&self) -> PromptInput {
         PromptInput {
             agent: self.agent.clone(),

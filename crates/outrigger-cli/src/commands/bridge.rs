@@ -1,4 +1,4 @@
-//! `outrigger bridge`: executes for a remote controller (C17).
+//! `outrigger bridge`: executes calls of a remote controller (C17).
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ use crate::signals::Signals;
 use crate::terminal::progress::Line;
 use crate::terminal::{err, out};
 
-/// Variable with the token; without it one is made and kept.
+/// The variable with the token; without it one is created and kept.
 const TOKEN: &str = "OUTRIGGER_BRIDGE_TOKEN";
-/// Shorter ones can be guessed.
+/// Minimum length; shorter tokens can be guessed.
 const SHORTEST: usize = 16;
 
 /// Runs the command.
@@ -43,7 +43,7 @@ pub(crate) async fn bridge(
         .local_addr()
         .map_err(|error| Failure::new("bridge.port", error.to_string(), None))?;
     let mut boot = crate::boot::boot(global, &Line::new())?;
-    // What no rule of this machine allows is refused: nobody is here to be asked.
+    // What no rule of this machine allows is refused: there is no user to ask.
     boot.answering = Answering::Refuse;
     let agent = Agent::boot(boot).await?;
     let executor = agent.tool_executor(reads)?;
@@ -83,7 +83,8 @@ async fn listen(port: u16) -> Result<tokio::net::TcpListener, Failure> {
     })
 }
 
-/// What listed commands read besides what every command does: what the user names, and where the programs themselves lie.
+/// Returns what listed commands may read besides the defaults: folders that the user names, and those of the programs
+/// themselves.
 fn reads(
     named: &[PathBuf],
     rules: &[CommandRule],
@@ -105,14 +106,14 @@ fn reads(
         let Some(program) = found.and_then(|it| it.canonicalize().ok()) else {
             continue;
         };
-        // A program that lies in the home folder itself does not open that.
+        // A program directly in the home folder does not open the whole home folder.
         let folder = program.parent().filter(|folder| !home.starts_with(folder));
         reads.push(folder.unwrap_or(&program).to_owned());
     }
     Ok(reads)
 }
 
-/// The token of the environment, else the kept one with its file.
+/// Returns the token of the environment, or the kept one with its file.
 fn token(
     env: &std::collections::BTreeMap<String, String>,
 ) -> Result<(String, Option<PathBuf>), Failure> {

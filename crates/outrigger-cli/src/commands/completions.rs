@@ -1,4 +1,4 @@
-//! Shell completions, made from the command line's definition.
+//! Shell completions, generated from the command line's definition.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;

@@ -45,7 +45,7 @@ pub(crate) fn trust(
     revoke: bool,
 ) -> Result<u8, Failure> {
     global.dir = path.or(global.dir);
-    // Shows what is requested even where something lets it count.
+    // Shows what is requested even if it is trusted.
     global.trust = false;
     let mut boot = crate::boot::boot(&global, &Line::new())?;
     boot.env.remove(outrigger_agent::TRUST_PROJECT);

@@ -1,4 +1,4 @@
-//! Man pages, made from the command line's definition.
+//! Man pages, generated from the command line's definition.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,10 +9,10 @@ use clap_mangen::Man;
 use crate::failure::Failure;
 use crate::terminal::out;
 
-/// Prints the page of a command, or writes those of all commands into a folder that is made where it is missing.
+/// Prints the page of a command, or writes those of all commands to a folder, which is created if missing.
 pub(crate) fn man(command: &[String], folder: Option<&Path>) -> Result<u8, Failure> {
     let mut root = crate::args::Cli::command().disable_help_subcommand(true);
-    // What its subcommands are called as a whole (`outrigger-session-show`).
+    // Sets the full names of subcommands (`outrigger-session-show`).
     root.build();
     if let Some(folder) = folder {
         fs::create_dir_all(folder).map_err(|error| not_written(folder, &error))?;
@@ -37,7 +37,7 @@ pub(crate) fn man(command: &[String], folder: Option<&Path>) -> Result<u8, Failu
     Ok(0)
 }
 
-/// The page of a command, and those of its subcommands.
+/// Writes the page of a command, and those of its subcommands.
 fn write_all(command: &clap::Command, folder: &Path) -> Result<(), Failure> {
     let name = name(command);
     let path = folder.join(format!("{name}.1"));
@@ -54,7 +54,7 @@ fn page_of(command: &clap::Command) -> Man {
     Man::new(command.clone()).title(name(command).to_uppercase())
 }
 
-/// With the names of the commands that it belongs to: `outrigger-session-show`.
+/// Returns the name with those of its parent commands: `outrigger-session-show`.
 fn name(command: &clap::Command) -> &str {
     command.get_display_name().unwrap_or(command.get_name())
 }

@@ -25,7 +25,7 @@ pub(crate) async fn mcp(global: &Global, command: McpCommand) -> Result<u8, Fail
         McpCommand::Logout { name } => logout(global, &name),
         McpCommand::Allow { name, revoke } => allow(global, name.as_deref(), revoke).await,
         McpCommand::Debug { name } => debug(global, &name).await,
-        // It takes signals of its own; see `dispatch`.
+        // It handles signals itself; see `dispatch`.
         McpCommand::Serve(_) => Ok(0),
     }
 }
@@ -51,7 +51,7 @@ async fn list(global: &Global, json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The word for a state.
+/// Returns the word for a state.
 pub(crate) fn word(state: McpState) -> &'static str {
     match state {
         McpState::Disabled => "disabled",
@@ -63,7 +63,7 @@ pub(crate) fn word(state: McpState) -> &'static str {
     }
 }
 
-/// Where a server starts, and why.
+/// Returns where a server starts, and why.
 pub(crate) fn starts(place: &McpPlacement) -> String {
     format!("{}, in {}: {}", place.sandbox, place.folder, place.reason)
 }
@@ -99,7 +99,7 @@ fn entry(status: &McpStatus, auth: Option<AuthState>) -> String {
     text
 }
 
-/// Logs in at a server; without a name, says where one is logged in.
+/// Logs in to a server; without a name, lists the logins.
 async fn auth(global: &Global, name: Option<String>) -> Result<u8, Failure> {
     let agent = Agent::boot(crate::boot::boot(global, &Line::new())?).await?;
     let Some(name) = name else {
@@ -138,7 +138,7 @@ async fn auth(global: &Global, name: Option<String>) -> Result<u8, Failure> {
     Ok(exit::FAILED)
 }
 
-/// Forgets a login. The server need not be configured any more.
+/// Removes a login. The server may be gone from the configuration.
 fn logout(global: &Global, name: &str) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let removed = outrigger_agent::mcp_tokens(&boot.folders).remove(name);
@@ -160,8 +160,7 @@ fn logout(global: &Global, name: &str) -> Result<u8, Failure> {
     ))
 }
 
-/// Allows a server of an `.mcp.json` or of a skill, or takes that back. What it runs is shown, so that it is known what is
-/// allowed.
+/// Allows a server of an `.mcp.json` or of a skill, or revokes that. Shows what it runs.
 async fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let folders = boot.folders.clone();
@@ -202,7 +201,7 @@ async fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, 
     Ok(0)
 }
 
-/// The servers that must be allowed: those of `.mcp.json`, and those of skills, which plugins may bring too.
+/// Returns the servers that need approval: those of `.mcp.json`, and those of skills, which plugins may also contribute.
 async fn waiting(boot: Boot, name: Option<&str>) -> Result<Vec<(String, ClaudeServer)>, Failure> {
     let (servers, problems) = boot
         .load(&ProjectLocation::find(&boot.directory))?
@@ -213,7 +212,7 @@ async fn waiting(boot: Boot, name: Option<&str>) -> Result<Vec<(String, ClaudeSe
     let servers = servers
         .into_iter()
         .map(|server| (server.name.clone(), server));
-    // Those of skills have both names in theirs.
+    // Names of servers of skills contain both names.
     if name.is_some_and(|name| !name.contains(':')) {
         return Ok(servers.collect());
     }
@@ -223,7 +222,7 @@ async fn waiting(boot: Boot, name: Option<&str>) -> Result<Vec<(String, ClaudeSe
     Ok(servers.chain(of_skills).collect())
 }
 
-/// Shows what is known of one server, and what a login there would begin with.
+/// Shows everything known about a server, including the first step of a login.
 async fn debug(global: &Global, name: &str) -> Result<u8, Failure> {
     let agent = Agent::boot(crate::boot::boot(global, &Line::new())?).await?;
     let found = agent.mcp().into_iter().find(|status| status.name == name);
@@ -296,7 +295,7 @@ fn add(global: &Global, add: &McpAdd) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Removes a server from the project's `opencode.json`, or from the user's where the project's has none of that name.
+/// Removes a server from the project's `opencode.json`, or from the user's if the project's does not have it.
 fn remove(global: &Global, name: &str) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     for of_user in [false, true] {
@@ -319,7 +318,7 @@ fn remove(global: &Global, name: &str) -> Result<u8, Failure> {
     ))
 }
 
-/// The entry that the options describe.
+/// Creates the entry from the options.
 fn made(add: &McpAdd) -> Result<Value, Failure> {
     let usage = |text: &str| Failure::usage(text, None);
     let pairs = |list: &[String]| -> Result<Map<String, Value>, Failure> {

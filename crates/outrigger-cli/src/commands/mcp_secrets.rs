@@ -1,5 +1,5 @@
-//! Secrets of MCP servers that are added: each in a file of its own that only the user reads, so that `opencode.json`, which
-//! people share, has a `{file:...}` in its place. The folder is in the data folder, which no sandboxed process sees.
+//! Secrets of added MCP servers: each in its own file that only the user can read, so that `opencode.json`, which is often
+//! shared, only contains a `{file:...}` reference. The folder is in the data folder, which no sandboxed process can access.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// Of the server `name` in `settings`; `data` is our data folder.
+    /// Creates the secrets of the server `name` in `settings`; `data` is our data folder.
     pub(super) fn of(data: &Path, settings: &str, name: &str) -> Self {
         let hash = outrigger_plugins::hash(&(settings, name));
         let folder: String = hash.chars().rev().take(16).collect();
@@ -22,10 +22,9 @@ impl Secrets {
         }
     }
 
-    /// Puts what seems to be a secret of these pairs into files, and references in its place. The answer: their names.
+    /// Moves likely secrets of these pairs to files, and replaces them with references. Returns their names.
     ///
-    /// # Errors
-    /// A file that cannot be written.
+    /// # Errors A file cannot be written.
     pub(super) fn take(&self, pairs: &mut Map<String, Value>) -> io::Result<Vec<String>> {
         let mut taken = Vec::new();
         for (name, value) in pairs {
@@ -43,15 +42,14 @@ impl Secrets {
         Ok(taken)
     }
 
-    /// Where they are.
+    /// Returns their folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Removes them.
     ///
-    /// # Errors
-    /// A folder that cannot be removed.
+    /// # Errors A folder cannot be removed.
     pub(super) fn remove(&self) -> io::Result<()> {
         match std::fs::remove_dir_all(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -60,7 +58,7 @@ impl Secrets {
     }
 }
 
-/// Whether a value seems to be a secret itself, and not a reference to one.
+/// Returns whether a value is likely to be a secret itself, not a reference to one.
 fn is_secret(name: &str, value: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let words = ["auth", "key", "token", "secret", "password", "cookie"];

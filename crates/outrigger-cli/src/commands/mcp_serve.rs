@@ -26,7 +26,7 @@ pub(crate) async fn serve(
     signals: Signals,
 ) -> Result<u8, Failure> {
     let mut boot = crate::boot::boot(global, &Line::new())?;
-    // What no rule allows is refused: the person is at the other agent.
+    // What no rule allows is refused: the user is at the other agent.
     boot.answering = Answering::Refuse;
     let agent = Agent::boot(boot).await?;
     let _plugins = outrigger_server::serve_plugins(&agent);

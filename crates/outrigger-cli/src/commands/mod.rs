@@ -1,4 +1,4 @@
-//! The commands: one module each, named as what is typed.
+//! The commands: one module each, named after the command.
 
 mod acp;
 mod attach;
@@ -29,7 +29,7 @@ use crate::args::{Cli, Command, McpCommand};
 use crate::failure::Failure;
 use crate::signals::guarded;
 
-/// Does what the command line asks for.
+/// Runs the requested command.
 pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
     let global = cli.global;
     let Some(command) = cli.command else {

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::terminal::progress::Line;
 use crate::terminal::{err, out};
 
-/// Prints the models of the providers that can be used, one `provider/model` a line, by name.
+/// Prints the models of the usable providers, one `provider/model` per line, by name.
 pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Failure> {
     let agent = Agent::boot(crate::boot::boot(global, &Line::new())?).await?;
     agent.providers_ready().await;

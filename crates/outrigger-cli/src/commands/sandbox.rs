@@ -1,4 +1,4 @@
-//! `outrigger sandbox`: a command in the sandbox of the `bash` tool.
+//! `outrigger sandbox`: runs a command in the sandbox of the `bash` tool.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,12 +12,12 @@ use crate::failure::Failure;
 use crate::terminal;
 use crate::terminal::progress::Line;
 
-/// What a shell adds to the number of the signal that ended a program.
+/// The offset that a shell adds to the number of the signal that ended a program.
 const SIGNALLED: u8 = 128;
 
-/// Runs the command with its output on ours; its exit code is ours.
+/// Runs the command with its output on ours; returns its exit code.
 pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<u8, Failure> {
-    // No plugin has a say in it, so none has to be started.
+    // Plugins are not involved, so none needs to be started.
     global.pure = true;
     let agent = Agent::boot(crate::boot::boot(&global, &Line::new())?).await?;
     let mut child = agent.start_sandboxed(command).await?;
@@ -51,7 +51,7 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
     Ok(code(exit))
 }
 
-/// The exit code, as a shell would give it.
+/// Returns the exit code, as a shell would.
 fn code(exit: Exit) -> u8 {
     match (exit.code, exit.signal) {
         (_, Some(signal)) => SIGNALLED.wrapping_add(u8::try_from(signal).unwrap_or_default()),
@@ -63,7 +63,7 @@ fn code(exit: Exit) -> u8 {
 async fn pass_on(from: Option<impl AsyncRead + Unpin>, to: impl Fn(&[u8])) -> io::Result<()> {
     let Some(mut from) = from else { return Ok(()) };
     let mut bytes = vec![0; 16 * 1024];
-    // The beginning of a character that is not whole yet.
+    // The start of an incomplete character.
     let mut kept = Vec::new();
     loop {
         let read = from.read(&mut bytes).await?;

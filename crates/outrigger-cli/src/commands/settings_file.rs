@@ -1,4 +1,4 @@
-//! An `opencode.json` that a command changes. Comments, order and layout of what it does not change stay.
+//! An `opencode.json` that a command changes. Comments, order and layout of unchanged parts are kept.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,10 +18,9 @@ pub(super) struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// That of the project, or the user's own. One that is not there is empty.
+    /// Loads the file of the project, or the user's own. A missing one is empty.
     ///
-    /// # Errors
-    /// A file that cannot be read; a link in the place of the project's, which leads where the project says.
+    /// # Errors The file cannot be read, or the project's is a link, whose target the project chooses.
     pub(super) fn load(boot: &Boot, of_user: bool) -> Result<Self, Failure> {
         let path = match of_user {
             true => global_file(&boot.folders.config.join("opencode")),
@@ -43,12 +42,12 @@ impl SettingsFile {
         })
     }
 
-    /// Its path, for people.
+    /// Returns its path, for display.
     pub(super) fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// Whether it has a member.
+    /// Returns whether it has a member.
     pub(super) fn has(&self, path: &[&str]) -> Result<bool, Failure> {
         Ok(!self.text.trim().is_empty()
             && self
@@ -62,7 +61,7 @@ impl SettingsFile {
         Ok(())
     }
 
-    /// Removes a member; false where there is none.
+    /// Removes a member; returns `false` if there is none.
     pub(super) fn remove(&mut self, path: &[&str]) -> Result<bool, Failure> {
         if self.text.trim().is_empty() {
             return Ok(false);
@@ -71,13 +70,13 @@ impl SettingsFile {
         Ok(self.take(changed))
     }
 
-    /// Adds an item to a list; false where it is in it.
+    /// Adds an item to a list; returns `false` if it is already there.
     pub(super) fn add_item(&mut self, key: &str, item: &Value) -> Result<bool, Failure> {
         let changed = self.change(with_item(&self.text, &self.name(), key, item))?;
         Ok(self.take(changed))
     }
 
-    /// Removes the items of a list that `fits` takes; false where there is none.
+    /// Removes the items of a list that `fits` selects; returns `false` if there are none.
     pub(super) fn remove_items(
         &mut self,
         key: &str,
@@ -90,7 +89,7 @@ impl SettingsFile {
         Ok(self.take(changed))
     }
 
-    /// Writes it in one piece.
+    /// Writes it atomically.
     pub(super) fn write(&self) -> Result<(), Failure> {
         let text = self.text.as_bytes();
         let written = match self.of_user {

@@ -14,7 +14,7 @@ use crate::terminal::{name, out};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Runs the command. No plugin is started for it.
+/// Runs the command. Starts no plugin.
 pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let folder = ProjectLocation::find(&boot.directory).directory;

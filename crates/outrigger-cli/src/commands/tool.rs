@@ -1,4 +1,4 @@
-//! `outrigger tool`: what tools there are, and what each declares (D6).
+//! `outrigger tool`: lists the tools, and what each declares (D6).
 
 use outrigger_agent::Agent;
 use outrigger_protocol::descriptor::{Constraints, Contract, SandboxProfile, ToolDescriptor};

@@ -1,11 +1,11 @@
-//! `outrigger upgrade`: how the program that runs is replaced by a newer one. It replaces nothing itself: what installed it does.
+//! `outrigger upgrade`: shows how to replace the running program by a newer one. It replaces nothing itself: the installer does.
 
 use std::path::Path;
 
 use crate::failure::Failure;
 use crate::terminal::{name, out};
 
-/// Prints version, place and command.
+/// Prints version, path and command.
 pub(super) fn upgrade() -> Result<u8, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         let message = format!("the place of this program is not known: {error}");
@@ -20,7 +20,7 @@ pub(super) fn upgrade() -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The command that fits where the program is.
+/// Returns the command for the program's location.
 fn how(program: &Path) -> &'static str {
     let has = |name: &str| program.components().any(|part| part.as_os_str() == name);
     if has("node_modules") {

@@ -1,15 +1,15 @@
-//! How an installation is shown: a bar on a terminal, a line every few seconds elsewhere.
+//! The progress of an installation: a bar on a terminal, otherwise a line every few seconds.
 
 use std::time::{Duration, Instant};
 
 use outrigger_plugins::Fetched;
 
-/// How often a line is printed where nothing can move.
+/// Interval of the lines without a terminal.
 const EVERY: Duration = Duration::from_secs(3);
-/// Signs of the bar.
+/// Width of the bar.
 const WIDTH: u64 = 24;
 
-/// Something that is being installed.
+/// A running installation.
 pub(crate) struct Fetching {
     spec: String,
     since: Instant,
@@ -27,7 +27,7 @@ impl Fetching {
         }
     }
 
-    /// So much is there now.
+    /// Updates the progress.
     pub(crate) fn came(&mut self, fetched: Fetched) {
         self.fetched = Some(fetched);
     }
@@ -49,7 +49,7 @@ impl Fetching {
         }
     }
 
-    /// For a file or a pipe, when it is time for another line.
+    /// Returns a line for a file or a pipe, if one is due.
     pub(crate) fn line(&mut self, now: Instant) -> Option<String> {
         if now.saturating_duration_since(self.said) < EVERY {
             return None;
@@ -67,7 +67,7 @@ impl Fetching {
         self.fetched.is_some_and(|fetched| fetched.total.is_some())
     }
 
-    /// How much of how much, and how fast; the seconds where nothing has been unpacked yet.
+    /// Returns the amounts and the speed, or the seconds if nothing has been unpacked yet.
     fn amount(&self, now: Instant) -> String {
         let elapsed = now.saturating_duration_since(self.since);
         let Some(Fetched { bytes, total }) = self.fetched else {
@@ -84,7 +84,7 @@ impl Fetching {
     }
 }
 
-/// Megabytes with one decimal.
+/// Formats megabytes with one decimal.
 fn mb(bytes: u64) -> String {
     format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10)
 }

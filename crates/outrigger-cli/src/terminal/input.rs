@@ -6,7 +6,7 @@ use tokio::io::{AsyncWriteExt as _, BufReader, DuplexStream};
 
 const BUFFER: usize = 64 * 1024;
 
-/// Standard input, read by a thread of its own: one that waits for a client that says nothing does not keep us from ending.
+/// Reads standard input in a separate thread: waiting for a silent client must not keep the process from exiting.
 pub(crate) fn standard_input() -> BufReader<DuplexStream> {
     let (mut to, from) = tokio::io::duplex(BUFFER);
     let runtime = tokio::runtime::Handle::current();

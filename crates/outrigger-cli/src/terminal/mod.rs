@@ -1,4 +1,4 @@
-//! The terminal: what is printed there, and what is read from it.
+//! Input and output at the terminal.
 
 pub(crate) mod download;
 mod input;

@@ -1,7 +1,8 @@
-//! The one way to the terminal for lines (invariant 13).
+//! The only output of lines to the terminal (invariant 13).
 //!
-//! Everything that is printed goes through [`out`] or [`err`], which show what a terminal obeys instead of sending it
-//! (`outrigger_terminal::safe`). Colours are sent only to a terminal that has them, and never beyond the end of a line.
+//! Everything is printed through [`out`] or [`err`], which make control characters visible instead of sending them
+//! (`outrigger_terminal::safe`). Colours are sent only to a terminal that supports them, and are reset at the end of each
+//! line.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -15,56 +16,56 @@ pub(crate) use outrigger_terminal::{name, question};
 
 use crate::exit;
 
-/// What waits while a question is on the screen, so that nothing looks like one.
+/// Output held back while a question is on the screen, so that nothing can imitate one.
 static HELD: Mutex<Option<Held>> = Mutex::new(None);
 
 #[derive(Default)]
 struct Held {
-    /// Entries of the log: a plugin may have written them.
+    /// Log entries, which may contain text of plugins.
     log: String,
-    /// Standard output that goes elsewhere: through a pipe (`| tee`) it reaches the same terminal, at a time of its own.
+    /// Redirected standard output: through a pipe (`| tee`) it may reach the same terminal at any time.
     out: Vec<u8>,
 }
 
-/// Bytes of the log that are held.
+/// Maximum bytes of held log.
 const MAX_HELD: usize = 64 * 1024;
-/// How long a program at the other end of standard output must read what was printed before a question.
+/// How long a program at the other end of standard output may take to read output before a question.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long it then must print it.
+/// How long it then may take to print it.
 const SETTLE: Duration = Duration::from_millis(100);
-/// What stands for the rest.
+/// Replaces the rest.
 const MORE: &str = "... and more (`--print-logs` with standard error to a file shows all)\n";
-/// Before each further line of an entry, so that none looks like one of the program's own.
+/// Prefix of further lines of an entry, so that none can imitate one of the program's own.
 const FURTHER: &str = "     | ";
 
-/// Bytes that were printed to standard output.
+/// Bytes printed to standard output.
 static SENT: AtomicU64 = AtomicU64::new(0);
-/// Why standard output is not whole; the first reason counts.
+/// Why standard output is incomplete; the first reason wins.
 static LOST: OnceLock<io::ErrorKind> = OnceLock::new();
 
-/// Whether standard output wants colours.
+/// Returns whether standard output supports colours.
 pub(crate) fn out_has_colours() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
 }
 
-/// Whether standard error wants colours.
+/// Returns whether standard error supports colours.
 pub(crate) fn err_has_colours() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| err_is_terminal() && std::env::var_os("NO_COLOR").is_none())
 }
 
-/// Whether somebody may look at standard error.
+/// Returns whether standard error is a terminal.
 pub(crate) fn err_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// The size of standard error, where questions are put.
+/// Returns the size of standard error, where questions are asked.
 pub(crate) fn err_size() -> Size {
     Size::of(size(io::stderr())).unwrap_or(Size::USUAL)
 }
 
-/// The size of standard output. What is not a terminal wraps nothing.
+/// Returns the size of standard output. Without a terminal nothing is wrapped.
 pub(crate) fn out_size() -> Size {
     Size::of(size(io::stdout())).unwrap_or(Size {
         columns: usize::MAX,
@@ -77,12 +78,12 @@ fn size(terminal: impl std::os::fd::AsFd) -> Option<(u16, u16)> {
     Some((size.ws_col, size.ws_row))
 }
 
-/// A person is at both ends: they can read the question and answer it.
+/// Returns whether a user can read questions and answer them.
 pub(crate) fn person_is_there() -> bool {
     io::stdin().is_terminal() && err_is_terminal()
 }
 
-/// A person is at standard input and output: the screen can be taken.
+/// Returns whether standard input and output are terminals, so that a full-screen interface is possible.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
@@ -105,12 +106,12 @@ pub(crate) fn screen(text: &str) {
     ));
 }
 
-/// Puts a text in the place of the last line of standard error; an empty one only takes that away.
+/// Replaces the last line of standard error; an empty text removes it.
 pub(crate) fn last_line(text: &str) {
     send_err(&format!("\r\u{1b}[K{}", safe(text, err_has_colours())));
 }
 
-/// Passes on what a command printed: to a program as it is, to a terminal as everything else.
+/// Passes a command's output on: verbatim to a program, sanitized to a terminal.
 pub(crate) fn pass_out(bytes: &[u8]) {
     match io::stdout().is_terminal() {
         true => out(&String::from_utf8_lossy(bytes)),
@@ -118,7 +119,7 @@ pub(crate) fn pass_out(bytes: &[u8]) {
     }
 }
 
-/// The same to standard error.
+/// Like [`pass_out`], to standard error.
 pub(crate) fn pass_err(bytes: &[u8]) {
     match err_is_terminal() {
         true => err(&String::from_utf8_lossy(bytes)),
@@ -144,17 +145,18 @@ fn send_bytes(bytes: &[u8]) {
     }
 }
 
-/// What cannot be said has nobody to be said to.
+/// Write errors cannot be reported.
 fn send_err(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Something that was printed to standard output did not arrive.
+/// Returns whether some output to standard output was lost.
 pub(crate) fn is_lost() -> bool {
     LOST.get().is_some()
 }
 
-/// The program's exit code: a success whose output was lost is none. Nothing is printed for a reader that went away (`head`).
+/// Returns the program's exit code: lost output turns a success into a failure. Nothing is printed for a reader that has
+/// exited (`head`).
 pub(crate) fn exit_code(code: u8) -> ExitCode {
     hold(false);
     let Some(reason) = LOST.get().filter(|_| code == 0) else {
@@ -169,7 +171,7 @@ pub(crate) fn exit_code(code: u8) -> ExitCode {
     ExitCode::from(exit::FAILED)
 }
 
-/// Where the log goes: an entry with each write.
+/// The target of the log: one entry per write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log;
 
@@ -193,8 +195,7 @@ impl io::Write for Log {
     }
 }
 
-/// Keeps the log, and standard output where that is not a terminal, from the screen while somebody answers a question, and
-/// prints them afterwards.
+/// Holds back the log, and redirected standard output, while the user answers a question, and prints them afterwards.
 pub(crate) fn hold(hold: bool) {
     let mut held = lock(&HELD);
     if hold {
@@ -211,7 +212,7 @@ pub(crate) fn hold(hold: bool) {
     }
 }
 
-/// Waits until what was printed through a pipe has been read, and so stands above the question that comes next.
+/// Waits until output through a pipe has been read, and so is above the question that follows.
 pub(crate) async fn settle() {
     static SETTLED: AtomicU64 = AtomicU64::new(0);
     let sent = SENT.load(Relaxed);
@@ -226,7 +227,7 @@ pub(crate) async fn settle() {
     tokio::time::sleep(SETTLE).await;
 }
 
-/// An entry of the log, or a message with text of others in it, with its further lines set off.
+/// Formats a log entry, or a message with untrusted text, with its further lines marked.
 pub(crate) fn entry(text: &str) -> String {
     let lines = text.strip_suffix('\n').unwrap_or(text);
     lines.replace('\n', &format!("\n{FURTHER}")) + "\n"
@@ -236,7 +237,7 @@ pub(crate) fn entry(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Under a test runner standard output is a file or a pipe.
+    /// Under a test runner, standard output is a file or a pipe.
     #[test]
     fn standard_output_that_is_no_terminal_waits_for_the_answer_to_a_question() {
         let held = || lock(&HELD).as_ref().map(|held| held.out.clone());

@@ -1,4 +1,4 @@
-//! Colours of our own, where the terminal wants them.
+//! Our own colours, if the terminal supports them.
 
 use crate::terminal;
 
@@ -7,11 +7,11 @@ use crate::terminal;
 pub(crate) struct Paint(bool);
 
 impl Paint {
-    /// For standard output.
+    /// Returns the colours for standard output.
     pub(crate) fn for_stdout() -> Self {
         Self(terminal::out_has_colours())
     }
-    /// For standard error.
+    /// Returns the colours for standard error.
     pub(crate) fn for_stderr() -> Self {
         Self(terminal::err_has_colours())
     }
@@ -19,7 +19,7 @@ impl Paint {
     pub(crate) fn off() -> Self {
         Self(false)
     }
-    /// Line by line: no colour outlives its line.
+    /// Colours each line separately: no colour crosses a line end.
     fn wrap(self, code: &str, text: &str) -> String {
         if !self.0 {
             return text.to_owned();

@@ -1,6 +1,6 @@
-//! What is going on, while it goes on: one line at the bottom of the terminal, gone when there is something to read.
+//! The current activity: one line at the bottom of the terminal, removed when there is something to read.
 //!
-//! Without a terminal nothing moves; only what takes long and what failed is said, each once.
+//! Without a terminal nothing is animated; only slow steps and failures are printed, each once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,22 +16,22 @@ use crate::terminal::{Paint, entry, err};
 /// A plugin that takes longer than this to load is named on screen (C5).
 const SLOW_PLUGIN: Duration = Duration::from_secs(1);
 
-/// How often the line is drawn.
+/// Interval of redrawing the line.
 const TICK: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
 struct State {
-    /// Plugins that are being loaded, with the stage and since when.
+    /// Plugins that are being loaded, with the stage and its start.
     loading: BTreeMap<String, (Stage, Instant)>,
     named: Vec<String>,
-    /// What is being installed, by plugin.
+    /// Current installations, by plugin.
     fetching: BTreeMap<String, Fetching>,
     /// What the turn waits for.
     waiting: Option<(String, Instant)>,
-    /// How far that is.
+    /// Its progress.
     detail: Option<String>,
     shown: bool,
-    /// Somebody draws it.
+    /// A task redraws the line.
     ticking: bool,
 }
 
@@ -42,7 +42,7 @@ impl State {
         }
     }
 
-    /// What the line says. What is being fetched comes first: the rest waits for it.
+    /// Returns the text of the line. Downloads come first: the rest waits for them.
     fn text(&self, now: Instant) -> Option<String> {
         if let Some(fetching) = self.fetching.values().next() {
             return Some(fetching.bar(now));
@@ -64,7 +64,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line on standard error.
+    /// Creates a line on standard error.
     pub(crate) fn new() -> Self {
         Self {
             state: Arc::default(),
@@ -76,7 +76,7 @@ impl Line {
         lock(&self.state)
     }
 
-    /// How far a plugin is. Installing takes long and failing matters: both are said; the rest is for the log.
+    /// Reports the progress of a plugin. Installations and failures are printed; the rest is logged.
     pub(crate) fn plugin(&self, progress: Progress) {
         let paint = Paint::for_stderr();
         let Progress {
@@ -104,7 +104,7 @@ impl Line {
                     name(&plugin)
                 )));
             }
-            // What guards something is refused without it, so it is not a secret why.
+            // A guard's absence refuses what it guards, so the reason must be shown.
             Stage::Skipped if mention || !guards.is_empty() => {
                 let line = left_out(cause, &guards);
                 self.say(&entry(&format!("{} {line}", paint.bad("!"))));
@@ -113,7 +113,7 @@ impl Line {
                 let line = lacking(&plugin, &guards);
                 self.say(&entry(&format!("{} {line}", paint.bad("!"))));
             }
-            // The log has it.
+            // It is logged.
             _ => {}
         }
         let mut state = self.state();
@@ -124,7 +124,7 @@ impl Line {
                 self.tick_while_fetching();
             }
         } else if state.fetching.remove(&plugin).is_some() {
-            // At once: what the command prints next does not know of the line.
+            // At once: the command's next output does not know about the line.
             state.erase();
         }
         if matches!(
@@ -137,7 +137,7 @@ impl Line {
         }
     }
 
-    /// For commands that keep no line: what is fetched takes long.
+    /// Draws the line during downloads, for commands that have none otherwise.
     fn tick_while_fetching(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
@@ -159,10 +159,10 @@ impl Line {
         }
     }
 
-    /// The turn waits for this from now on; `None`: for nothing.
+    /// Sets what the turn waits for; `None`: nothing.
     pub(crate) fn wait_for(&self, what: Option<&str>) {
         let mut state = self.state();
-        // What is waited for already goes on.
+        // The same wait continues.
         let same = state
             .waiting
             .take_if(|(known, _)| Some(known.as_str()) == what);
@@ -172,25 +172,25 @@ impl Line {
         }
     }
 
-    /// How far what the turn waits for is.
+    /// Sets the progress of what the turn waits for.
     pub(crate) fn detail(&self, detail: Option<&str>) {
         self.state().detail = detail.map(name);
     }
 
-    /// Puts the line back at once after something was printed, where it is drawn.
+    /// Redraws the line at once after other output, if it is active.
     pub(crate) fn redraw(&self) {
         if self.state().ticking {
             self.tick();
         }
     }
 
-    /// Takes the line away, prints, and lets the next tick put it back.
+    /// Removes the line, prints, and lets the next tick redraw it.
     pub(crate) fn say(&self, text: &str) {
         self.clear();
         err(text);
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(crate) fn clear(&self) {
         self.state().erase();
     }
@@ -206,7 +206,7 @@ impl Line {
             .map(|(name, _)| name.clone())
             .collect();
         for name in slow {
-            // Or it would stand after what moves.
+            // Otherwise it would follow moving output.
             state.erase();
             err(&Paint::for_stderr().dim(&format!(
                 "~ waiting for plugin {} …\n",
@@ -248,7 +248,8 @@ impl Line {
     }
 }
 
-/// What fits in a row of so many columns, after the mark of the line. A character that is not ASCII may take two.
+/// Truncates a text to a row of this many columns, after the mark of the line. A non-ASCII character may take two
+/// columns.
 fn cut(text: &str, columns: usize) -> String {
     let mut left = columns.saturating_sub(3);
     let fits = text.chars().take_while(|c| {
@@ -260,14 +261,14 @@ fn cut(text: &str, columns: usize) -> String {
     fits.collect()
 }
 
-/// Why a plugin is left out, what to do about it, and what that means where it guards.
+/// Returns why a plugin is skipped, what to do about it, and the effect if it is a guard.
 fn left_out(cause: Option<Cause>, guards: &[String]) -> String {
     let (message, hint) = cause.map(|it| (it.message, it.hint)).unwrap_or_default();
     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{message}{hint}{}", without(guards))
 }
 
-/// What a guard that is there and does not have its hook means.
+/// Returns the effect of a guard that is present but lacks its hook.
 fn lacking(plugin: &str, guards: &[String]) -> String {
     format!(
         "plugin {} does not bring a hook that `fail_closed` names, so {} is refused",
@@ -276,7 +277,7 @@ fn lacking(plugin: &str, guards: &[String]) -> String {
     )
 }
 
-/// What a guard that is not there means.
+/// Returns the effect of a missing guard.
 fn without(guards: &[String]) -> String {
     match guards.is_empty() {
         true => String::new(),
@@ -287,7 +288,7 @@ fn without(guards: &[String]) -> String {
     }
 }
 
-/// Keeps the line alive.
+/// Keeps the line active.
 pub(crate) struct Ticking {
     task: tokio::task::JoinHandle<()>,
     line: Line,

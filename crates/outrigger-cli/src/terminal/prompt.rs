@@ -1,4 +1,4 @@
-//! Questions to a person, one line each. Where standard input is not a terminal its lines are the answers, so that a
+//! Questions to the user, one line each. If standard input is not a terminal, its lines are the answers, so that a
 //! script can log in.
 
 use std::io::{BufRead as _, IsTerminal as _};
@@ -8,10 +8,10 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use crate::failure::Failure;
 use crate::terminal::{Paint, err, hold};
 
-/// Maximum number of answers to one question that are refused before we give up; a script would answer for ever.
+/// Maximum number of invalid answers to a question; a script would answer forever.
 pub(crate) const TRIES: usize = 5;
 
-/// The terminal without echo, until this is dropped.
+/// Disables echo until it is dropped.
 struct Silent(Termios);
 
 impl Silent {
@@ -32,7 +32,7 @@ impl Drop for Silent {
     }
 }
 
-/// Whether a person answers.
+/// Returns whether a user answers.
 pub(crate) fn is_terminal() -> bool {
     std::io::stdin().is_terminal()
 }
@@ -56,7 +56,7 @@ fn line(prompt: &str) -> Result<String, Failure> {
     Ok(text.trim().to_owned())
 }
 
-/// A question whose answer `check` accepts; it says what is wrong with others.
+/// Asks a question; `check` returns what is wrong with an answer.
 pub(crate) fn text(
     question: &str,
     mut check: impl FnMut(&str) -> Option<String>,
@@ -71,7 +71,7 @@ pub(crate) fn text(
     Err(Failure::usage("no answer was acceptable", None))
 }
 
-/// A question whose answer is not shown while it is typed.
+/// Asks a question without echoing the answer.
 pub(crate) fn secret(question: &str) -> Result<String, Failure> {
     let _silent = Silent::begin();
     text(question, |answer| {
@@ -79,7 +79,7 @@ pub(crate) fn secret(question: &str) -> Result<String, Failure> {
     })
 }
 
-/// One of several, by number or by what it is called; the answer is its index.
+/// Asks to choose by number or name; returns the index.
 pub(crate) fn choose(question: &str, choices: &[String]) -> Result<usize, Failure> {
     for (at, choice) in choices.iter().enumerate() {
         err(&format!("  {:>2}  {choice}\n", at + 1));

@@ -1,4 +1,4 @@
-//! Messages of the conversation as lines for people.
+//! Messages of the conversation as lines for users.
 
 use outrigger_kernel::merge::details;
 use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage, Details};
@@ -8,13 +8,13 @@ use similar::TextDiff;
 use crate::terminal;
 use crate::terminal::paint::Paint;
 
-/// Lines of a tool's output that are shown; the model gets more, the session keeps all.
+/// Displayed lines of a tool's output; the model gets more, the session keeps all.
 pub(crate) const SHOWN_LINES: usize = 40;
 
-/// Names of a list of files that are shown.
+/// Displayed names of a list of files.
 const SHOWN_FILES: usize = 10;
 
-/// A message about a tool: a start, a result, or both merged into one.
+/// Returns whether a message is about a tool: a start, a result, or both merged.
 pub(crate) fn is_tool(message: &ConversationMessage) -> bool {
     matches!(
         message.message_type.as_str(),
@@ -22,7 +22,7 @@ pub(crate) fn is_tool(message: &ConversationMessage) -> bool {
     )
 }
 
-/// A message about a tool as lines for people (E6, in a terminal). Paths in the project are shortened.
+/// Formats a message about a tool (E6, in a terminal). Paths in the project are shortened.
 pub(crate) fn tool_text(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
     if message.message_type == "tool_execution" {
         merged(message, paint, directory)
@@ -31,7 +31,7 @@ pub(crate) fn tool_text(message: &ConversationMessage, paint: Paint, directory: 
     }
 }
 
-/// A start without its result or a result without its start (E5), as it is.
+/// Formats a start without its result or a result without its start (E5).
 fn half(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
     let field = |key: &str| message.metadata.get(key);
     let name = tool_name(message);
@@ -54,7 +54,7 @@ fn half(message: &ConversationMessage, paint: Paint, directory: &str) -> String 
     format!("{} {name}\n{}", paint.bold("◂"), shorten(&clip(output)))
 }
 
-/// Its name, with the plugin whose tool it is where a bundled one has that name.
+/// Returns its name, with the plugin if a plugin's tool has the name of a bundled one.
 fn tool_name(message: &ConversationMessage) -> String {
     let field = |key: &str| message.metadata.get(key).and_then(Value::as_str);
     let name = field("tool_name").unwrap_or("tool");
@@ -64,7 +64,7 @@ fn tool_name(message: &ConversationMessage) -> String {
     }
 }
 
-/// Which plugins changed what is shown of a call's result.
+/// Returns which plugins changed the displayed result of a call.
 pub(crate) fn changed_by(message: &ConversationMessage) -> Option<String> {
     let plugins = message.metadata.get(CHANGED_BY)?.as_array()?.iter();
     let plugins = plugins.filter_map(Value::as_str).map(terminal::name);
@@ -171,7 +171,7 @@ impl<'m> Tool<'m> {
         )
     }
 
-    /// What the message says of it, after a mark.
+    /// Formats the content, after a mark.
     fn content(&self, mark: &str) -> String {
         format!(
             "{} {}{}\n",
@@ -219,7 +219,7 @@ impl<'m> Tool<'m> {
         self.field("tool_name").and_then(Value::as_str) == Some(name)
     }
 
-    /// The list of todos, in the marks of OpenCode.
+    /// Formats the todo list, with OpenCode's marks.
     fn todos(&self) -> String {
         let todos = self
             .field("input")
@@ -246,7 +246,7 @@ impl<'m> Tool<'m> {
         )
     }
 
-    /// What a subagent was asked for and answered.
+    /// Formats a subagent's prompt and answer.
     fn task(&self) -> String {
         let output = self.field("output").and_then(Value::as_str);
         format!(
@@ -273,7 +273,7 @@ impl<'m> Tool<'m> {
     }
 }
 
-/// The answer of a subagent, without what is around it for the model.
+/// Returns the answer of a subagent, without the surrounding text for the model.
 fn answer(output: &str) -> &str {
     let inner = output.split_once("<task_result>\n");
     let inner = inner.and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"));
@@ -293,7 +293,7 @@ fn clip(text: &str) -> String {
     shown
 }
 
-/// The hunks of a unified diff; the file is named above them.
+/// Formats the hunks of a unified diff; the file is named above them.
 fn diff(old: &str, new: &str, paint: Paint) -> String {
     let text = TextDiff::from_lines(old, new)
         .unified_diff()

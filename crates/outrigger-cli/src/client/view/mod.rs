@@ -1,4 +1,4 @@
-//! What `run` prints: the answer on standard output, everything else on standard error.
+//! The output of `run`: the answer on standard output, everything else on standard error.
 
 mod printer;
 mod retries;
@@ -35,15 +35,15 @@ use crate::terminal::{Paint, entry, json_line, name};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Show {
     pub(crate) format: Format,
-    /// What the model thinks, too.
+    /// Includes the model's reasoning.
     pub(crate) thinking: bool,
-    /// Start and result of a tool apart (E5).
+    /// Shows start and result of a tool separately (E5).
     pub(crate) apart: bool,
-    /// Errors only.
+    /// Shows errors only.
     pub(crate) quiet: bool,
 }
 
-/// Follows the events of one session and prints them.
+/// Prints the events of one session.
 pub(crate) struct View {
     session: SessionId,
     show: Show,
@@ -56,7 +56,7 @@ pub(crate) struct View {
     directory: String,
     /// Stored events that were shown.
     seen: HashSet<EventId>,
-    /// The last message with something in it: a text or a call.
+    /// The last message with a text or a call.
     answer: Option<MessageId>,
     printer: Printer,
     summaries: Summaries,
@@ -67,7 +67,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Paths in `directory` are shortened.
+    /// Creates a view. Paths in `directory` are shortened.
     pub(crate) fn new(session: SessionId, show: Show, directory: String) -> Self {
         Self {
             session,
@@ -92,7 +92,7 @@ impl View {
         }
     }
 
-    /// Prints what an event says, once, however often it comes.
+    /// Prints an event once, even if it is repeated.
     pub(crate) fn on(&mut self, event: &BusEvent) {
         if event
             .event
@@ -122,14 +122,15 @@ impl View {
         }
     }
 
-    /// Like [`Self::on`], while a question is on the screen; true when it must be shown again.
+    /// Like [`Self::on`], while a question is on the screen; returns whether it must be shown
+    /// again.
     pub(crate) fn on_beside_question(&mut self, event: &BusEvent) -> bool {
         self.printer.begin_beside_question();
         self.on(event);
         self.printer.end_beside_question()
     }
 
-    /// The turn is over: what still waits is printed, and what would be a riddle is said.
+    /// Ends the turn: prints pending output, and explains what would be unclear.
     pub(crate) fn finish(&mut self, outcome: &TurnOutcome) {
         let left = self.tools.finish();
         self.say(&left);
@@ -158,12 +159,12 @@ impl View {
         }
     }
 
-    /// When output of a command must be printed, if nothing comes before.
+    /// Returns when output of a command must be printed, if nothing comes before.
     pub(crate) fn output_due(&self) -> Option<Instant> {
         self.live.due()
     }
 
-    /// Prints output of the command that runs.
+    /// Prints output of the running command.
     pub(crate) fn print_output(&mut self) {
         let text = self.live.more(self.paint);
         if !text.is_empty() {
@@ -171,12 +172,12 @@ impl View {
         }
     }
 
-    /// The last line of a command of whose output no more is printed.
+    /// Returns the last line of a command whose further output is not printed.
     pub(crate) fn last_line(&self) -> Option<&str> {
         self.live.last_line()
     }
 
-    /// What the turn waits for after an event, if that changed.
+    /// Returns what the turn waits for after an event, if that changed.
     pub(crate) fn waits_for<'e>(&'e self, event: &'e Event) -> Option<Option<&'e str>> {
         self.running.waits_for(&self.session, event)
     }
@@ -258,7 +259,7 @@ impl View {
         self.merge(event);
     }
 
-    /// Says which agent and model answer, once, and that a summary is made that nobody asked for.
+    /// Prints once which agent and model answer, and that an automatic summary is being written.
     fn begin_message(&mut self, message: &AssistantMessage) {
         if message.summary == Some(true) && self.summaries.are_automatic() {
             if self.summaries.is_new(&message.id) {
@@ -282,7 +283,7 @@ impl View {
                 self.summaries.begin(body);
             }
             PartKind::Text(text) if self.summaries.keep(&part.message_id, &text.text) => {}
-            // The message that follows a compaction is no answer either.
+            // The message that follows a compaction is not an answer either.
             PartKind::Text(text) if text.synthetic == Some(true) => {}
             PartKind::Text(text) if text.time.as_ref().is_some_and(|t| t.end.is_some()) => {
                 let text = text.text.trim();
@@ -314,7 +315,8 @@ impl View {
         }
     }
 
-    /// The tools that an event completes; where start and result are apart, those that it starts, too.
+    /// Prints the tools that an event completes and, if start and result are separate, those that
+    /// it starts.
     fn merge(&mut self, event: &Event) {
         let changes = self.conversation.on(event);
         let ready = self.tools.on(changes, self.show.apart);

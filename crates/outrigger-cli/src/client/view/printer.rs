@@ -1,8 +1,8 @@
-//! Where the texts of a view go: standard output or standard error, each on a line of its own below a question.
+//! The output streams of a view: standard output or standard error, starting a new line below a question.
 
 use crate::terminal::{err, out};
 
-/// Where a text goes.
+/// The stream of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
     Out,
@@ -11,15 +11,15 @@ pub(super) enum To {
 
 type Print = Box<dyn FnMut(To, &str) + Send>;
 
-/// Prints what a view says.
+/// Prints the output of a view.
 pub(super) struct Printer {
     print: Print,
-    /// The cursor stands after a question.
+    /// The cursor is after a question.
     mid_line: bool,
 }
 
 impl Printer {
-    /// Prints to the streams of this process.
+    /// Creates a printer for the streams of this process.
     pub(super) fn new() -> Self {
         Self::with(Box::new(|to, text| match to {
             To::Out => out(text),
@@ -50,17 +50,17 @@ impl Printer {
         }
     }
 
-    /// A question is on the screen: the next text begins a line.
+    /// Records that a question is on the screen: the next text starts a new line.
     pub(super) fn begin_beside_question(&mut self) {
         self.mid_line = true;
     }
 
-    /// Whether a question is on the screen, below which nothing was printed.
+    /// Returns whether a question is on the screen with nothing printed below it.
     pub(super) fn is_beside_question(&self) -> bool {
         self.mid_line
     }
 
-    /// True when something was printed since the question was shown, so that it must be shown again.
+    /// Returns whether something was printed since the question was shown, so that it must be shown again.
     pub(super) fn end_beside_question(&mut self) -> bool {
         !std::mem::take(&mut self.mid_line)
     }

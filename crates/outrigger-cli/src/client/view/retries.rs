@@ -1,4 +1,4 @@
-//! Requests that are sent again.
+//! Retried requests.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,12 +6,12 @@ use outrigger_protocol::Millis;
 
 use crate::terminal::{Paint, entry};
 
-/// Why a request was sent again the last time.
+/// The reason of the last retry.
 #[derive(Default)]
 pub(super) struct Retries(Option<String>);
 
 impl Retries {
-    /// What is said of a request that is sent again: why, once, and when.
+    /// Returns the line about a retry: the reason, unless it was shown already, and the time.
     pub(super) fn line(
         &mut self,
         paint: Paint,

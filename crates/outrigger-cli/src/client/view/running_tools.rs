@@ -1,16 +1,16 @@
-//! The tools of a session that run, and so what its turn waits for.
+//! The running tools of a session, which its turn waits for.
 
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{PartId, SessionId};
 use outrigger_protocol::message::{Part, PartKind, ToolState};
 use outrigger_protocol::session::SessionStatus;
 
-/// Tools that run, the last one last.
+/// Running tools, in order of their start.
 #[derive(Default)]
 pub(super) struct RunningTools(Vec<(PartId, String)>);
 
 impl RunningTools {
-    /// Takes notice of a call that begins or ends.
+    /// Records the start or end of a call.
     pub(super) fn note(&mut self, part: &Part) {
         let PartKind::Tool(call) = &part.kind else {
             return;
@@ -25,7 +25,7 @@ impl RunningTools {
         }
     }
 
-    /// What the turn of a session waits for after an event, if that changed.
+    /// Returns what the turn of a session waits for after an event, if that changed.
     pub(super) fn waits_for<'e>(
         &'e self,
         session: &SessionId,

@@ -1,4 +1,4 @@
-//! Summaries that nobody asked for: a conversation that becomes too long is put together, and that is no answer.
+//! Automatic summaries: a conversation that becomes too long is compacted, and the summary is not an answer.
 
 use std::collections::HashMap;
 
@@ -6,26 +6,26 @@ use outrigger_protocol::Object;
 use outrigger_protocol::id::MessageId;
 use serde_json::Value;
 
-/// Summaries that nobody asked for, by their message. One that nothing follows is the answer after all.
+/// Automatic summaries, by their message. One that nothing follows is the answer after all.
 #[derive(Default)]
 pub(super) struct Summaries {
-    /// The compaction under way was not asked for.
+    /// The current compaction is automatic.
     is_automatic: bool,
     texts: HashMap<MessageId, String>,
 }
 
 impl Summaries {
-    /// A compaction begins, with this part.
+    /// Records the start of a compaction, with this part.
     pub(super) fn begin(&mut self, compaction: &Object) {
         self.is_automatic = compaction.get("auto") == Some(&Value::Bool(true));
     }
 
-    /// Whether a message that is a summary was not asked for.
+    /// Returns whether a summary message is automatic.
     pub(super) fn are_automatic(&self) -> bool {
         self.is_automatic
     }
 
-    /// True for the first sight of a summary's message.
+    /// Returns whether a summary's message is seen for the first time.
     pub(super) fn is_new(&mut self, id: &MessageId) -> bool {
         if self.texts.contains_key(id) {
             return false;
@@ -34,7 +34,7 @@ impl Summaries {
         true
     }
 
-    /// Keeps the text of such a summary; false when the message is none.
+    /// Keeps the text of such a summary; returns `false` if the message is not one.
     pub(super) fn keep(&mut self, id: &MessageId, text: &str) -> bool {
         let Some(kept) = self.texts.get_mut(id) else {
             return false;
@@ -43,7 +43,7 @@ impl Summaries {
         true
     }
 
-    /// The text of the summary that is this message.
+    /// Takes the text of the summary with this message.
     pub(super) fn take(&mut self, id: &MessageId) -> Option<String> {
         self.texts.remove(id)
     }

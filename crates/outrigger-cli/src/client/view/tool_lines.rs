@@ -1,4 +1,5 @@
-//! Which messages about tools are printed: what is on the screen stays there, so each is printed when it is complete, once.
+//! Selects the printed messages about tools. Printed lines cannot be changed, so each message is printed once, when it is
+//! complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ pub(super) struct ToolLines {
 }
 
 impl ToolLines {
-    /// What is printed now. `starts`: a start is printed when its tool runs.
+    /// Returns what to print now. `starts`: a start is printed when its tool runs.
     pub(super) fn on(&mut self, changes: Vec<Change>, starts: bool) -> Vec<ConversationMessage> {
         let tools = changes.into_iter().filter_map(|change| match change {
             Change::Put(placed) if is_tool(&placed.message) => Some(placed),
@@ -43,7 +44,7 @@ impl ToolLines {
             .collect()
     }
 
-    /// What has no end when the turn is over.
+    /// Returns the messages that have no end when the turn is over.
     pub(super) fn finish(&mut self) -> Vec<ConversationMessage> {
         std::mem::take(&mut self.running)
             .into_iter()

@@ -28,7 +28,7 @@ struct AgentsState {
     folders: Mutex<HashMap<PathBuf, AgentCell>>,
 }
 
-/// Who comes while the agent of a folder starts waits for it.
+/// Concurrent requests wait for the start of a folder's agent.
 type AgentCell = Arc<OnceCell<(Agent, Opened)>>;
 
 impl Agents {
@@ -41,7 +41,7 @@ impl Agents {
         })))
     }
 
-    /// Ends all of them.
+    /// Shuts all of them down.
     pub(super) async fn shutdown(&self) {
         let places = std::mem::take(&mut *lock(&self.0.folders));
         let agents = places.values().filter_map(|it| it.get());
@@ -55,15 +55,15 @@ impl AgentsState {
         Arc::clone(lock(&self.folders).entry(folder).or_default())
     }
 
-    /// As `run` starts it, but that questions are put to the editor, and that what is asked before there is a session cannot be:
-    /// it is said instead.
+    /// Returns the start parameters of `run`, except that questions go to the editor. Questions before there is a session cannot
+    /// be asked; they become messages.
     fn boot(
         &self,
         folder: PathBuf,
         notices: &Arc<Mutex<Vec<String>>>,
     ) -> Result<Boot, ClientError> {
         let mut env = crate::boot::environment();
-        // Said of the folder that the program was started in; another one is trusted by itself.
+        // `--trust` refers to the folder in which the program was started; another folder needs its own trust.
         match folder == self.own {
             true => env = crate::boot::trusting(&self.global, env),
             false => drop(env.remove(outrigger_agent::TRUST_PROJECT)),
@@ -137,7 +137,7 @@ impl Host for Agents {
     }
 }
 
-/// What of a folder does not count, in one line.
+/// Describes in one line which settings of a folder are ignored.
 fn untrusted(asked: &FolderQuestion) -> String {
     format!(
         "{}, and are left out: {}. Look at them and allow them with `outrigger trust` in a terminal, then start this agent again",

@@ -1,4 +1,4 @@
-//! `outrigger audit`: who did what authorised by whom, and whether the record of it is whole (C13).
+//! `outrigger audit`: who did what, authorised by whom, and whether the record is intact (C13).
 
 mod otlp;
 
@@ -13,10 +13,10 @@ use crate::failure::Failure;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
 
-/// Records that are read at once.
+/// Number of records read at once.
 const PAGE: usize = 5_000;
 
-/// Runs the command. No plugin is started for it.
+/// Runs the command. Starts no plugin.
 pub(crate) fn audit(global: &Global, command: AuditCommand) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let store = crate::commands::session::stored::open(&boot)?;
@@ -73,7 +73,7 @@ fn unknown_kind(name: &str) -> Failure {
     )
 }
 
-/// A time: `2026-11-22T10:00:00Z`, or `2h`, `3d` ago.
+/// Parses a time: `2026-11-22T10:00:00Z`, or `2h`, `3d` ago.
 fn time(text: &str) -> Result<u64, Failure> {
     let now = jiff::Timestamp::now().as_millisecond();
     let ago = |unit: i64, count: &str| Some(now - unit.checked_mul(count.parse().ok()?)?);
@@ -112,7 +112,7 @@ fn list(store: &Store, filter: &AuditFilter, limit: usize, json: bool) -> Result
     Ok(0)
 }
 
-/// One line: number, time, kind, who, what, decision.
+/// Formats one line: number, time, kind, actor, subject, decision.
 fn line(stored: &StoredAudit) -> String {
     let record = &stored.record;
     let mut who = String::new();

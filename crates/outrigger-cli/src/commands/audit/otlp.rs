@@ -1,4 +1,5 @@
-//! The audit as OpenTelemetry traces, in the JSON form of OTLP that collectors read from files: one `TracesData` a line.
+//! The audit as OpenTelemetry traces, in the JSON form of OTLP that collectors read from files: one `TracesData` per
+//! line.
 
 use outrigger_plugins::hash;
 use outrigger_protocol::audit::AuditRecord;
@@ -11,7 +12,7 @@ const INTERNAL: u8 = 1;
 const OK: u8 = 1;
 const ERROR: u8 = 2;
 
-/// One line of the file: a span for each record.
+/// Returns one line of the file: a span for each record.
 pub(crate) fn traces(records: &[StoredAudit]) -> Value {
     let spans: Vec<Value> = records.iter().map(span).collect();
     json!({"resourceSpans": [{
@@ -25,7 +26,7 @@ pub(crate) fn traces(records: &[StoredAudit]) -> Value {
 
 fn span(stored: &StoredAudit) -> Value {
     let record = &stored.record;
-    // OTLP's identifiers are 16 and 8 bytes; records of one trace have one.
+    // OTLP's identifiers are 16 and 8 bytes; records of one trace share one.
     let trace = hash(&record.trace_id);
     let start = u128::from(record.at) * 1_000_000;
     #[expect(
@@ -43,7 +44,7 @@ fn span(stored: &StoredAudit) -> Value {
         "spanId": hex(stored.hash.get(..8).unwrap_or_default()),
         "name": name,
         "kind": INTERNAL,
-        // Numbers of 64 bits are texts in OTLP's JSON.
+        // 64-bit numbers are strings in OTLP's JSON.
         "startTimeUnixNano": start.to_string(),
         "endTimeUnixNano": (start + took).to_string(),
         "attributes": attributes(stored.seq, record),
@@ -51,7 +52,7 @@ fn span(stored: &StoredAudit) -> Value {
     })
 }
 
-/// Every other field, under the name that it has in the audit.
+/// Returns every other field under its name in the audit.
 fn attributes(seq: i64, record: &AuditRecord) -> Vec<Value> {
     let mut all = vec![attribute("outrigger.audit.seq", json!(seq))];
     if let Value::Object(fields) = json!(record) {

@@ -10,12 +10,12 @@ use crate::failure::Failure;
 use crate::terminal::prompt;
 use crate::terminal::{Paint, err};
 
-/// What the list of providers ends with.
+/// The last entry in the list of providers.
 const OTHER: &str = "Other";
-/// The way to log in at a provider for which a project brings a plugin, without that plugin.
+/// The login method without the plugin, for a provider with a plugin from the project.
 const WITHOUT_PLUGIN: &str = "API key, which no plugin gets";
 
-/// Stores a credential of the provider that the user chooses: by a method of a plugin or one that is built in, or a key.
+/// Stores a credential of the provider that the user chooses: by a plugin's method, a built-in one, or a key.
 pub(crate) async fn login(
     boot: Boot,
     provider: Option<String>,
@@ -72,7 +72,7 @@ async fn with_key(agent: &Agent, id: &str) -> Result<(), Failure> {
     Ok(agent.set_credential(id, &key, None).await?)
 }
 
-/// Which of the ways; `None`: a key, and none of a project's plugin.
+/// Returns the chosen method; `None`: a key, not a method of a project's plugin.
 fn method<'a>(
     id: &str,
     found: &'a LoginMethods,
@@ -90,13 +90,13 @@ fn method<'a>(
                     Some(format!("there are: {}", names.join(", "))),
                 )
             })?,
-        // Nobody chose a project's plugin by choosing the provider.
+        // Choosing the provider does not choose a project's plugin.
         None if found.of_project => {
             labels.push(WITHOUT_PLUGIN.to_owned());
             prompt::choose("Login method:", &labels)?
         }
         None if found.methods.len() == 1 => 0,
-        // The lines of a script are the key, as where no login is built in.
+        // The lines of a script are the key, as for providers without a built-in login.
         None if found.plugin.is_none() && !prompt::is_terminal() => {
             let key = found.methods.iter().position(|it| it.kind == "api");
             key.unwrap_or_default()
@@ -123,7 +123,7 @@ async fn by_method(
         let key = prompt::secret("API key:")?;
         return Ok(agent.login_with_key(id, at, answers, &key).await?);
     }
-    // A plugin that declares no questions and is given answers may put some on its own terminal; it has none here.
+    // A plugin that declares no questions but is given answers may ask some on its own terminal; it has none here.
     let answers = method.prompts.is_some().then_some(answers);
     let Some(begun) = agent.authorize(id, at, answers).await? else {
         return Ok(());
@@ -143,7 +143,7 @@ async fn by_method(
     Ok(agent.finish_login(id, code).await?)
 }
 
-/// What a method asks first. Who brings it decides which questions are put, and which answers will do.
+/// Asks the questions of a method. Its contributor decides which questions are asked, and which answers are valid.
 async fn questions(
     agent: &Agent,
     id: &str,

@@ -49,7 +49,7 @@ fn name_of<'a>(known: &'a [Named], id: &'a str) -> &'a str {
         .map_or(id, |provider| provider.name.as_str())
 }
 
-/// `~` for the home folder.
+/// Abbreviates the home folder to `~`.
 fn short(path: &Path, home: &Path) -> String {
     match path.strip_prefix(home) {
         Ok(rest) => format!("~/{}", rest.display()),

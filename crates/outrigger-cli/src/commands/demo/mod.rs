@@ -1,6 +1,6 @@
-//! `outrigger demo`: the code of `run`, with recorded answers in the model's place, on a project that it makes.
+//! `outrigger demo`: runs the code of `run` with recorded answers instead of a model, on a generated project.
 //!
-//! Nothing of the user's has a say: folders, configuration and variables are those of the demo.
+//! Independent of the user's setup: folders, configuration and variables are those of the demo.
 
 mod program;
 mod project;
@@ -27,10 +27,10 @@ use crate::signals::Signals;
 use crate::terminal::progress::Line;
 use crate::terminal::{Paint, out};
 
-/// What the user says.
+/// The prompt.
 const PROMPT: &str = include_str!("../../../demo/prompt.txt");
 
-/// Runs the command; it fails unless the project's test passes in the end, or, with nothing to run it, the edit was made.
+/// Runs the command; it fails unless the project's test passes in the end or, with no runtime for it, the edit was made.
 pub(crate) async fn demo(global: &Global, args: DemoArgs, signals: Signals) -> Result<u8, Failure> {
     let ground = Ground::prepare(args.keep.as_deref())?;
     let spawner = Spawner::new().map_err(outrigger_agent::AgentError::from)?;
@@ -92,7 +92,7 @@ impl Demo {
         ));
     }
 
-    /// Runs the project's test and shows it, where there is something to run it with.
+    /// Runs the project's test and shows it, if there is a runtime for it.
     async fn test(&self, heading: &str) -> Result<Option<TestRun>, Failure> {
         let Ok(program) = &self.program else {
             return Ok(None);
@@ -103,7 +103,7 @@ impl Demo {
         Ok(Some(run))
     }
 
-    /// The start of `run`, in the demo's own folders.
+    /// Returns the start parameters of `run`, in the demo's own folders.
     fn boot(&self, global: &Global, line: &Line) -> Boot {
         let env = self.environment();
         let mut boot = Boot::new(self.ground.project(), env);
@@ -115,7 +115,7 @@ impl Demo {
         }
         let (line, is_known) = (line.clone(), self.program.is_err());
         boot.progress = Arc::new(move |progress| {
-            // Without a runtime a plugin cannot but fail, and that has been said.
+            // Without a runtime every plugin fails, which was reported already.
             if !(is_known && progress.stage == Stage::Failed) {
                 line.plugin(progress);
             }
@@ -123,7 +123,7 @@ impl Demo {
         boot
     }
 
-    /// What is harmless of the user's environment, with every folder inside the demo's. No settings and no keys.
+    /// Returns the harmless part of the user's environment, with every folder inside the demo's. No settings and no keys.
     fn environment(&self) -> BTreeMap<String, String> {
         let harmless = outrigger_sandbox::env::of_host(&[]);
         let mut env: BTreeMap<String, String> = harmless
@@ -137,7 +137,7 @@ impl Demo {
         for (name, folder) in project::FOLDERS {
             set(name, self.ground.folder(folder));
         }
-        // Nothing is fetched, and the plugin sees nothing of the user's either.
+        // Nothing is downloaded, and the plugin does not see the user's data either.
         for (name, value) in [
             ("OUTRIGGER_JS_INSTALL", "never"),
             ("OUTRIGGER_JS_ENVIRONMENT", "list"),
@@ -150,7 +150,7 @@ impl Demo {
         env
     }
 
-    /// What `outrigger plugin list` says, or in short that there is nothing to run a plugin.
+    /// Returns the output of `outrigger plugin list`, or a note that there is no runtime for plugins.
     fn plugins(&self, plugins: &[PluginStatus]) -> String {
         let Err(why) = &self.program else {
             let inside = format!("file://{}/", self.ground.project().display());
@@ -163,13 +163,13 @@ impl Demo {
         plugins.iter().map(line).collect()
     }
 
-    /// The turn itself and what is left of it.
+    /// Runs the turn and shows its result.
     async fn turn(&self, agent: &Agent, line: &Line, signals: &Signals) -> Result<u8, Failure> {
         let connection = Connection::Local(outrigger_server::serve_plugins(agent));
         let plugins = agent.plugins();
         self.ground
             .put_answers(plugins.iter().any(|plugin| plugin.stage == Stage::Active))?;
-        // The turn is shown when it is over, from its log.
+        // The turn is shown after its end, from its log.
         let show = Show {
             quiet: true,
             ..Show::default()
@@ -211,12 +211,12 @@ impl Demo {
     }
 }
 
-/// Our data folder, of the user: it holds a Bun that `outrigger plugin setup` installed.
+/// Returns our data folder of the user, which contains a Bun that `outrigger plugin setup` installed.
 fn user_data() -> PathBuf {
     Folders::from_env(&crate::boot::environment()).data
 }
 
-/// A path as a shell reads it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+=@%:,".contains(c);

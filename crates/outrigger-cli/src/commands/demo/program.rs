@@ -1,4 +1,4 @@
-//! What runs the project's test: the JavaScript runtime that plugins run under.
+//! The runtime of the project's test: the JavaScript runtime of plugins.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,27 +15,27 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Far more than the test prints, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// A runtime that works.
+/// A working runtime.
 pub(super) struct Program {
     runtime: JsRuntime,
-    /// Its name, version and place.
+    /// Its name, version and path.
     pub(super) title: String,
 }
 
 /// One run of the test.
 pub(super) struct TestRun {
-    /// What it printed.
+    /// Its output.
     pub(super) output: String,
     /// How it ended.
     pub(super) end: String,
-    /// It was satisfied.
+    /// The test passed.
     pub(super) passed: bool,
-    /// How long it took.
+    /// Its duration.
     pub(super) took: Duration,
 }
 
 impl Program {
-    /// Looks where plugins' runtimes are looked for; else says why there is none, in one line.
+    /// Searches where plugin runtimes are searched; returns a one-line reason if there is none.
     pub(super) async fn find(spawner: &Spawner) -> Result<Self, String> {
         let named = Lookup::from_env(None, Some(super::user_data()));
         let unnamed = Lookup {
@@ -43,7 +43,7 @@ impl Program {
             node: None,
             ..named.clone()
         };
-        // A variable that names no program is a mistake in the user's settings, which are not for the demo.
+        // A variable that names no program is a mistake in the user's settings, which the demo ignores.
         let runtime = JsRuntime::find(&named)
             .ok()
             .or_else(|| JsRuntime::find(&unnamed).ok());
@@ -62,17 +62,17 @@ impl Program {
         })
     }
 
-    /// Its program file.
+    /// Returns its program file.
     pub(super) fn path(&self) -> &Path {
         &self.runtime.path
     }
 
-    /// The name that one types.
+    /// Returns its command name.
     pub(super) fn name(&self) -> &'static str {
         self.runtime.kind.name()
     }
 
-    /// The variable that names it to the agent.
+    /// Returns the variable that names it to the agent.
     pub(super) fn variable(&self) -> &'static str {
         match self.runtime.kind {
             RuntimeKind::Bun => "OUTRIGGER_BUN",

@@ -1,4 +1,4 @@
-//! The project, and the folders around it.
+//! The demo project, and the folders around it.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -7,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::failure::Failure;
 
-/// The file with the bug, as it is in the beginning.
+/// The initial file with the bug.
 pub(super) const SOURCE: &str = include_str!("../../../demo/stats.js");
 const SOURCE_NAME: &str = "stats.js";
 
-/// The project's files. A `.git` that holds nothing ends every search for settings in the folders above; git is not needed.
+/// The project's files. An empty `.git` ends every search for settings in the folders above; git is not needed.
 const FILES: [(&str, &str); 6] = [
     (SOURCE_NAME, SOURCE),
     ("test.js", include_str!("../../../demo/test.js")),
@@ -25,10 +25,10 @@ const FILES: [(&str, &str); 6] = [
 ];
 const GIT_FOLDERS: [&str; 2] = [".git/objects", ".git/refs"];
 
-/// What of it is worth looking at.
+/// The interesting files.
 pub(super) const LISTING: &str = "stats.js  test.js  opencode.json  .opencode/plugin/demo.js";
 
-/// Variables that name folders, with the folder beside the project that each is set to.
+/// Variables that name folders, with the folder next to the project that each is set to.
 pub(super) const FOLDERS: [(&str, &str); 6] = [
     ("HOME", "state/home"),
     ("XDG_CONFIG_HOME", "state/config"),
@@ -39,19 +39,19 @@ pub(super) const FOLDERS: [(&str, &str); 6] = [
     ("OPENCODE_TEST_MANAGED_CONFIG_DIR", "state/managed"),
 ];
 
-/// Where `opencode.json` says that the recorded answers are, seen from the project's folder: outside, where no search finds them.
+/// The path of the recorded answers in `opencode.json`, relative to the project: outside, where no search finds them.
 const ANSWERS: &str = "answers.jsonl";
 const WITH_PLUGIN: &str = include_str!("../../../demo/with-plugin.jsonl");
 const WITHOUT_PLUGIN: &str = include_str!("../../../demo/without-plugin.jsonl");
 
-/// The folder that everything is in. A temporary one goes with this value.
+/// The root folder of the demo. A temporary one is removed with this value.
 pub(super) struct Ground {
     root: PathBuf,
     temporary: bool,
 }
 
 impl Ground {
-    /// Makes the folder with the project in it: `keep`, or a new one among the temporary files.
+    /// Creates the folder with the project in it: `keep`, or a temporary one.
     pub(super) fn prepare(keep: Option<&Path>) -> Result<Self, Failure> {
         let ground = match keep {
             Some(path) => Self {
@@ -79,30 +79,31 @@ impl Ground {
         Ok(ground)
     }
 
-    /// The demo's plugin replaces a command, which takes a grant of the user's. Who runs the demo has read what it does.
+    /// Grants the demo's plugin the right to replace a command, which requires a user's grant. A user who runs the demo has read
+    /// what it does.
     fn grant(&self) -> Result<(), Failure> {
         let plugin = self.project().join(".opencode/plugin/demo.js");
         let text = format!("[plugins.{plugin:?}]\nrewrite = true\n");
         self.write("state/config/outrigger/outrigger.toml", &text)
     }
 
-    /// The project's folder.
+    /// Returns the project's folder.
     pub(super) fn project(&self) -> PathBuf {
         self.root.join("project")
     }
 
-    /// A folder beside the project.
+    /// Returns a folder next to the project.
     pub(super) fn folder(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// The file that had the bug, as it is now.
+    /// Returns the current content of the file that had the bug.
     pub(super) fn source(&self) -> String {
         fs::read_to_string(self.project().join(SOURCE_NAME)).unwrap_or_else(|_| SOURCE.to_owned())
     }
 
-    /// Puts the answers where the provider looks for them. There are two recordings, because a model without the plugin's
-    /// tool asks for other things.
+    /// Writes the answers where the provider looks for them. There are two recordings, because a model without the plugin's tool
+    /// makes other calls.
     pub(super) fn put_answers(&self, with_plugin: bool) -> Result<(), Failure> {
         self.write(
             ANSWERS,
@@ -156,7 +157,7 @@ fn kept(path: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| cannot_write(path, &error))
 }
 
-/// A folder that nobody else can look into.
+/// Creates a folder that no other user can access.
 fn temporary() -> Result<PathBuf, Failure> {
     let base = std::env::temp_dir();
     let mut number = SystemTime::now()

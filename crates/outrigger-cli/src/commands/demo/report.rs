@@ -1,4 +1,4 @@
-//! What the demo prints beside the conversation.
+//! Output of the demo besides the conversation.
 
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::SessionId;
@@ -13,12 +13,12 @@ use super::quoted;
 use crate::failure::Failure;
 use crate::terminal::Paint;
 
-/// Begins a section.
+/// Starts a section.
 pub(super) fn heading(paint: Paint, text: &str) -> String {
     format!("\n{}\n", paint.bold(&format!("── {text} ──")))
 }
 
-/// One run of the test, as a terminal would show it.
+/// Formats one run of the test, as a terminal would show it.
 pub(super) fn test_run(paint: Paint, program: &Program, run: &TestRun) -> String {
     let end = if run.passed {
         paint.good("passed")
@@ -34,15 +34,15 @@ pub(super) fn test_run(paint: Paint, program: &Program, run: &TestRun) -> String
     )
 }
 
-/// A handler's run, and the tool call that it belongs to.
+/// A handler's run, and its tool call.
 struct Row {
     hook: HookRecord,
     tool: Option<String>,
-    /// Arguments before and after, where it changed them.
+    /// The changed argument, before and after.
     rewrite: Option<(Value, Value)>,
 }
 
-/// The hooks of a session in the order of its log, with their times.
+/// Returns the hooks of a session in log order, with their times.
 pub(super) fn hooks(store: &Store, session: &SessionId, paint: Paint) -> Result<String, Failure> {
     let rows = rows(store, session)?;
     if rows.is_empty() {
@@ -121,7 +121,7 @@ fn rows(store: &Store, session: &SessionId) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-/// The arguments that a call ran with in the end.
+/// Returns the final arguments of a call.
 fn input_of(store: &Store, tool: &ToolRecord) -> Result<Value, Failure> {
     let message = store.message(&tool.call.session_id, &tool.call.message_id)?;
     let parts = message.map(|message| message.parts).unwrap_or_default();
@@ -136,7 +136,7 @@ fn input_of(store: &Store, tool: &ToolRecord) -> Result<Value, Failure> {
         .unwrap_or_default())
 }
 
-/// The first argument that a handler changed, as the model gave it and as it ran.
+/// Returns the first argument that a handler changed, as the model gave it and as it ran.
 fn rewrite(hook: &HookRecord, asked: &Value, ran: &Value) -> Option<(Value, Value)> {
     let pointer = hook
         .changed
@@ -165,7 +165,7 @@ fn decision(decision: Decision) -> &'static str {
     }
 }
 
-/// The end: three places to go on from.
+/// Returns the end of the output: three places to continue from.
 pub(super) fn where_to_look(paint: Paint, ground: &Ground, kept: bool) -> String {
     let (prefix, dir) = if kept {
         let variable = format!("XDG_DATA_HOME={} ", quoted(&ground.folder("state/data")));

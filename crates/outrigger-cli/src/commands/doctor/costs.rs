@@ -1,4 +1,4 @@
-//! What each plugin costs, in words, and what to do about it (issue 4, item 9).
+//! The cost of each plugin in words, with advice.
 
 use std::collections::BTreeMap;
 
@@ -11,29 +11,29 @@ use outrigger_store::{RecordQuery, Store};
 use crate::commands::plugin::perf::times;
 use crate::failure::Failure;
 
-/// Records of each kind that are looked at, the latest ones: a doctor is not to take minutes.
+/// Maximum number of records of each kind, the latest ones: a doctor must not take minutes.
 const LATEST: i64 = 200_000;
-/// Records that are read at once.
+/// Number of records read at once.
 const PAGE: usize = 10_000;
-/// A plugin that holds up a turn for longer than this, at p95, is worth a word.
+/// A plugin that delays a turn by more than this at p95 gets advice.
 const SLOW_TURN_MS: f64 = 1000.0;
-/// So is one that takes longer than this to load.
+/// So does one that takes longer than this to load.
 const SLOW_LOAD_MS: f64 = 1000.0;
 
-/// CPU time that is worth a line.
+/// Minimum CPU time that is shown.
 const LEAST_CPU_MS: f64 = 100.0;
 
-/// What is said of one plugin.
+/// The report about one plugin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) plugin: String,
     /// The figures; the first line is the summary.
     pub(super) lines: Vec<String>,
-    /// What to do. Empty: nothing is wrong.
+    /// The advice. Empty if nothing is wrong.
     pub(super) advice: Vec<String>,
 }
 
-/// What the log says, the costliest plugin first. `rows`: how many records it has.
+/// Returns the costs in the log, the costliest plugin first. `rows`: the number of records.
 pub(super) fn recorded(store: &Store, rows: u64) -> Result<Vec<Cost>, Failure> {
     let mut costs = Costs::default();
     let first = i64::try_from(rows)
@@ -67,8 +67,8 @@ pub(super) fn recorded(store: &Store, rows: u64) -> Result<Vec<Cost>, Failure> {
     Ok(costs.rows())
 }
 
-/// In words, the costliest first; plugins that were never called come after, by the time that they take to load. Plugins of
-/// other folders, which the log knows as well, are skipped. `usage` says what a process uses.
+/// Returns the reports, costliest first, followed by plugins that were never called, by their load time. Plugins of other
+/// folders in the log are skipped. `usage` returns the resource usage of a process.
 pub(super) fn reports(
     costs: Vec<Cost>,
     plugins: &[PluginStatus],
@@ -138,7 +138,7 @@ fn lines(
     lines
 }
 
-/// What went wrong in its calls and with its process.
+/// Returns failures of its calls and its process.
 fn troubles(cost: &Cost) -> Vec<String> {
     let mut lines = Vec::new();
     let timeouts: u64 = cost.timeouts.values().sum();
@@ -171,7 +171,7 @@ fn troubles(cost: &Cost) -> Vec<String> {
     lines
 }
 
-/// What its process uses now, and with whom it is shared.
+/// Returns the current resource usage of its process, and the plugins that share it.
 fn process(
     plugin: &PluginStatus,
     all: &[PluginStatus],
@@ -226,7 +226,7 @@ fn advice(cost: &Cost, plugin: &PluginStatus) -> Vec<String> {
     advice
 }
 
-/// `0.4 ms`, `12 ms`, `3.2 s`.
+/// Formats a duration: `0.4 ms`, `12 ms`, `3.2 s`.
 fn time(ms: f64) -> String {
     if ms < 10.0 {
         format!("{ms:.1} ms")
@@ -237,7 +237,7 @@ fn time(ms: f64) -> String {
     }
 }
 
-/// `1 turn`, `2 turns`; `one, many` where the plural is another word.
+/// Formats a count: `1 turn`, `2 turns`; `one, many` for an irregular plural.
 fn count(n: u64, what: &str) -> String {
     let (one, many) = what.split_once(", ").map_or_else(
         || (what, format!("{what}s")),

@@ -1,4 +1,4 @@
-//! `outrigger doctor`: what is here, what is missing, and what to do about it.
+//! `outrigger doctor`: what is installed, what is missing, and what to do about it.
 
 mod costs;
 
@@ -35,7 +35,7 @@ impl Lines {
     }
 }
 
-/// Runs the command; it fails when something is wrong that keeps a turn from running.
+/// Runs the command; it fails if a problem prevents turns.
 pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     let mut lines = Lines {
         paint: Paint::for_stdout(),
@@ -97,7 +97,7 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     Ok(if lines.bad { exit::FAILED } else { 0 })
 }
 
-/// The agent of the folder; where its settings changed meanwhile, one of the user's settings alone. `None` where there is none.
+/// Starts the agent of the folder or, if its settings have changed, one with only the user's settings. `None` if that fails.
 async fn agent(lines: &mut Lines, global: &Global, boot: outrigger_agent::Boot) -> Option<Agent> {
     let error = match Agent::boot(boot).await {
         Ok(agent) => return Some(agent),
@@ -115,10 +115,10 @@ async fn agent(lines: &mut Lines, global: &Global, boot: outrigger_agent::Boot) 
     Some(agent)
 }
 
-/// Code of the error about settings of a project that a process may have changed.
+/// Code of the error about project settings that a process may have changed.
 const CHANGED: &str = "config.changed";
 
-/// What the system can enforce, and what follows where it cannot.
+/// Reports what the system can enforce, and the consequences of what it cannot.
 fn sandbox(lines: &mut Lines, spawner: &Spawner) {
     let level = spawner.level();
     let has = |there: bool, what: &str| format!("{}{what}", if there { "" } else { "no " });
@@ -135,7 +135,7 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
     }
     let open = match spawner.has_views() {
         true => "",
-        // As Ubuntu 24.04 has it for programs that it does not know.
+        // As in Ubuntu 24.04 for unknown programs.
         false => {
             " commands make nothing new beside files that rules deny, and see other processes: allow user namespaces;"
         }
@@ -146,7 +146,7 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
     );
 }
 
-/// What the administrator of this machine allows.
+/// Reports the administrator's policy.
 fn policies(lines: &Lines, config: &outrigger_config::Loaded) {
     for policy in &config.policies {
         let file = policy.path.display();
@@ -161,7 +161,7 @@ fn policies(lines: &Lines, config: &outrigger_config::Loaded) {
     }
 }
 
-/// Parts that can be switched off (A12), with where that was said.
+/// Reports disabled parts (A12), with the source of the setting.
 fn flags(lines: &Lines, config: &outrigger_config::Loaded) {
     for (flag, on, origin) in outrigger_agent::flags(config) {
         let text = format!("{flag} {} ({origin})", if on { "on" } else { "off" });
@@ -173,7 +173,7 @@ fn flags(lines: &Lines, config: &outrigger_config::Loaded) {
     }
 }
 
-/// What the plugins cost, from the log of `rows` records and their processes.
+/// Reports the cost of plugins, from the `rows` records of the log and their processes.
 fn plugin_costs(lines: &mut Lines, agent: &Agent, rows: u64) {
     let costs = match costs::recorded(agent.store(), rows) {
         Ok(costs) => costs,
@@ -195,7 +195,7 @@ fn plugin_costs(lines: &mut Lines, agent: &Agent, rows: u64) {
     }
 }
 
-/// Says how the store is; how many records it has.
+/// Reports the state of the store; returns its number of records.
 fn store(lines: &mut Lines, path: &std::path::Path) -> u64 {
     if !path.exists() {
         lines.note(
@@ -253,7 +253,7 @@ fn plugins(lines: &mut Lines, agent: &Agent) {
     }
 }
 
-/// A server that does not come up costs its tools only, so it is no reason to fail.
+/// Reports MCP servers. A server that does not start only costs its tools, so this is not a failure.
 fn mcp_servers(lines: &mut Lines, agent: &Agent) {
     for status in agent.mcp() {
         let what = format!(

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use super::results::{failure, of_tool, text};
 use super::sessions::{KIND, Steps, address, changes, id_of, template, transcript};
 
-/// Sessions that are listed, and messages that are read, where nobody says how many.
+/// Default number of listed sessions and of messages read.
 const DEFAULT_LIMIT: u64 = 20;
 const MAX_LIMIT: u64 = 200;
 
@@ -28,7 +28,7 @@ pub(super) struct AgentBackend {
     own: Mutex<HashMap<u64, SessionId>>,
 }
 
-/// Why something was not done, for the other agent's model.
+/// `Err`: the reason for the other agent's model.
 type Answer = Result<Value, String>;
 
 impl AgentBackend {
@@ -43,7 +43,7 @@ impl AgentBackend {
         self.agent.place().directory.to_string_lossy().into_owned()
     }
 
-    /// A session of this folder; others are none of the client's.
+    /// Returns a session of this folder; the client may not access others.
     fn session(&self, arguments: &Value) -> Result<Session, String> {
         let id = arguments["session_id"].as_str();
         self.session_of(id.ok_or("`session_id` is missing")?)
@@ -135,7 +135,7 @@ impl AgentBackend {
         Ok(structured(&json!({"messages": shown, "skipped": skipped})))
     }
 
-    /// Sessions of this folder, those used last first.
+    /// Returns sessions of this folder, latest first.
     fn sessions(&self, limit: u64) -> Result<Vec<Session>, String> {
         let filter = SessionFilter {
             directory: Some(self.folder()),
@@ -161,7 +161,7 @@ impl AgentBackend {
         messages.map_err(|error| error.to_string())
     }
 
-    /// The session in which the tools of a connection run.
+    /// Returns the session in which the tools of a connection run.
     async fn own(&self, caller: &Caller) -> Result<SessionId, String> {
         let mut own = self.own.lock().await;
         if let Some(id) = own.get(&caller.connection) {
@@ -248,7 +248,8 @@ impl Backend for AgentBackend {
         Box::pin(std::future::ready(prompts.collect()))
     }
 
-    /// The text of a command. What it would run is not run, and files that it names are not read.
+    /// Returns the text of a command. What it would run is not run, and files that it names are not
+    /// read.
     fn prompt<'a>(
         &'a self,
         name: &'a str,
@@ -291,7 +292,7 @@ impl Backend for AgentBackend {
         Some(changes(self.agent.listen()))
     }
 
-    /// Sessions of this folder, for the address of one.
+    /// Completes the URI of a session of this folder.
     fn complete<'a>(
         &'a self,
         reference: &'a Value,
@@ -355,7 +356,7 @@ fn limit(arguments: &Value) -> u64 {
         .clamp(1, MAX_LIMIT)
 }
 
-/// What a message says.
+/// Returns the text of a message.
 pub(super) fn said_in(message: &MessageWithParts) -> String {
     let texts = message.parts.iter().filter_map(|part| match &part.kind {
         PartKind::Text(text) if text.synthetic != Some(true) => Some(text.text.as_str()),

@@ -1,21 +1,21 @@
-//! Results of tools in the form of MCP.
+//! Tool results in MCP's form.
 
 use outrigger_protocol::tool::ToolOutcome;
 use serde_json::{Value, json};
 
-/// A text.
+/// Creates a text.
 pub(super) fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-/// What went wrong.
+/// Creates an error.
 pub(super) fn failure(reason: &str) -> Value {
     let mut result = text(reason);
     result["isError"] = true.into();
     result
 }
 
-/// What a call came to.
+/// Converts the result of a call.
 pub(super) fn of_tool(outcome: &ToolOutcome) -> Value {
     let output = match outcome {
         ToolOutcome::Completed { output, .. } => output,
@@ -25,7 +25,7 @@ pub(super) fn of_tool(outcome: &ToolOutcome) -> Value {
     if let Some(content) = result["content"].as_array_mut() {
         let files = output.attachments.iter().flatten();
         content.extend(files.filter_map(file));
-        // A tool that answers with a picture alone has no text.
+        // A tool that returns only an image has no text.
         if output.output.is_empty() && content.len() > 1 {
             content.remove(0);
         }
@@ -33,7 +33,7 @@ pub(super) fn of_tool(outcome: &ToolOutcome) -> Value {
     result
 }
 
-/// A file, which has its bytes in its address.
+/// Converts a file, which contains its bytes in its URL.
 fn file(file: &Value) -> Option<Value> {
     let url = file["url"].as_str()?;
     let (head, data) = url.strip_prefix("data:")?.split_once(";base64,")?;

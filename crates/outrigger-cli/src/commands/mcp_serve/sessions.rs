@@ -1,4 +1,4 @@
-//! Sessions as resources: their addresses, their text, and when they change.
+//! Sessions as resources: their URIs, their text, and their changes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use super::backend::said_in;
 
-/// How addresses of sessions begin.
+/// Prefix of session URIs.
 const BEGIN: &str = "outrigger://session/";
 pub(super) const KIND: &str = "text/plain";
 
@@ -21,12 +21,12 @@ pub(super) fn address(id: &SessionId) -> String {
     format!("{BEGIN}{id}")
 }
 
-/// The session of an address.
+/// Returns the session of a URI.
 pub(super) fn id_of(uri: &str) -> Option<&str> {
     uri.strip_prefix(BEGIN)
 }
 
-/// The form of all addresses.
+/// Returns the template of all URIs.
 pub(super) fn template() -> Value {
     json!({
         "uriTemplate": format!("{BEGIN}{{id}}"), "name": "session", "mimeType": KIND,
@@ -34,7 +34,7 @@ pub(super) fn template() -> Value {
     })
 }
 
-/// What was said.
+/// Returns the conversation as text.
 pub(super) fn transcript(messages: &[MessageWithParts]) -> String {
     let said = messages.iter().map(|message| {
         let who = match message.info {
@@ -46,7 +46,7 @@ pub(super) fn transcript(messages: &[MessageWithParts]) -> String {
     said.collect::<Vec<_>>().join("\n")
 }
 
-/// Addresses of sessions in which a turn has ended.
+/// Returns URIs of sessions in which a turn has ended.
 pub(super) fn changes(events: Receiver<Arc<BusEvent>>) -> BoxStream<'static, String> {
     let next = |mut events: Receiver<Arc<BusEvent>>| async move {
         loop {
@@ -56,7 +56,7 @@ pub(super) fn changes(events: Receiver<Arc<BusEvent>>) -> BoxStream<'static, Str
                         return Some((address(session_id), events));
                     }
                 }
-                // Who is that slow reads the session again with the next change.
+                // A lagging client re-reads the session on the next change.
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return None,
             }
@@ -65,7 +65,7 @@ pub(super) fn changes(events: Receiver<Arc<BusEvent>>) -> BoxStream<'static, Str
     unfold(events, next).boxed()
 }
 
-/// Reports the calls of a turn, as they end.
+/// Reports the calls of a turn as they end.
 pub(super) struct Steps<'a> {
     exchange: &'a Exchange,
     session: &'a SessionId,
@@ -81,7 +81,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Runs beside the turn, until it is dropped.
+    /// Runs alongside the turn until it is dropped.
     pub(super) async fn report(mut self, mut events: Receiver<Arc<BusEvent>>) {
         loop {
             match events.recv().await {

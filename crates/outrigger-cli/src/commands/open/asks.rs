@@ -1,4 +1,4 @@
-//! What the start of an agent asks and says, at the interface.
+//! Questions and messages of an agent's start, in the interface.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use outrigger_tui::Host;
 
 use crate::consent::Sheet;
 
-/// Lets the start of an agent ask the person at the interface.
+/// Lets the start of an agent ask the user in the interface.
 pub(super) fn of(boot: &mut Boot, host: &Host) {
     let asking = host.clone();
     boot.consent = Some(Arc::new(move |what| {

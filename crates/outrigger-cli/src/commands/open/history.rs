@@ -1,4 +1,4 @@
-//! Earlier prompts, one JSON string a line, in the data folder.
+//! Earlier prompts, one JSON string per line, in the data folder.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -9,10 +9,10 @@ use outrigger_agent::Folders;
 
 use crate::args::Global;
 
-/// Bytes that are read: of a longer file the beginning is of no use any more.
+/// Maximum bytes read: the start of a longer file is too old to be useful.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The file. Not being able to write it costs the history and nothing else.
+/// The file. If it cannot be written, only the history is lost.
 pub(super) struct History(PathBuf);
 
 impl History {
@@ -21,7 +21,7 @@ impl History {
         Self(Folders::from_env(&env).data.join("prompt-history.jsonl"))
     }
 
-    /// Oldest first.
+    /// Returns the prompts, oldest first.
     pub(super) fn read(&self) -> Vec<String> {
         let Ok(bytes) = outrigger_files::read(&self.0, MAX_BYTES) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! `outrigger` without a command: a conversation on the whole screen, with an agent of this process or of a server.
+//! `outrigger` without a command: a full-screen conversation, with an agent of this process or of a server.
 
 mod asks;
 mod history;
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::terminal;
 
-/// The agent of this process, once it is there.
+/// The agent of this process, once it has started.
 type Slot = Arc<Mutex<Option<Agent>>>;
 
 /// Runs the interface.
@@ -41,7 +41,7 @@ pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> R
         Some(url) => Connecting::Server(crate::boot::remote(url, &args.server, global)?),
         None => Connecting::Here(Box::new(boot(global)?), slot.clone()),
     };
-    // Nothing but the interface writes to its screen; the log is printed when that is over.
+    // Only the interface writes to its screen; the log is printed after it.
     terminal::hold(true);
     let turn = signals.turn();
     let stopped = std::sync::atomic::AtomicBool::new(false);
@@ -82,9 +82,9 @@ pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> R
     })
 }
 
-/// `[tui]`, whose keys are keys.
+/// Returns `[tui]`, with key bindings.
 fn settings(global: &Global, is_elsewhere: bool) -> Result<Tui, Failure> {
-    // The folder of an agent elsewhere need not be here, and what is read is the user's own.
+    // The folder of a remote agent need not exist here, and only the user's own settings are read.
     let folder = match is_elsewhere {
         true => std::env::current_dir().unwrap_or_else(|_| "/".into()),
         false => crate::boot::directory(global)?,
@@ -135,7 +135,7 @@ fn options(
     })
 }
 
-/// A path with `~` for the home folder.
+/// Abbreviates the home folder to `~`.
 fn shortened(path: &str) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     match path.strip_prefix(&home).filter(|_| home.len() > 1) {
@@ -145,14 +145,14 @@ fn shortened(path: &str) -> String {
     }
 }
 
-/// An agent of this folder, which asks the person at the interface.
+/// Returns the start parameters of an agent of this folder, which asks the user in the interface.
 fn boot(global: &Global) -> Result<Boot, Failure> {
     let mut boot = crate::boot::boot(global, &terminal::progress::Line::new())?;
     boot.answering = Answering::Ask;
     Ok(boot)
 }
 
-/// Where the agent is.
+/// Where the agent runs.
 enum Connecting {
     Here(Box<Boot>, Slot),
     Server(outrigger_client::Remote),

@@ -1,4 +1,4 @@
-//! What the interface has done outside of it: the user's editor, and files that the user names.
+//! Services for the interface: the user's editor, and files that the user names.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -9,12 +9,12 @@ use outrigger_agent::Folders;
 
 use crate::args::Global;
 
-/// Bytes of an image: providers take no larger ones.
+/// Maximum bytes of an image: providers accept no larger ones.
 const MAX_IMAGE: u64 = 20 << 20;
-/// Bytes of a prompt that comes back from an editor.
+/// Maximum bytes of a prompt returned by an editor.
 const MAX_PROMPT: u64 = 4 << 20;
 
-/// Where a prompt is while it is edited, and by what.
+/// The editor, and the folder for the edited prompt.
 pub(super) struct Editor {
     folder: PathBuf,
     line: String,
@@ -31,7 +31,7 @@ impl Editor {
         }
     }
 
-    /// The text as the user's editor leaves it.
+    /// Opens the text in the user's editor and returns the result.
     pub(super) fn edit(&self, text: &str) -> Result<String, String> {
         let path = self
             .folder
@@ -63,7 +63,7 @@ impl Editor {
     }
 }
 
-/// The bytes of a file that may be an image.
+/// Reads a file that may be an image.
 pub(super) fn image(path: &str) -> Option<Vec<u8>> {
     let path = match path.strip_prefix("~/") {
         Some(rest) => PathBuf::from(std::env::var_os("HOME")?).join(rest),

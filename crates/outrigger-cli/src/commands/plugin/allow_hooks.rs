@@ -1,4 +1,4 @@
-//! `outrigger plugin allow-hooks`: command hooks that a project brings run only after the user has allowed them as they are.
+//! `outrigger plugin allow-hooks`: command hooks of a project run only after the user has approved their current content.
 
 use outrigger_agent::{AllowedHooks, ProjectLocation};
 use outrigger_config::claude_hooks::{HookFile, HookScope};
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
 
-/// Runs the command. What the hooks run is shown, so that it is known what is allowed.
+/// Runs the command. Shows what the hooks run.
 pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let config = boot.load(&ProjectLocation::find(&boot.directory))?;

@@ -1,4 +1,4 @@
-//! `outrigger plugin test`: the tests that declarations of plugins bring (B8).
+//! `outrigger plugin test`: runs the examples in declarations of plugins (B8).
 
 use outrigger_agent::Agent;
 use outrigger_models::{ModelError, StreamOptions};
@@ -11,8 +11,8 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::terminal::{entry, name as shown, out};
 
-/// Says of each point, event and provider that a plugin declares what tests it. The examples of points and events are held against
-/// the schemas when the plugin is loaded: one that does not fit keeps it from being loaded, and fails here with it. Those of
+/// Reports for each point, event and provider that a plugin declares how it is tested. The examples of points and events are
+/// validated against the schemas when the plugin is loaded: one that does not match prevents loading, which fails here. Those of
 /// providers are sent.
 pub(super) async fn test(global: &Global, of: Option<&str>) -> Result<u8, Failure> {
     let agent = Agent::boot(super::listing::listing(global)?).await?;
@@ -32,7 +32,7 @@ pub(super) async fn test(global: &Global, of: Option<&str>) -> Result<u8, Failur
     Ok(if tested.failed { exit::FAILED } else { 0 })
 }
 
-/// What is printed.
+/// The output.
 #[derive(Default)]
 struct Tested {
     text: String,
@@ -40,7 +40,7 @@ struct Tested {
 }
 
 impl Tested {
-    /// Of the plugin that is meant, or of all; `None` where there is none of that name.
+    /// Tests the named plugin, or all; `None` if there is none of that name.
     async fn all(agent: &Agent, of: Option<&str>) -> Option<Self> {
         let plugins = agent.plugins();
         let wanted = |id: &str| of.is_none_or(|of| of == id);
@@ -77,7 +77,7 @@ impl Tested {
         Some(tested)
     }
 
-    /// Nothing that a provider declares can be held against a schema: its examples are sent, and must be answered.
+    /// Providers have no schema: their examples are sent, and must be answered.
     async fn provider(&mut self, agent: &Agent, row: &ProviderRow) {
         let id = &row.id;
         let Some(entry) = &row.entry else {
@@ -110,7 +110,7 @@ impl Tested {
     }
 }
 
-/// Sends an example. It is a request of no session: hooks of sessions are not called.
+/// Sends an example. The request has no session, so session hooks are not called.
 async fn answered(
     agent: &Agent,
     provider: &str,

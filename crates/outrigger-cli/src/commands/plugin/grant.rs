@@ -1,4 +1,5 @@
-//! `outrigger plugin grant`: what a plugin may do in the user's place, in the user's own `outrigger.toml`.
+//! `outrigger plugin grant`: what a plugin may do on behalf of the user, in the user's own
+//! `outrigger.toml`.
 
 use outrigger_plugins::{Grant, SnapshotEntry};
 
@@ -7,7 +8,8 @@ use crate::failure::Failure;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
 
-/// Runs the command: writes the lines, or shows what there is where none is named. No plugin is started.
+/// Runs the command: writes the settings, or shows the current grants if none is named. No plugin is
+/// started.
 pub(crate) fn run(global: &Global, args: &GrantArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let name = key(&boot, &args.name)?;
@@ -37,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &GrantArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The grants of a plugin, as the user's settings have them.
+/// Returns the grants of a plugin in the user's settings.
 fn list(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
     let config = boot.load(&outrigger_agent::ProjectLocation::find(&boot.directory))?;
     let rules = config.settings.plugins.get(name);
@@ -56,7 +58,8 @@ fn list(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
     })
 }
 
-/// The NAME of `[plugins.NAME]` whose grants the plugin gets: its npm package, or the path of its file.
+/// Returns the NAME of `[plugins.NAME]` with the plugin's grants: its npm package, or the path of its
+/// file.
 fn key(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
     let snapshot = outrigger_agent::plugin_snapshot(boot)?;
     let is_meant = |it: &&SnapshotEntry| {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
 
-/// Adds a plugin to the list, loads it and shows how far it came.
+/// Adds a plugin to the list, loads it and shows the result.
 pub(super) async fn install(global: &Global, spec: &str, of_user: bool) -> Result<u8, Failure> {
     if spec.trim().is_empty() {
         let hint = "outrigger plugin install NAME".to_owned();
@@ -20,7 +20,7 @@ pub(super) async fn install(global: &Global, spec: &str, of_user: bool) -> Resul
     }
     let boot = crate::boot::boot(global, &Line::new())?;
     let mut file = SettingsFile::load(&boot, of_user)?;
-    // A path is one of this folder, wherever the file is that lists it.
+    // A path is relative to this folder, wherever the file is that lists it.
     let path = boot.directory.join(spec);
     let item = match spec.starts_with(['.', '/']) {
         true if !path.exists() => {
@@ -50,7 +50,7 @@ pub(super) async fn install(global: &Global, spec: &str, of_user: bool) -> Resul
     Ok(if failed { exit::PLUGINS } else { 0 })
 }
 
-/// Removes a plugin from the project's list, or from the user's where the project's has none of that name.
+/// Removes a plugin from the project's list, or from the user's if the project's does not have it.
 pub(super) fn remove(global: &Global, spec: &str) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let path = boot.directory.join(spec);
@@ -70,7 +70,7 @@ pub(super) fn remove(global: &Global, spec: &str) -> Result<u8, Failure> {
     ))
 }
 
-/// Whether an entry of the list, with or without options, is this plugin, in whatever version.
+/// Returns whether an entry of the list, with or without options, is this plugin, in any version.
 fn names(item: &Value, spec: &str) -> bool {
     let entry = match item {
         Value::Array(pair) => pair.first().and_then(Value::as_str),

@@ -1,4 +1,4 @@
-//! Plugins as they are loaded, for people.
+//! Formats loaded plugins for users.
 
 use outrigger_agent::ProjectLocation;
 use outrigger_plugins::{BreakerState, PluginStatus};
@@ -10,21 +10,22 @@ use crate::commands::session::stored;
 use crate::failure::Failure;
 use crate::terminal::progress::Line;
 
-/// For commands that say what is wrong with plugins: they start whatever does not load.
+/// Returns start parameters for commands that report problems of plugins: the agent starts even if
+/// plugins do not load.
 pub(crate) fn listing(global: &Global) -> Result<outrigger_agent::Boot, Failure> {
     let mut boot = crate::boot::boot(global, &Line::new())?;
     boot.strict = Some(false);
     Ok(boot)
 }
 
-/// What is recorded, without starting a plugin.
+/// Opens the records without starting a plugin.
 pub(super) fn recorded(global: &Global) -> Result<(Store, ProjectLocation), Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let place = ProjectLocation::find(&boot.directory);
     Ok((stored::open(&boot)?, place))
 }
 
-/// One block per plugin: state, stage and cause.
+/// Formats one block per plugin: state, stage and cause.
 pub(crate) fn table(plugins: &[PluginStatus]) -> String {
     if plugins.is_empty() {
         return "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned();
@@ -35,7 +36,7 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
         .collect()
 }
 
-/// What it is, where it is from and what it has.
+/// Formats what it is, its origin and its contributions.
 fn origin(plugin: &PluginStatus) -> String {
     let mut text = String::new();
     let version = plugin
@@ -60,7 +61,7 @@ fn origin(plugin: &PluginStatus) -> String {
     if let Some(host) = &plugin.host {
         text.push_str(&format!("             host   {host}\n"));
     }
-    // A file that is named is its own entry.
+    // A named file is its own entry.
     let named = plugin
         .spec
         .strip_prefix("file://")
@@ -95,7 +96,7 @@ fn breakers(plugin: &PluginStatus) -> String {
     text
 }
 
-/// What is wrong with it, and what it says.
+/// Formats its problems and messages.
 fn troubles(plugin: &PluginStatus) -> String {
     let mut text = String::new();
     if plugin.events_missed > 0 {

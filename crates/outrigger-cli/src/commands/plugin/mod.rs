@@ -141,7 +141,7 @@ async fn setup(global: &Global) -> Result<u8, Failure> {
     }
 }
 
-/// What the plugins declare and name, and, unless only that is `declared`, what the log says they did.
+/// Returns what the plugins declare and, unless `declared`, what they did according to the log.
 fn uses(agent: &Agent, declared: bool) -> Result<Matrix, Failure> {
     let feature = |kind: &str| match kind {
         "hook" => Some(Feature::Hook),

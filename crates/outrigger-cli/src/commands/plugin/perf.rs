@@ -1,4 +1,4 @@
-//! `outrigger plugin perf`, `trace` and `top`: what plugins cost and what they did (A1, A2).
+//! `outrigger plugin perf`, `trace` and `top`: the cost and activity of plugins (A1, A2).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,10 +16,10 @@ use crate::terminal;
 use crate::terminal::out;
 use outrigger_client::Remote;
 
-/// Records that are read at once.
+/// Number of records read at once.
 const PAGE: usize = 10_000;
 
-/// `plugin perf`: from the log, of one session or of all.
+/// `plugin perf`: costs from the log, of one session or of all.
 pub(crate) fn perf(store: &Store, session: Option<&SessionId>, json: bool) -> Result<u8, Failure> {
     let mut figures = Perf::default();
     each(store, session, "hook", |record| {
@@ -110,7 +110,7 @@ fn table(rows: &[PerfRow]) -> String {
     text
 }
 
-/// What did not go well, after a row.
+/// Formats problems, after a row.
 fn troubles(row: &PerfRow) -> String {
     let bad = row.outcomes.iter().filter(|(outcome, _)| *outcome != "ok");
     let mut words: Vec<String> = bad.map(|(outcome, n)| format!("{n} {outcome}")).collect();
@@ -124,7 +124,7 @@ fn troubles(row: &PerfRow) -> String {
     }
 }
 
-/// `0.41 ms`, `12 ms`, `3.2 s`.
+/// Formats a duration: `0.41 ms`, `12 ms`, `3.2 s`.
 fn time(ms: f64) -> String {
     if ms < 10.0 {
         format!("{ms:.2} ms")
@@ -153,8 +153,8 @@ fn traced(records: &[HookRecord]) -> String {
     text
 }
 
-/// Records by turn, each with its number in the session, in the order in which the turns began: that of a title runs beside
-/// the one that it is for.
+/// Groups records by turn, each with its number in the session, in the order in which the turns started: the turn of a
+/// title runs concurrently with the one it belongs to.
 fn turns(records: &[HookRecord]) -> Vec<Vec<(usize, &HookRecord)>> {
     let mut blocks: Vec<Vec<(usize, &HookRecord)>> = Vec::new();
     let mut places = BTreeMap::new();
@@ -168,7 +168,7 @@ fn turns(records: &[HookRecord]) -> Vec<Vec<(usize, &HookRecord)>> {
     blocks
 }
 
-/// One call, at so many milliseconds since its turn began.
+/// Formats one call, this many milliseconds after its turn started.
 fn call(text: &mut String, number: usize, record: &HookRecord, began: u64) {
     let _ = write!(
         text,
@@ -204,7 +204,7 @@ fn decision(decision: Decision) -> &'static str {
     }
 }
 
-/// `once`, `twice`, `3 times`.
+/// Formats a count: `once`, `twice`, `3 times`.
 pub(crate) fn times(n: u64) -> String {
     match n {
         1 => "once".to_owned(),
@@ -213,7 +213,7 @@ pub(crate) fn times(n: u64) -> String {
     }
 }
 
-/// `plugin top`: what the plugins of a running server use, again every second until interrupted.
+/// `plugin top`: shows the resource usage of a running server's plugins every second until interrupted.
 pub(crate) async fn top(remote: &Remote, once: bool) -> Result<u8, Failure> {
     loop {
         let answer: Value = remote.get("/outrigger/plugin").await?;
@@ -278,7 +278,7 @@ fn screen(answer: &Value) -> String {
     text
 }
 
-/// What a plugin does at this moment, and what is out of order with it, after its row.
+/// Formats a plugin's current activity and its problems, after its row.
 fn notes(plugin: &Value) -> String {
     let mut words = Vec::new();
     let entered: Vec<&str> = plugin["entered"]
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use outrigger_protocol::hook::OutcomeKind;
 
-    /// The request for a title is a turn of its own, beside the one that it is for.
+    /// The request for a title is a separate, concurrent turn.
     #[test]
     fn a_turn_is_one_block_whatever_comes_between() {
         let record = |turn: Option<&str>, hook: &str, at: u64| HookRecord {

@@ -1,4 +1,4 @@
-//! `outrigger plugin points`: where plugins can subscribe, and who does.
+//! `outrigger plugin points`: the hook points, and their subscribers.
 
 use outrigger_agent::Agent;
 use outrigger_plugins::{EventRow, PointRow};
@@ -8,8 +8,8 @@ use crate::args::Global;
 use crate::failure::Failure;
 use crate::terminal::out;
 
-/// Loads the plugins and lists the points of the program and theirs, and the events that they declare.
-/// `types`: as TypeScript, of the plugin that it names or of all.
+/// Loads the plugins and lists the points of the program and of plugins, and the events that they
+/// declare. `types`: as TypeScript, of the named plugin or of all.
 pub(crate) async fn points(
     global: &Global,
     as_json: bool,
@@ -45,7 +45,7 @@ pub(crate) async fn points(
     Ok(0)
 }
 
-/// One line for each; points that a plugin declares have its name after them.
+/// Formats one line for each; points that a plugin declares are followed by its name.
 fn table(points: &[PointRow], events: &[EventRow]) -> String {
     let names = points.iter().map(|row| row.name.len());
     let names = names.chain(events.iter().map(|row| row.name.len()));

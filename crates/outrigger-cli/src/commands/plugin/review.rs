@@ -1,5 +1,5 @@
-//! `outrigger plugin review`: what changed in plugins since they were trusted, and trusting it. `outrigger plugin show`:
-//! what one of them says of itself.
+//! `outrigger plugin review`: shows changes of plugins since they were trusted, and trusts them. `outrigger plugin
+//! show`: shows a plugin's manifest.
 
 use outrigger_agent::Agent;
 use outrigger_plugins::{ManifestShown, PluginStatus, Review, Reviewed, accept, review};
@@ -11,7 +11,7 @@ use crate::terminal::progress::Line;
 use crate::terminal::{name, out};
 use outrigger_terminal::{Frame, Size};
 
-/// Runs the command; no plugin is started. It ends with the code for plugins when one of them is not trusted afterwards.
+/// Runs the command; no plugin is started. Exits with the code for plugins if one of them is still not trusted.
 pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let options = outrigger_agent::review_options(&boot)?;
@@ -25,7 +25,7 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
     }
     if args.accept || args.pin {
         if !args.json {
-            // It is trusted as it is shown.
+            // It is trusted as shown.
             out(&table(&found, true));
         }
         accept(&options, &found, args.pin, outrigger_agent::now())
@@ -49,7 +49,7 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
     })
 }
 
-/// Rows of a change that are shown without `--all`.
+/// Maximum rows of a change without `--all`.
 const MAX_ROWS: usize = 120;
 
 fn table(found: &[Review], all: bool) -> String {
@@ -131,7 +131,7 @@ fn shown(plugin: &PluginStatus) -> String {
     text
 }
 
-/// What it asks for, by key, and what it does not get of it.
+/// Formats its requests by key, with those that are denied.
 fn granted(shown: &ManifestShown) -> String {
     let from = match shown.declared {
         true => "its own outrigger.plugin.toml",

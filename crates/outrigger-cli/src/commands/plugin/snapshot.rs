@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
 
-/// Runs the command; nothing is started and nothing is written.
+/// Runs the command; nothing is started or written.
 pub(crate) fn run(global: &Global, args: &SnapshotArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let snapshot = outrigger_agent::plugin_snapshot(&boot)?;
@@ -54,7 +54,7 @@ fn table(snapshot: &Snapshot) -> String {
     text
 }
 
-/// Whether it runs, in a word.
+/// Returns whether it runs, as a word.
 fn state(it: &SnapshotEntry) -> &'static str {
     match (it.enabled, it.optional) {
         (false, _) => "disabled",

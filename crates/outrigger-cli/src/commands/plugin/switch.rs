@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
 
-/// Runs the command: writes the switch and says what follows from it. No plugin is started; a running server sees it by
-/// itself.
+/// Runs the command: writes the switch and reports the consequences. No plugin is started; a running server notices the
+/// change automatically.
 pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let before = outrigger_agent::plugin_snapshot(&boot)?;
@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
     };
     let value = if on { "true" } else { "false" };
     text = set(&text, &["plugins", key, "enabled"], value)?;
-    // A plugin can have a table by its ID and one by its place. Both are to say the same.
+    // A plugin can have a table by its ID and one by its path. Both must agree.
     for (table, rules) in &config.settings.plugins {
         if !named.iter().any(|it| it.id == *table || it.place == *table) {
             continue;
@@ -74,7 +74,7 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The key of the switch. What a project brings is switched on by where it is: its id may be that of another one tomorrow.
+/// Returns the key of the switch. A project's plugin is enabled by its path: its id may belong to another one tomorrow.
 fn key<'a>(named: &[&'a SnapshotEntry], id: &'a str, on: bool) -> &'a str {
     match named.iter().find(|it| it.place == id || !it.of_project) {
         Some(it) if it.place != id => id,
@@ -83,7 +83,7 @@ fn key<'a>(named: &[&'a SnapshotEntry], id: &'a str, on: bool) -> &'a str {
     }
 }
 
-/// `suspend`, `resume` and `reload`: asks a running server.
+/// `suspend`, `resume` and `reload`: sends a request to a running server.
 pub(crate) async fn on_server(global: &Global, args: LifeArgs, what: &str) -> Result<u8, Failure> {
     let remote = crate::boot::remote(&args.url, &args.server, global)?;
     let path = format!("/outrigger/plugin/{what}");

@@ -1,14 +1,14 @@
-//! TypeScript types of the points and events that plugins declare (B8), made from their JSON Schemas.
+//! TypeScript types of the points and events that plugins declare (B8), generated from their JSON Schemas.
 
 use std::collections::BTreeSet;
 
 use outrigger_plugins::{EventRow, PointRow};
 use serde_json::{Map, Value};
 
-/// A schema that goes deeper is `unknown` from there on.
+/// Maximum depth; deeper schemas become `unknown`.
 const MAX_DEPTH: usize = 32;
 
-/// A `.d.ts` with what one plugin declares, or all of them.
+/// Returns a `.d.ts` with the declarations of one plugin, or all of them.
 pub(crate) fn declarations(points: &[PointRow], events: &[EventRow], of: Option<&str>) -> String {
     let wanted = |by: &str| of.is_none_or(|of| of == by);
     let mut text = format!(
@@ -53,7 +53,7 @@ fn comment(about: &str) -> String {
     format!("    /** {} */\n", line.join(" ").replace("*/", "* /"))
 }
 
-/// The type of what satisfies a schema, or of more: what a schema says beside types is skipped.
+/// Returns a type that includes all values of a schema: constraints beyond types are ignored.
 fn typed(schema: &Value, depth: usize) -> String {
     let Value::Object(schema) = schema else {
         return if *schema == Value::Bool(false) {
@@ -141,7 +141,8 @@ fn object(schema: &Map<String, Value>, depth: usize) -> String {
         .collect();
     match schema.get("additionalProperties") {
         Some(Value::Bool(false)) => {}
-        // Whatever else there is has this type only where nothing is named, since an index holds for the named ones too.
+        // Additional properties get a type only if there are no named ones, since an index signature applies to those,
+        // too.
         Some(more) if fields.is_empty() => {
             return format!("Record<string, {}>", typed(more, depth + 1));
         }
@@ -167,7 +168,7 @@ fn one_of(ways: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// In brackets, where something beside it would bind tighter.
+/// Adds parentheses where precedence requires them.
 fn grouped(of: &str) -> String {
     match of.contains([' ', '|', '&']) && !(of.starts_with('{') && of.ends_with('}')) {
         true => format!("({of})"),
@@ -175,7 +176,7 @@ fn grouped(of: &str) -> String {
     }
 }
 
-/// A value as the type that only it has.
+/// Returns the literal type of a value.
 fn literal(value: &Value) -> String {
     match value {
         Value::Array(_) | Value::Object(_) => "unknown".to_owned(),

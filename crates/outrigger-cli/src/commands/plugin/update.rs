@@ -1,4 +1,4 @@
-//! `outrigger plugin update`: newer versions of the npm plugins that are listed without an exact one.
+//! `outrigger plugin update`: installs newer versions of the npm plugins that are listed without an exact version.
 
 use outrigger_agent::{Agent, ProjectLocation};
 use outrigger_config::PluginSpec;
@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::terminal::progress::Line;
 use crate::terminal::{name as shown, out};
 
-/// Asks npm again what the plugins of this project are, loads them, and shows what has changed. Where npm does not
-/// answer, the version that is installed stays.
+/// Queries npm for the plugins of this project, loads them, and shows what has changed. If npm does not answer,
+/// the installed version stays.
 pub(super) async fn update(global: &Global, wanted: Option<&str>) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let cache = outrigger_plugins::cache_root(&boot.folders.cache);
@@ -68,7 +68,7 @@ pub(super) async fn update(global: &Global, wanted: Option<&str>) -> Result<u8, 
     Ok(if is_whole { 0 } else { exit::FAILED })
 }
 
-/// Package and version of the npm plugins of a list, or of the one that is wanted.
+/// Returns package and version of the npm plugins of a list, or of the requested one.
 fn npm_requests(listed: &[PluginSpec], wanted: Option<&str>) -> Vec<(String, String)> {
     let requests = listed
         .iter()

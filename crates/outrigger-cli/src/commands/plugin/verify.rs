@@ -1,4 +1,4 @@
-//! `outrigger plugin verify`: signatures of plugins by the keys of the machine's policy (C7).
+//! `outrigger plugin verify`: verifies signatures of plugins with the keys of the machine's policy (C7).
 
 use outrigger_plugins::{Signed, Verification, verify};
 
@@ -8,8 +8,7 @@ use crate::failure::Failure;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
 
-/// Runs the command; nothing is started. It ends with the code for plugins when one of them would not be started for its
-/// signature.
+/// Runs the command; nothing is started. Exits with the code for plugins if a signature would prevent one from starting.
 pub(crate) async fn run(
     global: &Global,
     name: Option<&str>,

@@ -1,4 +1,4 @@
-//! The message of `run`: the words of the command line, then what comes from standard input.
+//! The message of `run`: the words of the command line, then standard input.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::time::Duration;
@@ -7,21 +7,20 @@ use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::terminal::{Paint, err};
 
-/// Bytes of standard input that are taken.
+/// Maximum bytes of standard input.
 const MAX_INPUT: u64 = 16 * 1024 * 1024;
-/// An open pipe that says nothing for so long is named as what the program waits for.
+/// After this time without input, an open pipe is reported as what the program waits for.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// The whole message; empty when there is none.
+/// Returns the whole message; empty if there is none.
 ///
-/// # Errors
-/// Standard input that cannot be read, is not text, or is longer than 16 MiB.
+/// # Errors Standard input cannot be read, is not text, or is longer than 16 MiB.
 pub(crate) async fn message(args: &RunArgs) -> Result<String, Failure> {
     let words = words(&args.message);
     if std::io::stdin().is_terminal() {
         return Ok(words);
     }
-    // In a thread of its own, so that Ctrl-C is heard while it waits.
+    // In a separate thread, so that Ctrl-C works while it waits.
     let mut reading = tokio::task::spawn_blocking(|| read(std::io::stdin()));
     let something_else = !words.is_empty()
         || args.continued.has_session()
@@ -59,7 +58,7 @@ fn read(from: impl std::io::Read) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Words as OpenCode joins them: one with a blank keeps its quotation marks.
+/// Joins words as OpenCode does: one with a blank keeps its quotation marks.
 fn words(words: &[String]) -> String {
     let quoted = |word: &String| {
         if word.contains(' ') {

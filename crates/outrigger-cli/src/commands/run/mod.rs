@@ -46,7 +46,7 @@ pub(crate) async fn run(global: &Global, args: RunArgs, signals: Signals) -> Res
     }
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Run<'a> {
     global: &'a Global,
     args: &'a RunArgs,
@@ -56,7 +56,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// With an agent of this process.
+    /// Runs with an agent of this process.
     async fn here(self) -> Result<u8, Failure> {
         let line = Line::new();
         let _ticking = line.run();
@@ -73,7 +73,7 @@ impl Run<'_> {
         let agent = Agent::boot(boot).await?;
         let connection = Connection::Local(outrigger_server::serve_plugins(&agent));
         say_warnings(&agent);
-        // `--dir` is where the work is done, and what paths are relative to.
+        // `--dir` is the working directory, and the base of relative paths.
         let folder = agent.place().directory.clone();
         let read = async |path: &Path| {
             let ask = async |why: &str| self.may_attach(&line, path, why).await;
@@ -91,7 +91,7 @@ impl Run<'_> {
         result
     }
 
-    /// At a server. `--dir` names a folder of it; without that it is the server's own. Files are those of this machine.
+    /// Runs at a server. `--dir` names a folder of the server; the default is its own. Files are those of this machine.
     async fn at_server(self, url: &str) -> Result<u8, Failure> {
         let remote = crate::boot::remote(url, &self.args.server, self.global)?;
         let here = std::env::current_dir().unwrap_or_default();
@@ -112,7 +112,7 @@ impl Run<'_> {
         self.prompt(connection, answers, &line, files, None).await
     }
 
-    /// Whether a file goes with the prompt about which a person is asked.
+    /// Asks whether to attach a file that needs the user's approval.
     async fn may_attach(&self, line: &Line, path: &Path, why: &str) -> bool {
         match (self.args.auto, person_is_there()) {
             (true, _) => true,
@@ -148,12 +148,12 @@ impl Run<'_> {
     }
 }
 
-/// No message, no command, no files.
+/// Returns whether there is no message, no command and no file.
 fn says_nothing(args: &RunArgs, message: &str) -> bool {
     message.trim().is_empty() && args.command.is_none() && args.files.is_empty()
 }
 
-/// The files that go with the prompt.
+/// Reads the files of the prompt.
 async fn files(
     args: &RunArgs,
     read: impl AsyncFn(&Path) -> Result<Vec<PartInput>, AgentError>,
@@ -165,7 +165,7 @@ async fn files(
     Ok(parts)
 }
 
-/// What went wrong in plugins that run all the same.
+/// Reports warnings of plugins that run nevertheless.
 fn say_warnings(agent: &Agent) {
     let paint = Paint::for_stderr();
     for plugin in agent

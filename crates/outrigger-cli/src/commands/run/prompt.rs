@@ -23,31 +23,30 @@ pub(in crate::commands) struct Prompt<'a> {
     pub(in crate::commands) show: Show,
     pub(in crate::commands) message: String,
     pub(in crate::commands) model: Option<ModelRef>,
-    /// What goes with it, read.
+    /// Its attachments.
     pub(in crate::commands) files: Vec<PartInput>,
-    /// Paths in this folder are shown shortened; without one those in the session's.
+    /// Paths in this folder are shown shortened; default: the session's.
     pub(in crate::commands) directory: Option<String>,
 }
 
 impl Prompt<'_> {
-    /// Runs it and shows what happens.
+    /// Runs it and shows its events.
     ///
-    /// # Errors
-    /// Whatever keeps the turn from beginning.
+    /// # Errors The turn could not start.
     pub(in crate::commands) async fn run(mut self) -> Result<u8, Failure> {
         let agent = self.agent().await?;
         self.check(agent.as_deref()).await?;
         let (session, known) = self.session().await?;
         self.follower.follow_session(&session.id);
         let result = self.in_session(&session, known, agent).await;
-        // Any other reason why it did not begin: an empty session is of no use to anybody.
+        // If it did not start for another reason, the empty session is removed.
         if result.is_err() && !known {
             self.delete_empty(&session).await?;
         }
         result.map_err(|failure| failure.in_session(&session.id))
     }
 
-    /// An agent that cannot answer people is skipped with a word, as in OpenCode.
+    /// Returns the agent. One that cannot answer users is skipped with a warning, as in OpenCode.
     async fn agent(&self) -> Result<Option<String>, Failure> {
         let Some(name) = &self.args.agent else {
             return Ok(None);
@@ -66,7 +65,7 @@ impl Prompt<'_> {
         Ok(None)
     }
 
-    /// Command, agent and model are there: a mistyped name leaves no session behind.
+    /// Checks that command, agent and model exist: a mistyped name leaves no session behind.
     async fn check(&self, agent: Option<&str>) -> Result<(), Failure> {
         let named = json!({
             "agent": agent, "command": self.args.command, "model": self.model, "executor": self.args.executor,
@@ -79,7 +78,7 @@ impl Prompt<'_> {
             .map_err(Failure::from)
     }
 
-    /// The session to work in, and whether it was there before.
+    /// Returns the session to work in, and whether it existed before.
     async fn session(&self) -> Result<(Session, bool), Failure> {
         let connection = &self.follower.connection;
         let wanted = self.args.continued.wanted()?;
@@ -181,7 +180,7 @@ impl Prompt<'_> {
         TurnBody::Prompt(prompt)
     }
 
-    /// What the user wanted to send, in short.
+    /// Summarises what the user wanted to send.
     fn unsent(&self) -> String {
         let (args, message) = (self.args, &self.message);
         let mut what: Vec<String> = args
@@ -200,8 +199,8 @@ impl Prompt<'_> {
         what.join(", ")
     }
 
-    /// `-c` without a prompt and with nothing to resume: a kill after the last step leaves a finished turn, so a user
-    /// who continues after a kill gets the answer again instead of an error.
+    /// Handles `-c` without a prompt and with nothing to resume: a kill after the last step leaves a finished turn,
+    /// so the user gets the answer again instead of an error.
     async fn said_already(&self, session: &Session) -> Result<u8, Failure> {
         let path = format!("/session/{}/message", session.id);
         let messages: Vec<MessageWithParts> = self.follower.connection.get(&path).await?;
@@ -218,7 +217,7 @@ impl Prompt<'_> {
     }
 }
 
-/// The text of the last answer.
+/// Returns the text of the last answer.
 fn last_text(messages: &[MessageWithParts]) -> &str {
     let mut answers = messages
         .iter()
@@ -232,7 +231,7 @@ fn last_text(messages: &[MessageWithParts]) -> &str {
     texts.next().unwrap_or_default()
 }
 
-/// What needs a person in front of it is out of reach of a single prompt.
+/// Returns rules that deny what needs an interactive user.
 fn out_of_reach() -> [Rule; 3] {
     let deny = |permission: &str| Rule {
         permission: permission.into(),
@@ -242,7 +241,7 @@ fn out_of_reach() -> [Rule; 3] {
     ["question", "plan_enter", "plan_exit"].map(deny)
 }
 
-/// The beginning of a text, in the length of a title.
+/// Shortens a text to the length of a title.
 fn shortened(text: &str) -> String {
     text.chars().take(50).collect::<String>() + if text.chars().count() > 50 { "..." } else { "" }
 }

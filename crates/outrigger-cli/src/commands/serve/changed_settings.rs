@@ -1,5 +1,5 @@
-//! Settings of the server's own folder that changed while something in a sandbox ran. No agent starts with them, so a person at the
-//! terminal is asked before the server listens, as `run` does; elsewhere one line says what to do.
+//! Settings of the server's own folder that changed while something in a sandbox ran. No agent starts with them, so the user at the
+//! terminal is asked before the server listens, as in `run`; without a terminal one line says what to do.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::terminal::err;
 use crate::terminal::progress::Line;
 
-/// Asks about them, or says that they wait. A configuration that cannot be read is reported to clients.
+/// Asks about them, or reports that they need approval. An unreadable configuration is reported to clients.
 pub(super) async fn settle(global: &Global) -> Result<(), Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let mut waiting = outrigger_agent::waiting_settings(&boot)
@@ -27,9 +27,9 @@ pub(super) async fn settle(global: &Global) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A job in the background that reads from its terminal is stopped.
+/// Returns whether the process is in the foreground: a background job that reads from its terminal is stopped.
 fn is_in_foreground() -> bool {
     let foreground = rustix::termios::tcgetpgrp(io::stdin());
-    // That it is nobody's controlling terminal is not an error: there are no jobs then.
+    // A terminal without a controlling process is not an error: there are no jobs then.
     foreground.map_or(true, |group| group == rustix::process::getpgrp())
 }

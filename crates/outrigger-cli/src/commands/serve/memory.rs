@@ -1,15 +1,15 @@
-//! A server lives long: memory that a burst took goes back to the system afterwards.
+//! Returns memory of a burst to the system, because a server lives long.
 
 use std::time::Duration;
 
 use outrigger_sandbox::memory;
 
-/// Between two looks.
+/// Interval of the checks.
 const EVERY: Duration = Duration::from_secs(10);
-/// Changed by less than this since memory was given back, it is left alone.
+/// If less than this changed since memory was last returned, nothing is done.
 const CHANGED: u64 = 1 << 20;
 
-/// Looks now and then until it is dropped.
+/// Checks periodically until it is dropped.
 pub(crate) async fn give_back() {
     let mut last = memory::resident();
     loop {
@@ -17,7 +17,7 @@ pub(crate) async fn give_back() {
         if !is_due(last, memory::resident()) {
             continue;
         }
-        // It takes locks that allocations of other threads may need, but for a few milliseconds only.
+        // It takes locks that allocations of other threads may need, but only for a few milliseconds.
         let given = tokio::task::spawn_blocking(|| {
             memory::give_back_gaps();
             memory::resident()
@@ -29,8 +29,8 @@ pub(crate) async fn give_back() {
     }
 }
 
-/// Whether there may be gaps that were not there, or not yet gaps, when memory was given back. Less counts as well: what was
-/// in use then, and so stayed, may have left some since.
+/// Returns whether there may be gaps that did not exist when memory was last returned. A decrease counts as well: what was
+/// in use then may have left some since.
 fn is_due(after_last: u64, now: u64) -> bool {
     now.abs_diff(after_last) >= CHANGED
 }
@@ -46,7 +46,7 @@ mod tests {
             (20 * MIB, 20 * MIB, false),
             (20 * MIB, 21 * MIB - 1, false),
             (20 * MIB, 21 * MIB, true),
-            // A large payload was in use at the last look and has gone since.
+            // A large payload was in use at the last check and has been freed since.
             (42 * MIB, 30 * MIB, true),
             (42 * MIB, 42 * MIB - 4096, false),
         ] {

@@ -33,7 +33,7 @@ pub(crate) async fn serve(
     serve_with(global, args, signals, None).await
 }
 
-/// Listens and serves; with a page, that is shown once the server listens.
+/// Listens and serves; a page is shown once the server listens.
 pub(crate) async fn serve_with(
     global: &Global,
     args: ServeArgs,
@@ -74,12 +74,12 @@ pub(crate) async fn serve_with(
     if let Some(login) = login.as_ref().filter(|_| made) {
         say_login(&url, login);
     }
-    // The port is open: what the browser asks for waits until it is answered.
+    // The port is open: the browser's requests wait until they are answered.
     let opened = match page {
         Some(page) => (page.show(listening.address, session.as_deref(), &folders)).await,
         None => None,
     };
-    // A turn is not in the way of a signal here: ending is what cancels it.
+    // A running turn does not delay a signal here: the shutdown cancels it.
     let stop = stopped(&signals, signals.turn(), telegram);
     let giving_back = tokio::spawn(memory::give_back());
     listening
@@ -98,7 +98,7 @@ fn lets_all_in(network: &Network) -> Failure {
     )
 }
 
-/// How pages sign in at a server that wants a password.
+/// Returns how pages sign in to a server with a password.
 fn page_session(
     login: Option<&Login>,
     address: SocketAddr,
@@ -115,7 +115,7 @@ fn page_session(
     Ok(Some(Arc::new(session)))
 }
 
-/// Who may ask.
+/// Returns the access checks.
 fn guard(
     login: Option<Login>,
     network: Network,
@@ -132,17 +132,17 @@ fn guard(
     }
 }
 
-/// Comes back when the server is to end.
+/// Returns when the server must end.
 async fn stopped(signals: &Signals, turn: Turn<'_>, telegram: Option<JoinHandle<()>>) {
     signals.cancelled().await;
-    // No prompt comes from there any more.
+    // The connector accepts no more prompts.
     if let Some(connector) = telegram {
         connector.abort();
     }
     drop(turn);
 }
 
-/// How to attach. Who can read this could read the file of the password, too: both are the user's.
+/// Prints how to attach. A reader of this output could read the password file, too: both belong to the user.
 pub(super) fn say_login(url: &str, login: &Login) {
     err(&format!(
         "attach with: outrigger attach {url}\n         or: OPENCODE_SERVER_PASSWORD={} opencode attach {url}\n",
@@ -150,12 +150,12 @@ pub(super) fn say_login(url: &str, login: &Login) {
     ));
 }
 
-/// How the agent of a folder is started, by a server that was started in the folder `own`.
+/// Returns how the agent of a folder is started by a server that was started in the folder `own`.
 fn make_boot(global: &Global, env: BTreeMap<String, String>, own: PathBuf) -> MakeBoot {
     let (pure, strict) = (global.pure, global.strict_plugins.then_some(true));
     Arc::new(move |directory: PathBuf| {
         let mut variables = env.clone();
-        // Said of the folder that it was started in: one that a client names is a folder of its own.
+        // `--trust` refers to the server's own folder; one that a client names is different.
         if directory != own {
             variables.remove(outrigger_agent::TRUST_PROJECT);
         }
@@ -167,7 +167,7 @@ fn make_boot(global: &Global, env: BTreeMap<String, String>, own: PathBuf) -> Ma
     })
 }
 
-/// Whether plugins that do not load are an error here. A configuration that cannot be read is reported to clients.
+/// Returns whether plugins that do not load are an error. An unreadable configuration is reported to clients.
 fn is_strict(boot: &Boot) -> bool {
     let setting = || {
         let loaded = boot.load(&ProjectLocation::find(&boot.directory));
@@ -185,7 +185,7 @@ async fn started(hub: &Hub) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lets this user's `attach` know that it may send the kept password here. Without it that must be given.
+/// Registers the port, so that this user's `attach` may send the kept password. Otherwise it must be given.
 fn announce(folders: &Folders, port: u16) -> Option<outrigger_server::Announced> {
     outrigger_server::announce(&folders.data, port)
         .inspect_err(|error| {
@@ -194,7 +194,7 @@ fn announce(folders: &Folders, port: u16) -> Option<outrigger_server::Announced>
         .ok()
 }
 
-/// The password of the environment, else the kept one; true when it is that.
+/// Returns the password of the environment, or the kept one; `true` if it is the kept one.
 pub(super) fn login(
     env: &BTreeMap<String, String>,
     folders: &Folders,
@@ -216,7 +216,7 @@ pub(super) fn login(
     Ok((Login { username, password }, made))
 }
 
-/// A configuration that cannot be read costs what it says of the server; requests answer why.
+/// Returns the network settings. If the configuration is unreadable, `server` is ignored; requests report the error.
 fn network(args: &ServeArgs, directory: &Path, env: &BTreeMap<String, String>) -> Network {
     let global = Boot::new(directory.to_path_buf(), env.clone()).load_global();
     let global = global.unwrap_or_else(|error| {
@@ -237,8 +237,8 @@ fn cannot_listen(network: &Network, error: &std::io::Error) -> Failure {
     )
 }
 
-/// The name that this program was called by, when that is OpenCode's: its SDK starts `opencode serve` and waits for a
-/// line that begins so.
+/// Returns the name by which this program was called if that is OpenCode's: its SDK starts `opencode serve` and waits
+/// for a line that starts with it.
 fn name() -> &'static str {
     let called = std::env::args_os().next().map(PathBuf::from);
     let called = called.as_deref().and_then(Path::file_name);

@@ -1,25 +1,26 @@
-//! Where `serve` listens and whose pages may ask it: the command line, then `server` of the user's own configuration.
+//! The address and the permitted origins of `serve`: the command line, then `server` of the user's own configuration.
 
 use serde_json::Value;
 
 use crate::args::ServeArgs;
 
-/// The usual place: this machine alone.
+/// The default: this machine only.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// What the server listens on.
+/// The network settings of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Network {
     pub(crate) hostname: String,
-    /// None: the usual one if that is free.
+    /// `None`: the default port if it is free.
     pub(crate) port: Option<u16>,
     /// Origins of the configuration, then those of the command line.
     pub(crate) cors: Vec<String>,
 }
 
 impl Network {
-    /// The command line wins; origins add up. Only the user's own files count, as in OpenCode: the project's
-    /// configuration opens no port to the network. `mdns` and `mdnsDomain` have no effect (docs/compatibility.md).
+    /// Combines both: the command line wins; origins are joined. Only the user's own files are used, as in OpenCode:
+    /// a project's configuration must not open a port to the network. `mdns` and `mdnsDomain` have no effect
+    /// (docs/compatibility.md).
     pub(crate) fn of(args: &ServeArgs, global: &Value) -> Self {
         let text = |pointer: &str| {
             let found = global.pointer(pointer).and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! The connector to Telegram beside `outrigger serve` (D5): started where the snapshot has it.
+//! The Telegram connector of `outrigger serve` (D5), started if the snapshot includes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use outrigger_telegram::{Agent, Bot, Failed, Settings, Token};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// Variables that hold a bot's token, the first one first.
+/// Variables for a bot's token, in order of precedence.
 const TOKENS: [&str; 2] = ["TELEGRAM_BOT_TOKEN", "TELOXIDE_TOKEN"];
 
 /// The agents of a server, called in process.
@@ -28,8 +28,7 @@ impl Agent for Local {
     }
 }
 
-/// Starts the connector if it should run in the server's folder. What is wrong with it is in the log and costs nobody else
-/// anything.
+/// Starts the connector if it should run in the server's folder. Its problems are logged and affect nothing else.
 pub(crate) fn start(
     hub: &Hub,
     boot: &Boot,

@@ -1,4 +1,4 @@
-//! `outrigger web`: a server, and the page in the user's browser.
+//! `outrigger web`: a server, and its page in the user's browser.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::terminal::err;
 
-/// What `xdg-open` needs to find the browser of the user's desktop.
+/// Variables with which `xdg-open` finds the browser of the user's desktop.
 const DESKTOP: [&str; 5] = [
     "DISPLAY",
     "WAYLAND_DISPLAY",
@@ -24,7 +24,7 @@ const DESKTOP: [&str; 5] = [
     "BROWSER",
 ];
 
-/// Names of the files that lead a browser to the page.
+/// Prefix of the files that redirect a browser to the page.
 const PREFIX: &str = "web-";
 const SUFFIX: &str = ".html";
 
@@ -43,13 +43,13 @@ pub(crate) async fn web(global: &Global, args: WebArgs, signals: Signals) -> Res
     super::serve_with(global, args.serve, signals, Some(page)).await
 }
 
-/// The page of a server that listens.
+/// The page of a listening server.
 pub(crate) struct Page {
     open: bool,
 }
 
 impl Page {
-    /// Says where the page is, and opens it. What lives until the server ends is answered.
+    /// Prints the page's URL, and opens it. Returns what must live until the server ends.
     pub(super) async fn show(
         self,
         at: SocketAddr,
@@ -73,7 +73,7 @@ impl Page {
     }
 }
 
-/// Where the page is. What a browser sends to a server is without the fragment, so the token is in no request and no log.
+/// Returns the page's URL. A browser does not send the fragment to the server, so the token is in no request and no log.
 fn address(at: SocketAddr, token: Option<&str>) -> String {
     // Any address: this machine's own is one of them.
     let host = match at {
@@ -85,8 +85,8 @@ fn address(at: SocketAddr, token: Option<&str>) -> String {
     format!("http://{host}{PAGE}{}", token.unwrap_or_default())
 }
 
-/// A file that leads to the page, for this user alone: arguments of processes are for everybody on the machine to read. It is locked as
-/// long as its server lives.
+/// A file that redirects to the page, readable only by this user: process arguments are readable by every user of the machine. It is
+/// locked as long as its server lives.
 pub(super) struct Opened {
     path: PathBuf,
     _lock: File,
@@ -98,7 +98,7 @@ impl Drop for Opened {
     }
 }
 
-/// Removes the files of servers that were killed. What is in them opens nothing any more.
+/// Removes the files of killed servers. Their tokens are no longer valid.
 pub(super) fn remove_leftovers(data: &Path) {
     for entry in fs::read_dir(data).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -123,7 +123,7 @@ impl Opened {
         }
         let opened = Self::write(url, folders).map_err(|error| error.to_string())?;
         let spawner = Spawner::new().map_err(|error| error.to_string())?;
-        // In a session of its own: the browser stays when the server ends. It writes where nobody reads.
+        // In its own session: the browser stays open when the server ends. Its output is discarded.
         let spec = Spec::new("setsid")
             .args(["--fork", "xdg-open"])
             .arg(&opened.path)
@@ -152,7 +152,7 @@ impl Opened {
                 break file;
             }
         };
-        // An address with a base64 text has nothing that HTML would read.
+        // A URL with base64 contains no special characters of HTML.
         writeln!(
             file,
             "<!doctype html><meta charset=utf-8><title>Outrigger</title><meta http-equiv=refresh content=\"0;url={url}\"><a href=\"{url}\">Outrigger</a>"

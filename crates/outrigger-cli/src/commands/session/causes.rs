@@ -1,5 +1,5 @@
-//! Who caused the messages and tool calls of a session, where that was not the user and the model alone: a plugin, or the project by
-//! an agent or a command of its own.
+//! Who caused the messages and tool calls of a session, if not only the user and the model: a plugin, or the project through its own
+//! agent or command.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use outrigger_store::{Scope, Store, StoreError};
 
 use crate::terminal::Paint;
 
-/// By the identifier of a part of a message, or of a call.
+/// Causes by the identifier of a message part or of a call.
 #[derive(Default)]
 pub(crate) struct Causes(BTreeMap<String, Provenance>);
 
 impl Causes {
-    /// Those of a session, with its messages.
+    /// Returns the causes of a session, with its messages.
     pub(crate) fn of(
         store: &Store,
         session: &SessionId,
@@ -36,7 +36,7 @@ impl Causes {
         Ok(Self(causes))
     }
 
-    /// A line about a message; nothing where there is nothing to say.
+    /// Returns a line about a message; empty if there is no special cause.
     pub(crate) fn line(&self, message: &ConversationMessage, paint: Paint) -> String {
         let call = message.metadata.get("tool_use_id");
         let call = call.and_then(serde_json::Value::as_str);

@@ -12,7 +12,7 @@ use crate::terminal::Paint;
 use crate::terminal::transcript::{is_tool, tool_text};
 use outrigger_terminal::{set_off, set_off_below};
 
-/// A session's conversation, as it is stored.
+/// Formats a session's stored conversation.
 pub(crate) fn conversation(
     store: &Store,
     session: &Session,
@@ -23,7 +23,7 @@ pub(crate) fn conversation(
     let causes = Causes::of(store, &session.id, &stored)?;
     let merged = stored.iter().flat_map(messages);
     let columns = crate::terminal::out_size().columns;
-    // A text and the call that it announces belong together, and so do calls that have no more than a line to tell.
+    // A text and the call that it announces belong together, and so do calls with a single line.
     let mut together = true;
     for message in merged {
         let is_tool = is_tool(&message);
@@ -33,7 +33,7 @@ pub(crate) fn conversation(
             _ if message.content.trim().is_empty() => continue,
             _ => format!("{}\n", message.content),
         };
-        // What begins a line is ours, so that no text looks like an entry of its own.
+        // Each line starts with our own text, so that no message can imitate an entry.
         let line = match is_tool || message.role == "user" {
             true => set_off_below(&line, columns),
             false => set_off(&line, columns),
@@ -49,7 +49,7 @@ pub(crate) fn conversation(
     Ok(text)
 }
 
-/// The texts and tools of a message.
+/// Returns the texts and tools of a message.
 fn messages(stored: &MessageWithParts) -> Vec<ConversationMessage> {
     let converter = Converter::default();
     let author = Author::from(&stored.info);

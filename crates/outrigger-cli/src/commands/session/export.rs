@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::terminal::progress::Line;
 use crate::terminal::{err, name, pass_out};
 
-/// Runs the command. No plugin is started for it.
+/// Runs the command. Starts no plugin.
 pub(crate) fn export(global: &Global, args: ExportArgs) -> Result<u8, Failure> {
     if args.children && args.format == FileForm::Opencode {
         return Err(Failure::usage(
@@ -58,7 +58,7 @@ fn text(store: &Store, mut sessions: Vec<Stored>, form: FileForm) -> Result<Stri
     })
 }
 
-/// Takes out what the audit is kept free of: keys of the configuration, of the environment, and stored ones.
+/// Removes what is kept out of the audit: keys of the configuration, of the environment, and stored ones.
 fn redact(
     boot: &Boot,
     place: &ProjectLocation,
@@ -78,7 +78,8 @@ fn redact(
     Ok(())
 }
 
-/// A conversation is for its user alone, and no file is lost for it.
+/// Writes the file. A conversation is readable only by its user, and no existing file is overwritten by
+/// accident.
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         let message = format!("cannot write {}: {error}", path.display());

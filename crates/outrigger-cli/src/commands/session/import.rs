@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::terminal::progress::Line;
 use crate::terminal::{err, name, out};
 
-/// Runs the command. Nothing of what it reads is executed.
+/// Runs the command. Executes nothing of what it reads.
 pub(crate) async fn import(global: &Global, args: ImportArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let place = ProjectLocation::find(&boot.directory);
@@ -41,7 +41,7 @@ pub(crate) async fn import(global: &Global, args: ImportArgs) -> Result<u8, Fail
     Ok(u8::from(counts.failed > 0))
 }
 
-/// The program, where its sessions are, and which are meant.
+/// Returns the program, the folder of its sessions, and the selection.
 fn wanted(boot: &Boot, args: &ImportArgs) -> Result<(Program, PathBuf, Vec<String>), Failure> {
     let programs = [Program::OpenCode, Program::Claude, Program::Codex];
     let program = programs.into_iter().find(|it| it.name() == args.from);
@@ -63,7 +63,7 @@ fn wanted(boot: &Boot, args: &ImportArgs) -> Result<(Program, PathBuf, Vec<Strin
     Ok((program, path, which))
 }
 
-/// The sessions that are meant, those that others came from first.
+/// Returns the selected sessions, parents first.
 fn chosen<'s>(
     source: &'s Source,
     ids: &[String],
@@ -84,7 +84,7 @@ fn chosen<'s>(
         is_named && here.is_none_or(|folder| one.directory == folder)
     };
     let mut chosen: Vec<&StoredSession> = all.iter().filter(is_meant).collect();
-    // Subagents go with the sessions that began them.
+    // Subagents are imported with the sessions that started them.
     let mut at = 0;
     while let Some(parent) = chosen.get(at).map(|one| one.id.clone()) {
         let is_new = |one: &&StoredSession| {
@@ -98,7 +98,7 @@ fn chosen<'s>(
     Ok(chosen)
 }
 
-/// How many sessions are above one.
+/// Returns the number of ancestors of a session.
 fn depth(one: &StoredSession, all: &[StoredSession]) -> usize {
     let mut parent = one.parent.as_ref();
     let mut depth = 0;
@@ -147,7 +147,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Counts a session, and says what became of it.
+    /// Counts a session, and prints its result.
     fn add(&mut self, outcome: &Outcome, title: &str) {
         let some = |count: usize, what: &str| match count {
             0 => None,
@@ -239,7 +239,7 @@ async fn all(
     Ok(counts)
 }
 
-/// Identifiers of sessions of subagents: that which began one names it before it is read.
+/// Returns identifiers of subagents' sessions: the parent names one before it is read.
 fn children(
     source: &Source,
     chosen: &[&StoredSession],
@@ -247,7 +247,7 @@ fn children(
 ) -> BTreeMap<String, SessionId> {
     let children = chosen.iter().filter(|one| one.parent.is_some());
     let read = children.filter_map(|one| {
-        // What is wrong with it is said when it is imported.
+        // Its problems are reported when it is imported.
         let transcript = source.read(one, &mut Vec::new()).ok()?;
         let accepted = accept(transcript, to, &BTreeMap::new());
         Some((one.id.clone(), accepted.session.id))
@@ -255,7 +255,7 @@ fn children(
     read.collect()
 }
 
-/// What was left out, each with its place.
+/// Prints what was skipped, with its location.
 fn said(problems: &[Problem]) {
     for problem in problems {
         err(&format!(

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::terminal::progress::Line;
 use crate::terminal::{Paint, name, out};
 
-/// Runs the command. No plugin is started for it.
+/// Runs the command. Starts no plugin.
 pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     if let SessionCommand::Salvage { into } = &command {

@@ -1,4 +1,4 @@
-//! Sessions of the store, for commands that start no agent.
+//! Stored sessions, for commands that start no agent.
 
 use outrigger_agent::{Boot, ProjectLocation};
 use outrigger_protocol::id::SessionId;
@@ -8,7 +8,7 @@ use outrigger_store::{SessionFilter, Store};
 use crate::failure::Failure;
 use outrigger_client::session::with_prefix;
 
-/// The store, if there is one.
+/// Opens the store, if there is one.
 pub(crate) fn open(boot: &Boot) -> Result<Store, Failure> {
     let path = boot.folders.store();
     if !path.exists() {
@@ -21,7 +21,7 @@ pub(crate) fn open(boot: &Boot) -> Result<Store, Failure> {
     Ok(Store::open(&path)?.0)
 }
 
-/// The sessions of a folder, the latest first.
+/// Returns the sessions of a folder, latest first.
 pub(super) fn of_place(
     store: &Store,
     place: &ProjectLocation,
@@ -36,7 +36,8 @@ pub(super) fn of_place(
     })?)
 }
 
-/// The session of that ID or of an ID that starts so, else the latest one of the folder.
+/// Returns the session with this ID or a unique ID that starts with it; default: the latest one of
+/// the folder.
 pub(crate) fn find(
     store: &Store,
     place: &ProjectLocation,

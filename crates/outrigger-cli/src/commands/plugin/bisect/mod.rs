@@ -1,6 +1,6 @@
-//! `outrigger plugin bisect`: which plugin, or which plugins together, break a command (issue 4, item 9).
+//! `outrigger plugin bisect`: finds the plugin, or the combination of plugins, that breaks a command.
 //!
-//! The command is run with some of the plugins left out, by a variable that every Outrigger in it obeys ([`LEFT_OUT`]).
+//! The command is run with some of the plugins disabled by a variable that every Outrigger in it obeys ([`LEFT_OUT`]).
 
 mod search;
 
@@ -20,11 +20,11 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::terminal::{Paint, err, out};
 
-/// Bytes of each stream of the command that are kept, to show how it failed.
+/// Bytes kept of each stream of the command, to show how it failed.
 const KEPT: usize = 64 << 10;
 /// Lines of them that are shown.
 const SHOWN: usize = 12;
-/// Exit code of a command by which it says that it cannot tell, as for `git bisect run`.
+/// Exit code with which a command reports an undecided result, as for `git bisect run`.
 const CANNOT_TELL: i32 = 125;
 
 /// A plugin that may be the culprit.
@@ -34,7 +34,7 @@ struct Candidate {
     spec: PluginSpec,
 }
 
-/// Runs the command; 0 when a culprit was found.
+/// Runs the command; 0 if a culprit was found.
 pub(crate) async fn bisect(global: &Global, args: BisectArgs) -> Result<u8, Failure> {
     let boot = super::listing::listing(global)?;
     let config = boot.load(&ProjectLocation::find(&boot.directory))?;
@@ -66,7 +66,7 @@ pub(crate) async fn bisect(global: &Global, args: BisectArgs) -> Result<u8, Fail
     clear_cut(&mut trials, &all, &mut trial).await?;
     let mut culprits = Vec::new();
     let mut rest = all;
-    // With one cause out of the way there may be another.
+    // After one cause is removed there may be another.
     while trials.of(&rest, &mut trial).await? == Verdict::Bad {
         let culprit = trials.smallest(rest.clone(), &mut trial).await?;
         rest = without(&rest, &culprit);
@@ -76,7 +76,7 @@ pub(crate) async fn bisect(global: &Global, args: BisectArgs) -> Result<u8, Fail
     Ok(0)
 }
 
-/// Ends the search where there is nothing to find.
+/// Ends the search if there is nothing to find.
 async fn clear_cut(
     trials: &mut Trials,
     all: &[usize],
@@ -117,7 +117,7 @@ async fn clear_cut(
     }
 }
 
-/// What processes are started with: what a killed bisect leaves is ended by the next start.
+/// Returns a spawner: processes left by a killed bisect are ended by the next start.
 fn spawner(boot: &Boot) -> Result<Spawner, Failure> {
     let made = Spawner::new().and_then(|spawner| {
         Ok(spawner.with_ledger(Ledger::open(boot.folders.data.join("processes"))?))
@@ -130,7 +130,7 @@ fn candidates<'p>(plugins: impl Iterator<Item = &'p PluginSpec>) -> Vec<Candidat
     plugins
         .map(|spec| {
             let name = outrigger_plugins::name_of(spec);
-            // As the list of plugins tells two of a name apart.
+            // Distinguishes plugins of the same name as the list of plugins does.
             let alike = known.entry(name.clone()).or_default();
             *alike += 1;
             Candidate {
@@ -146,7 +146,7 @@ fn candidates<'p>(plugins: impl Iterator<Item = &'p PluginSpec>) -> Vec<Candidat
         .collect()
 }
 
-/// Where the command is tried.
+/// The setup of the trials.
 struct Bench<'a> {
     spawner: Spawner,
     boot: &'a Boot,
@@ -156,7 +156,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs the command with these plugins and no others.
+    /// Runs the command with only these plugins.
     async fn run(&self, number: usize, set: &[usize]) -> Result<Verdict, Failure> {
         let left_out = self.candidates.iter().enumerate();
         let left_out = left_out.filter(|(index, _)| !set.contains(index));
@@ -207,7 +207,7 @@ fn judged(output: &Output, seconds: u64) -> (Verdict, String) {
     }
 }
 
-/// The end of what a run printed, indented.
+/// Returns the end of a run's output, indented.
 fn last_lines(output: &Output) -> String {
     let text = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     let lines: Vec<&str> = text.iter().flat_map(|text| text.lines()).collect();

@@ -1,30 +1,29 @@
-//! The search behind `outrigger plugin bisect`: delta debugging (Zeller's `ddmin`) over which plugins are there. Pure: what a
-//! trial is, is up to the caller.
+//! The search of `outrigger plugin bisect`: delta debugging (Zeller's `ddmin`) over sets of plugins. Pure: the caller defines
+//! a trial.
 
 use std::collections::BTreeMap;
 
-/// What a trial says, as `git bisect run` takes a command's exit code.
+/// The result of a trial, from the exit code as for `git bisect run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// 0.
     Good,
-    /// 125: it is undecided with these.
+    /// 125: undecided with these plugins.
     Skip,
-    /// Any other end.
+    /// Any other exit.
     Bad,
 }
 
-/// Trials so far, so that none is made twice.
+/// The trials so far, so that none is repeated.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     known: BTreeMap<Vec<usize>, Verdict>,
 }
 
 impl Trials {
-    /// The verdict with these plugins (in ascending order) and no others.
+    /// Returns the verdict with only these plugins (in ascending order).
     ///
-    /// # Errors
-    /// Those of `trial`.
+    /// # Errors Those of `trial`.
     pub(super) async fn of<E>(
         &mut self,
         set: &[usize],
@@ -38,16 +37,15 @@ impl Trials {
         Ok(verdict)
     }
 
-    /// Whether a trial was undecided, so that a smaller set may have been missed.
+    /// Returns whether a trial was undecided, so that a smaller set may have been missed.
     pub(super) fn unclear(&self) -> bool {
         self.known.values().any(|verdict| *verdict == Verdict::Skip)
     }
 
-    /// A subset of a bad `set` that is bad and of which nothing can be left out: a single one for one culprit, two for
-    /// two that only clash. Halves first, so that one among n takes about 2 log n trials; n squared at worst.
+    /// Returns a minimal bad subset of a bad `set`: a single plugin for one culprit, two for two that only clash. Halves
+    /// first, so that one among n takes about 2 log n trials; n squared in the worst case.
     ///
-    /// # Errors
-    /// Those of `trial`.
+    /// # Errors Those of `trial`.
     pub(super) async fn smallest<E>(
         &mut self,
         set: Vec<usize>,
@@ -73,7 +71,7 @@ impl Trials {
         Ok(set)
     }
 
-    /// A piece of this size that is bad alone (`true`), else what is left without one and still bad (`false`).
+    /// Returns a piece of this size that is bad alone (`true`), or what is left without one and still bad (`false`).
     async fn reduced<E>(
         &mut self,
         set: &[usize],
@@ -95,7 +93,7 @@ impl Trials {
     }
 }
 
-/// `set` without `piece`.
+/// Returns `set` without `piece`.
 pub(super) fn without(set: &[usize], piece: &[usize]) -> Vec<usize> {
     let kept = set.iter().filter(|one| !piece.contains(one));
     kept.copied().collect()
@@ -105,8 +103,8 @@ pub(super) fn without(set: &[usize], piece: &[usize]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Runs the search where a trial is bad when one of these sets is in it whole. Answers what was found and the number
-    /// of trials.
+    /// Runs the search with trials that are bad if they contain one of these sets completely. Returns the result and the
+    /// number of trials.
     fn found(all: usize, bad: &[Vec<usize>], skip: &[Vec<usize>]) -> (Vec<usize>, usize) {
         let mut count = 0;
         let mut trial = async |set: &[usize]| {
@@ -169,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_undecided_is_no_evidence() {
-        // Alone it is undecided; the smallest set that is known to be bad has a neighbour in it.
+        // Alone it is undecided; the smallest set known to be bad includes a neighbour.
         let (set, _) = found(4, &[vec![2]], &[vec![2]]);
         assert!(set.contains(&2) && set.len() == 2, "{set:?}");
     }
