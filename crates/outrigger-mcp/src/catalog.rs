@@ -1,4 +1,4 @@
-//! What servers have besides tools: resources, templates of resources, prompts, and instructions.
+//! What servers provide besides tools: resources, resource templates, prompts, and instructions.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use crate::servers::McpServers;
 pub struct Listed {
     /// Server.
     pub server: String,
-    /// The entry, as the server wrote it; an object with a `name`.
+    /// The server's entry, unmodified; an object with a `name`.
     pub entry: Value,
 }
 
-/// How to use a server, in its own words.
+/// A server's own usage instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instructions {
     /// Server.
     pub server: String,
-    /// What it says.
+    /// The instructions.
     pub text: String,
     /// Its tools, as the model calls them.
     pub tools: Vec<String>,
 }
 
 impl McpServers {
-    /// Names of the connected servers that have resources, in order.
+    /// Returns the names of the connected servers with resources, in order.
     #[must_use]
     pub fn resource_servers(&self) -> Vec<String> {
         let has = |server: &Arc<Server>| server.about().is_some_and(|(_, about)| about.resources);
@@ -45,27 +45,27 @@ impl McpServers {
         names
     }
 
-    /// Whether a server is connected, and whether it has resources.
+    /// Returns whether a connected server has resources; `None` if it is not connected.
     #[must_use]
     pub fn has_resources(&self, server: &str) -> Option<bool> {
         let (_, about) = self.find(server).ok()?.about()?;
         Some(about.resources)
     }
 
-    /// The resources of one server, or of all. A server that cannot tell them is passed over with a warning, as in
-    /// OpenCode.
+    /// Returns the resources of one server, or of all. A server that fails to list them is skipped with a warning,
+    /// as in OpenCode.
     pub async fn resources(&self, server: Option<&str>) -> Vec<Listed> {
         self.listed("resources", server, |about| about.resources)
             .await
     }
 
-    /// The templates of resources, in the same way.
+    /// Like [`Self::resources`], for resource templates.
     pub async fn resource_templates(&self, server: Option<&str>) -> Vec<Listed> {
         self.listed("resourceTemplates", server, |about| about.resources)
             .await
     }
 
-    /// The prompts of all servers.
+    /// Returns the prompts of all servers.
     pub async fn prompts(&self) -> Vec<Listed> {
         self.listed("prompts", None, |about| about.prompts).await
     }
@@ -99,19 +99,17 @@ impl McpServers {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
-    /// Reads a resource: `{contents: [...]}`, as the server wrote it.
+    /// Reads a resource: `{contents: [...]}`, as sent by the server.
     ///
-    /// # Errors
-    /// Those of the server.
+    /// # Errors Those of the server.
     pub async fn read_resource(&self, server: &str, uri: &str) -> Result<Value, McpError> {
         let params = json!({"uri": uri});
         self.asked(server, "resources/read", &params).await
     }
 
-    /// Fills in a prompt: `{messages: [...]}`, as the server wrote it.
+    /// Expands a prompt: `{messages: [...]}`, as sent by the server.
     ///
-    /// # Errors
-    /// Those of the server.
+    /// # Errors Those of the server.
     pub async fn prompt(
         &self,
         server: &str,
@@ -134,7 +132,7 @@ impl McpServers {
         }
     }
 
-    /// The instructions of the connected servers, by name.
+    /// Returns the instructions of the connected servers, by name.
     #[must_use]
     pub fn instructions(&self) -> Vec<Instructions> {
         let mut all: Vec<Instructions> = self

@@ -8,41 +8,41 @@ use serde_json::Value;
 use crate::error::McpError;
 use crate::oauth::OAuthConfig;
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A process of ours.
+    /// A child process.
     Local {
         /// Program and arguments.
         command: Vec<String>,
-        /// Working folder, relative to the project's; the project's if `None`.
+        /// Working directory, relative to the project's; `None`: the project's.
         cwd: Option<String>,
-        /// Variables besides the short list that every server gets.
+        /// Variables in addition to the short list that every server gets.
         environment: BTreeMap<String, String>,
     },
-    /// Streamable HTTP, else the older transport with a stream of events.
+    /// Streamable HTTP or, if not supported, the older transport with an event stream.
     Remote {
-        /// Address.
+        /// URL.
         url: String,
         /// Sent with every request.
         headers: BTreeMap<String, String>,
-        /// How to log in; `None` where that is switched off.
+        /// The login settings; `None` if login is disabled.
         oauth: Option<OAuthConfig>,
     },
 }
 
-/// One server, as configured.
+/// The configuration of one server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// How it is reached.
+    /// Its transport.
     pub transport: Transport,
-    /// It is to be used.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// Longest wait for its start, and for each call.
+    /// Timeout of its start and of each call.
     pub timeout: Option<Duration>,
 }
 
-/// Headers and environment hold keys: only their names are shown (invariant 10).
+/// Headers and environment contain keys: only their names are shown (invariant 10).
 impl std::fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("ServerConfig");
@@ -68,10 +68,9 @@ impl std::fmt::Debug for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Reads an entry. `None` for one without a `type` that is not switched off: OpenCode passes over it too.
+    /// Reads an entry. `None` for an enabled entry without a `type`: OpenCode skips it too.
     ///
-    /// # Errors
-    /// [`McpError::Config`] naming the key that cannot be used.
+    /// # Errors [`McpError::Config`] naming the invalid key.
     pub fn read(server: &str, entry: &Value) -> Result<Option<Self>, McpError> {
         let wrong = |reason: &str| McpError::Config {
             server: server.to_owned(),

@@ -1,9 +1,9 @@
-//! What a call answered.
+//! Results of tool calls.
 
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-/// Kinds of files that go to the model, in results and resources alike.
+/// Media types passed to the model, in results and resources alike.
 pub const KINDS: [&str; 5] = [
     "image/png",
     "image/jpeg",
@@ -11,23 +11,23 @@ pub const KINDS: [&str; 5] = [
     "image/webp",
     "application/pdf",
 ];
-/// The largest such file, in bytes of base64.
+/// Maximum size of such a file, in bytes of base64.
 const MAX_BASE64: usize = 14 * 1024 * 1024;
 
 /// The readable form of a result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content {
-    /// Texts, and short notes where something was left out.
+    /// Texts, and short notes where something was omitted.
     pub text: String,
     /// File parts (`{type, mime, url, filename?}`) for the model.
     pub attachments: Vec<Value>,
     /// `metadata` of the result, if it is an object.
     pub metadata: Value,
-    /// The tool says that it failed; the texts say why.
+    /// The tool reports a failure; the texts give the reason.
     pub is_error: bool,
 }
 
-/// Reads a result; `None` when it has no list `content`.
+/// Parses a result; `None` if it has no `content` list.
 #[must_use]
 pub fn read(result: &Value) -> Option<Content> {
     let list = result.get("content")?.as_array()?;
@@ -52,7 +52,7 @@ pub fn read(result: &Value) -> Option<Content> {
     })
 }
 
-/// What a failed call says (OpenCode's form).
+/// Returns the message of a failed call (OpenCode's form).
 #[must_use]
 pub fn failure(result: &Value) -> String {
     let list = result.get("content").and_then(Value::as_array);
@@ -70,10 +70,9 @@ pub fn failure(result: &Value) -> String {
     }
 }
 
-/// Brings a result into the form `{content: [...], ...}`.
+/// Converts a result to the form `{content: [...], ...}`.
 ///
-/// # Errors
-/// What is wrong with it.
+/// # Errors What is wrong with it.
 pub(crate) fn complete(mut result: Value) -> Result<Value, String> {
     // The oldest version of the protocol had `toolResult` instead.
     let old = result.get_mut("toolResult").map(Value::take);
@@ -146,7 +145,7 @@ fn file(what: &str, mime: &str, data: &Value, name: Option<&str>) -> Piece {
     if data.len() > MAX_BASE64 {
         return left_out(what, mime, "is too large");
     }
-    // A broken one would make the provider refuse the whole conversation.
+    // A broken file would make the provider refuse the whole conversation.
     if data.is_empty()
         || base64::engine::general_purpose::STANDARD
             .decode(data)

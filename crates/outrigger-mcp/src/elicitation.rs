@@ -1,20 +1,20 @@
-//! A form that a server wants a person to fill in (MCP, Elicitation): a flat object of texts, numbers, yes or no, and choices.
+//! A form that a server asks the user to fill in (MCP, Elicitation): a flat object of texts, numbers, booleans, and choices.
 
 use serde_json::{Map, Number, Value, json};
 
-/// Fields of a form. One that has more is refused.
+/// Maximum number of fields; larger forms are refused.
 const MAX_FIELDS: usize = 20;
-/// Choices of a field.
+/// Maximum number of choices of a field.
 const MAX_CHOICES: usize = 100;
-/// Characters of a text that is shown.
+/// Maximum characters of a displayed text.
 const MAX_TEXT: usize = 2_000;
 
 /// A form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elicitation {
-    /// What the server says to the person.
+    /// The server's message to the user.
     pub message: String,
-    /// What is filled in.
+    /// Its fields.
     pub fields: Vec<Field>,
 }
 
@@ -23,31 +23,31 @@ pub struct Elicitation {
 pub struct Field {
     /// Its key in the answer.
     pub name: String,
-    /// What a person reads.
+    /// The displayed title.
     pub title: String,
-    /// More of it.
+    /// The displayed description.
     pub description: String,
-    /// What it takes.
+    /// Its type.
     pub kind: FieldKind,
-    /// It must be filled in.
+    /// It is required.
     pub is_required: bool,
-    /// What it holds when nothing is filled in (SEP-1034).
+    /// The value if nothing is filled in (SEP-1034).
     pub default: Option<Value>,
 }
 
-/// What a field takes.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldKind {
     /// A text.
     Text,
     /// A number.
     Number {
-        /// A whole one.
+        /// It must be an integer.
         is_whole: bool,
     },
     /// Yes or no.
     Boolean,
-    /// Values, each with what a person reads.
+    /// Values, each with its displayed title.
     Choice {
         /// The values.
         choices: Vec<(String, String)>,
@@ -86,10 +86,9 @@ impl Elicitation {
         })
     }
 
-    /// The answer that a person's words make, by the name of the field; `None` leaves it at its default.
+    /// Converts the user's inputs, by the name of the field, to an answer; `None` leaves the default.
     ///
-    /// # Errors
-    /// What cannot be taken, for the person.
+    /// # Errors What is invalid, for the user.
     pub fn filled(
         &self,
         mut words: impl FnMut(&Field) -> Option<Vec<String>>,
@@ -197,7 +196,7 @@ fn field(name: &str, property: &Value, is_required: bool) -> Result<Field, Strin
     })
 }
 
-/// Whether a default is of the kind of its field. Another one would make an answer that the form does not allow.
+/// Returns whether a default has the type of its field. Another one would lead to an answer that the form does not allow.
 fn fits(kind: &FieldKind, value: &Value) -> bool {
     match kind {
         FieldKind::Text => value.is_string(),
@@ -217,7 +216,7 @@ fn fits(kind: &FieldKind, value: &Value) -> bool {
     }
 }
 
-/// The choices of a schema: `enum`, with `enumNames` of before, or `oneOf` and `anyOf` with titles (SEP-1330).
+/// Returns the choices of a schema: `enum`, with the older `enumNames`, or `oneOf` and `anyOf` with titles (SEP-1330).
 fn choices(schema: &Value) -> Option<Vec<(String, String)>> {
     if let Some(list) = schema["enum"].as_array() {
         let shown = |at: usize, value: &str| {
@@ -240,7 +239,7 @@ fn choices(schema: &Value) -> Option<Vec<(String, String)>> {
         .collect()
 }
 
-/// A text of a stranger, for a terminal.
+/// Sanitizes an untrusted text for a terminal.
 fn text(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default().trim().chars();
     text.map(|c| if c.is_control() && c != '\n' { ' ' } else { c })

@@ -1,56 +1,56 @@
-//! What can go wrong with an MCP server. The text of an error is what the model and the user read.
+//! Errors of MCP servers. The text of an error is what the model and the user read.
 
 use std::time::Duration;
 
-/// Why a server could not be started, or a call did not end well.
+/// Why a server could not be started, or a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// Its entry in the configuration cannot be used.
+    /// Its configuration entry is invalid.
     #[error("MCP server {server}: {reason}")]
     Config {
         /// Server.
         server: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// It must not be started as things are.
+    /// Starting it is currently not allowed.
     #[error("MCP server {server} is not started: {reason}")]
     NotStarted {
         /// Server.
         server: String,
-        /// Why.
+        /// The reason.
         reason: String,
         /// What to do about it.
         hint: String,
     },
-    /// Its process could not be started, or its address not be reached.
+    /// Its process could not be started, or its URL could not be reached.
     #[error("MCP server {server} could not be started: {reason}")]
     Start {
         /// Server.
         server: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// It was not up in time: start, first exchange and list of tools together.
+    /// It was not ready in time; includes the start, the first exchange and the list of tools.
     #[error("MCP server {server} was not ready within {ms} ms{heard}")]
     StartTimeout {
         /// Server.
         server: String,
-        /// The time it had.
+        /// The timeout.
         ms: u128,
-        /// What it said instead; empty, or `: ` and the text.
+        /// Its output instead; empty, or `: ` and the text.
         heard: String,
     },
-    /// It ended, or was ended because it flooded us.
+    /// It ended, or was ended because it sent too much.
     #[error("MCP server {server} {cause}")]
     Closed {
         /// Server.
         server: String,
-        /// How, as the rest of the sentence.
+        /// The cause, as the rest of the sentence.
         cause: String,
     },
-    /// A remote server has forgotten the session; the next call begins another.
+    /// A remote server has dropped the session; the next call starts another.
     #[error("MCP server {server} has ended the session")]
     SessionGone {
         /// Server.
@@ -63,7 +63,7 @@ pub enum McpError {
         server: String,
         /// The request.
         what: String,
-        /// The time it had since the call or its last report of progress.
+        /// The time since the call or its last progress report.
         after: Duration,
     },
     /// It answered with an error.
@@ -73,18 +73,18 @@ pub enum McpError {
         server: String,
         /// JSON-RPC code.
         code: i64,
-        /// Its text.
+        /// The message.
         message: String,
     },
-    /// It answered something that the protocol does not know.
+    /// Its response violates the protocol.
     #[error("MCP server {server} gave an answer that cannot be used: {reason}")]
     Answer {
         /// Server.
         server: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A remote server wants a login.
+    /// A remote server requires a login.
     #[error("MCP server {server} wants authentication (HTTP {status})")]
     NeedsAuth {
         /// Server.
@@ -92,7 +92,7 @@ pub enum McpError {
         /// 401 or 403.
         status: u16,
     },
-    /// A remote server wants a login with a client that was registered by hand.
+    /// A remote server requires a login with a client that was registered by hand.
     #[error(
         "MCP server {server} wants a client that is registered there; it registers none by itself"
     )]
@@ -100,28 +100,28 @@ pub enum McpError {
         /// Server.
         server: String,
     },
-    /// A remote server wants a login with more rights than the last one has.
+    /// A remote server requires a login with more rights than the last one.
     #[error("MCP server {server} wants a login with more rights: {scope}")]
     NeedsScope {
         /// Server.
         server: String,
-        /// What it wants the token to be good for.
+        /// The required scope.
         scope: String,
     },
-    /// A remote server refuses a token that was asked for with the rights that it wants.
+    /// A remote server refuses a token that was requested with the required scope.
     #[error("MCP server {server} refuses this, although the login asked for {scope}")]
     ScopeRefused {
         /// Server.
         server: String,
-        /// What it wants the token to be good for.
+        /// The required scope.
         scope: String,
     },
-    /// A login did not complete.
+    /// A login failed.
     #[error("MCP server {server}: the login failed: {reason}")]
     Login {
         /// Server.
         server: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
     /// There is no server of that name.
@@ -130,34 +130,34 @@ pub enum McpError {
         /// The name.
         server: String,
     },
-    /// One cannot log in there.
+    /// The server does not support logins.
     #[error("MCP server {server} does not support OAuth")]
     NoOAuth {
         /// Server.
         server: String,
     },
-    /// No connection to a remote server.
+    /// A remote server cannot be connected to.
     #[error("MCP server {server} cannot be reached at {host}: {reason}")]
     Unreachable {
         /// Server.
         server: String,
-        /// Host of its address.
+        /// Host of its URL.
         host: String,
         /// The cause.
         reason: String,
     },
-    /// A remote server answered with an HTTP error, or a request was cut off.
+    /// A remote server responded with an HTTP error, or a request was interrupted.
     #[error("MCP server {server}: {reason}")]
     Http {
         /// Server.
         server: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 }
 
 impl McpError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -181,7 +181,7 @@ impl McpError {
         }
     }
 
-    /// What a person can do about it.
+    /// Returns what the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

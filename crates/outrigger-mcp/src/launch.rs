@@ -1,4 +1,4 @@
-//! Where and how a local server is started. Who has the servers decides, before each start.
+//! Where and how a local server is started. The owner of the servers decides before each start.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use outrigger_sandbox::Spawner;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What an entry of the configuration wants to be started.
+/// The start that a configuration entry requests.
 #[derive(Clone)]
 pub struct LaunchRequest {
     /// The server's name.
@@ -19,13 +19,13 @@ pub struct LaunchRequest {
     pub entry: Value,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// The working folder that the entry names.
+    /// The working directory in the entry.
     pub cwd: Option<String>,
-    /// The whole environment. A later entry of the same name wins.
+    /// The complete environment. A later entry of the same name wins.
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// The environment holds keys (invariant 10).
+/// The environment contains keys (invariant 10).
 impl fmt::Debug for LaunchRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LaunchRequest")
@@ -36,51 +36,52 @@ impl fmt::Debug for LaunchRequest {
     }
 }
 
-/// What is started for it.
+/// The start that is performed.
 #[derive(Clone)]
 pub struct Launch {
     /// Starts the process.
     pub spawner: Spawner,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Working folder.
+    /// Working directory.
     pub cwd: PathBuf,
-    /// The whole environment.
+    /// The complete environment.
     pub env: Vec<(OsString, OsString)>,
-    /// What lasts as long as the process.
+    /// Values that live as long as the process.
     pub held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Why a server is not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchRefusal {
-    /// As the rest of a sentence.
+    /// The reason, as the rest of a sentence.
     pub reason: String,
-    /// What a person can do about it.
+    /// What the user can do about it.
     pub hint: String,
 }
 
-/// Where a server is started and in what, for people.
+/// Where and in which sandbox a server is started, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Placement {
-    /// The working folder.
+    /// The working directory.
     pub folder: String,
     /// What its process may do: `full` is what the user may.
     pub sandbox: String,
-    /// Why so.
+    /// The reason.
     pub reason: String,
-    /// What to try where it fails.
+    /// What to try if it fails.
     #[serde(skip)]
     pub remedy: Option<String>,
 }
 
 /// Decides how servers are started.
 pub trait Launcher: Send + Sync + fmt::Debug {
-    /// What is started. Called before each start, restarts too. Reads the disk: blocking.
+    /// Returns the start to perform. Called before each start, including restarts. Reads the disk:
+    /// blocking.
     ///
-    /// # Errors
-    /// Why it must not be started.
+    /// # Errors Why it must not be started.
     fn launch(&self, request: &LaunchRequest) -> Result<Launch, LaunchRefusal>;
-    /// The same for people, as it was at the last start; before one, after a look at the disk.
+    /// Returns the placement for display: that of the last start or, before the first, computed
+    /// from the disk.
     fn placement(&self, request: &LaunchRequest) -> Option<Placement>;
 }

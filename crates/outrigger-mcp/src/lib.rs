@@ -1,17 +1,17 @@
-//! Client of MCP servers: starts them, lists their tools, calls them, starts them again.
+//! Client of MCP servers: starts them, lists their tools, calls them, restarts them.
 //!
 //! [`McpServers::start`] starts every configured server in the background; [`McpServers::ready`] waits for them, each no longer than its
-//! timeout; [`McpServers::tools`] is what there is to call. A server that fails, hangs, exits or floods is listed with its cause by
-//! [`McpServers::status`] and costs nothing else. [`content`] reads the result of a call.
+//! timeout; [`McpServers::tools`] lists their tools. A server that fails, hangs, exits or floods is listed with its cause by
+//! [`McpServers::status`] and affects nothing else. [`content`] parses the result of a call.
 //!
-//! Resources, prompts and instructions are asked of the servers when somebody wants them ([`McpServers::resources`] and the like). What a
-//! server requests while a call of it runs, the caller answers ([`Answering`]). Remote servers that want a login get one by OAuth
-//! ([`McpServers::authenticate`]); its tokens are in one file.
+//! Resources, prompts and instructions are requested on demand ([`McpServers::resources`] and the like). The caller of a tool answers
+//! requests that its server makes in the meantime ([`Answering`]). Remote servers can be logged in to with OAuth
+//! ([`McpServers::authenticate`]); the tokens are in one file.
 //!
-//! What this crate is not for: permissions, hooks, output limits (the tool runtime has them).
+//! Permissions, hooks and output limits are the tool runtime's, not this crate's.
 //!
-//! The protocol is spoken by code of our own: what a call answers must reach hooks as the server wrote it, lines that are not messages must
-//! be borne and endless ones must not be kept, which a typed client library does not allow.
+//! The protocol is implemented here, because hooks must get the results of calls as the server wrote them, lines that are not messages must
+//! be tolerated, and endless ones must not be kept, which a typed client library does not allow.
 
 pub mod content;
 mod transport;

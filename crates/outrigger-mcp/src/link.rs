@@ -1,4 +1,4 @@
-//! A connection to a server, of either kind, and what is said over it.
+//! A connection to a server, of either kind, and the exchanges over it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,18 +15,19 @@ use crate::transport::sse::SseLink;
 use crate::transport::stdio::Stdio;
 use crate::wire;
 
-/// Pages of the list of tools, as in OpenCode.
+/// Maximum pages of the list of tools, as in OpenCode.
 const MAX_PAGES: usize = 1000;
-/// Tools, resources or prompts of one server that are taken over.
+/// Maximum number of tools, resources or prompts of one server.
 const MAX_ENTRIES: usize = 1000;
-/// Characters of a server's instructions; they go with every request to the model.
+/// Maximum characters of a server's instructions; they are part of every request to the model.
 const MAX_INSTRUCTIONS: usize = 16 * 1024;
-/// Characters of a tool's description, and bytes of each of its schemas: a bound for a server that floods, not for a long text.
+/// Maximum characters of a tool's description, and bytes of each of its schemas: a limit for a flooding server, not for long
+/// texts.
 const MAX_DESCRIPTION: usize = 32 * 1024;
 const MAX_SCHEMA: usize = 512 * 1024;
-/// Characters of a tool's name. Providers of models take 64 to 128.
+/// Maximum characters of a tool's name. Model providers accept 64 to 128.
 const MAX_NAME: usize = 256;
-/// Bytes of the entries of one list.
+/// Maximum bytes of the entries of one list.
 const MAX_LISTED: usize = 16 * 1024 * 1024;
 
 /// A connection.
@@ -36,7 +37,7 @@ pub(crate) enum Link {
     Sse(Box<SseLink>),
 }
 
-/// What a server says of a tool.
+/// A server's description of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolInfo {
     pub(crate) name: String,
@@ -45,7 +46,7 @@ pub(crate) struct ToolInfo {
     pub(crate) output_schema: Option<Value>,
 }
 
-/// What it says of itself.
+/// A server's capabilities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) name: Option<String>,
@@ -56,15 +57,15 @@ pub(crate) struct About {
     pub(crate) resources: bool,
     /// It has prompts.
     pub(crate) prompts: bool,
-    /// How to use it, for the system prompt.
+    /// Usage instructions for the system prompt.
     pub(crate) instructions: Option<String>,
 }
 
 impl Link {
-    /// The first exchange.
+    /// Performs the first exchange.
     pub(crate) async fn initialize(&self, server: &str, wait: Duration) -> Result<About, McpError> {
         let answer = self.request("initialize", &wire::hello(), wait).await?;
-        // Whatever version it names: the few messages that we use are the same in all of them.
+        // Any version is accepted: the few messages that we use are the same in all of them.
         let Some(version) = answer.get("protocolVersion").and_then(Value::as_str) else {
             return Err(McpError::Answer {
                 server: server.to_owned(),
@@ -104,7 +105,7 @@ impl Link {
         })
     }
 
-    /// All pages of its list of tools. An entry without a name is left out.
+    /// Fetches all pages of its list of tools. An entry without a name is skipped.
     pub(crate) async fn tools(
         &self,
         server: &str,
@@ -115,7 +116,7 @@ impl Link {
         Ok(list.into_iter().filter_map(read).collect())
     }
 
-    /// All pages of `tools`, `resources`, `resourceTemplates` or `prompts`.
+    /// Fetches all pages of `tools`, `resources`, `resourceTemplates` or `prompts`.
     pub(crate) async fn list(
         &self,
         server: &str,
@@ -160,7 +161,7 @@ impl Link {
         Err(wrong(format!("{method} has more than {MAX_PAGES} pages")))
     }
 
-    /// Makes a request; see [`Stdio::request`].
+    /// Sends a request; see [`Stdio::request`].
     pub(crate) async fn request(
         &self,
         method: &str,
@@ -176,7 +177,7 @@ impl Link {
         .await
     }
 
-    /// Calls a tool. What the server requests meanwhile goes to `asks`.
+    /// Calls a tool. Requests of the server in the meantime go to `asks`.
     pub(crate) async fn call(
         &self,
         params: &Value,
@@ -208,7 +209,7 @@ impl Link {
         }
     }
 
-    /// Ends it in an orderly way, within `grace`.
+    /// Closes it in an orderly way, within `grace`.
     pub(crate) async fn close(&self, grace: Duration) {
         match self {
             Self::Stdio(link) => link.close(grace).await,
@@ -217,7 +218,7 @@ impl Link {
         }
     }
 
-    /// Why it is closed, if it is.
+    /// Returns why it is closed, if it is.
     pub(crate) fn closed(&self) -> Option<McpError> {
         match self {
             Self::Stdio(link) => link.pending().closed(),
@@ -226,7 +227,7 @@ impl Link {
         }
     }
 
-    /// Notified when the server's tools have changed, and when the connection has closed.
+    /// Returns a signal for changes of the server's tools and the end of the connection.
     pub(crate) fn news(&self) -> Arc<Notify> {
         match self {
             Self::Stdio(link) => link.pending().news(),
@@ -235,7 +236,7 @@ impl Link {
         }
     }
 
-    /// What it said instead of messages, for an error.
+    /// Returns its output that was not a message, for an error.
     pub(crate) fn heard(&self) -> String {
         match self {
             Self::Stdio(link) => link.heard(),
@@ -251,7 +252,7 @@ impl Link {
     }
 }
 
-/// A tool of a list, within what a model can be given.
+/// Converts a listed tool, within the limits for models.
 fn tool(server: &str, mut entry: Value) -> Option<ToolInfo> {
     let name = entry
         .get("name")
@@ -293,7 +294,7 @@ fn tool(server: &str, mut entry: Value) -> Option<ToolInfo> {
     })
 }
 
-/// The beginning of a text that goes to the model, with a mark where it was cut.
+/// Truncates a text for the model, with a mark.
 fn cut(server: &str, whose: &str, text: &str, most: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(most) else {
         return text.to_owned();

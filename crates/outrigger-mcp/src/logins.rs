@@ -1,4 +1,4 @@
-//! Logging in at servers, and out.
+//! Logging in to servers, and out.
 
 use std::sync::Arc;
 
@@ -15,20 +15,19 @@ use crate::servers::McpServers;
 use crate::transport::remote::{Remote, challenge_of};
 use crate::wire;
 
-/// A login that was begun.
+/// A login that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthStart {
-    /// Where a person logs in; empty when the server wants no login.
+    /// The URL at which the user logs in; empty if the server requires no login.
     pub authorization_url: String,
-    /// Comes back to us with the code.
+    /// Returned together with the code.
     pub state: String,
 }
 
 impl McpServers {
-    /// Begins a login. [`Self::finish_auth`] takes the code that it ends with.
+    /// Starts a login. [`Self::finish_auth`] takes the resulting code.
     ///
-    /// # Errors
-    /// [`McpError::Unknown`], [`McpError::NoOAuth`], and what is in the way of a login.
+    /// # Errors [`McpError::Unknown`], [`McpError::NoOAuth`], and what prevents a login.
     pub async fn start_auth(&self, name: &str) -> Result<AuthStart, McpError> {
         let login = self.begin_login(name).await?;
         Ok(AuthStart {
@@ -39,7 +38,7 @@ impl McpServers {
         })
     }
 
-    /// The login that was begun; `None` where the server wants none.
+    /// Returns the started login; `None` if the server requires none.
     async fn begin_login(&self, name: &str) -> Result<Option<Arc<Login>>, McpError> {
         let server = self.find(name)?;
         let bearer = bearer(&server)?;
@@ -58,10 +57,9 @@ impl McpServers {
         Ok(Some(login))
     }
 
-    /// Ends the login that was begun with its code, and connects. `iss`: who answered (RFC 9207), where the answer says so.
+    /// Completes the started login with its code, and connects. `iss`: the issuer (RFC 9207), if the response contains it.
     ///
-    /// # Errors
-    /// [`McpError::Unknown`], [`McpError::NoOAuth`], [`McpError::Login`].
+    /// # Errors [`McpError::Unknown`], [`McpError::NoOAuth`], [`McpError::Login`].
     pub async fn finish_auth(
         &self,
         name: &str,
@@ -81,11 +79,10 @@ impl McpServers {
         Ok(server.status())
     }
 
-    /// A whole login: `open` is called with the address to log in at, and the code is awaited (5 minutes at most). A
-    /// server that needs no login is only connected.
+    /// Performs a whole login: calls `open` with the login URL, and waits for the code (5 minutes at most). A server that
+    /// needs no login is only connected.
     ///
-    /// # Errors
-    /// As [`Self::start_auth`] and [`Self::finish_auth`], and when nobody logs in.
+    /// # Errors As [`Self::start_auth`] and [`Self::finish_auth`], and if the user does not log in.
     pub async fn authenticate(
         &self,
         name: &str,
@@ -105,10 +102,9 @@ impl McpServers {
         self.finish_auth(name, &code, None).await
     }
 
-    /// Forgets the login of a server; a login under way comes to nothing.
+    /// Removes the login of a server; a login in progress is abandoned.
     ///
-    /// # Errors
-    /// [`McpError::Unknown`], and [`McpError::Login`] when the file cannot be written.
+    /// # Errors [`McpError::Unknown`], and [`McpError::Login`] if the file cannot be written.
     pub fn remove_auth(&self, name: &str) -> Result<(), McpError> {
         let server = self.find(name)?;
         lock(&server.login).take();
@@ -118,7 +114,7 @@ impl McpServers {
         Ok(())
     }
 
-    /// Whether one can log in at a server, and has; `None` where one cannot.
+    /// Returns the login state of a server; `None` if it does not support logins.
     #[must_use]
     pub fn auth_state(&self, name: &str) -> Option<AuthState> {
         let server = self.find(name).ok()?;
@@ -136,7 +132,7 @@ fn bearer(server: &Arc<Server>) -> Result<Arc<Bearer>, McpError> {
     })
 }
 
-/// Says hello without a token, to hear what the server wants.
+/// Sends the first request without a token, to learn what the server requires.
 async fn probe(server: &Server) -> Result<Response, McpError> {
     let remote: Remote = server.remote()?;
     let wait = std::time::Duration::from_secs(30);

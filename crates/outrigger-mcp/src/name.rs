@@ -1,16 +1,17 @@
-//! Names of tools, as the model calls them.
+//! Tool names for the model.
 
-/// A name in which everything but letters, digits, `_` and `-` has become `_` (OpenCode's rule).
+/// Replaces everything but letters, digits, `_` and `-` with `_` (OpenCode's rule).
 #[must_use]
 pub fn sanitize(text: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    // OpenCode replaces UTF-16 units, so a character beyond the first plane becomes two.
+    // OpenCode replaces UTF-16 units, so a character outside the BMP becomes two.
     text.chars()
         .flat_map(|c| std::iter::repeat_n(if keep(c) { c } else { '_' }, c.len_utf16()))
         .collect()
 }
 
-/// `SERVER_TOOL`, where everything but letters, digits, `_` and `-` becomes `_` (OpenCode's rule).
+/// Returns `SERVER_TOOL`, with everything but letters, digits, `_` and `-` replaced by `_`
+/// (OpenCode's rule).
 #[must_use]
 pub fn tool_name(server: &str, tool: &str) -> String {
     format!("{}_{}", sanitize(server), sanitize(tool))

@@ -1,5 +1,5 @@
-//! What a server may request of us while a call of it runs: input of the person (elicitation) and an answer of the model
-//! (sampling). The one who made the call answers; outside of calls nobody does, so that no server asks a person out of the blue.
+//! Requests of a server during a call: input of the user (elicitation) and an answer of the model (sampling). The caller answers
+//! them; outside calls they are not answered, so that a server cannot ask the user at any time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,28 +13,28 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::elicitation::Elicitation;
 use crate::error::McpError;
 
-/// Requests of one call that wait for an answer. Further ones are refused.
+/// Maximum number of open requests of one call. Further ones are refused.
 const MAX_OPEN: usize = 4;
-/// JSON-RPC's code for what the person refused (MCP, Sampling).
+/// JSON-RPC's code for a refusal by the user (MCP, Sampling).
 const REFUSED: i64 = -1;
 const INVALID_PARAMS: i64 = -32602;
 
-/// What came of an elicitation.
+/// The result of an elicitation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elicited {
-    /// The person filled it in.
+    /// The user filled it in.
     Accept(Value),
-    /// The person refused.
+    /// The user refused.
     Decline,
-    /// Nobody was there, or the question was dismissed.
+    /// There was no user, or the question was dismissed.
     Cancel,
 }
 
 /// Answers the requests that a server makes during a call.
 pub trait Answering: Send + Sync {
-    /// Has the person fill in a form.
+    /// Asks the user to fill in a form.
     fn elicit<'a>(&'a self, form: &'a Elicitation) -> BoxFuture<'a, Elicited>;
-    /// Has the model answer; the person is asked each time. `Err`: why not.
+    /// Asks the model; the user is asked for approval each time. `Err`: the reason.
     fn sample<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>>;
 }
 
@@ -52,7 +52,7 @@ impl Answering for Nobody {
     }
 }
 
-/// Which request it is.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Elicitation,
@@ -60,7 +60,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a method; `None` for what nobody but us answers.
+    /// Returns the kind of a method; `None` for those that only we answer.
     pub(crate) fn of(method: &str) -> Option<Self> {
         match method {
             "elicitation/create" => Some(Self::Elicitation),
@@ -69,7 +69,7 @@ impl Kind {
         }
     }
 
-    /// The answer where no call runs, or too many requests wait.
+    /// Returns the reply if no call runs, or too many requests are open.
     pub(crate) fn unanswered(self) -> Reply {
         match self {
             Self::Elicitation => Ok(json!({"action": "cancel"})),
@@ -81,7 +81,7 @@ impl Kind {
 /// A result, or code and text of an error.
 pub(crate) type Reply = Result<Value, (i64, String)>;
 
-/// A request of the server on its way to the one who answers it.
+/// A request of the server on its way to the caller.
 pub(crate) struct ServerRequest {
     kind: Kind,
     params: Value,
@@ -89,7 +89,7 @@ pub(crate) struct ServerRequest {
     _open: Open,
 }
 
-/// How many requests of the server a call waits for. While there are any, it is not the server that is late.
+/// The number of open requests of the server during a call. While there are any, the server is not late.
 #[derive(Debug, Default)]
 pub(crate) struct OpenRequests {
     count: AtomicUsize,
@@ -111,7 +111,7 @@ impl Drop for Open {
     }
 }
 
-/// Where the requests of a server go during one call.
+/// Receives the requests of a server during one call.
 #[derive(Clone)]
 pub(crate) struct Asks {
     sender: mpsc::Sender<ServerRequest>,
@@ -128,7 +128,7 @@ pub(crate) fn channel() -> (Asks, Inbox) {
 }
 
 impl Asks {
-    /// Hands a request over; `None` when too many wait, or the call has ended.
+    /// Passes a request on; `None` if too many are open, or the call has ended.
     pub(crate) fn put(
         &self,
         kind: Kind,
@@ -148,7 +148,7 @@ impl Asks {
 }
 
 impl Inbox {
-    /// Waits for a call and answers what the server requests meanwhile.
+    /// Waits for a call and answers the server's requests in the meantime.
     pub(crate) async fn during(
         mut self,
         call: impl Future<Output = Result<Value, McpError>>,

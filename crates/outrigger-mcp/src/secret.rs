@@ -1,7 +1,7 @@
-//! Configured values hold keys; they are taken out of what a server prints before it is logged, stored or shown to the
+//! Removes configured values, which contain keys, from a server's output before it is logged, stored or shown to the
 //! model (invariant 10).
 
-/// Shorter ones are words and numbers, and taking them out would spoil texts.
+/// Minimum length; shorter values are words and numbers, and removing them would damage texts.
 const SHORTEST: usize = 8;
 
 /// The configured values of one server.
@@ -18,13 +18,13 @@ impl Secrets {
             .filter(|value| value.len() >= SHORTEST)
             .map(str::to_owned)
             .collect();
-        // A value that holds another goes first.
+        // A value that contains another one comes first.
         all.sort_by_key(|value| std::cmp::Reverse(value.len()));
         all.dedup();
         Self(all)
     }
 
-    /// The text without them.
+    /// Returns the text without the values.
     pub(crate) fn hide(&self, text: String) -> String {
         self.0
             .iter()

@@ -1,5 +1,5 @@
-//! One configured server through its life: starting, running, failed, started again. How it is reached is in `connect`, how it
-//! is listed in `status`.
+//! The life cycle of one configured server: starting, running, failed, restarted. `connect` contains its connection, `status`
+//! its listed state.
 
 mod connect;
 mod status;
@@ -30,16 +30,16 @@ use crate::transport::remote::Way;
 
 pub use status::{State, Status};
 
-/// Longest start of a server that sets no timeout (OpenCode's).
+/// Start timeout of a server that sets none (OpenCode's).
 const START: Duration = Duration::from_secs(30);
-/// Longest call of a server that sets no timeout (that of OpenCode's client).
+/// Call timeout of a server that sets none (that of OpenCode's client).
 const CALL: Duration = Duration::from_secs(60);
-/// From the end of a start's time to its cause being known.
+/// Time from a start timeout until its cause is known.
 const SETTLE: Duration = Duration::from_secs(1);
-/// How long a server that is switched off may take to end by itself.
+/// How long a disabled server may take to end on its own.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Where and with what servers are started.
+/// The environment in which servers are started.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     pub(crate) spawner: Spawner,
@@ -48,18 +48,18 @@ pub(crate) struct Surroundings {
     pub(crate) launcher: Option<Arc<dyn Launcher>>,
     /// Variables that every server gets.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// Timeout in milliseconds of calls of servers that set none; 0 is the usual one.
+    /// Timeout in milliseconds of calls of servers that set none; 0 means the default.
     pub(crate) call: Arc<AtomicU64>,
-    /// What is kept of logins.
+    /// The stored logins.
     pub(crate) tokens: TokenStore,
-    /// What the user says of logins, by server.
+    /// The user's settings for logins, by server.
     pub(crate) logins: Arc<BTreeMap<String, LoginSettings>>,
-    /// Those of its servers that could not be reached, until they are logged.
+    /// Unreachable servers, until they are logged.
     pub(crate) unreached: Arc<Unreached>,
 }
 
 impl Surroundings {
-    /// The roots that a server gets: the working folder.
+    /// Returns the roots that a server gets: the working directory.
     pub(crate) fn roots(&self) -> RootList {
         let name = self.directory.file_name().unwrap_or_default();
         let uri = reqwest::Url::from_directory_path(&self.directory);
@@ -74,11 +74,11 @@ pub(crate) struct Server {
     pub(crate) entry: Value,
     pub(crate) config: Result<ServerConfig, McpError>,
     around: Surroundings,
-    /// By which it is reached, where it is remote.
+    /// The proxy of a remote server.
     way: Way,
-    /// Of a remote server, unless `oauth` is false.
+    /// For a remote server, unless `oauth` is false.
     pub(crate) bearer: Option<Arc<Bearer>>,
-    // The login that waits for a person.
+    // The login that waits for the user.
     pub(crate) login: Mutex<Option<Arc<Login>>>,
     // One (re)start at a time; calls wait for it.
     gate: tokio::sync::Mutex<()>,
@@ -90,16 +90,16 @@ pub(crate) struct Server {
 #[derive(Default)]
 struct Inside {
     link: Option<Arc<Link>>,
-    // What lasts as long as its process.
+    // Values that live as long as its process.
     held: Option<Arc<dyn std::any::Any + Send + Sync>>,
-    // Why it is not up; `None` while it starts for the first time.
+    // Why it is not connected; `None` during the first start.
     error: Option<(McpError, Instant)>,
     tools: Vec<ToolInfo>,
     about: About,
     starts: u32,
     start_ms: Option<u64>,
     stopped: bool,
-    // A person has switched it on or off since; goes before the configuration.
+    // The user has enabled or disabled it since; overrides the configuration.
     switched: Option<bool>,
 }
 
@@ -108,19 +108,19 @@ struct Inside {
 pub struct ServerTool {
     /// Server.
     pub server: String,
-    /// Its name there. [`crate::tool_name`] makes the one for the model.
+    /// Its name on the server. [`crate::tool_name`] returns the one for the model.
     pub name: String,
     /// For the model.
     pub description: String,
-    /// What the server says that its arguments are.
+    /// The schema of its arguments, according to the server.
     pub input_schema: Value,
-    /// What it says that the `structuredContent` of its answers is, if it does.
+    /// The schema of `structuredContent` in its results, if the server declares one.
     pub output_schema: Option<Value>,
     owner: Weak<Server>,
 }
 
 impl Server {
-    /// One entry; `None` for one that is passed over. Nothing is started.
+    /// Creates a server from an entry; `None` for one that is skipped. Starts nothing.
     pub(crate) fn new(
         name: &str,
         entry: &Value,
@@ -179,7 +179,7 @@ impl Server {
         }))
     }
 
-    /// The first start. Ends when the server is up or has failed.
+    /// Performs the first start. Ends when the server is connected or has failed.
     pub(crate) async fn run(self: Arc<Self>) {
         match &self.config {
             Err(error) => self.failed(error.clone()),
@@ -198,7 +198,7 @@ impl Server {
         self.changed();
     }
 
-    /// Logs why it is not there.
+    /// Logs why it is not connected.
     pub(crate) fn log(&self, error: &McpError) {
         match error {
             McpError::Unreachable { .. } => self.around.unreached.add(error.clone()),
@@ -206,13 +206,13 @@ impl Server {
         }
     }
 
-    /// It is to be used: as a person has said last, else as configured.
+    /// Returns whether it is enabled: by the user's last choice, otherwise as configured.
     pub(crate) fn is_on(&self) -> bool {
         let configured = self.config.as_ref().is_ok_and(|config| config.enabled);
         self.inside().switched.unwrap_or(configured)
     }
 
-    /// Switches it on and starts it again, or switches it off and ends it.
+    /// Enables and restarts it, or disables and ends it.
     pub(crate) async fn switch(self: &Arc<Self>, on: bool) {
         let old = {
             let mut inside = self.inside();
@@ -232,9 +232,9 @@ impl Server {
         }
     }
 
-    /// Waits until the first start has ended, at most as long as the session's start may wait for it.
+    /// Waits until the first start has ended, for at most the time that the session's start may wait.
     pub(crate) async fn ready(&self, usual: Duration) {
-        // A start with a timeout ends by itself, and with a cause.
+        // A start with a timeout ends on its own, with a cause.
         let own = self.config.as_ref().ok().and_then(|config| config.timeout);
         let wait = own.map_or(usual, |own| own.saturating_add(SETTLE));
         let mut settled = self.settled.subscribe();
@@ -269,7 +269,7 @@ impl Server {
         inside.tools.iter().map(tool).collect()
     }
 
-    /// Ends it; it does not come up again.
+    /// Ends it permanently.
     pub(crate) async fn stop(&self, grace: Duration) {
         let link = {
             let mut inside = self.inside();
@@ -308,7 +308,7 @@ impl Server {
         let call = async {
             let wait = self.call_wait();
             match self.live().await?.call(&params, wait, &asks).await {
-                // It was refused before anything was done, so it may be made again.
+                // It was refused before it had an effect, so it may be retried.
                 Err(McpError::SessionGone { .. }) => {
                     self.live().await?.call(&params, wait, &asks).await
                 }
@@ -332,7 +332,7 @@ impl Server {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// What it says of itself, while it is connected.
+    /// Returns its capabilities, while it is connected.
     pub(crate) fn about(&self) -> Option<(Arc<Link>, About)> {
         let inside = self.inside();
         let link = inside.link.clone().filter(|link| link.closed().is_none())?;
@@ -357,20 +357,17 @@ fn off() -> ServerConfig {
 }
 
 impl ServerTool {
-    /// Calls it. The answer is what the server sent, with `content` filled in from `structuredContent` where it is
-    /// empty (OpenCode's rule); the caller checks `isError`. When the future is dropped early, the server gets a
-    /// cancellation.
+    /// Calls it. Returns the server's result, with `content` derived from `structuredContent` if it is empty (OpenCode's
+    /// rule); the caller checks `isError`. If the future is dropped early, the server gets a cancellation.
     ///
-    /// # Errors
-    /// Those of the server; one that crashed is started again first.
+    /// # Errors Those of the server; one that crashed is restarted first.
     pub async fn call(&self, arguments: &Value) -> Result<Value, McpError> {
         self.call_answering(arguments, &Nobody).await
     }
 
-    /// The same, with somebody who answers what the server requests meanwhile.
+    /// Like [`Self::call`], with a handler for the server's requests in the meantime.
     ///
-    /// # Errors
-    /// As [`Self::call`].
+    /// # Errors As [`Self::call`].
     pub async fn call_answering(
         &self,
         arguments: &Value,
@@ -385,7 +382,7 @@ impl ServerTool {
         }
     }
 
-    /// Whether its server is a program on this machine, or nobody knows any more.
+    /// Returns whether its server is a local program, or is no longer known.
     #[must_use]
     pub fn is_local(&self) -> bool {
         let remote = |server: Arc<Server>| match &server.config {
@@ -395,7 +392,7 @@ impl ServerTool {
         !self.owner.upgrade().is_some_and(remote)
     }
 
-    /// Longest wait for an answer since the call or its last report of progress, and for a new start before it.
+    /// Returns the timeout since the call or its last progress report, and the timeout of a restart before it.
     #[must_use]
     pub fn waits(&self) -> (Duration, Duration) {
         self.owner.upgrade().map_or((CALL, START), |server| {

@@ -20,25 +20,26 @@ use crate::launch::Launcher;
 use crate::oauth::{LoginSettings, TokenStore};
 use crate::server::{Server, ServerTool, Status, Surroundings};
 
-/// How long the start of a session waits for a server that sets no timeout. It goes on starting after that.
+/// How long the start of a session waits for a server that sets no timeout. It continues to start after that.
 const SESSION_START: Duration = Duration::from_secs(5);
 
-/// Where and with what servers are started.
+/// The environment in which servers are started.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Starts the processes.
     pub spawner: Spawner,
-    /// Working folder of the servers.
+    /// Working directory of the servers.
     pub directory: PathBuf,
     /// Decides how each local server is started; `None`: in `directory`, by `spawner`.
     pub launcher: Option<Arc<dyn Launcher>>,
-    /// The variables that every server gets (see [`outrigger_sandbox::env::allow_list_of`]), besides those configured for it.
+    /// The variables that every server gets (see [`outrigger_sandbox::env::allow_list_of`]), in addition to its configured
+    /// ones.
     pub env: Vec<(OsString, OsString)>,
     /// Timeout of calls of servers that set none (`experimental.mcp_timeout`); 60 s if `None`.
     pub call_timeout: Option<Duration>,
-    /// What is kept of logins.
+    /// The stored logins.
     pub tokens: TokenStore,
-    /// What the user says of logins, by server.
+    /// The user's settings for logins, by server.
     pub logins: BTreeMap<String, LoginSettings>,
 }
 
@@ -52,7 +53,7 @@ pub struct McpServers {
 #[derive(Default)]
 struct Inside {
     servers: Vec<Arc<Server>>,
-    // First starts under way, and ends of servers that were taken out.
+    // First starts in progress, and shutdowns of removed servers.
     tasks: JoinSet<()>,
 }
 
@@ -84,13 +85,13 @@ impl McpServers {
         servers
     }
 
-    /// Changes the timeout of calls of servers that set none, for those that run already too.
+    /// Changes the timeout of calls of servers that set none, including running calls.
     pub fn limit_calls(&self, timeout: Option<Duration>) {
         self.around.call.store(millis(timeout), Ordering::Relaxed);
     }
 
-    /// Takes the configuration as it is now (`config` hooks may add, change and remove servers): what is new or has changed
-    /// is started, what is gone or has changed is ended, the rest stays as it is.
+    /// Applies the current configuration (`config` hooks may add, change and remove servers): new and changed servers are
+    /// started, removed and changed ones are ended, the rest is unchanged.
     pub fn configure(&self, entries: &Map<String, Value>) {
         let mut inside = self.inside();
         let Inside { servers, tasks } = &mut *inside;
@@ -117,10 +118,9 @@ impl McpServers {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Adds a server, or puts another in the place of one, and waits for its start.
+    /// Adds or replaces a server, and waits for its start.
     ///
-    /// # Errors
-    /// [`McpError::Config`] for an entry without a `type`.
+    /// # Errors [`McpError::Config`] for an entry without a `type`.
     pub async fn add(&self, name: &str, entry: &Value) -> Result<Status, McpError> {
         // The caller gets an error; an entry of the configuration is listed as failed instead.
         ServerConfig::read(name, entry)?;
@@ -149,7 +149,7 @@ impl McpServers {
         Ok(server.status())
     }
 
-    /// Switches a server on, starting it again, or off.
+    /// Enables a server and restarts it, or disables it.
     ///
     /// # Errors [`McpError::Unknown`].
     pub async fn switch(&self, name: &str, on: bool) -> Result<Status, McpError> {
@@ -174,14 +174,14 @@ impl McpServers {
         self.inside().servers.clone()
     }
 
-    /// Waits until every server is up or has failed, for each no longer than its timeout (5 s if it sets none). One that
-    /// takes longer goes on starting.
+    /// Waits until every server is connected or has failed, for each no longer than its timeout (5 s if it sets none). One
+    /// that takes longer continues to start.
     pub async fn ready(&self) {
         let servers = self.inside().servers.clone();
         join_all(servers.iter().map(|server| server.ready(SESSION_START))).await;
     }
 
-    /// The tools of all servers that have been up, in the order of the configuration.
+    /// Returns the tools of all servers that have been connected, in the order of the configuration.
     #[must_use]
     pub fn tools(&self) -> Vec<ServerTool> {
         self.inside()
@@ -191,7 +191,7 @@ impl McpServers {
             .collect()
     }
 
-    /// How every server is, in the order of the configuration.
+    /// Returns the status of every server, in the order of the configuration.
     #[must_use]
     pub fn status(&self) -> Vec<Status> {
         self.inside()
@@ -201,13 +201,13 @@ impl McpServers {
             .collect()
     }
 
-    /// A number that changes whenever [`Self::tools`] may have: a server that came up late, or one whose list changed.
+    /// Returns a number that changes whenever [`Self::tools`] may have: a server connected late, or its list changed.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Ends all of them: each may end by itself within `grace`, then it is killed with all that it has started.
+    /// Ends all servers: each may end on its own within `grace`, then it is killed with all that it has started.
     pub async fn shutdown(&self, grace: Duration) {
         let (servers, mut tasks) = {
             let mut inside = self.inside();
@@ -217,7 +217,7 @@ impl McpServers {
             )
         };
         join_all(servers.iter().map(|server| server.stop(grace))).await;
-        // A start that is under way is dropped, and its process killed.
+        // A start in progress is dropped, and its process killed.
         tasks.shutdown().await;
     }
 

@@ -1,31 +1,31 @@
-//! JSON-RPC 2.0, as much of it as MCP uses.
+//! JSON-RPC 2.0, as far as MCP uses it.
 
 use serde_json::{Map, Value, json};
 
-/// The version of the protocol that we ask for; a server may answer with an older one.
+/// The protocol version that we request; a server may answer with an older one.
 pub(crate) const VERSION: &str = "2025-11-25";
 
-/// The longest message that is kept, in bytes. Screenshots come in messages of some megabytes.
+/// Maximum bytes of a message. Screenshots come in messages of some megabytes.
 pub(crate) const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// Request identifiers are ours, so they are numbers.
+/// Request identifiers are assigned by us, so they are numbers.
 pub(crate) type Id = u64;
 
-/// What a server sends.
+/// A message from a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Incoming {
-    /// The answer to a request of ours.
+    /// The response to a request of ours.
     Answer {
         id: Id,
         result: Result<Value, RpcError>,
     },
-    /// A request of its own, whose identifier is given back as it is.
+    /// A request of the server, whose identifier is returned unchanged.
     Request {
         id: Value,
         method: String,
         params: Value,
     },
-    /// Something that it tells.
+    /// A notification.
     Notice { method: String, params: Value },
 }
 
@@ -36,7 +36,8 @@ pub(crate) struct RpcError {
     pub(crate) message: String,
 }
 
-/// The messages in a text; `None` when it is none. Older versions of the protocol allow several in one array.
+/// Parses the messages in a text; `None` if it contains none. Older versions of the protocol allow several in
+/// one array.
 pub(crate) fn read(bytes: &[u8]) -> Option<Vec<Incoming>> {
     match serde_json::from_slice(bytes).ok()? {
         Value::Array(list) => list.into_iter().map(one).collect(),
@@ -56,7 +57,7 @@ fn one(message: Value) -> Option<Incoming> {
             None => Incoming::Notice { method, params },
         });
     }
-    // Some servers give numbers back as texts.
+    // Some servers return numbers as strings.
     let id = match id? {
         Value::Number(number) => number.as_u64()?,
         Value::String(text) => text.parse().ok()?,
@@ -81,12 +82,12 @@ fn refusal(error: &Map<String, Value>) -> RpcError {
     }
 }
 
-/// A request of ours.
+/// Creates a request.
 pub(crate) fn request(id: Id, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-/// Something that we tell.
+/// Creates a notification.
 pub(crate) fn notice(method: &str, params: Option<&Value>) -> String {
     match params {
         Some(params) => json!({"jsonrpc": "2.0", "method": method, "params": params}),
@@ -95,7 +96,7 @@ pub(crate) fn notice(method: &str, params: Option<&Value>) -> String {
     .to_string()
 }
 
-/// Tells that nobody waits for a request any more.
+/// Creates the notification that a request was cancelled.
 pub(crate) fn cancelled(id: Id) -> String {
     notice(
         "notifications/cancelled",
@@ -103,7 +104,7 @@ pub(crate) fn cancelled(id: Id) -> String {
     )
 }
 
-/// The first request: who we are, and what a server may request of us (`requests`).
+/// Returns the parameters of the first request: our identity, and what a server may request (`requests`).
 pub(crate) fn hello() -> Value {
     json!({
         "protocolVersion": VERSION,
@@ -112,7 +113,7 @@ pub(crate) fn hello() -> Value {
     })
 }
 
-/// Our answer to a request of the server that nobody is asked about: `ping`; nothing else is offered.
+/// Returns our reply to a request that needs no one's answer: only `ping` is supported.
 pub(crate) fn answer(id: &Value, method: &str) -> String {
     match method {
         "ping" => result(id, &json!({})),
@@ -129,7 +130,7 @@ pub(crate) fn error(id: &Value, code: i64, message: &str) -> String {
     json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()
 }
 
-/// Whose progress a notice reports; the token is the request's identifier.
+/// Returns the request whose progress a notification reports; the token is the request's identifier.
 pub(crate) fn progress_of(method: &str, params: &Value) -> Option<Id> {
     (method == "notifications/progress").then(|| params.get("progressToken")?.as_u64())?
 }

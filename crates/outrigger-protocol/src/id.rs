@@ -14,7 +14,7 @@ macro_rules! ids {
             /// What every identifier of this kind starts with.
             pub const PREFIX: &'static str = $prefix;
 
-            /// The identifier as text.
+            /// Returns the identifier as text.
             #[must_use]
             pub fn as_str(&self) -> &str { &self.0 }
         }
@@ -43,12 +43,12 @@ ids! {
     TurnId = "trn",
     /// A tool call, as the model named it.
     CallId = "call",
-    /// A plugin, as it is listed and logged.
+    /// A plugin, as listed and logged.
     PluginId = "plg",
 }
 
 impl PluginId {
-    /// The plugin of the user's that it is or that hosts it, and what it is called below that one, if it is hosted (C8).
+    /// Splits it into the top-level plugin and, if that one hosts it, its id below (C8).
     #[must_use]
     pub fn split(&self) -> (Self, Option<Self>) {
         match self.0.split_once('>') {
@@ -58,8 +58,8 @@ impl PluginId {
     }
 }
 
-/// Makes identifiers from a time and a seed, with no clock and no randomness of its own, so that the kernel can use it
-/// and a replay makes the same ones.
+/// Creates identifiers from a time and a seed, without its own clock or randomness, so that the kernel can use it and a
+/// replay creates the same ones.
 ///
 /// ```
 /// use outrigger_protocol::id::IdMaker;
@@ -78,7 +78,7 @@ pub struct IdMaker {
 }
 
 impl IdMaker {
-    /// A maker whose random digits follow from `seed`.
+    /// Creates a maker whose random digits follow from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -119,39 +119,39 @@ impl IdMaker {
         out
     }
 
-    /// A message identifier.
+    /// Returns a message identifier.
     pub fn message(&mut self, now: u64) -> MessageId {
         MessageId(self.make(MessageId::PREFIX, now, false))
     }
-    /// A part identifier.
+    /// Returns a part identifier.
     pub fn part(&mut self, now: u64) -> PartId {
         PartId(self.make(PartId::PREFIX, now, false))
     }
-    /// A session identifier; these descend with time, as in OpenCode.
+    /// Returns a session identifier; these descend with time, as in OpenCode.
     pub fn session(&mut self, now: u64) -> SessionId {
         SessionId(self.make(SessionId::PREFIX, now, true))
     }
-    /// An event identifier.
+    /// Returns an event identifier.
     pub fn event(&mut self, now: u64) -> EventId {
         EventId(self.make(EventId::PREFIX, now, false))
     }
-    /// A permission request identifier.
+    /// Returns a permission request identifier.
     pub fn permission(&mut self, now: u64) -> PermissionId {
         PermissionId(self.make(PermissionId::PREFIX, now, false))
     }
-    /// An identifier of a question to the user.
+    /// Returns an identifier of a question to the user.
     pub fn question(&mut self, now: u64) -> QuestionId {
         QuestionId(self.make(QuestionId::PREFIX, now, false))
     }
-    /// A turn identifier.
+    /// Returns a turn identifier.
     pub fn turn(&mut self, now: u64) -> TurnId {
         TurnId(self.make(TurnId::PREFIX, now, false))
     }
-    /// A tool call identifier, for models that send none or one that was used before.
+    /// Returns a tool call identifier, for models that send none or a used one.
     pub fn call(&mut self, now: u64) -> CallId {
         CallId(self.make(CallId::PREFIX, now, false))
     }
-    /// A seed for another maker.
+    /// Returns a seed for another maker.
     pub fn seed(&mut self) -> u64 {
         self.next()
     }

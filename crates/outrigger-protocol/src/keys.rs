@@ -1,6 +1,6 @@
-//! How the keys of the usual services look, the names that secrets have, and logins in addresses.
+//! Detection of secrets: the format of common API keys, the names of secrets, and credentials in URLs.
 
-/// How they begin.
+/// Known prefixes.
 pub const KEY_PREFIXES: &[&str] = &[
     "sk-",
     "sk_",
@@ -22,16 +22,16 @@ pub const KEY_PREFIXES: &[&str] = &[
     "eyJ",
 ];
 
-/// Shorter words are none.
+/// Minimum length of a key.
 const MIN_LENGTH: usize = 12;
 
-/// Whether a word looks like a key: it begins as one and is long enough.
+/// Returns whether a word looks like a key: it has a known prefix and is long enough.
 #[must_use]
 pub fn looks_like_key(word: &str) -> bool {
     word.len() >= MIN_LENGTH && KEY_PREFIXES.iter().any(|it| word.starts_with(it))
 }
 
-/// Parts of the names of secrets, in small letters and without `-` and `_`.
+/// Parts of the names of secrets, in lower case and without `-` and `_`.
 const NAMED: [&str; 15] = [
     "accesskey",
     "apikey",
@@ -53,9 +53,9 @@ const NAMED: [&str; 15] = [
 const LAST: [&str; 10] = [
     "auth", "cert", "cred", "creds", "key", "pass", "pat", "pwd", "sas", "sig",
 ];
-/// Words before `key` in names of what is not a secret.
+/// Words before `key` in names that are not secret.
 const OPEN_KEYS: [&str; 2] = ["cache", "public"];
-/// Last words of names of options whose values are none, whatever they look like.
+/// Last words of option names whose values are never secrets.
 const PLAIN: [&str; 44] = [
     "account",
     "api",
@@ -102,10 +102,10 @@ const PLAIN: [&str; 44] = [
     "version",
     "workspace",
 ];
-/// Shorter values of options are words that one chooses among.
+/// Minimum length of a secret; shorter option values are choices.
 const SHORTEST: usize = 8;
 
-/// Whether the value of an option, a header, a flag or a variable of this name is likely a secret. Better one too many than one too few.
+/// Returns whether the value of an option, a header, a flag or a variable with this name is likely a secret. Errs on the side of secrecy.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let words = words(name);
@@ -120,15 +120,15 @@ pub fn is_secret_name(name: &str) -> bool {
     names_secret_part(name) || words.last().is_some_and(is_last) && !is_open
 }
 
-/// The same by a part of the name alone, for keys that may be patterns and the like.
+/// Like [`is_secret_name`], by a part of the name alone, for keys that may be patterns and the like.
 #[must_use]
 pub fn names_secret_part(name: &str) -> bool {
     let plain = words(name).concat();
     !plain.ends_with("tokens") && NAMED.iter().any(|it| plain.contains(it))
 }
 
-/// Whether an option of a provider or a model is likely a secret: by its name, or by its value where the name says nothing of it.
-/// Settings that one chooses among are words in small letters; ids, addresses and names of models are known by their names.
+/// Returns whether an option of a provider or a model is likely a secret: by its name or, if that is inconclusive, by its value. Choices
+/// are words in lower case; ids, addresses and model names are recognised by their names.
 #[must_use]
 pub fn is_secret_option(name: &str, value: &str) -> bool {
     if is_secret_name(name) || looks_like_key(value) {
@@ -142,7 +142,7 @@ pub fn is_secret_option(name: &str, value: &str) -> bool {
     value.len() >= SHORTEST && !is_plain && !is_placed && !is_text && !value.chars().all(is_word)
 }
 
-/// `accountKey`, `account_key`, `ACCOUNT-KEY`: its words in small letters.
+/// Splits `accountKey`, `account_key` or `ACCOUNT-KEY` into words in lower case.
 #[must_use]
 pub fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
@@ -161,7 +161,7 @@ pub fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A text without the logins that addresses in it have: passwords before the host, keys among the parameters. `None` where there are none.
+/// Removes credentials from the URLs in a text: passwords before the host, keys among the parameters. `None` if there are none.
 #[must_use]
 pub fn without_logins(text: &str, stand_in: &str) -> Option<String> {
     const BEFORE_HOST: &str = "://";
@@ -179,7 +179,7 @@ pub fn without_logins(text: &str, stand_in: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// A user name that is this long is a token.
+/// A user name of this length is a token.
 const TOKEN_LENGTH: usize = 16;
 
 fn push_address(out: &mut String, address: &str, stand_in: &str) {

@@ -1,12 +1,12 @@
 //! Wire types of Outrigger: what is stored, sent to a client, or sent to a plugin process.
 //!
-//! This crate is for *shapes*: sessions, messages and parts, bus events, hook payloads, tool calls, model requests,
-//! plugin RPC frames and log records. It is not for decisions (see `outrigger-kernel`) and it does no I/O.
+//! This crate defines *shapes*: sessions, messages and parts, bus events, hook payloads, tool calls, model requests,
+//! plugin RPC frames and log records. It makes no decisions (see `outrigger-kernel`) and does no I/O.
 //!
-//! Invariant 8: what is stored or sent is a type of this crate and nowhere else, but for what is in the input and the
-//! output of a hook call, which stands with its point in `outrigger-kernel`. Shapes follow OpenCode (`opencode`
-//! 1.18.33) key by key, including camel case with a capital `ID`, because published plugins read them. Types that
-//! plugins may extend carry an `extra` map, so a key that the host does not know survives a round trip.
+//! Invariant 8: what is stored or sent is a type of this crate and nowhere else, except for the input and output of
+//! hook calls, which are defined with their points in `outrigger-kernel`. Shapes follow OpenCode (`opencode` 1.18.33)
+//! key by key, including camel case with a capital `ID`, because published plugins read them. Types that plugins may
+//! extend have an `extra` map, so that a key unknown to the host survives a round trip.
 
 mod conversation;
 pub mod id;

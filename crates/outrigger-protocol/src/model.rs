@@ -1,4 +1,4 @@
-//! Models, providers, requests to them and what they stream back.
+//! Models, providers, requests and response streams.
 
 mod messages;
 mod shared;
@@ -11,11 +11,11 @@ use crate::Object;
 pub use messages::{Block, Messages, Stretch};
 pub use shared::SharedMessage;
 
-/// Options of a provider, besides addresses, that say where models in a cloud are asked and by whose right: who sets one decides who gets
-/// the prompts, and the keys.
+/// Options of a provider, besides URLs, that determine where models in a cloud are called and with whose rights: who sets one controls
+/// who gets the prompts, and the keys.
 pub const PLACE_OPTIONS: [&str; 4] = ["endpoint", "profile", "project", "resourceName"];
 
-/// A model, in the form that hooks get it.
+/// A model, in the form for hooks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
     /// Name, as configured.
@@ -23,13 +23,13 @@ pub struct ModelInfo {
     /// Provider.
     #[serde(rename = "providerID")]
     pub provider_id: String,
-    /// How it is reached.
+    /// How to call it.
     pub api: ModelApi,
-    /// Name for people.
+    /// Display name.
     pub name: String,
     /// Family (`claude-sonnet`, `gpt-5` …); empty when unknown.
     pub family: String,
-    /// What it takes and gives.
+    /// Its capabilities.
     pub capabilities: Capabilities,
     /// US dollars for a million tokens.
     pub cost: Cost,
@@ -47,33 +47,33 @@ pub struct ModelInfo {
     pub variants: Object,
 }
 
-/// How a model is reached.
+/// How to call a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelApi {
     /// The name sent in requests.
     pub id: String,
     /// Base URL.
     pub url: String,
-    /// The npm package that OpenCode would use; we map it to an adapter.
+    /// The npm package that OpenCode would use; mapped to an adapter.
     pub npm: String,
 }
 
-/// What a model takes and gives.
+/// The capabilities of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// Takes a temperature.
+    /// Supports a temperature.
     pub temperature: bool,
-    /// Reasons.
+    /// Supports reasoning.
     pub reasoning: bool,
-    /// Takes files.
+    /// Accepts files.
     pub attachment: bool,
-    /// Calls tools.
+    /// Supports tool calls.
     pub toolcall: bool,
-    /// Takes.
+    /// Input.
     pub input: Modalities,
-    /// Gives.
+    /// Output.
     pub output: Modalities,
-    /// Wants reasoning back between tool calls: false, true or `{field}`.
+    /// Whether reasoning must be returned between tool calls: false, true or `{field}`.
     pub interleaved: Value,
 }
 
@@ -111,23 +111,23 @@ pub struct CacheCost {
 /// Limits in tokens; 0 when unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Whole conversation.
+    /// The whole context.
     pub context: u64,
-    /// A request; absent: what the answer leaves of the whole.
+    /// A request; absent: the context less the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
     /// One answer.
     pub output: u64,
 }
 
-/// A provider, in the form that hooks get it at run time.
+/// A provider, in the run-time form for hooks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProviderInfo {
     /// Name, as configured.
     pub id: String,
-    /// Name for people.
+    /// Display name.
     pub name: String,
-    /// Where it comes from: `config`, `env`, `api`, `custom`.
+    /// Its source: `config`, `env`, `api`, `custom`.
     pub source: String,
     /// Environment variables that may hold its key.
     pub env: Vec<String>,
@@ -146,17 +146,17 @@ pub enum ChatMessage {
         /// Text.
         content: String,
     },
-    /// The user's.
+    /// A message of the user.
     User {
         /// Text and files.
         content: Vec<Content>,
     },
-    /// The model's.
+    /// A message of the model.
     Assistant {
         /// Text, reasoning and tool calls in order.
         content: Vec<Content>,
     },
-    /// A tool's answer.
+    /// The result of a tool.
     Tool {
         /// The call.
         call_id: String,
@@ -169,7 +169,7 @@ pub enum ChatMessage {
     },
 }
 
-/// Who speaks, besides the system.
+/// The author, besides the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The user.
@@ -189,7 +189,7 @@ pub enum Content {
         /// The text.
         text: String,
     },
-    /// Reasoning, given back to providers that want it.
+    /// Reasoning, returned to providers that want it.
     Reasoning {
         /// The text.
         text: String,
@@ -215,13 +215,13 @@ pub enum Content {
         tool: String,
         /// Arguments.
         input: Value,
-        /// What the provider wants back with it (a signature).
+        /// Data that the provider wants back with it (a signature).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
     },
 }
 
-/// A tool as it is offered to a model.
+/// A tool as offered to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolOffer {
     /// Name.
@@ -236,10 +236,10 @@ pub struct ToolOffer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// It has to, whichever it likes.
+    /// It must call one of them.
     Required,
 }
 
@@ -260,7 +260,7 @@ pub struct ModelRequest {
     pub headers: Vec<(String, String)>,
 }
 
-/// Parameters of a request; `options` goes into the body as it is.
+/// Parameters of a request; `options` is added to the body unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelParams {
@@ -281,7 +281,7 @@ pub struct ModelParams {
     pub options: Object,
 }
 
-/// Tokens that the provider says it counted.
+/// Tokens counted by the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Sent, cache hits included.
@@ -296,13 +296,13 @@ pub struct Usage {
     pub cache_write: u64,
 }
 
-/// What a model streams. Blocks are identified by `index`; a block's start comes before its deltas and its end after.
+/// An event of a model's response stream. Blocks are identified by `index`; a block's start comes before its deltas and its end after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StreamEvent {
-    /// The response has begun.
+    /// The response has started.
     Started,
-    /// A text block begins.
+    /// A text block starts.
     TextStart {
         /** Block. */
         index: u32,
@@ -319,7 +319,7 @@ pub enum StreamEvent {
         /** Block. */
         index: u32,
     },
-    /// A reasoning block begins.
+    /// A reasoning block starts.
     ReasoningStart {
         /** Block. */
         index: u32,
@@ -339,7 +339,7 @@ pub enum StreamEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
     },
-    /// The model has begun to write a tool call.
+    /// The model has started to write a tool call.
     ToolStart {
         /** Identifier as the model gave it; may be empty. */
         call_id: String,

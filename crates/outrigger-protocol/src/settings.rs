@@ -1,7 +1,7 @@
-//! What of a project says which programs are started in it.
+//! Files of a project that determine which programs are started in it.
 
-/// Files and folders that this program reads as settings or loads as plugins: its own, and those of other programs. No
-/// plugin, server or command writes them (issue 5, item 5).
+/// Files and folders that this program reads as settings or loads as plugins: its own, and those of other programs.
+/// Plugins, servers and commands must not write them.
 pub const SETTINGS: [&str; 6] = [
     "opencode.json",
     "opencode.jsonc",

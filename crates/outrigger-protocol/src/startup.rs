@@ -1,20 +1,20 @@
-//! Files of a project that make something run later: the one list for the tools, the sandboxes of commands and plugins, and bridges
-//! (issue 18, finding 6). What people edit all day and run themselves (`package.json`, `Makefile`, workflows) is part of their
-//! project and not listed.
+//! Files of a project that cause something to run later: the one list for the tools, the sandboxes of commands and plugins, and
+//! bridges. Files that users edit all day and run themselves (`package.json`, `Makefile`, workflows) are part of their project and
+//! not listed.
 
 use std::path::Path;
 
 use crate::settings::SETTINGS;
 
-/// git's own folder, or the file that names it.
+/// Git's own folder, or the file that refers to it.
 pub const GIT: &str = ".git";
 
-/// A file or folder of the list, with all below it.
+/// A file or folder of the list, with everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartupFile {
-    /// From any folder of the project.
+    /// The path, relative to any folder of the project.
     pub path: &'static str,
-    /// What runs it, and when: the end of a sentence.
+    /// What runs it, and when, as the end of a sentence.
     pub runs: &'static str,
 }
 
@@ -27,14 +27,14 @@ const BY_EDITORS: &str = "an editor runs or obeys it when it opens the folder ne
 const BY_SHELLS: &str = "a shell runs it when it enters the folder next";
 const BY_CONTAINERS: &str = "it runs when the container is opened next";
 
-/// Folders of other agents, kept from commands and plugins as a whole where they are there.
+/// Folders of other agents, which are completely protected from commands and plugins if they exist.
 pub const OF_AGENTS: [&str; 5] = [".claude", ".codex", ".gemini", ".qwen", ".cursor"];
 
 const fn file(path: &'static str, runs: &'static str) -> StartupFile {
     StartupFile { path, runs }
 }
 
-/// The list, but for what git reads. Of `.opencode` and `.claude` what is run or obeyed; plans and notes are text.
+/// The list, except for what git reads. Of `.opencode` and `.claude` only what is executed or obeyed; plans and notes are text.
 pub const STARTUP: &[StartupFile] = &[
     file("opencode.json", BY_AGENTS),
     file("opencode.jsonc", BY_AGENTS),
@@ -140,17 +140,16 @@ pub const STARTUP: &[StartupFile] = &[
     file(".githooks", BY_GIT),
 ];
 
-/// A file of the list, as it was found in a path.
+/// A listed file that was found in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Startup {
-    /// The name in the path by which a rule must name it: `.git`, `.vscode`, `.envrc`.
+    /// The part of the path by which a rule must name it: `.git`, `.vscode`, `.envrc`.
     pub name: String,
     /// What runs it, and when.
     pub runs: &'static str,
 }
 
-/// Whether a path below a project's root is of the list, in whatever folder. Case does not count: some file systems do not tell
-/// cases apart.
+/// Returns the listed file if a path below a project's root is one, in any folder. Case is ignored, as on some file systems.
 ///
 /// ```
 /// use outrigger_protocol::startup::startup_file;
@@ -175,7 +174,7 @@ pub fn startup_file(below: &Path) -> Option<Startup> {
         if name.eq_ignore_ascii_case(GIT) {
             return Some(found(BY_GIT));
         }
-        // It has tasks and settings of its own.
+        // It has its own tasks and settings.
         if rest.len() == 1 && name.to_ascii_lowercase().ends_with(".code-workspace") {
             return Some(found(BY_EDITORS));
         }
@@ -190,13 +189,14 @@ pub fn startup_file(below: &Path) -> Option<Startup> {
     })
 }
 
-/// A file that git reads although its path does not say so: in a repository without a work tree, or a folder of hooks.
+/// Creates an entry for a file that git reads although its path does not show it: in a repository without a work tree, or a folder
+/// of hooks.
 #[must_use]
 pub fn read_by_git(name: String) -> Startup {
     Startup { name, runs: BY_GIT }
 }
 
-/// A file that a shell loads because an `.envrc` says so.
+/// Creates an entry for a file that a shell loads because of an `.envrc`.
 #[must_use]
 pub fn read_by_shells(name: String) -> Startup {
     Startup {
@@ -205,7 +205,8 @@ pub fn read_by_shells(name: String) -> Startup {
     }
 }
 
-/// Whether an entry is a setting of ours or of OpenCode, which waits for `outrigger config allow` where a plugin made it.
+/// Returns whether an entry is one of our settings or OpenCode's, which needs approval with `outrigger config allow` after a plugin
+/// created it.
 #[must_use]
 pub fn waits_for_approval(path: &str) -> bool {
     let first = path.split('/').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! How often something is reported. Records that others cause (refusals above all) must be bounded: so many within a
-//! period are reported, the rest is counted, and the next report has the count.
+//! Limits how often something is reported. Records caused by others (above all refusals) must be bounded: a limited
+//! number per period is reported, the rest is counted, and the next report includes the count.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,7 +16,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// At most `most` within each `period`.
+    /// Creates a limit of `most` within each `period`.
     #[must_use]
     pub fn new(most: u32, period: Duration) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Tally {
         }
     }
 
-    /// Whether to report this one: if so, how many were only counted since the last report. `None` when it is only
+    /// Returns whether to report this one: if so, the number counted since the last report; `None` if it is only
     /// counted.
     pub fn take(&mut self, now: Instant) -> Option<u64> {
         if self.is_over(now) {
@@ -42,18 +42,18 @@ impl Tally {
         Some(std::mem::take(&mut self.unreported))
     }
 
-    /// How many were not reported yet; resets the count.
+    /// Returns how many were not reported yet; resets the count.
     pub fn rest(&mut self) -> u64 {
         std::mem::take(&mut self.unreported)
     }
 
-    /// Whether exactly one is counted: the limit was reached with the last one.
+    /// Returns whether the limit has just been exceeded by one.
     #[must_use]
     pub fn has_just_filled(&self) -> bool {
         self.unreported == 1
     }
 
-    /// The period is over.
+    /// Returns whether the period is over.
     #[must_use]
     pub fn is_over(&self, now: Instant) -> bool {
         self.since
@@ -61,8 +61,8 @@ impl Tally {
     }
 }
 
-/// A [`Tally`] for each of several sources. Sources that were quiet are forgotten; when there are more of them than are
-/// remembered, those that come last share one.
+/// A [`Tally`] for each of several sources. Quiet sources are forgotten; if there are more than the maximum, the latest
+/// ones share one.
 #[derive(Clone, Debug)]
 pub struct Tallies<K> {
     new: Tally,
@@ -72,7 +72,7 @@ pub struct Tallies<K> {
 }
 
 impl<K: Eq + Hash + Clone> Tallies<K> {
-    /// At most `most` of one source within each `period`, and `most_keys` sources with a count of their own.
+    /// Creates a limit of `most` per source within each `period`, with separate counts for up to `most_keys` sources.
     #[must_use]
     pub fn new(most: u32, period: Duration, most_keys: usize) -> Self {
         let new = Tally::new(most, period);
@@ -84,7 +84,7 @@ impl<K: Eq + Hash + Clone> Tallies<K> {
         }
     }
 
-    /// As [`Tally::take`], for this source.
+    /// Like [`Tally::take`], for this source.
     pub fn take(&mut self, key: &K, now: Instant) -> Option<u64> {
         if let Some(tally) = self.keys.get_mut(key) {
             return tally.take(now);
@@ -100,7 +100,7 @@ impl<K: Eq + Hash + Clone> Tallies<K> {
         tally.or_insert_with(|| self.new.clone()).take(now)
     }
 
-    /// What was counted and not reported, by source; `None` stands for those that share a count.
+    /// Returns what was counted and not reported, by source; `None` for those that share a count.
     pub fn rest(&mut self) -> Vec<(Option<K>, u64)> {
         let mut rest: Vec<_> = self
             .keys
@@ -144,7 +144,7 @@ mod tests {
         let mut rest = tallies.rest();
         rest.sort();
         assert_eq!(rest, [(None, 1), (Some(1), 1), (Some(2), 1)]);
-        // Those that were quiet make room.
+        // Quiet ones make room.
         assert_eq!(tallies.take(&3, now + MINUTE), Some(0));
         assert_eq!(tallies.take(&3, now + MINUTE), None);
         assert_eq!(tallies.rest(), [(Some(3), 1)]);

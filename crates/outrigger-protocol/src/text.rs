@@ -1,6 +1,6 @@
-//! Bytes as text, and texts cut at whole characters.
+//! Hexadecimal text, and truncation at character boundaries.
 
-/// Bytes as hexadecimal digits, in small letters.
+/// Returns bytes as hexadecimal digits, in lower case.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
@@ -10,7 +10,7 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The last character boundary up to `at`.
+/// Returns the last character boundary up to `at`.
 ///
 /// ```
 /// use outrigger_protocol::text::{ceil, floor};
@@ -26,7 +26,7 @@ pub fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// The first character boundary from `at` on.
+/// Returns the first character boundary from `at` on.
 #[must_use]
 pub fn ceil(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());

@@ -1,4 +1,4 @@
-//! The token that goes with each request to one server.
+//! The token for requests to one server.
 
 use std::sync::Mutex;
 
@@ -12,9 +12,9 @@ use super::{OAuthConfig, exchange, failed, machine, now};
 use crate::error::McpError;
 use crate::transport::remote::Way;
 
-/// Seconds before its end in which a token is renewed ahead of time.
+/// Seconds before its expiry from which a token is renewed.
 const SLACK: f64 = 30.0;
-/// Bytes of a challenge that are kept.
+/// Maximum bytes of a stored challenge.
 const MAX_CHALLENGE: usize = 4 * 1024;
 
 /// One server's login.
@@ -25,18 +25,17 @@ pub(crate) struct Bearer {
     store: TokenStore,
     // As configured: the parser may have changed it.
     address: String,
-    // One renewal at a time: a refresh token is often good only once.
+    // One renewal at a time: a refresh token is often valid only once.
     renewal: tokio::sync::Mutex<()>,
     pub(crate) way: Way,
-    // What the last request carried, to take it out of error pages.
+    // The token of the last request, to redact error pages.
     known: Mutex<Option<String>>,
-    // What the server said last when it wanted a login.
+    // The server's last challenge.
     refused: Mutex<Option<String>>,
 }
 
 impl Bearer {
-    /// # Errors
-    /// [`McpError::Config`] for an address that is none.
+    /// # Errors [`McpError::Config`] if the URL is invalid.
     pub(crate) fn new(
         server: &str,
         url: &str,
@@ -60,12 +59,12 @@ impl Bearer {
         })
     }
 
-    /// The token to send, renewed when it has expired; `None` when nobody has logged in.
+    /// Returns the token to send, renewed if it has expired; `None` if there is no login.
     pub(crate) async fn token(&self) -> Option<String> {
         let tokens = self.entry().tokens?;
         let is_renewable = tokens.refresh_token.is_some() || self.config.settings.is_machine();
         let token = if tokens.is_expired(SLACK) && is_renewable {
-            // Where that fails the old one is refused, which says more.
+            // If that fails, the old one is refused, with a better error.
             self.renew(&tokens.access_token, &Challenge::default())
                 .await
                 .unwrap_or(tokens.access_token)
@@ -76,10 +75,10 @@ impl Bearer {
         Some(token)
     }
 
-    /// The server has refused a token, or the lack of one: gets another, if that can be done without a person.
+    /// Handles a refused or missing token: gets another, if possible without the user.
     ///
-    /// # Errors [`McpError::NeedsAuth`] when a person must log in, [`McpError::NeedsClientRegistration`] when that needs a client
-    /// that was registered by hand.
+    /// # Errors [`McpError::NeedsAuth`] if the user must log in, [`McpError::NeedsClientRegistration`] if that needs a client
+    /// registered by hand.
     pub(crate) async fn refused(
         &self,
         sent: Option<&str>,
@@ -97,7 +96,7 @@ impl Bearer {
                 self.know(&token);
                 return Ok(token);
             }
-            // No person can do anything about it.
+            // The user cannot do anything about it.
             Some(Err(error)) if self.config.settings.is_machine() => return Err(error),
             Some(Err(error)) => tracing::debug!("[mcp:{}] {error}", self.server),
             None => {}
@@ -121,10 +120,10 @@ impl Bearer {
         })
     }
 
-    /// The server wants a token with more rights (403 with `insufficient_scope`): gets one, if that can be done without a person.
+    /// Handles a token with too few rights (403 with `insufficient_scope`): gets another, if possible without the user.
     ///
-    /// # Errors [`McpError::NeedsScope`] when a person must log in again; [`McpError::ScopeRefused`] when that was done, or would
-    /// ask for the same once more.
+    /// # Errors [`McpError::NeedsScope`] if the user must log in again; [`McpError::ScopeRefused`] if that was done, or would
+    /// request the same once more.
     pub(crate) async fn too_little(
         &self,
         sent: Option<&str>,
@@ -167,13 +166,13 @@ impl Bearer {
         })
     }
 
-    /// What the server said when it wanted a login, or one with more rights: another request may not be refused.
+    /// Returns the server's challenge for a login or for more rights: another request may not be refused.
     pub(crate) fn challenge(&self) -> Option<String> {
         let refused = lock(&self.refused);
         self.entry().wanted.or_else(|| refused.clone())
     }
 
-    /// What a login asks for: where it is to give more rights, those that there are as well.
+    /// Returns the scope of a login: if more rights are needed, including the existing ones.
     pub(crate) fn widened(&self, scope: Option<&str>) -> Option<String> {
         let entry = self.entry();
         let granted = entry.tokens.filter(|_| entry.wanted.is_some());
@@ -184,7 +183,7 @@ impl Bearer {
         }
     }
 
-    /// Keeps the tokens of a login.
+    /// Stores the tokens of a login.
     pub(crate) fn logged_in(&self, tokens: Tokens) -> Result<(), McpError> {
         lock(&self.refused).take();
         self.keep(|entry| {
@@ -199,11 +198,11 @@ impl Bearer {
         *refused = challenge.map(str::to_owned);
     }
 
-    /// The first token that comes without a person.
+    /// Gets the first token without the user.
     async fn first(&self, challenge: &Challenge) -> Result<String, McpError> {
         let _one = self.renewal.lock().await;
         match self.entry().tokens {
-            // Another request or another process has got one meanwhile.
+            // Another request or process has got one in the meantime.
             Some(tokens) => Ok(tokens.access_token),
             None => self.by_machine(challenge).await,
         }
@@ -229,7 +228,7 @@ impl Bearer {
         let Some(tokens) = self.entry().tokens else {
             return Err(wrong("nobody has logged in".to_owned()));
         };
-        // Another request or another process has refreshed it meanwhile.
+        // Another request or process has refreshed it in the meantime.
         if tokens.access_token != sent {
             return Ok(tokens.access_token);
         }
@@ -241,7 +240,7 @@ impl Bearer {
             return Err(wrong("the token cannot be renewed".to_owned()));
         };
         let endpoints = self.discover(challenge).await.map_err(wrong)?;
-        // What one authorization server gave is not shown to another that the server names later.
+        // Tokens of one authorization server are not shown to another that the server names later.
         let issuer = tokens.issuer.as_deref();
         if issuer.is_some_and(|issuer| !is_same_issuer(issuer, &endpoints.issuer)) {
             return Err(wrong(format!(
@@ -262,7 +261,7 @@ impl Bearer {
                 Ok(token)
             }
             Err(refused) => {
-                // They will never be taken again.
+                // They will never be accepted again.
                 match refused.code.as_str() {
                     "invalid_client" | "unauthorized_client" => self.keep(|entry| {
                         entry.tokens = None;
@@ -276,7 +275,7 @@ impl Bearer {
         }
     }
 
-    /// The client that we are: the configured one, else the registered one.
+    /// Returns our client: the configured one, or the registered one.
     pub(crate) fn client(&self) -> Option<ClientInfo> {
         if let Some(id) = &self.config.client_id {
             return Some(ClientInfo {
@@ -289,16 +288,16 @@ impl Bearer {
         (!expired).then_some(client)
     }
 
-    /// Where to log in at the server.
+    /// Finds the server's login endpoints.
     pub(crate) async fn discover(&self, challenge: &Challenge) -> Result<Endpoints, String> {
         let issuer = self.config.settings.issuer.as_deref();
         discover((&self.url, &self.way), issuer, challenge).await
     }
 
-    /// Who we are at a token endpoint, and how that is shown.
+    /// Returns our identity at a token endpoint, and its proof.
     pub(crate) fn identity<'a>(&'a self, client: &'a ClientInfo) -> Identity<'a> {
         let key = self.config.settings.private_key_file.as_deref();
-        // The key is that of the configured client.
+        // The key belongs to the configured client.
         let is_ours = self.config.client_id.as_ref() == Some(&client.client_id);
         Identity {
             client,
@@ -306,20 +305,20 @@ impl Bearer {
         }
     }
 
-    /// The address of the document about this client, where no client is configured.
+    /// Returns the URL of our client metadata document, if no client is configured.
     pub(crate) fn document(&self) -> Option<&str> {
         let url = self.config.settings.client_metadata_url.as_deref();
         url.filter(|_| self.config.client_id.is_none())
     }
 
-    /// Changes what is kept.
+    /// Updates the stored data.
     pub(crate) fn keep(&self, change: impl FnOnce(&mut Entry)) -> Result<(), McpError> {
         self.store
             .update(&self.server, &self.address, change)
             .map_err(|error| failed(&self.server, format!("the login cannot be kept: {error}")))
     }
 
-    /// The token that was sent last.
+    /// Returns the token sent last.
     pub(crate) fn known(&self) -> Option<String> {
         lock(&self.known).clone()
     }
@@ -334,7 +333,7 @@ impl Bearer {
     }
 }
 
-/// The words of both, each once.
+/// Joins the words of both, each once.
 fn union(a: &str, b: &str) -> String {
     let mut words: Vec<&str> = a.split_whitespace().collect();
     for word in b.split_whitespace() {

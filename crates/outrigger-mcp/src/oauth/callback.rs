@@ -1,23 +1,23 @@
-//! What the browser must come back with. Where it comes back to is [`outrigger_net::Callback`].
+//! Checks of the browser's callback. [`outrigger_net::Callback`] receives it.
 
 use super::discover::is_same_issuer;
 use super::exchange::short;
 
-/// What the browser must come back with.
+/// The expected callback.
 pub(crate) struct Expected {
-    /// Of the login that was begun.
+    /// The state of the login.
     pub(crate) state: String,
-    /// Who answers (RFC 9207).
+    /// The expected issuer (RFC 9207).
     pub(crate) issuer: String,
-    /// It always says so.
+    /// The issuer is always included.
     pub(crate) names_issuer: bool,
 }
 
 impl Expected {
-    /// Checks who answered, by the parameter `iss`. The code of another server's login is not for the token endpoint of this one.
+    /// Checks the issuer in the parameter `iss`: the code of another server's login must not go to the token endpoint of this
+    /// one.
     ///
-    /// # Errors
-    /// It was another one, in words.
+    /// # Errors It was another one, in words.
     pub(crate) fn check(&self, iss: Option<&str>) -> Result<(), String> {
         let issuer = &self.issuer;
         match iss {

@@ -1,5 +1,5 @@
-//! Where a server lets one log in: its protected resource metadata (RFC 9728) name an authorization server, whose own
-//! metadata (RFC 8414, else OpenID Connect's) name the addresses.
+//! Finds the login endpoints: a server's protected resource metadata (RFC 9728) name an authorization server, whose own metadata (RFC
+//! 8414, otherwise OpenID Connect's) name the endpoints.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use serde_json::Value;
 use crate::transport::remote::{Redirects, Way, client, reason};
 
 const WAIT: Duration = Duration::from_secs(10);
-/// Bytes of a metadata document or an answer.
+/// Maximum bytes of a metadata document or a response.
 const MAX_BYTES: usize = 256 * 1024;
-/// Where a server has its resource metadata, at its root (RFC 9728).
+/// The path of a server's resource metadata (RFC 9728).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// What a 401 says in `WWW-Authenticate`.
+/// The content of `WWW-Authenticate` in a 401.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
     pub(crate) resource_metadata: Option<String>,
     pub(crate) scope: Option<String>,
-    /// `insufficient_scope` where a token gives too little.
+    /// `insufficient_scope` if the token has too few rights.
     pub(crate) error: Option<String>,
 }
 
 impl Challenge {
-    /// Reads the header; what cannot be read is left out.
+    /// Parses the header; skips what is invalid.
     pub(crate) fn read(header: &str) -> Self {
         let value = |key: &str| {
             let at = header.find(&format!("{key}="))?;
@@ -43,41 +43,40 @@ impl Challenge {
     }
 }
 
-/// Where to log in.
+/// The login endpoints.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoints {
-    /// Who the authorization server is.
+    /// The authorization server.
     pub(crate) issuer: String,
-    /// It says who it is in its answers to the browser (RFC 9207).
+    /// It includes its issuer in callbacks (RFC 9207).
     pub(crate) names_issuer: bool,
-    /// `None`: no person can log in.
+    /// `None`: users cannot log in.
     pub(crate) authorize: Option<Url>,
     pub(crate) token: Url,
     /// `None`: clients must be registered by hand.
     pub(crate) register: Option<Url>,
-    /// It reads who a client is at the address that is the client's id (SEP-991).
+    /// It supports client metadata documents, whose URL is the client's id (SEP-991).
     pub(crate) reads_documents: bool,
-    /// What the server wants to be asked for.
+    /// The scope that the server wants.
     pub(crate) scope: Option<String>,
-    /// Whom the token is for (RFC 8707), where the server has metadata of its own.
+    /// The audience of the token (RFC 8707), if the server has its own metadata.
     pub(crate) resource: Option<String>,
-    /// How a client proves itself at the token endpoint.
+    /// Supported client authentication methods.
     pub(crate) methods: Vec<String>,
-    /// By which these are reached.
+    /// How to connect to them.
     pub(crate) way: LoginWay,
 }
 
-/// How what a server names for its login is reached, and where that may be.
+/// How to connect to endpoints named by a server, and which addresses are allowed.
 #[derive(Clone, Debug)]
 pub(crate) struct LoginWay {
     way: Way,
     near: Near,
 }
 
-/// Finds out where to log in at a server.
+/// Finds a server's login endpoints.
 ///
-/// # Errors
-/// What is wrong, as a sentence's end.
+/// # Errors The reason, as the end of a sentence.
 pub(crate) async fn discover(
     (url, way): (&Url, &Way),
     accepted_issuer: Option<&str>,
@@ -100,7 +99,7 @@ pub(crate) async fn discover(
     let endpoint = |key: &str, path: &str| match text(key) {
         Some(named) => acceptable(named),
         None if meta.is_some() => Err(format!("its metadata name no `{key}`")),
-        // Servers of before the metadata have the usual names.
+        // Servers older than the metadata have the usual names.
         None => root(url).join(path).map_err(|error| error.to_string()),
     };
     check_pkce(meta.as_ref())?;
@@ -138,7 +137,7 @@ pub(crate) async fn discover(
     })
 }
 
-/// A code without a proof of who asked for it is good for anyone who sees it.
+/// Checks PKCE support: without it, anyone who sees a code can use it.
 fn check_pkce(meta: Option<&Value>) -> Result<(), String> {
     let methods = meta.and_then(|meta| meta["code_challenge_methods_supported"].as_array());
     match methods {
@@ -175,8 +174,8 @@ async fn resource_metadata(
     Ok(None)
 }
 
-/// Metadata of another resource would send the token to somebody else. RFC 9728 has them name the address of the server itself. Many
-/// servers name their root; that is taken from the place where only who has the root can put it.
+/// Checks the resource. Metadata of another resource would send the token to another server. According to RFC 9728 they must name the URL
+/// of the server itself. Many servers name their root, which is accepted from the location that only the owner of the root controls.
 fn check_resource(meta: &Value, place: &Url, url: &Url) -> Result<(), String> {
     let named = meta["resource"].as_str();
     let named = named.ok_or_else(|| "its metadata name no `resource`".to_owned())?;
@@ -195,8 +194,8 @@ fn check_resource(meta: &Value, place: &Url, url: &Url) -> Result<(), String> {
     }
 }
 
-/// Who the authorization server is, where it says so: metadata of another one (RFC 8414, 3.3) would have the code of its login sent to
-/// this one. Servers whose issuer has another path of the same origin are many; `accepted` is what the user says it is.
+/// Checks the authorization server's own issuer: metadata of another one (RFC 8414, 3.3) would cause the code of its login to be sent to
+/// this one. Many servers have an issuer with another path of the same origin; `accepted` is the issuer that the user has configured.
 fn checked_issuer(
     expected: &Url,
     named: Option<&str>,
@@ -222,12 +221,12 @@ fn checked_issuer(
     }
 }
 
-/// Whether two names of authorization servers are the same; a `/` at the end is left out by many.
+/// Returns whether two issuers are equal; many omit a trailing `/`.
 pub(crate) fn is_same_issuer(a: &str, b: &str) -> bool {
     a.trim_end_matches('/') == b.trim_end_matches('/')
 }
 
-/// Whether `/a/b` is at or below `/a`.
+/// Returns whether `/a/b` is at or below `/a`.
 fn within(outer: &str, inner: &str) -> bool {
     let outer = outer.trim_end_matches('/');
     inner
@@ -254,7 +253,7 @@ async fn issuer_metadata(issuer: &Url, way: &LoginWay) -> Result<Option<Value>, 
 }
 
 impl LoginWay {
-    /// Of a server at this address.
+    /// Creates one for a server at this URL.
     async fn of(server: &Url, way: &Way) -> Self {
         Self {
             way: way.clone(),
@@ -262,7 +261,7 @@ impl LoginWay {
         }
     }
 
-    /// The same to an address that the user named.
+    /// Like `self`, for an endpoint that the user configured.
     pub(crate) fn of_the_users(&self) -> Self {
         Self {
             near: Near(true),
@@ -270,15 +269,15 @@ impl LoginWay {
         }
     }
 
-    /// A client for an address that a server named. One of a server elsewhere connects to public addresses alone, whatever a name leads
-    /// to; a proxy of the user's looks names up by itself.
+    /// Creates a client for an endpoint named by a server. For a remote server it connects only to public addresses, whatever a name
+    /// resolves to; a proxy of the user resolves names itself.
     fn client(&self, url: &Url, redirects: Redirects) -> Result<Client, reqwest::Error> {
         client((url.as_str(), &self.way), redirects, !self.near.0)
     }
 }
 
-/// Whether a server is at this machine or in its network. One that is elsewhere names nothing there: what listens there takes a request of
-/// this machine for the user's.
+/// Whether a server is on this machine or in its network. A remote server may not name endpoints there, where listeners would take a
+/// request of this machine for the user's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Near(bool);
 
@@ -309,7 +308,7 @@ impl Near {
     }
 }
 
-/// Tokens and codes only go where nobody listens: to https, and within this machine.
+/// Checks that tokens and codes are only sent to https URLs, or to this machine.
 pub(crate) fn acceptable(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|_| format!("`{text}` is no address"))?;
     let local = matches!(
@@ -339,7 +338,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     )
 }
 
-/// A document; `None` where there is none (any 4xx, as servers answer many things there).
+/// Fetches a document; `None` if there is none (any 4xx, since servers' responses vary).
 async fn json(url: &Url, way: &LoginWay) -> Result<Option<Value>, String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
     outrigger_net::check(url).map_err(|refused| refused.to_string())?;
@@ -358,7 +357,7 @@ async fn json(url: &Url, way: &LoginWay) -> Result<Option<Value>, String> {
         return Err(format!("{} answered HTTP {status}", host(url)));
     }
     let body = body(response).await?;
-    // A page in its place is as good as nothing.
+    // An HTML page instead is the same as nothing.
     Ok(serde_json::from_slice(&body)
         .ok()
         .filter(|value: &Value| value.is_object()))
@@ -368,7 +367,7 @@ pub(crate) fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default()
 }
 
-/// The bytes of an answer, so many at most.
+/// Reads the body of a response, up to the limit.
 pub(crate) async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
@@ -380,7 +379,7 @@ pub(crate) async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, Str
     Ok(body)
 }
 
-/// Sends a form or a document and reads the JSON that comes back, with the status.
+/// Sends a form or a document; returns the status and the JSON of the response.
 pub(crate) async fn post(
     (url, way): (&Url, &LoginWay),
     content_type: &str,

@@ -1,4 +1,4 @@
-//! What is said to an authorization server: registering, a code for tokens, a refresh token for new ones.
+//! Requests to an authorization server: registration, exchanging a code for tokens, refreshing tokens.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use super::{OAuthConfig, jwt, now};
 /// A refusal of the authorization server.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// OAuth's error code, where it said one.
+    /// OAuth's error code, if it was included.
     pub(crate) code: String,
-    /// For people.
+    /// For the user.
     pub(crate) reason: String,
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn register(
         client_id: id.to_owned(),
         client_secret: answer["client_secret"].as_str().map(str::to_owned),
         client_id_issued_at: answer["client_id_issued_at"].as_f64(),
-        // 0 stands for never.
+        // 0 means never.
         client_secret_expires_at: answer["client_secret_expires_at"]
             .as_f64()
             .filter(|at| *at > 0.0),
@@ -68,14 +68,14 @@ pub(crate) async fn register(
     })
 }
 
-/// Who asks at a token endpoint.
+/// The client at a token endpoint.
 pub(crate) struct Identity<'a> {
     pub(crate) client: &'a ClientInfo,
-    /// With which it signs that.
+    /// The key that signs its identity.
     pub(crate) key: Option<&'a Path>,
 }
 
-/// Makes a request to the token endpoint.
+/// Sends a request to the token endpoint.
 pub(crate) async fn tokens(
     endpoints: &Endpoints,
     identity: &Identity<'_>,
@@ -145,7 +145,7 @@ pub(crate) fn form(fields: &[(&str, &str)]) -> String {
     fields.collect::<Vec<_>>().join("&")
 }
 
-/// What an authorization server said instead of a token.
+/// Returns an authorization server's error.
 pub(crate) fn said(status: reqwest::StatusCode, answer: &Value) -> String {
     let text = |key: &str| answer[key].as_str().map(short);
     match (text("error"), text("error_description")) {
@@ -155,12 +155,12 @@ pub(crate) fn said(status: reqwest::StatusCode, answer: &Value) -> String {
     }
 }
 
-/// The beginning of a text of a stranger, on one line.
+/// Shortens an untrusted text to one line.
 pub(crate) fn short(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
-/// Percent-encoding, of everything but the letters that never need it.
+/// Percent-encodes everything but unreserved characters.
 pub(crate) fn escape(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

@@ -1,4 +1,4 @@
-//! Who a client is, signed with its key (`private_key_jwt`, RFC 7523).
+//! A client's identity, signed with its key (`private_key_jwt`, RFC 7523).
 
 use std::path::Path;
 
@@ -12,23 +12,22 @@ use serde_json::json;
 
 use super::now;
 
-/// Seconds for which an assertion holds.
+/// Lifetime of an assertion in seconds.
 const LIFETIME: f64 = 300.0;
 
-/// What `client_assertion` is.
+/// The value of `client_assertion_type`.
 pub(super) const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// A key that signs.
+/// A signing key.
 enum Key {
     Ecdsa(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
     Rsa(Box<RsaKeyPair>),
 }
 
-/// An assertion of a client for one authorization server.
+/// Creates an assertion of a client for one authorization server.
 ///
-/// # Errors
-/// The key cannot be read, in words that do not show it.
+/// # Errors The key cannot be read; the text does not contain it.
 pub(super) fn assertion(file: &Path, client: &str, audience: &str) -> Result<String, String> {
     let wrong = |reason: &str| format!("the key {}: {reason}", file.display());
     let text = outrigger_files::read(file, outrigger_files::DATA)
@@ -87,7 +86,7 @@ impl Key {
     }
 }
 
-/// The bytes of a key.
+/// Decodes the bytes of a key.
 fn pem(text: &str) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once("-----BEGIN PRIVATE KEY-----")?;
     let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;

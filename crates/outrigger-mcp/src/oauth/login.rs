@@ -1,4 +1,4 @@
-//! One login, from the address for the browser to the tokens.
+//! A login, from the URL for the browser to the tokens.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,24 +12,23 @@ use super::store::ClientInfo;
 use super::{exchange, failed};
 use crate::error::McpError;
 
-/// A login that waits for a person.
+/// A login that waits for the user.
 pub(crate) struct Login {
-    /// Where the person logs in.
+    /// The URL at which the user logs in.
     pub(crate) authorization_url: String,
-    /// Comes back with the code.
+    /// Returned with the code.
     pub(crate) state: String,
     verifier: String,
     redirect: String,
     endpoints: Endpoints,
     client: ClientInfo,
-    // What is asked for.
+    // The requested scope.
     scope: Option<String>,
 }
 
-/// Finds out where to log in, registers us if need be, and makes the address for the browser.
+/// Finds the endpoints, registers a client if necessary, and creates the URL for the browser.
 ///
-/// # Errors
-/// [`McpError::Login`], [`McpError::NeedsClientRegistration`].
+/// # Errors [`McpError::Login`], [`McpError::NeedsClientRegistration`].
 pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Login, McpError> {
     let server = &bearer.server;
     let challenge = challenge.map(Challenge::read).unwrap_or_default();
@@ -56,7 +55,7 @@ pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Lo
         .append_pair("state", &state);
     if let Some(scope) = &scope {
         query.append_pair("scope", scope);
-        // Without it some servers give no refresh token (the SDK's rule).
+        // Without it some servers return no refresh token (the SDK's rule).
         if scope.split(' ').any(|one| one == "offline_access") {
             query.append_pair("prompt", "consent");
         }
@@ -76,7 +75,7 @@ pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Lo
     })
 }
 
-/// The client that we are at an authorization server. One that is registered elsewhere is none here.
+/// Returns our client at an authorization server. A client registered elsewhere cannot be used.
 async fn client_at(
     bearer: &Bearer,
     endpoints: &Endpoints,
@@ -111,7 +110,7 @@ async fn client_at(
 }
 
 impl Login {
-    /// What the browser must come back with.
+    /// Returns the expected callback.
     pub(crate) fn expected(&self) -> Expected {
         Expected {
             state: self.state.clone(),
@@ -120,10 +119,9 @@ impl Login {
         }
     }
 
-    /// Gets the tokens for a code, and keeps them.
+    /// Exchanges a code for tokens, and stores them.
     ///
-    /// # Errors
-    /// [`McpError::Login`].
+    /// # Errors [`McpError::Login`].
     pub(crate) async fn finish(&self, bearer: &Bearer, code: &str) -> Result<(), McpError> {
         let fields = [
             ("grant_type", "authorization_code"),
@@ -139,7 +137,7 @@ impl Login {
     }
 }
 
-// 32 bytes make the 43 characters that PKCE asks for at least.
+// 32 bytes give the 43 characters that PKCE requires at least.
 fn random(server: &str) -> Result<String, McpError> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| failed(server, error.to_string()))?;

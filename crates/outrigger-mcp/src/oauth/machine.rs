@@ -1,5 +1,5 @@
-//! Tokens that come without a person: the client logs in itself (`client_credentials`, SEP-1046), or an identity provider vouches for
-//! the person (cross-app access, SEP-990: RFC 8693, then RFC 7523). Only what the user set up in `[mcp.NAME]` does.
+//! Tokens without the user: the client logs in itself (`client_credentials`, SEP-1046), or an identity provider vouches for the user
+//! (cross-app access, SEP-990: RFC 8693, then RFC 7523). Only if the user configured it in `[mcp.NAME]`.
 
 use reqwest::Url;
 
@@ -16,8 +16,7 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// Gets tokens for a server.
 ///
-/// # Errors
-/// What is wrong, as a sentence's end.
+/// # Errors The reason, as the end of a sentence.
 pub(super) async fn tokens(
     config: &OAuthConfig,
     server: &Url,
@@ -43,7 +42,7 @@ pub(super) async fn tokens(
     Ok(tokens)
 }
 
-/// The identity provider's word for the person, for this server and its authorization server alone.
+/// Gets the identity provider's assertion about the user, valid only for this server and its authorization server.
 async fn vouched(
     server: &Url,
     provider: &IdentityProvider,

@@ -1,5 +1,6 @@
-//! Logging in at remote servers: OAuth 2.1 as MCP uses it (RFC 9728 and 8414 to find the login, RFC 7591 to register,
-//! PKCE with S256, refresh tokens, more scopes when a server wants them), and tokens without a person (`machine`). What is kept is in one file of ours, in OpenCode's form.
+//! Logging in to remote servers: OAuth 2.1 as MCP uses it (RFC 9728 and 8414 to find the login, RFC 7591 to register, PKCE with S256,
+//! refresh tokens, more scopes on demand), and tokens without the user (`machine`). Logins are stored in one file of ours, in OpenCode's
+//! form.
 
 mod bearer;
 mod callback;
@@ -21,9 +22,9 @@ use serde_json::Value;
 
 use crate::error::McpError;
 
-/// Where the browser comes back to where nothing else is configured (OpenCode's).
+/// The default port of the callback (OpenCode's).
 pub(crate) const CALLBACK_PORT: u16 = 19876;
-/// Its path (OpenCode's).
+/// The path of the callback (OpenCode's).
 pub(crate) const CALLBACK_PATH: &str = "/mcp/oauth/callback";
 
 /// `oauth` of a remote server's entry.
@@ -33,21 +34,20 @@ pub struct OAuthConfig {
     pub client_id: Option<String>,
     /// Its secret.
     pub client_secret: Option<String>,
-    /// What to ask for, instead of what the server says.
+    /// The scope to request instead of the server's.
     pub scope: Option<String>,
-    /// Port that the browser comes back to.
+    /// Port of the callback.
     pub callback_port: Option<u16>,
-    /// Whole address that the browser comes back to.
+    /// Complete URL of the callback.
     pub redirect_uri: Option<String>,
-    /// What the user says of logins there.
+    /// The user's settings for logins there.
     pub settings: Box<LoginSettings>,
 }
 
 impl OAuthConfig {
-    /// Reads `oauth`; `None` when it is `false`.
+    /// Reads `oauth`; `None` if it is `false`.
     ///
-    /// # Errors
-    /// What is wrong with it.
+    /// # Errors What is wrong with it.
     pub(crate) fn read(value: Option<&Value>) -> Result<Option<Self>, &'static str> {
         let fields = match value {
             None | Some(Value::Null) => return Ok(Some(Self::default())),
@@ -78,7 +78,7 @@ impl OAuthConfig {
         }))
     }
 
-    /// Where the browser comes back to.
+    /// Returns the URL of the callback.
     #[must_use]
     pub fn redirect(&self) -> String {
         self.redirect_uri.clone().unwrap_or_else(|| {
@@ -88,9 +88,9 @@ impl OAuthConfig {
     }
 }
 
-/// Port and path of a redirect address.
+/// Returns port and path of a callback URL.
 ///
-/// # Errors It is not an address, in words.
+/// # Errors It is not a URL, in words.
 pub(crate) fn place_of(redirect: &str) -> Result<(u16, String), String> {
     let url = reqwest::Url::parse(redirect).map_err(|_| format!("`{redirect}` is no address"))?;
     let port = url.port_or_known_default().unwrap_or(CALLBACK_PORT);
@@ -112,7 +112,7 @@ impl std::fmt::Debug for OAuthConfig {
     }
 }
 
-/// Something in the way of a login.
+/// Creates a login error.
 pub(crate) fn failed(server: &str, reason: impl Into<String>) -> McpError {
     McpError::Login {
         server: server.to_owned(),
@@ -120,7 +120,7 @@ pub(crate) fn failed(server: &str, reason: impl Into<String>) -> McpError {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(crate) fn now() -> f64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

@@ -1,48 +1,47 @@
-//! What the user says of the login at one server, in `[mcp.NAME]` of `outrigger.toml`. Unlike the server's entry, it never comes from a
-//! project.
+//! The user's settings for the login to one server, in `[mcp.NAME]` of `outrigger.toml`. Unlike the server's entry, they never come
+//! from a project.
 
 use std::path::PathBuf;
 
 use reqwest::Url;
 
-/// Of one server.
+/// Settings for one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoginSettings {
-    /// The address that the rest is for: a server of that name elsewhere gets none of it.
+    /// The URL that the settings are for: they are not used for a server of that name elsewhere.
     pub url: Option<String>,
-    /// Who its authorization server is, where its metadata say another name than that by which it is found.
+    /// Its authorization server's issuer, if its metadata have another one than that by which it is found.
     pub issuer: Option<String>,
-    /// Where a document about this client is, whose address is the client's id then (Client ID Metadata Documents, SEP-991).
+    /// The URL of our client metadata document, which is then the client's id (Client ID Metadata Documents, SEP-991).
     pub client_metadata_url: Option<String>,
-    /// The client logs in itself (`client_credentials`), and no person does.
+    /// The client logs in itself (`client_credentials`) instead of the user.
     pub client_credentials: bool,
-    /// The key with which the client signs who it is (`private_key_jwt`); PKCS #8 in PEM.
+    /// The key with which the client signs its identity (`private_key_jwt`); PKCS #8 in PEM.
     pub private_key_file: Option<PathBuf>,
-    /// Vouches for the person (SEP-990).
+    /// Vouches for the user (SEP-990).
     pub identity_provider: Option<IdentityProvider>,
 }
 
-/// An identity provider at which the person is logged in.
+/// An identity provider at which the user is logged in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityProvider {
     /// Where it exchanges tokens.
     pub token_endpoint: String,
-    /// The client that we are there.
+    /// Our client there.
     pub client_id: Option<String>,
-    /// Holds the person's ID token; the program that logs the person in keeps it fresh.
+    /// Contains the user's ID token; the program that logs the user in keeps it current.
     pub id_token_file: PathBuf,
 }
 
 impl LoginSettings {
-    /// Tokens come without a person.
+    /// Returns whether tokens need no user.
     pub(crate) fn is_machine(&self) -> bool {
         self.client_credentials || self.identity_provider.is_some()
     }
 
-    /// These settings for a server at an address.
+    /// Returns these settings for a server at a URL.
     ///
-    /// # Errors
-    /// What is missing or wrong.
+    /// # Errors What is missing or wrong.
     pub(crate) fn of(self, url: &str) -> Result<Self, String> {
         match &self.url {
             Some(meant) if !is_same(meant, url) => {

@@ -1,4 +1,4 @@
-//! What is kept of logins: one JSON file that only its owner can read, in the form of OpenCode's `mcp-auth.json`.
+//! Stored logins: one JSON file that only its owner can read, in the form of OpenCode's `mcp-auth.json`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::now;
 
-/// The file; without a path nothing is kept.
+/// The file; without a path nothing is stored.
 #[derive(Clone, Default)]
 pub struct TokenStore {
     path: Option<PathBuf>,
-    /// Is called with the secrets of each login that is read or stored.
+    /// Called with the secrets of each login that is read or stored.
     watcher: Option<Watcher>,
 }
 
@@ -29,19 +29,19 @@ impl std::fmt::Debug for TokenStore {
 
 type Watcher = Arc<dyn Fn(&Value) + Send + Sync>;
 
-/// Whether there is a login for a server.
+/// The login state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthState {
-    /// There is a token, and it has not expired.
+    /// There is a valid token.
     Authenticated,
-    /// There is one that has expired; it is renewed where the server gave the means.
+    /// The token has expired; it is renewed if possible.
     Expired,
-    /// There is none.
+    /// There is no token.
     NotAuthenticated,
 }
 
-/// What is kept of one server.
+/// The stored data of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entry {
@@ -49,10 +49,10 @@ pub(crate) struct Entry {
     pub(crate) tokens: Option<Tokens>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_info: Option<ClientInfo>,
-    /// What a server said when it wanted a login with more rights (`WWW-Authenticate`), until there is one.
+    /// A server's challenge for a login with more rights (`WWW-Authenticate`), until there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) wanted: Option<String>,
-    /// The address that they are for: a server that moved is another one.
+    /// The URL that the data are for: a server that moved is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) server_url: Option<String>,
 }
@@ -69,7 +69,7 @@ impl Entry {
     }
 }
 
-/// Tokens. They are not shown (invariant 10).
+/// Tokens. Not shown in `Debug` (invariant 10).
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Tokens {
@@ -81,10 +81,10 @@ pub(crate) struct Tokens {
     pub(crate) expires_at: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) scope: Option<String>,
-    /// Who gave them.
+    /// The issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) issuer: Option<String>,
-    /// What the login asked for, which need not be what was given.
+    /// The requested scope, which may differ from the granted one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked_scope: Option<String>,
 }
@@ -99,7 +99,7 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// It will no longer be taken, or not for long.
+    /// Returns whether it has expired, or will within `slack` seconds.
     pub(crate) fn is_expired(&self, slack: f64) -> bool {
         self.expires_at.is_some_and(|at| at < now() + slack)
     }
@@ -116,7 +116,7 @@ pub(crate) struct ClientInfo {
     pub(crate) client_id_issued_at: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_secret_expires_at: Option<f64>,
-    /// Where it is registered.
+    /// The authorization server that registered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) issuer: Option<String>,
 }
@@ -130,7 +130,7 @@ impl std::fmt::Debug for ClientInfo {
 }
 
 impl ClientInfo {
-    /// A client without a secret.
+    /// Creates a client without a secret.
     pub(crate) fn of(id: &str) -> Self {
         Self {
             client_id: id.to_owned(),
@@ -143,7 +143,7 @@ impl ClientInfo {
 }
 
 impl TokenStore {
-    /// The store in a file, which need not be there yet.
+    /// Opens the store in a file, which need not exist yet.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self {
@@ -152,7 +152,7 @@ impl TokenStore {
         }
     }
 
-    /// The same, which reports the secrets of each login that is read or stored, before anybody gets them.
+    /// Reports the secrets of each login that is read or stored, before they are returned.
     #[must_use]
     pub fn watched(mut self, watcher: impl Fn(&Value) + Send + Sync + 'static) -> Self {
         self.watcher = Some(Arc::new(watcher));
@@ -165,7 +165,7 @@ impl TokenStore {
         }
     }
 
-    /// Whether there is a login for a server at this address.
+    /// Returns the login state of a server at this URL.
     #[must_use]
     pub fn state(&self, server: &str, url: &str) -> AuthState {
         match self.get(server, url).tokens {
@@ -175,23 +175,22 @@ impl TokenStore {
         }
     }
 
-    /// Forgets what there is of a server; false when there was nothing.
+    /// Removes the data of a server; returns `false` if there was none.
     ///
-    /// # Errors
-    /// The file cannot be written.
+    /// # Errors The file cannot be written.
     pub fn remove(&self, server: &str) -> io::Result<bool> {
         let mut there = false;
         self.change(|all| there = all.remove(server).is_some())?;
         Ok(there)
     }
 
-    /// Names of the servers of which something is kept.
+    /// Returns the names of servers with data.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.read().into_keys().collect()
     }
 
-    /// What is kept of a server at this address; of one that is configured with another address nothing is used.
+    /// Returns the data of a server at this URL; data of a server configured with another URL are not used.
     pub(crate) fn get(&self, server: &str, url: &str) -> Entry {
         let entry = self.read().remove(server);
         entry
@@ -199,7 +198,7 @@ impl TokenStore {
             .unwrap_or_default()
     }
 
-    /// Changes what is kept of a server.
+    /// Updates the data of a server.
     pub(crate) fn update(
         &self,
         server: &str,
@@ -228,7 +227,7 @@ impl TokenStore {
         all
     }
 
-    // Under a lock, so that another process of ours does not undo it, and in one piece.
+    // Under a lock, so that another process of ours does not undo it, and atomically.
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Entry>)) -> io::Result<()> {
         let Some(path) = &self.path else {
             return Ok(());
@@ -290,7 +289,7 @@ mod tests {
         assert!(store.names().is_empty());
     }
 
-    /// The audit must know them before they are used, also those that another process stored.
+    /// The audit must know them before they are used, including those that another process stored.
     #[test]
     fn secrets_are_reported_where_they_are_stored_and_where_they_are_read() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The connection to a server: made within its time, made again when it is lost, its tools read again when they change.
+//! The connection to a server: established within its timeout, re-established when lost, with its tools re-read when
+//! they change.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -17,13 +18,13 @@ use crate::transport::remote::Remote;
 use crate::transport::sse::SseLink;
 use crate::transport::stdio::{Program, Stdio};
 
-/// After a failed restart, how long calls fail at once instead of trying again.
+/// How long calls fail at once after a failed restart, instead of retrying it.
 const PAUSE: Duration = Duration::from_secs(30);
-/// Between two readings of a list of tools that keeps changing.
+/// Minimum interval between readings of a list of tools that keeps changing.
 const RELIST: Duration = Duration::from_secs(1);
 
 impl Server {
-    /// The connection, made again when it has been lost.
+    /// Returns the connection, re-established if it was lost.
     pub(crate) async fn live(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
         let open = || {
             self.inside()
@@ -54,11 +55,11 @@ impl Server {
         Ok(link)
     }
 
-    /// Starts it, says hello and lists its tools, all within its timeout.
+    /// Starts it, performs the first exchange and lists its tools, all within its timeout.
     pub(super) async fn connect(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
         let (begun, wait) = (Instant::now(), self.start_wait());
         self.inside().starts += 1;
-        // Where to look for what it said when time is up.
+        // Where to find its output after a timeout.
         let opened: Mutex<Option<Arc<Link>>> = Mutex::default();
         let work = async {
             let link = Arc::new(self.open().await?);
@@ -108,8 +109,8 @@ impl Server {
         Ok(link)
     }
 
-    /// A remote server that does not understand streamable HTTP may speak the older transport. If it does not, the first
-    /// error says more.
+    /// Tries the older transport for a remote server that does not support streamable HTTP. If that fails too, the first
+    /// error is more helpful.
     async fn older(&self, error: McpError, wait: Duration) -> Result<(Arc<Link>, About), McpError> {
         if !matches!(error, McpError::Http { .. } | McpError::Answer { .. }) {
             return Err(error);
@@ -130,7 +131,7 @@ impl Server {
         }
     }
 
-    /// Address, headers and token of a remote server.
+    /// Returns URL, headers and token of a remote server.
     pub(crate) fn remote(&self) -> Result<Remote, McpError> {
         match &self.config.as_ref().map_err(Clone::clone)?.transport {
             Transport::Remote { url, headers, .. } => {
@@ -164,7 +165,7 @@ impl Server {
         }
     }
 
-    /// What its entry wants to be started; `None` of a remote server.
+    /// Returns the start that its entry requests; `None` for a remote server.
     pub(super) fn launch_request(&self) -> Option<LaunchRequest> {
         let Ok(Transport::Local {
             command,
@@ -174,7 +175,7 @@ impl Server {
         else {
             return None;
         };
-        // One that is switched off without a type has none.
+        // A disabled entry without a type has no command.
         if command.is_empty() {
             return None;
         }
@@ -232,7 +233,7 @@ impl Server {
     }
 }
 
-/// Reads the list of tools again whenever the server says that it has changed. Keeps neither server nor connection.
+/// Re-reads the list of tools whenever the server reports a change. Keeps neither the server nor the connection alive.
 async fn follow(server: Weak<Server>, link: Weak<Link>, news: Arc<Notify>) {
     loop {
         news.notified().await;

@@ -1,4 +1,4 @@
-//! How a server is, as it is listed.
+//! The listed state of a server.
 
 use serde::Serialize;
 
@@ -7,32 +7,32 @@ use crate::config::Transport;
 use crate::error::McpError;
 use crate::launch::Placement;
 
-/// How a server is.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Switched off in the configuration.
+    /// Disabled in the configuration.
     Disabled,
-    /// Not up yet.
+    /// Not connected yet.
     Starting,
     /// Its tools can be called.
     Connected,
-    /// It did not come up, or it ended. One that was up is started again by the next call.
+    /// It did not start, or it ended. A server that was connected is restarted by the next call.
     Failed,
-    /// It wants a login.
+    /// It requires a login.
     NeedsAuth,
-    /// It wants a login with a client that was registered by hand.
+    /// It requires a login with a client that was registered by hand.
     NeedsClientRegistration,
 }
 
-/// One server, as it is listed.
+/// The listed state of one server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
     /// Name in the configuration.
     pub name: String,
-    /// `local` or `remote`; empty when the entry cannot be read.
+    /// `local` or `remote`; empty if the entry is invalid.
     pub transport: &'static str,
-    /// How it is.
+    /// Its state.
     pub state: State,
     /// Why it is not connected.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,18 +45,18 @@ pub struct Status {
     pub hint: Option<String>,
     /// Names of its tools, as the model calls them.
     pub tools: Vec<String>,
-    /// What it calls itself, with its version.
+    /// Its own name and version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Its process, while it runs.
+    /// Its process id, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: u32,
-    /// Where its process is started, and in what.
+    /// Where and in which sandbox its process is started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    /// Milliseconds from its start to its list of tools, of the last start.
+    /// Milliseconds from its last start to its list of tools.
     pub start_ms: Option<u64>,
 }
 

@@ -1,5 +1,4 @@
-//! Servers that could not be reached. Without a network that is one thing and not as many as there are servers: they are named in
-//! one line.
+//! Unreachable servers. Without a network that is a single problem, not one per server: they are named in one line.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,15 +7,15 @@ use outrigger_files::sync::lock;
 
 use crate::error::McpError;
 
-/// From the first failure on, how long others are waited for.
+/// How long further failures are collected after the first one.
 const GATHERED: Duration = Duration::from_millis(500);
 
-/// What waits to be logged.
+/// Errors that wait to be logged.
 #[derive(Debug, Default)]
 pub(crate) struct Unreached(Mutex<Vec<McpError>>);
 
 impl Unreached {
-    /// Logs it in a moment, with what comes until then.
+    /// Logs it in a moment, together with others until then.
     pub(crate) fn add(self: &Arc<Self>, error: McpError) {
         let mut waiting = lock(&self.0);
         waiting.push(error);
@@ -36,7 +35,7 @@ impl Unreached {
     }
 }
 
-/// What waits when the program ends is logged, too.
+/// Pending errors are also logged at the end of the program.
 impl Drop for Unreached {
     fn drop(&mut self) {
         self.log();

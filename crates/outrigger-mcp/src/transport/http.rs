@@ -1,8 +1,8 @@
-//! A server behind streamable HTTP: each message of ours is a POST, its answer comes as JSON or as a stream of events. A stream that
-//! breaks off is resumed where it has identifiers (`Last-Event-ID`, SEP-1699). What a server says of its own accord comes on a stream
-//! of its own (`listen`), where it offers one.
+//! Streamable HTTP: each message of ours is a POST; its response is JSON or an event stream. An interrupted stream is resumed if it
+//! has identifiers (`Last-Event-ID`, SEP-1699). Unsolicited messages of a server arrive on a separate stream (`listen`), if it offers
+//! one.
 //!
-//! The older transport with two addresses is [`crate::transport::sse`].
+//! The older transport with two URLs is [`crate::transport::sse`].
 
 mod listen;
 
@@ -23,13 +23,13 @@ use crate::transport::remote::Remote;
 use crate::wire::{self, Id, Incoming, MAX_BYTES};
 use outrigger_sse::Parser;
 
-/// For messages whose answer nobody waits for.
+/// Timeout of messages whose response is not awaited.
 const SHORT: Duration = Duration::from_secs(5);
-/// Until a stream is opened again, where it does not say (`retry`).
+/// Default pause until a stream is reopened (`retry`).
 const RETRY: Duration = Duration::from_secs(1);
-/// The least and the most of that, whatever it says.
+/// Minimum and maximum of that pause.
 const RETRY_LIMITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
-/// Bytes of an event's identifier that are given back.
+/// Maximum bytes of an event identifier that is sent back.
 const MAX_EVENT_ID: usize = 4 * 1024;
 const SESSION: &str = "mcp-session-id";
 const PROTOCOL: &str = "mcp-protocol-version";
@@ -38,11 +38,11 @@ const LAST_EVENT: &str = "last-event-id";
 /// A remote server.
 pub(crate) struct Http {
     shared: Arc<Shared>,
-    // Reads what the server says of its own accord.
+    // Reads unsolicited messages of the server.
     listener: Mutex<Option<JoinHandle<()>>>,
 }
 
-// All that a request needs, so that one can be sent from a task of its own.
+// Everything that a request needs, so that it can be sent from a separate task.
 struct Shared {
     remote: Remote,
     pending: Pending,
@@ -61,7 +61,7 @@ enum Body {
     Nothing,
 }
 
-/// Where a stream that broke off goes on.
+/// Where an interrupted stream continues.
 struct Resume {
     last: HeaderValue,
     retry: Duration,
@@ -74,7 +74,7 @@ impl Drop for Http {
 }
 
 impl Http {
-    /// Nothing is sent yet.
+    /// Creates a connection; sends nothing yet.
     pub(crate) fn new(remote: Remote, roots: RootList) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -90,7 +90,7 @@ impl Http {
         &self.shared.pending
     }
 
-    /// As [`crate::transport::stdio::Stdio::request`]. Every message of the answer's stream counts as progress.
+    /// Like [`crate::transport::stdio::Stdio::request`]. Every message of the response stream counts as progress.
     pub(crate) async fn request(&self, call: Outgoing<'_>) -> Result<Value, McpError> {
         let Outgoing { method, wait, .. } = call;
         let shared = &self.shared;
@@ -110,7 +110,7 @@ impl Http {
             answer = ticket.answered(asked, deadline) => return answer,
             error = shared.exchange(message, id) => error,
         };
-        // The answer may be the last that came.
+        // The response may be the last message that arrived.
         if let Some(answer) = ticket.taken(asked) {
             return answer;
         }
@@ -121,18 +121,18 @@ impl Http {
         Err(error)
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     pub(crate) async fn notify(&self, method: &str) {
         let message = wire::notice(method, None);
         let _ = tokio::time::timeout(SHORT, self.shared.post(message)).await;
     }
 
-    /// The version of the protocol that was agreed upon goes with every further message.
+    /// Sets the negotiated protocol version, which is sent with every further message.
     pub(crate) fn agreed(&self, version: &str) {
         self.shared.session().version = HeaderValue::try_from(version).ok();
     }
 
-    /// Begins to read what the server says of its own accord.
+    /// Starts to read unsolicited messages of the server.
     pub(crate) fn listen(&self) {
         let reader = tokio::spawn(listen::listen(Arc::downgrade(&self.shared)));
         let old = self.listener().replace(reader);
@@ -141,7 +141,7 @@ impl Http {
         }
     }
 
-    /// Ends the session, if the server has given one.
+    /// Ends the session, if the server has assigned one.
     pub(crate) async fn close(&self, grace: Duration) {
         let shared = &self.shared;
         self.stop_listening();
@@ -184,7 +184,7 @@ impl Drop for GivenUp<'_> {
 }
 
 impl Shared {
-    /// Sends a request and takes what comes back. It ends with an error; that counts where the answer has not come before.
+    /// Sends a request and handles its response. Returns the final error, which is used only if there was no answer.
     async fn exchange(self: &Arc<Self>, message: String, id: Id) -> McpError {
         let read = async {
             match self.post(message).await? {
@@ -220,7 +220,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Reads the stream of an answer, and goes on with it where it breaks off. How long it waits is the caller's.
+    /// Reads the stream of a response, and resumes it if interrupted. The caller controls the timeout.
     async fn follow(self: &Arc<Self>, response: Response, id: Id) -> Result<(), McpError> {
         let (mut response, mut known) = (response, None);
         loop {
@@ -237,7 +237,7 @@ impl Shared {
         }
     }
 
-    /// Opens a stream without a message of ours (GET): one that goes on after an event, or that of the server's own messages.
+    /// Opens a stream without a message of ours (GET): a resumed one, or that of the server's own messages.
     async fn stream(&self, last: Option<&HeaderValue>) -> Result<Response, McpError> {
         let mut headers = self.with(&self.session().clone());
         if let Some(last) = last {
@@ -255,7 +255,7 @@ impl Shared {
         Ok(response)
     }
 
-    /// Reads a stream to its end. What it answers is where it goes on.
+    /// Reads a stream to its end; returns where it can be resumed.
     async fn events(
         self: &Arc<Self>,
         mut response: Response,
@@ -275,7 +275,7 @@ impl Shared {
             };
             let fed = parser.feed(&chunk, &mut events);
             for event in events.drain(..) {
-                // An empty one only names where the stream goes on.
+                // An empty event only sets the position to resume from.
                 if event.data.is_empty() {
                     continue;
                 }
@@ -320,7 +320,7 @@ impl Shared {
         })
     }
 
-    // Nobody waits for it. Outside of a runtime (the host is going down) it is not sent.
+    // The response is not awaited. Outside a runtime (the host is shutting down) it is not sent.
     fn send_later(self: &Arc<Self>, message: String) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
@@ -357,14 +357,14 @@ impl Shared {
     }
 }
 
-/// Why a stream is read no further.
+/// Why reading a stream stopped.
 enum Broken {
     /// The connection was lost.
     Lost {
         resume: Option<Resume>,
         error: McpError,
     },
-    /// It holds what cannot be used.
+    /// It contains something invalid.
     Wrong(McpError),
 }
 

@@ -1,4 +1,4 @@
-//! What all transports do with a server's own messages: reports of progress, changed lists, log lines, and requests.
+//! Handling of a server's own messages in all transports: progress reports, changed lists, log lines, and requests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::transport::pending::Pending;
 use crate::transport::remote::Remote;
 use crate::wire::{self, Id, Incoming};
 
-/// Characters of a log line that are kept.
+/// Maximum characters of a log line.
 const MAX_LOGGED: usize = 1_000;
 
-/// Takes what a remote server sent. `during`: the call in whose answer it came; `send` posts the answer to a request.
+/// Handles a message of a remote server. `during`: the call in whose response it came; `send` posts the reply to a request.
 pub(crate) fn take(
     pending: &Pending,
     remote: &Remote,
@@ -39,7 +39,7 @@ pub(crate) fn take(
     }
 }
 
-/// Takes a notice; false for one that nobody waits for.
+/// Handles a notification; returns `false` for an unexpected one.
 pub(crate) fn notice(
     pending: &Pending,
     server: &str,
@@ -52,13 +52,13 @@ pub(crate) fn notice(
     match method {
         "notifications/tools/list_changed" => pending.list_changed(),
         "notifications/message" if pending.may_log() => log(server, params, hide),
-        // Resources and prompts are listed when somebody wants them.
+        // Resources and prompts are listed on demand.
         _ => tracing::debug!("[mcp:{server}] {method}"),
     }
     false
 }
 
-/// A line of the server's log. It may hold anything, so it goes to ours only, without configured keys and on one line.
+/// Logs a line of the server's log. It may contain anything, so it goes to our log only, without configured keys and as one line.
 fn log(server: &str, params: &Value, hide: impl FnOnce(String) -> String) {
     let text = match &params["data"] {
         Value::String(text) => text.clone(),
@@ -76,7 +76,7 @@ fn log(server: &str, params: &Value, hide: impl FnOnce(String) -> String) {
     }
 }
 
-/// The answer to a request of the server that nobody is asked about.
+/// Returns the reply to a request of the server that needs no one's answer.
 pub(crate) fn at_once(pending: &Pending, id: &Value, method: &str) -> Option<String> {
     match method {
         "roots/list" => Some(wire::result(id, &json!({"roots": **pending.roots()}))),
@@ -85,8 +85,7 @@ pub(crate) fn at_once(pending: &Pending, id: &Value, method: &str) -> Option<Str
     }
 }
 
-/// The answer to a request that somebody is asked about, once there is one. `during`: the call in whose answer it came, where that
-/// is known.
+/// Answers a request that needs the user or the model. `during`: the call in whose response it came, if known.
 pub(crate) fn later(
     pending: &Pending,
     during: Option<Id>,

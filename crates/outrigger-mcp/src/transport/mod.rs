@@ -1,4 +1,4 @@
-//! How messages travel: standard input and output, streamable HTTP, the older event streams.
+//! Transports: standard input and output, streamable HTTP, the older event streams.
 
 pub(crate) mod http;
 pub(crate) mod incoming;

@@ -1,4 +1,4 @@
-//! Requests that wait for an answer.
+//! Requests that wait for a response.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ type Answer = Result<Result<Value, RpcError>, McpError>;
 struct Waiting {
     answer: oneshot::Sender<Answer>,
     open: Arc<OpenRequests>,
-    // Where the server's own requests go while it runs; only calls have that.
+    // Receives the server's requests in the meantime; only for calls.
     asks: Option<Asks>,
 }
 
@@ -43,20 +43,20 @@ pub(crate) struct Pending {
     logged: Mutex<Option<Quota>>,
 }
 
-/// A request's side of waiting.
+/// A waiting request.
 pub(crate) struct Ticket {
     pub(crate) id: Id,
     pub(crate) answer: oneshot::Receiver<Answer>,
-    /// Notified at each report of progress.
+    /// Notified at each progress report.
     pub(crate) open: Arc<OpenRequests>,
 }
 
-/// What a request is, for the one who waits for its answer.
+/// The properties of a request for its caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) server: &'a str,
     pub(crate) method: &'a str,
-    /// Longest wait since it was made or last reported progress.
+    /// Timeout since it was sent or last reported progress.
     pub(crate) wait: Duration,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: &'a Value,
     pub(crate) wait: Duration,
-    /// Who answers what the server requests meanwhile.
+    /// Answers the server's requests in the meantime.
     pub(crate) asks: Option<&'a Asks>,
 }
 
@@ -91,7 +91,7 @@ impl Asked<'_> {
 }
 
 impl Ticket {
-    /// The parameters with the number by which the server reports progress; only calls have one.
+    /// Returns the parameters with the token of progress reports; only calls have one.
     pub(crate) fn marked(&self, method: &str, params: &Value) -> Value {
         let mut params = params.clone();
         if method == "tools/call" {
@@ -100,10 +100,9 @@ impl Ticket {
         params
     }
 
-    /// The answer, waited for until the deadline, which each report of progress puts off.
+    /// Waits for the response until the deadline, which each progress report extends.
     ///
-    /// # Errors
-    /// [`McpError::Timeout`], [`McpError::Refused`], and why the connection was closed.
+    /// # Errors [`McpError::Timeout`], [`McpError::Refused`], and why the connection was closed.
     pub(crate) async fn answered(
         &mut self,
         asked: Asked<'_>,
@@ -114,7 +113,7 @@ impl Ticket {
                 result = &mut self.answer => break result,
                 () = self.open.progress.notified() => deadline = Instant::now() + asked.wait,
                 () = sleep_until(deadline) => match self.open.any() {
-                    // It waits for us, not we for it.
+                    // The server waits for us, not the reverse.
                     true => deadline = Instant::now() + asked.wait,
                     false => return Err(asked.late()),
                 },
@@ -123,7 +122,7 @@ impl Ticket {
         settled(asked, result)
     }
 
-    /// The answer, where it is there already.
+    /// Takes the response, if it has arrived.
     pub(crate) fn taken(&mut self, asked: Asked<'_>) -> Option<Result<Value, McpError>> {
         let answer = self.answer.try_recv().ok()?;
         Some(settled(asked, Ok(answer)))
@@ -151,14 +150,14 @@ fn settled(
 }
 
 impl Pending {
-    /// Requests of a connection whose server gets these folders.
+    /// Creates the requests of a connection whose server gets these folders.
     pub(crate) fn new(roots: RootList) -> Self {
         let mut pending = Self::default();
         pending.roots = roots;
         pending
     }
 
-    /// Whether a line of the server's log is taken over: so many in a second.
+    /// Returns whether another line of the server's log is within the limit per second.
     pub(crate) fn may_log(&self) -> bool {
         let mut logged = lock(&self.logged);
         let quota = logged.get_or_insert_with(|| Quota::new(LOG_LINES_A_SECOND));
@@ -169,7 +168,8 @@ impl Pending {
         &self.roots
     }
 
-    /// Who answers a request of the server: the call in whose answer it came, else the one that was made last.
+    /// Returns the call that answers a request of the server: the one in whose response it came, otherwise the
+    /// latest.
     pub(crate) fn caller(&self, during: Option<Id>) -> Option<(Asks, Arc<OpenRequests>)> {
         let table = self.table();
         let of = |id: &Id| {
@@ -183,25 +183,24 @@ impl Pending {
         of(calls.map(|(id, _)| id).max()?)
     }
 
-    /// Notified when the server's tools have changed, and when the connection has closed.
+    /// Returns a signal for changes of the server's tools and the end of the connection.
     pub(crate) fn news(&self) -> Arc<Notify> {
         Arc::clone(&self.list_changed)
     }
 
-    /// The server's tools have changed.
+    /// Records that the server's tools have changed.
     pub(crate) fn list_changed(&self) {
         self.list_changed.notify_one();
     }
 
-    /// A number for a request.
+    /// Returns a number for a request.
     pub(crate) fn number(&self) -> Id {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Begins to wait.
+    /// Registers a request.
     ///
-    /// # Errors
-    /// Why the connection is closed.
+    /// # Errors Why the connection is closed.
     pub(crate) fn begin(&self, asks: Option<&Asks>) -> Result<Ticket, McpError> {
         let id = self.number();
         let (sender, answer) = oneshot::channel();
@@ -221,13 +220,13 @@ impl Pending {
         Ok(Ticket { id, answer, open })
     }
 
-    /// Hands an answer over; false when nobody waits for it (any more).
+    /// Passes a response on; returns `false` if no request waits for it.
     pub(crate) fn answer(&self, id: Id, result: Result<Value, RpcError>) -> bool {
         let waiting = self.table().waiting.remove(&id);
         waiting.is_some_and(|waiting| waiting.answer.send(Ok(result)).is_ok())
     }
 
-    /// Tells a request that it makes progress; false when there is none of that number.
+    /// Reports progress to a request; returns `false` if there is none with that number.
     pub(crate) fn progress(&self, id: Id) -> bool {
         let table = self.table();
         let waiting = table.waiting.get(&id);
@@ -237,12 +236,12 @@ impl Pending {
         waiting.is_some()
     }
 
-    /// Stops waiting; false when the answer is there already.
+    /// Stops waiting; returns `false` if the response has already arrived.
     pub(crate) fn give_up(&self, id: Id) -> bool {
         self.table().waiting.remove(&id).is_some()
     }
 
-    /// Closes: all waiting requests fail with the error. The first cause counts.
+    /// Closes the connection: all waiting requests fail with the error. The first cause wins.
     pub(crate) fn close(&self, error: &McpError) {
         let mut table = self.table();
         if table.closed.is_some() {
@@ -255,7 +254,7 @@ impl Pending {
         }
     }
 
-    /// Why it is closed, if it is.
+    /// Returns why it is closed, if it is.
     pub(crate) fn closed(&self) -> Option<McpError> {
         self.table().closed.clone()
     }

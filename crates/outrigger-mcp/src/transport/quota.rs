@@ -1,4 +1,4 @@
-//! So much in a second, and no more.
+//! A rate limit per second.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Counts what comes within a second.
+/// Counts the cost within a second.
 #[derive(Debug)]
 pub(crate) struct Quota {
     most: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    /// At most `most` in a second.
+    /// Creates a limit of `most` per second.
     pub(crate) fn new(most: u64) -> Self {
         Self {
             most,
@@ -24,8 +24,8 @@ impl Quota {
         }
     }
 
-    /// Whether `cost` more is within the quota. It is counted either way; the answer tells how much was over before the
-    /// second began, once per second.
+    /// Returns whether `cost` more is within the limit. It is counted either way; once per second, the result contains
+    /// the excess of the previous second.
     pub(crate) fn take(&mut self, cost: u64) -> Taken {
         let mut over = 0;
         if self.since.elapsed() >= WINDOW {
@@ -40,7 +40,7 @@ impl Quota {
         }
     }
 
-    /// Waits for the next second when the quota is used up: the full pipe then blocks the server.
+    /// Waits for the next second if the limit is reached: the full pipe then blocks the server.
     pub(crate) async fn hold(&mut self, cost: u64) {
         if !self.take(cost).within {
             tokio::time::sleep_until(self.since + WINDOW).await;
@@ -48,11 +48,11 @@ impl Quota {
     }
 }
 
-/// What [`Quota::take`] says.
+/// The result of [`Quota::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) within: bool,
-    /// How much was over in the second before.
+    /// The excess of the previous second.
     pub(crate) over: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What both HTTP transports send: configured headers, a token where the server wants one, and errors that show no key.
+//! Shared parts of both HTTP transports: configured headers, the token, and errors without keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,28 +13,27 @@ use crate::secret::Secrets;
 use crate::wire::MAX_BYTES;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Of an error page.
+/// Maximum length of a quoted error page.
 const MAX_QUOTED: usize = 300;
 
-/// The proxy for a server that a plugin contributed; the user's servers are reached as this machine reaches anything.
+/// The proxy for a server that a plugin contributed; the user's servers use this machine's connections.
 pub(crate) type Way = Option<String>;
 
-/// A remote server's address and all that goes with each request to it.
+/// A remote server's URL and what is sent with each request to it.
 pub(crate) struct Remote {
     pub(crate) server: String,
     pub(crate) client: Client,
     pub(crate) url: String,
     pub(crate) headers: HeaderMap,
     secrets: Secrets,
-    // None where `oauth` is false or the configuration has an `Authorization` of its own.
+    // `None` if `oauth` is false or the configuration has its own `Authorization`.
     bearer: Option<Arc<Bearer>>,
 }
 
 impl Remote {
-    /// Nothing is sent yet.
+    /// Sends nothing yet.
     ///
-    /// # Errors
-    /// [`McpError::Config`] for a header that is none, [`McpError::Http`] without a client.
+    /// # Errors [`McpError::Config`] for an invalid header, [`McpError::Http`] without a client.
     pub(crate) fn new(
         server: &str,
         url: &str,
@@ -72,10 +71,10 @@ impl Remote {
         })
     }
 
-    /// Sends a request, with the token if there is one. A refusal is answered once, by renewing the token or by one with more rights.
+    /// Sends a request, with the token if there is one. A refusal is handled once, by renewing the token or getting one with more rights.
     ///
-    /// # Errors
-    /// [`McpError::NeedsAuth`], [`McpError::NeedsScope`], [`McpError::ScopeRefused`], [`McpError::NeedsClientRegistration`], [`McpError::Http`].
+    /// # Errors [`McpError::NeedsAuth`], [`McpError::NeedsScope`], [`McpError::ScopeRefused`], [`McpError::NeedsClientRegistration`],
+    /// [`McpError::Http`].
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, McpError> {
         let again = request.try_clone();
         let token = match &self.bearer {
@@ -101,7 +100,7 @@ impl Remote {
             _ => return self.admitted(response),
         };
         let response = self.once(again, Some(&renewed)).await?;
-        // The new token may be one that gives too little; what it lacks is kept for the next login.
+        // The new token may have too few rights; the missing scope is stored for the next login.
         match challenge_of(&response) {
             Some(challenge) if wants_scope(response.status(), &challenge) => {
                 let status = response.status().as_u16();
@@ -141,7 +140,7 @@ impl Remote {
         }
     }
 
-    /// What an answer that is not a success says.
+    /// Converts an unsuccessful response to an error.
     pub(crate) async fn refused(&self, mut response: Response) -> McpError {
         let status = response.status();
         let page = response.chunk().await.ok().flatten().unwrap_or_default();
@@ -155,7 +154,7 @@ impl Remote {
         self.http(reason)
     }
 
-    /// A text of the server without configured keys and the token.
+    /// Removes configured keys and the token from a text of the server.
     pub(crate) fn hide(&self, text: String) -> String {
         let text = self.secrets.hide(text);
         match self.bearer.as_ref().and_then(|bearer| bearer.known()) {
@@ -164,7 +163,7 @@ impl Remote {
         }
     }
 
-    /// A request that did not come to an answer.
+    /// Converts a failed request to an error.
     pub(crate) fn failed(&self, error: &reqwest::Error) -> McpError {
         if !error.is_connect() {
             return self.http(reason(error, &self.url));
@@ -185,7 +184,7 @@ impl Remote {
         }
     }
 
-    /// An answer that the protocol does not know.
+    /// Creates the error for a response that violates the protocol.
     pub(crate) fn answer(&self, reason: &str) -> McpError {
         McpError::Answer {
             server: self.server.clone(),
@@ -198,13 +197,13 @@ impl Remote {
     }
 }
 
-/// What a refusal says of the login that is wanted.
+/// Returns a refusal's challenge.
 pub(crate) fn challenge_of(response: &Response) -> Option<String> {
     let value = response.headers().get(WWW_AUTHENTICATE)?;
     value.to_str().ok().map(str::to_owned)
 }
 
-/// Whether a token gives too little (RFC 6750).
+/// Returns whether a token has too few rights (RFC 6750).
 fn wants_scope(status: StatusCode, challenge: &str) -> bool {
     let challenge = Challenge::read(challenge);
     status == StatusCode::FORBIDDEN
@@ -212,20 +211,20 @@ fn wants_scope(status: StatusCode, challenge: &str) -> bool {
         && challenge.scope.is_some()
 }
 
-/// What a connection failed with, without what was tried to make it.
+/// Returns the cause of a connection failure, without the attempts.
 fn first_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
     match cause.to_string() {
-        // What a proxy refuses is not handed on; ours has logged it.
+        // A proxy's reason is not passed on; our proxy has logged it.
         text if text.starts_with("tunnel error") => "the proxy makes no connection".to_owned(),
         text => text,
     }
 }
 
-/// The causes of an error, without the address, which may hold a key.
+/// Returns the causes of an error, without the URL, which may contain a key.
 pub(crate) fn reason(error: &reqwest::Error, url: &str) -> String {
     let mut reason = error.to_string().replace(url, "its address");
     let mut cause = std::error::Error::source(error);
@@ -236,22 +235,22 @@ pub(crate) fn reason(error: &reqwest::Error, url: &str) -> String {
     reason
 }
 
-/// Which redirects are followed.
+/// The redirects that are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Redirects {
-    /// None: they would carry the configured headers to another place.
+    /// None: they would send the configured headers elsewhere.
     None,
-    /// Some, wherever they lead.
+    /// A few, to any target.
     Any,
-    /// Some, but to nothing of this machine and its network, as the first request.
+    /// A few, but neither they nor the first request may go to this machine or its network.
     Public,
 }
 
-/// So many.
+/// The maximum number.
 const MAX_REDIRECTS: usize = 3;
 
 impl Redirects {
-    /// Whether one may lead there.
+    /// Checks whether a redirect to a URL is allowed.
     pub(crate) fn check(self, url: &reqwest::Url) -> Result<(), String> {
         outrigger_net::check(url).map_err(|refused| refused.to_string())?;
         match self == Self::Public && outrigger_net::is_local(url) {
@@ -261,13 +260,13 @@ impl Redirects {
     }
 }
 
-/// A client for an address; `is_public`: it connects to nothing of this machine and its network.
+/// Creates a client for a URL; `is_public`: it does not connect to this machine or its network.
 pub(crate) fn client(
     (url, way): (&str, &Way),
     redirects: Redirects,
     is_public: bool,
 ) -> Result<Client, reqwest::Error> {
-    // Fails only when a provider is installed already, which is as good.
+    // Fails only if a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let policy = match redirects {
         Redirects::None => reqwest::redirect::Policy::none(),

@@ -1,5 +1,5 @@
-//! A server behind the older HTTP transport: a stream of events (GET) names the address for our messages, and brings
-//! the answers to them. Tried where streamable HTTP is not understood, as in OpenCode.
+//! The older HTTP transport: an event stream (GET) names the URL for our messages, and carries the responses. Tried
+//! if streamable HTTP is not supported, as in OpenCode.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::transport::remote::Remote;
 use crate::wire::{self, Incoming, MAX_BYTES};
 use outrigger_sse::Parser;
 
-/// For messages whose answer nobody waits for.
+/// Timeout of messages whose response is not awaited.
 const SHORT: Duration = Duration::from_secs(5);
 const PROTOCOL: &str = "mcp-protocol-version";
 
-/// A remote server. The stream is closed when this is dropped.
+/// A remote server. The stream is closed on drop.
 pub(crate) struct SseLink {
     shared: Arc<Shared>,
     reader: JoinHandle<()>,
@@ -32,7 +32,7 @@ pub(crate) struct SseLink {
 struct Shared {
     remote: Remote,
     pending: Pending,
-    // Where messages go; known once the stream has said so.
+    // The URL for messages; known once the stream has named it.
     endpoint: watch::Sender<Option<Url>>,
     version: Mutex<Option<HeaderValue>>,
 }
@@ -44,10 +44,9 @@ impl Drop for SseLink {
 }
 
 impl SseLink {
-    /// Opens the stream and waits for the address, `wait` at most.
+    /// Opens the stream and waits for the URL, for at most `wait`.
     ///
-    /// # Errors
-    /// As [`Remote::send`], and [`McpError::Answer`] for a stream that names no address of this server.
+    /// # Errors As [`Remote::send`], and [`McpError::Answer`] for a stream that names no URL of this server.
     pub(crate) async fn open(
         remote: Remote,
         roots: RootList,
@@ -100,7 +99,7 @@ impl SseLink {
         &self.shared.pending
     }
 
-    /// As [`crate::transport::stdio::Stdio::request`].
+    /// Like [`crate::transport::stdio::Stdio::request`].
     pub(crate) async fn request(&self, call: Outgoing<'_>) -> Result<Value, McpError> {
         let Outgoing { method, wait, .. } = call;
         let mut ticket = self.shared.pending.begin(call.asks)?;
@@ -119,18 +118,18 @@ impl SseLink {
         ticket.answered(asked, deadline).await
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     pub(crate) async fn notify(&self, method: &str) {
         let _ = tokio::time::timeout(SHORT, self.shared.post(wire::notice(method, None))).await;
     }
 
-    /// The version of the protocol that was agreed upon goes with every further message.
+    /// Sets the negotiated protocol version, which is sent with every further message.
     pub(crate) fn agreed(&self, version: &str) {
         let mut held = self.shared.version();
         *held = HeaderValue::try_from(version).ok();
     }
 
-    /// Closes the stream, which is all that ends such a session.
+    /// Closes the stream, which ends such a session.
     pub(crate) fn close(&self) {
         self.reader.abort();
         self.shared.pending.close(&McpError::Closed {
@@ -177,7 +176,7 @@ impl Shared {
         }
     }
 
-    // Outside of a runtime (the host is going down) it is not sent.
+    // Outside a runtime (the host is shutting down) it is not sent.
     fn send_later(self: &Arc<Self>, message: String) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let shared = Arc::clone(self);
@@ -191,7 +190,7 @@ impl Shared {
         lock(&self.version)
     }
 
-    /// Ends with the stream.
+    /// Resolves when the stream ends.
     async fn ended(&self) -> McpError {
         loop {
             let news = self.pending.news();
@@ -202,7 +201,7 @@ impl Shared {
         }
     }
 
-    /// Takes the address of the first event. Another origin would get the configured headers.
+    /// Takes the URL of the first event. Another origin would get the configured headers.
     fn name_endpoint(&self, data: &str) -> Result<(), McpError> {
         let base = Url::parse(&self.remote.url);
         let named = base.as_ref().ok().and_then(|base| base.join(data).ok());

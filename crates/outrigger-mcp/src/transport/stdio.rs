@@ -1,4 +1,4 @@
-//! A server that is a process of ours: messages are lines of its standard input and output.
+//! A server that is a child process: messages are lines of its standard input and output.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -23,37 +23,37 @@ use crate::transport::quota::Quota;
 use crate::wire::{self, Incoming, MAX_BYTES};
 use outrigger_jsonrpc::Lines;
 
-/// Messages that wait for a server which does not read.
+/// Maximum queued messages for a server that does not read.
 const QUEUE: usize = 64;
-/// Between the end of its output and the end of the process, and the other way round.
+/// Maximum time between the end of its output and the end of the process, in either order.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// What a server may print that is not a message, in bytes between two messages, before it is ended.
+/// Maximum bytes of output between two messages that are not messages, before the server is ended.
 const MAX_JUNK: usize = 16 * 1024 * 1024;
-/// Messages in a second that nobody asked for; beyond that the pipe fills and the server waits.
+/// Maximum unsolicited messages per second; beyond that the pipe fills and the server waits.
 const MAX_NOTICES: u64 = 5_000;
 const STDERR_LINE: usize = 4 * 1024;
 const STDERR_LINES_A_SECOND: u64 = 50;
 const STDERR_BYTES_A_SECOND: u64 = 4 * 1024 * 1024;
-/// Lines that are kept to say why it ended.
+/// Number of lines kept to explain its end.
 const KEPT: usize = 5;
-/// Of a line in an error.
+/// Maximum length of a line in an error.
 const MAX_QUOTED: usize = 300;
 
-/// What to start.
+/// The program to start.
 pub(crate) struct Program {
     pub(crate) command: Vec<String>,
     pub(crate) cwd: PathBuf,
-    /// The whole environment.
+    /// The complete environment.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// Taken out of what it prints.
+    /// Removed from its output.
     pub(crate) secrets: Secrets,
 }
 
-/// A running server. It is killed, with all that it has started, when this is dropped.
+/// A running server. It is killed, with all that it has started, on drop.
 pub(crate) struct Stdio {
     shared: Arc<Shared>,
     outgoing: mpsc::Sender<String>,
-    // How long it gets to end by itself once its input is closed; dropped: not at all.
+    // How long it may take to end on its own once its input is closed; if the sender is dropped, no time at all.
     ending: watch::Sender<Option<Duration>>,
     ended: watch::Receiver<bool>,
     pid: u32,
@@ -68,10 +68,9 @@ struct Shared {
 }
 
 impl Stdio {
-    /// Starts the process; nothing has been said to it yet.
+    /// Starts the process; sends nothing yet.
     ///
-    /// # Errors
-    /// [`McpError::Start`].
+    /// # Errors [`McpError::Start`].
     pub(crate) async fn start(
         server: &str,
         program: &Program,
@@ -132,13 +131,13 @@ impl Stdio {
         &self.shared.pending
     }
 
-    /// What it said instead of messages, for an error.
+    /// Returns its output that was not a message, for an error.
     pub(crate) fn heard(&self) -> String {
         self.shared.heard()
     }
 
-    /// Makes a request and waits for its answer, `wait` at most since it was made or last reported progress. When the
-    /// future is dropped before, the server gets a cancellation.
+    /// Sends a request and waits for its response, for at most `wait` since it was sent or last reported progress. If
+    /// the future is dropped before, the server gets a cancellation.
     pub(crate) async fn request(&self, call: Outgoing<'_>) -> Result<Value, McpError> {
         let Outgoing { method, wait, .. } = call;
         let mut ticket = self.shared.pending.begin(call.asks)?;
@@ -153,7 +152,7 @@ impl Stdio {
         let params = ticket.marked(method, call.params);
         tokio::select! {
             sent = self.outgoing.send(wire::request(ticket.id, method, &params)) => {
-                // The queue closes before the cause is known; the answer brings it.
+                // The queue closes before the cause is known; the response contains it.
                 let _ = sent;
             }
             () = sleep_until(deadline) => return Err(asked.late()),
@@ -161,16 +160,16 @@ impl Stdio {
         ticket.answered(asked, deadline).await
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     pub(crate) async fn notify(&self, method: &str) {
         let _ = self.outgoing.send(wire::notice(method, None)).await;
     }
 
-    /// Closes its input, waits for its end no longer than `grace`, then kills it with all that it has started.
+    /// Closes its input, waits up to `grace` for its end, then kills it with all that it has started.
     pub(crate) async fn close(&self, grace: Duration) {
         self.ending.send_replace(Some(grace));
         let mut ended = self.ended.clone();
-        // Ends also when the supervisor is gone.
+        // Also ends if the supervisor is gone.
         let _ = ended.wait_for(|over| *over).await;
     }
 }
@@ -229,10 +228,10 @@ impl Shared {
     }
 }
 
-/// The beginning of a line, for an error.
+/// Returns the start of a line, for an error.
 fn quote(bytes: &[u8], secrets: &Secrets) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(STDERR_LINE)]);
-    // Hidden before it is cut, which might leave half of one.
+    // Redacted before it is truncated, which might leave half a secret.
     let text = secrets.hide(text.into_owned());
     let shown = text.trim().chars().take(MAX_QUOTED);
     shown
@@ -268,7 +267,7 @@ async fn supervise(
             Some(fault) => ended_for(&fault),
             None => match timeout(LAST_WORDS, child.wait()).await {
                 Ok(exit) => {
-                    // Its standard error may be read later than the end of its output.
+                    // Its standard error may be read after the end of its output.
                     let _ = timeout(LAST_WORDS, &mut pumps.errors).await;
                     exit_text(exit)
                 }
@@ -296,11 +295,11 @@ async fn supervise(
     over.send_replace(true);
 }
 
-/// What it said before it ended is heard. A grandchild may hold the pipes open, so not without limit.
+/// Reads its last output. A grandchild may hold the pipes open, so not without a limit.
 async fn last_words(pumps: &mut Pumps, exit: String) -> String {
     let output = timeout(LAST_WORDS, &mut pumps.output).await;
     let _ = timeout(LAST_WORDS, &mut pumps.errors).await;
-    // It may have ended because we read no further.
+    // It may have ended because we stopped reading.
     match output.ok().and_then(Result::ok).flatten() {
         Some(fault) => ended_for(&fault),
         None => exit,
@@ -319,7 +318,7 @@ fn exit_text(exit: Result<Exit, SandboxError>) -> String {
 }
 
 async fn ended(asked: &mut watch::Receiver<Option<Duration>>) -> Duration {
-    // An error: the handle was dropped.
+    // An error means that the handle was dropped.
     asked
         .wait_for(Option::is_some)
         .await
@@ -328,7 +327,7 @@ async fn ended(asked: &mut watch::Receiver<Option<Duration>>) -> Duration {
         .unwrap_or_default()
 }
 
-/// Writes queued messages until the pipe is closed: a message that the server left in the pipe was written, too.
+/// Writes queued messages until the pipe is closed: a message that the server left in the pipe counts as written.
 async fn write(mut stdin: pipe::Sender, mut queue: mpsc::Receiver<String>) {
     loop {
         let message = tokio::select! {
@@ -345,7 +344,7 @@ async fn write(mut stdin: pipe::Sender, mut queue: mpsc::Receiver<String>) {
     std::future::pending::<()>().await;
 }
 
-/// Reads messages until the end of its output; the text says why it is read no further.
+/// Reads messages until the end of its output; returns why reading stopped.
 async fn read(
     stdout: pipe::Receiver,
     shared: Arc<Shared>,
@@ -387,9 +386,9 @@ async fn read(
     None
 }
 
-/// False for a message that nobody asked for.
+/// Returns `false` for an unsolicited message.
 fn take(message: Incoming, shared: &Shared, outgoing: &mpsc::WeakSender<String>) -> bool {
-    // A server that asks but does not read gets no answer.
+    // A server that sends requests but does not read gets no replies.
     let send = |queue: &mpsc::WeakSender<String>, message: String| {
         let _ = queue.upgrade().map(|queue| queue.try_send(message));
     };
@@ -413,7 +412,7 @@ fn take(message: Incoming, shared: &Shared, outgoing: &mpsc::WeakSender<String>)
     }
 }
 
-/// Its standard error goes to the log, so much of it in a second.
+/// Logs its standard error, up to a limit per second.
 async fn listen(stderr: pipe::Receiver, shared: Arc<Shared>) {
     let mut lines = Lines::new(stderr, STDERR_LINE);
     let mut logged = Quota::new(STDERR_LINES_A_SECOND);

@@ -6,11 +6,11 @@ use crate::conversation::message::{ModelRef, UserMessage};
 use crate::conversation::session::PartInput;
 use crate::id::MessageId;
 
-/// When a turn compacts the history by itself.
+/// When a turn compacts the history automatically.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoCompact {
-    /// Tokens of a request with its answer from which on the history counts as full. Absent: the model's limits are not
-    /// known, and only a refusal of the model says so.
+    /// Tokens of a request including its answer from which on the history is full. Absent: the model's limits are
+    /// unknown, and only its refusal shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// Tokens of the last finished step of the history; 0 when there is none, or when it was a summary.
@@ -18,36 +18,36 @@ pub struct AutoCompact {
     pub used: u64,
 }
 
-/// A turn that begins with a compaction, as a client or a user asked for it.
+/// A turn that starts with a compaction requested by a client or the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactRequest {
-    /// The session goes on by itself afterwards.
+    /// The session continues automatically afterwards.
     pub auto: bool,
-    /// What the user says of the summary, such as what it must keep.
+    /// The user's instructions for the summary, such as what it must keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
 }
 
-/// What a compaction works with, read from the session when it begins.
+/// The inputs of a compaction, read from the session when it starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompactionPlan {
-    /// Model that writes the summary: the `compaction` agent's, else that of the conversation.
+    /// Model that writes the summary: the `compaction` agent's, otherwise that of the conversation.
     pub model: ModelRef,
     /// US dollars for a million tokens: input, output, cache read, cache write.
     pub prices: [f64; 4],
-    /// First message that stays as it is after the summary.
+    /// First message that is kept unchanged after the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail_start: Option<MessageId>,
-    /// The prompt that did not fit; it is asked again after the summary.
+    /// The prompt that did not fit; it is repeated after the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Box<Replay>>,
 }
 
-/// A prompt that is asked again.
+/// A repeated prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// The message; identifier and time are given again.
+    /// The message; identifier and time are reassigned.
     pub message: UserMessage,
-    /// Its parts, with a note in place of images and documents.
+    /// Its parts, with a note replacing images and documents.
     pub parts: Vec<PartInput>,
 }

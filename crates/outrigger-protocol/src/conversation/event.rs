@@ -21,7 +21,7 @@ pub struct BusEvent {
     pub event: Event,
 }
 
-/// Events of a session as they are stored.
+/// Stored events of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredEvents {
     /// Number of the log's last record.
@@ -30,7 +30,7 @@ pub struct StoredEvents {
     pub events: Vec<BusEvent>,
 }
 
-/// Every kind of event. The set is closed: what a plugin declares travels as [`Event::Custom`].
+/// Every kind of event. The set is closed: events that plugins declare are [`Event::Custom`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "properties")]
 #[expect(
@@ -104,7 +104,7 @@ pub enum Event {
         part: Box<Part>,
         time: Millis,
     },
-    /// A piece of a streamed text. Not stored: the part's end is.
+    /// A piece of a streamed text. Not stored: the completed part is.
     #[serde(rename = "message.part.delta")]
     PartDelta {
         #[serde(rename = "sessionID")]
@@ -140,7 +140,7 @@ pub enum Event {
         #[serde(rename = "requestID")]
         request_id: PermissionId,
         reply: Reply,
-        /// Who answered, where that was not the user. Not a key of OpenCode.
+        /// Who answered, if not the user. Not a key of OpenCode.
         #[serde(default, skip_serializing_if = "Provenance::is_plain")]
         provenance: Provenance,
     },
@@ -179,7 +179,7 @@ pub enum Event {
     Custom(CustomEvent),
 }
 
-/// An event whose kind this version has no type for.
+/// An event of a kind without a type in this version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CustomEvent {
     /// Kind.
@@ -188,14 +188,14 @@ pub struct CustomEvent {
     /// Payload.
     #[serde(default)]
     pub properties: Object,
-    /// The depth of events and points of plugins that led to it, itself included (B8). Known while the program runs:
-    /// neither stored nor sent to clients.
+    /// The depth of plugin events and points that led to it, including itself (B8). Known only at run time: neither
+    /// stored nor sent to clients.
     #[serde(skip)]
     pub depth: u32,
 }
 
 impl Event {
-    /// The session that it is about, if any.
+    /// Returns the session that it is about, if any.
     #[must_use]
     pub fn session_id(&self) -> Option<&SessionId> {
         match self {
@@ -223,7 +223,7 @@ impl Event {
         }
     }
 
-    /// The kind's name on the wire.
+    /// Returns the kind's name on the wire.
     #[must_use]
     pub fn kind(&self) -> &str {
         match self {
@@ -253,7 +253,8 @@ impl Event {
         }
     }
 
-    /// Streamed deltas are published before they are stored; everything else is stored first (invariant 6).
+    /// Returns whether it is published before it is stored, as streamed deltas are; everything else is stored first
+    /// (invariant 6).
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::PartDelta { .. } | Self::SessionStatus { .. })

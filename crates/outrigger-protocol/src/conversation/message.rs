@@ -13,7 +13,7 @@ pub use crate::conversation::part::{
     ToolPart, ToolState,
 };
 
-/// Which model answered or shall answer.
+/// The model of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ModelRef {
     /// Provider, as named in the configuration.
@@ -40,10 +40,10 @@ impl ModelRef {
     }
 }
 
-/// When something was made and, for assistant messages, finished.
+/// When something was created and, for assistant messages, finished.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MessageTime {
-    /// Made.
+    /// Created.
     pub created: Millis,
     /// Finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,14 +54,14 @@ pub struct MessageTime {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum MessageInfo {
-    /// What the user, a command, a plugin or a parent agent asked.
+    /// A message of the user, a command, a plugin or a parent agent.
     User(UserMessage),
-    /// What the model answered in one step.
+    /// The model's answer in one step.
     Assistant(AssistantMessage),
 }
 
 impl MessageInfo {
-    /// The message's identifier.
+    /// Returns the message's identifier.
     #[must_use]
     pub fn id(&self) -> &MessageId {
         match self {
@@ -69,7 +69,7 @@ impl MessageInfo {
             Self::Assistant(m) => &m.id,
         }
     }
-    /// The session it belongs to.
+    /// Returns the session it belongs to.
     #[must_use]
     pub fn session_id(&self) -> &SessionId {
         match self {
@@ -77,7 +77,7 @@ impl MessageInfo {
             Self::Assistant(m) => &m.session_id,
         }
     }
-    /// `user` or `assistant`.
+    /// Returns `user` or `assistant`.
     #[must_use]
     pub fn role(&self) -> &'static str {
         match self {
@@ -95,25 +95,25 @@ pub struct UserMessage {
     /// Session.
     #[serde(rename = "sessionID")]
     pub session_id: SessionId,
-    /// When it was made.
+    /// When it was created.
     pub time: MessageTime,
-    /// Agent that shall answer.
+    /// Agent that should answer.
     pub agent: String,
-    /// Model that shall answer.
+    /// Model that should answer.
     pub model: ModelRef,
-    /// System text for this prompt alone.
+    /// System text for this prompt only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Tools switched on or off for this prompt alone.
+    /// Tools switched on or off for this prompt only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Object>,
-    /// What the answer shall look like; text where nothing is said.
+    /// The format of the answer; default: text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<OutputFormat>,
-    /// `{diffs: […]}`: files that the answer changed, once it is there.
+    /// `{diffs: […]}`: files that the answer changed, once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
-    /// Who sent it, where that was not the user alone. Not a key of OpenCode.
+    /// Who sent it, if not the user alone. Not a key of OpenCode.
     #[serde(default, skip_serializing_if = "Provenance::is_plain")]
     pub provenance: Provenance,
     /// Keys that a plugin added.
@@ -139,7 +139,7 @@ pub struct AssistantMessage {
     /// Named set of model options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// Where it worked.
+    /// Its working directory and project.
     pub path: MessagePath,
     /// Price in US dollars.
     pub cost: f64,
@@ -151,21 +151,21 @@ pub struct AssistantMessage {
     /// Provider.
     #[serde(rename = "providerID")]
     pub provider_id: String,
-    /// When it was made and finished.
+    /// When it was created and finished.
     pub time: MessageTime,
     /// Why the model stopped: `stop`, `tool-calls`, `length`, `content-filter`, `error`, `other`, `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
-    /// What went wrong.
+    /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<NamedError>,
-    /// True for a summary made by compaction.
+    /// True for a summary written by compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<bool>,
-    /// The answer, where the prompt wanted one of a JSON Schema (its `format`).
+    /// The structured answer, if the prompt requested one with a JSON Schema (its `format`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// Plugins that prompted what it answers, or changed it: they stay a cause of what reads it. Not a key of OpenCode.
+    /// Plugins that sent its prompt, or changed it: they remain a cause of what reads it. Not a key of OpenCode.
     #[serde(default, skip_serializing_if = "Provenance::is_plain")]
     pub provenance: Provenance,
     /// Keys that a plugin added.
@@ -192,14 +192,14 @@ pub struct NamedError {
 }
 
 impl NamedError {
-    /// An error that has a message and nothing else.
+    /// Creates an error with only a message.
     pub fn new(name: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             data: serde_json::json!({ "message": message.into() }),
         }
     }
-    /// The message for people.
+    /// Returns the message for the user.
     #[must_use]
     pub fn message(&self) -> &str {
         self.data
@@ -209,7 +209,7 @@ impl NamedError {
     }
 }
 
-/// A message with its parts, as the API and hooks carry it.
+/// A message with its parts, as used by the API and hooks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MessageWithParts {
     /// The message.

@@ -1,4 +1,4 @@
-//! Sessions, messages and what is asked in them.
+//! Sessions, messages and questions.
 
 pub mod compaction;
 pub mod event;

@@ -1,4 +1,4 @@
-//! Where an imported session comes from.
+//! The origin of an imported session.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::session::Session;
 
-/// The key in a session's `metadata` under which its [`Origin`] stands.
+/// The key of the [`Origin`] in a session's `metadata`.
 pub const ORIGIN: &str = "outriggerOrigin";
 
-/// The key of an answer that another program stored: what it used was paid for there, and counts in no budget and no statistics here.
+/// The key of an answer that another program stored: its usage was paid there, and is excluded from budgets and statistics here.
 pub const IMPORTED: &str = "imported";
 
-/// The program, and what it says of the session. For people: nothing is decided by it.
+/// The program, and its own data about the session. For display: no decision depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// `OpenCode`, `Claude Code`, `Codex`.
     pub program: String,
-    /// Its version, where it says one.
+    /// Its version, if known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// The session's identifier there.
     pub session: String,
-    /// The folder that it worked in.
+    /// Its working directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub directory: String,
 }
 
 impl Origin {
-    /// That of a session, if it was imported.
+    /// Returns the origin of a session, if it was imported.
     #[must_use]
     pub fn of(session: &Session) -> Option<Self> {
         let value = session.metadata.as_ref()?.get(ORIGIN)?;

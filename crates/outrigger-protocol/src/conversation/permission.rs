@@ -6,38 +6,38 @@ use serde_json::Value;
 use crate::id::{CallId, MessageId, PermissionId, PluginId, SessionId};
 use crate::records::provenance::Provenance;
 
-/// What a rule says.
+/// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// Done without asking.
+    /// Allowed without asking.
     Allow,
-    /// The user is asked; with no one to ask it is refused.
+    /// The user is asked; refused if there is no user.
     Ask,
     /// Refused.
     Deny,
 }
 
-/// One rule. The last one that matches counts, as in OpenCode.
+/// One rule. The last matching rule applies, as in OpenCode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// Tool or permission, with `*` and `?`.
     pub permission: String,
     /// Command, path or URL, with `*` and `?`.
     pub pattern: String,
-    /// What then.
+    /// The action.
     pub action: Action,
 }
 
-/// Key of [`PermissionRequest::metadata`] under which stands why a hook wants the user to be asked. Nobody else's word
-/// stands there.
+/// Key of [`PermissionRequest::metadata`] for the reason why a hook wants the user to be asked. Only the program sets
+/// it.
 pub const HOOK_REASON: &str = "hookReason";
 
-/// Key of [`PermissionRequest::metadata`] under which stands the call that asks: `{tool, input}`, with the arguments
-/// that it runs with. Nobody else's word stands there. Not a key of OpenCode.
+/// Key of [`PermissionRequest::metadata`] for the call that asks: `{tool, input}`, with its final arguments. Only the
+/// program sets it. Not a key of OpenCode.
 pub const CALL: &str = "outriggerCall";
 
-/// A question whether something may be done.
+/// A question whether something is allowed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PermissionRequest {
     /// Identifier.
@@ -45,7 +45,7 @@ pub struct PermissionRequest {
     /// Session.
     #[serde(rename = "sessionID")]
     pub session_id: SessionId,
-    /// What it is about: `bash`, `edit`, `external_directory` …
+    /// Its subject: `bash`, `edit`, `external_directory` …
     pub permission: String,
     /// The commands, paths or URLs in question.
     pub patterns: Vec<String>,
@@ -56,10 +56,10 @@ pub struct PermissionRequest {
     /// The call that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolRef>,
-    /// Who wants it, where that is not the user and the model alone. Not a key of OpenCode.
+    /// Who wants it, if not only the user and the model. Not a key of OpenCode.
     #[serde(default, skip_serializing_if = "Provenance::is_plain")]
     pub provenance: Provenance,
-    /// The grant whose absence is why the user is asked. Not a key of OpenCode.
+    /// The missing grant that caused the question. Not a key of OpenCode.
     #[serde(
         default,
         rename = "missingGrant",
@@ -79,7 +79,7 @@ pub struct MissingGrant {
     pub grant: String,
 }
 
-/// Points at a tool call.
+/// A reference to a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRef {
     /// Message of the call.
@@ -90,7 +90,7 @@ pub struct ToolRef {
     pub call_id: CallId,
 }
 
-/// How the user answered.
+/// The user's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reply {

@@ -1,4 +1,4 @@
-//! Questions that the model puts to the user (tool `question`).
+//! Questions of the model to the user (tool `question`).
 
 use serde::{Deserialize, Serialize};
 
@@ -6,23 +6,23 @@ use crate::Object;
 use crate::conversation::permission::ToolRef;
 use crate::id::{QuestionId, SessionId};
 
-/// One question with what can be chosen.
+/// One question with its choices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The question, whole.
+    /// The full question.
     pub question: String,
     /// A few words, for a tab or a title.
     pub header: String,
-    /// What can be chosen.
+    /// The choices.
     #[serde(default)]
     pub options: Vec<Choice>,
-    /// More than one may be chosen.
+    /// Several choices are possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multiple: Option<bool>,
-    /// An answer of one's own may be typed; absent means yes.
+    /// Free text is possible; default: yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom: Option<bool>,
-    /// What an empty answer stands for; where it is empty itself, for nothing. Absent: an empty answer is none. Not a key of
+    /// The meaning of an empty answer; an empty text means no answer. Absent: an empty answer is invalid. Not a key of
     /// OpenCode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
@@ -31,12 +31,12 @@ pub struct Question {
     pub extra: Object,
 }
 
-/// Something that can be chosen.
+/// A choice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
-    /// What is shown, and what the answer says when it is chosen.
+    /// The displayed text, which is also the answer.
     pub label: String,
-    /// What it means.
+    /// Its meaning.
     #[serde(default)]
     pub description: String,
     /// Keys that the model added.
@@ -55,7 +55,7 @@ pub struct QuestionRequest {
     /// Session.
     #[serde(rename = "sessionID")]
     pub session_id: SessionId,
-    /// What is asked.
+    /// The questions.
     pub questions: Vec<Question>,
     /// The call that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]

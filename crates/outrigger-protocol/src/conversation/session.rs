@@ -9,7 +9,7 @@ use crate::id::{MessageId, PartId, SessionId};
 use crate::records::provenance::Provenance;
 use crate::{Millis, Object};
 
-/// A conversation, as the API's `Session` has it.
+/// A conversation, as in the API's `Session`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// Identifier.
@@ -26,14 +26,14 @@ pub struct Session {
     /// The session whose agent started this one.
     #[serde(default, rename = "parentID", skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<SessionId>,
-    /// The workspace that a client made it for. Workspaces do not exist here: the value is kept and returned as given.
+    /// The workspace that a client created it for. Workspaces do not exist here: the value is kept and returned unchanged.
     #[serde(
         default,
         rename = "workspaceID",
         skip_serializing_if = "Option::is_none"
     )]
     pub workspace_id: Option<String>,
-    /// Title, first a placeholder with the time, then from the model.
+    /// Title: first a placeholder with the time, then from the model.
     pub title: String,
     /// Agent used last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,25 +41,25 @@ pub struct Session {
     /// Model used last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<SessionModel>,
-    /// Version of the program that made it.
+    /// Version of the program that created it.
     pub version: String,
-    /// Changed files, counted.
+    /// Counts of changed files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SessionSummary>,
-    /// Price so far in US dollars.
+    /// Cost so far in US dollars.
     pub cost: f64,
     /// Tokens so far.
     pub tokens: Tokens,
-    /// Rules that hold in this session, after those of the agent.
+    /// Rules of this session, which follow those of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission: Option<Vec<Rule>>,
-    /// What clients keep with it.
+    /// Data of clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     /// Messages from here on are reverted, until the next prompt removes them or they are restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revert: Option<SessionRevert>,
-    /// When it was made and last used.
+    /// When it was created and last used.
     pub time: SessionTime,
     /// Keys that this version does not know.
     #[serde(flatten)]
@@ -90,19 +90,19 @@ pub struct SessionSummary {
     pub files: u64,
 }
 
-/// What was taken back of a session.
+/// The reverted part of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRevert {
-    /// The first message that is taken back; with a part, it stays up to that part.
+    /// The first reverted message; with a part, the message is kept up to that part.
     #[serde(rename = "messageID")]
     pub message_id: MessageId,
-    /// The first part that is taken back.
+    /// The first reverted part.
     #[serde(default, rename = "partID", skip_serializing_if = "Option::is_none")]
     pub part_id: Option<PartId>,
-    /// Tree of the files as they were before, to bring them back.
+    /// Snapshot of the files before, to restore them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
-    /// What taking back changed in the files, as a unified diff.
+    /// The changes of the files by the revert, as a unified diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
@@ -110,11 +110,11 @@ pub struct SessionRevert {
 /// Times of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionTime {
-    /// Made.
+    /// Created.
     pub created: Millis,
     /// Last used.
     pub updated: Millis,
-    /// A compaction is under way since.
+    /// Start of a compaction in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacting: Option<Millis>,
     /// Archived.
@@ -122,21 +122,21 @@ pub struct SessionTime {
     pub archived: Option<Millis>,
 }
 
-/// What a session is doing.
+/// The status of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum SessionStatus {
-    /// Nothing.
+    /// Idle.
     Idle,
     /// A turn runs.
     Busy,
     /// A model request failed and will be sent again.
     Retry {
-        /// Which try comes next, from 1.
+        /// The number of the next attempt, from 1.
         attempt: u32,
-        /// Why.
+        /// The reason.
         message: String,
-        /// When.
+        /// The time of the next attempt.
         next: Millis,
     },
 }
@@ -181,7 +181,7 @@ pub struct Todo {
 /// A part of a prompt, before it has identifiers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartInput {
-    /// Identifier, where the client chose one.
+    /// Identifier, if the client chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<PartId>,
     /// Kind and contents.
@@ -189,17 +189,17 @@ pub struct PartInput {
     pub kind: crate::conversation::message::PartKind,
 }
 
-/// What the answer to a prompt shall look like.
+/// The format of the answer to a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum OutputFormat {
-    /// Text, as ever.
+    /// Plain text.
     Text,
-    /// A value of this JSON Schema, which the model gives as arguments of the tool [`OutputFormat::TOOL`].
+    /// A value of this JSON Schema, which the model passes as arguments of the tool [`OutputFormat::TOOL`].
     JsonSchema {
         /// The schema.
         schema: Object,
-        /// How often the model is asked again for a value that fits; 2 where nothing is said, as in OpenCode.
+        /// How often the model is asked again for a valid value; default: 2, as in OpenCode.
         #[serde(default = "two", rename = "retryCount")]
         retry_count: u32,
     },
@@ -210,11 +210,10 @@ const fn two() -> u32 {
 }
 
 impl OutputFormat {
-    /// The tool that takes an answer of a schema, by OpenCode's name. It is offered for such a prompt only.
+    /// The tool for structured answers, under OpenCode's name. Offered only for such a prompt.
     pub const TOOL: &str = "StructuredOutput";
 
-    /// The schema that the answer shall have, without the key that says by which standard it is written: not every
-    /// provider takes that one. None for text.
+    /// Returns the schema of the answer, without the `$schema` key, which not every provider accepts. `None` for text.
     #[must_use]
     pub fn schema(&self) -> Option<Value> {
         match self {
@@ -228,40 +227,40 @@ impl OutputFormat {
     }
 }
 
-/// A prompt, as `POST /session/{id}/message` takes it.
+/// A prompt, as in `POST /session/{id}/message`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromptInput {
-    /// Identifier of the user message, where the client chose one.
+    /// Identifier of the user message, if the client chose one.
     #[serde(default, rename = "messageID", skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
-    /// Model, else that of the agent, the session, the configuration.
+    /// Model; default: that of the agent, the session, the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<crate::conversation::message::ModelRef>,
-    /// Agent, else the default one.
+    /// Agent; default: the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Named set of model options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// Another vendor's agent that answers in place of the model: `claude`, `codex`, `gemini`, `acp:COMMAND`. Not a key of OpenCode.
+    /// Another vendor's agent that answers instead of the model: `claude`, `codex`, `gemini`, `acp:COMMAND`. Not a key of OpenCode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<String>,
-    /// Store the message and do not call the model.
+    /// Stores the message without calling the model.
     #[serde(default, rename = "noReply", skip_serializing_if = "Option::is_none")]
     pub no_reply: Option<bool>,
-    /// System text for this prompt alone.
+    /// System text for this prompt only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Tools on or off for this prompt.
+    /// Tools switched on or off for this prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Object>,
-    /// What the answer shall look like; text where nothing is said.
+    /// The format of the answer; default: text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<OutputFormat>,
-    /// What is said.
+    /// Its parts.
     #[serde(default)]
     pub parts: Vec<PartInput>,
-    /// Who sent it: not read from the request but set by the server.
+    /// Who sent it: set by the server, not read from the request.
     #[serde(skip)]
     pub provenance: Provenance,
 }

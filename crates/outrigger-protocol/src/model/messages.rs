@@ -1,4 +1,4 @@
-//! The messages of a request, in which long stretches of a conversation are shared as a whole.
+//! The messages of a request, which shares long parts of a conversation as blocks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,32 +6,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{ChatMessage, Role, SharedMessage};
 
-/// The messages of a request, in order. What requests of one conversation have in common is mostly in blocks, so that a request
-/// costs what is new in it and not its length.
+/// The messages of a request, in order. Requests of one conversation share most of their messages in blocks, so the cost of a
+/// request depends on what is new, not on its length.
 #[derive(Clone, Debug, Default)]
 pub struct Messages(Vec<Stretch>);
 
-/// Some messages of a request that follow each other.
+/// Consecutive messages of a request.
 #[derive(Clone, Debug)]
 pub enum Stretch {
     /// One message.
     One(SharedMessage),
-    /// Messages that are shared as a whole; none of them is the system's.
+    /// Messages shared as a whole; none is a system message.
     Block(Arc<Block>),
 }
 
-/// Messages that do not change. What an adapter writes of them is kept, as for a single message.
+/// Immutable messages. Their serialized form is cached, as for a single message.
 pub struct Block {
     messages: Box<[SharedMessage]>,
     written: Mutex<Written>,
 }
 
-/// What is kept of a block's text.
+/// The cached text of a block.
 #[derive(Default)]
 enum Written {
     #[default]
     Nothing,
-    /// It was asked for in this form: once, so that nothing is kept of a block that is in one request only.
+    /// It was requested in this form once: nothing is cached for a block that is in only one request.
     Once(u64),
     Text {
         form: u64,
@@ -41,8 +41,8 @@ enum Written {
 }
 
 impl Block {
-    /// What `write` makes of the messages, with the role that it ends in; none where a block is asked for it the first time, and its
-    /// messages are to be written one by one. `form` says all that the text depends on beside the messages.
+    /// Returns what `write` produces for the messages, with the role of the last one; `None` on the first request for a block, whose
+    /// messages must then be written one by one. `form` identifies everything else that the text depends on.
     pub fn written(
         &self,
         form: u64,
@@ -92,7 +92,7 @@ impl From<Vec<SharedMessage>> for Block {
 }
 
 impl Stretch {
-    /// Its messages.
+    /// Returns its messages.
     #[must_use]
     pub fn messages(&self) -> &[SharedMessage] {
         match self {
@@ -103,24 +103,24 @@ impl Stretch {
 }
 
 impl Messages {
-    /// How many there are.
+    /// Returns the number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.iter().map(|it| it.messages().len()).sum()
     }
 
-    /// True when there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// All of them, one by one.
+    /// Iterates over all messages one by one.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &SharedMessage> {
         self.0.iter().flat_map(Stretch::messages)
     }
 
-    /// The first `len` messages, in blocks where these are among them whole.
+    /// Returns the first `len` messages, in blocks where these are included completely.
     pub fn stretches(&self, len: usize) -> impl Iterator<Item = Stretch> {
         let mut left = len;
         self.0.iter().flat_map(move |stretch| {
@@ -136,7 +136,7 @@ impl Messages {
         })
     }
 
-    /// The text of the system's messages.
+    /// Returns the texts of the system messages.
     pub fn system(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|stretch| match stretch {
             Stretch::One(message) => match &**message {
@@ -147,7 +147,7 @@ impl Messages {
         })
     }
 
-    /// Takes out the system's messages.
+    /// Removes the system messages.
     pub fn remove_system(&mut self) {
         let is_system = |message: &SharedMessage| matches!(**message, ChatMessage::System { .. });
         self.0.retain(|stretch| match stretch {
@@ -156,17 +156,17 @@ impl Messages {
         });
     }
 
-    /// One message more.
+    /// Appends a message.
     pub fn push(&mut self, message: SharedMessage) {
         self.0.push(Stretch::One(message));
     }
 
-    /// One block more. None of its messages is the system's.
+    /// Appends a block, which must not contain system messages.
     pub fn push_block(&mut self, block: Arc<Block>) {
         self.0.push(Stretch::Block(block));
     }
 
-    /// All messages of others after these.
+    /// Appends all messages of another list.
     pub fn append(&mut self, mut others: Self) {
         self.0.append(&mut others.0);
     }

@@ -1,4 +1,4 @@
-//! Messages to a model that are shared between a session's history and the requests that are made from it.
+//! Messages to a model that a session's history shares with its requests.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,20 +7,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ChatMessage;
 
-/// A message that does not change. What an adapter writes of it is kept with it, so that a request costs what is new in it and
-/// not its length.
+/// An immutable message. Its serialized form is cached, so the cost of a request depends on what is new, not on its length.
 #[derive(Clone)]
 pub struct SharedMessage(Arc<Kept>);
 
 struct Kept {
     message: ChatMessage,
-    /// The form that it was written in last, and the text.
+    /// The last serialized form, and the text.
     written: Mutex<Option<(u64, Box<str>)>>,
 }
 
 impl SharedMessage {
-    /// Calls `read` with what `write` makes of the message. A text is kept until another form is asked for: `form` says all
-    /// that it depends on beside the message.
+    /// Calls `read` with what `write` produces for the message. The text is cached until another form is requested: `form`
+    /// identifies everything else that it depends on.
     pub fn written<T>(
         &self,
         form: u64,
@@ -37,7 +36,7 @@ impl SharedMessage {
         read(text)
     }
 
-    /// Drops the text that is kept: it is part of a longer one.
+    /// Drops the cached text: it is part of a longer one.
     pub(super) fn forget(&self) {
         let written = self.0.written.lock();
         *written.unwrap_or_else(PoisonError::into_inner) = None;

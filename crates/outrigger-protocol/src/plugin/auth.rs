@@ -1,26 +1,26 @@
-//! Credentials of providers, and how a plugin lets a user log in.
+//! Credentials of providers, and the login methods of plugins.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A credential, in the form of OpenCode's `auth.json` and of `PUT /auth/{id}`. Its `Debug` shows nothing secret.
+/// A credential, in the form of OpenCode's `auth.json` and of `PUT /auth/{id}`. Its `Debug` output contains no secrets.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Credential {
-    /// Tokens of an OAuth login. Only the plugin that owns the provider's authentication knows how to use them.
+    /// Tokens of an OAuth login. Only the plugin that owns the provider's authentication can use them.
     Oauth {
         /// Token that gets new access tokens.
         refresh: String,
         /// Token for requests.
         access: String,
-        /// When `access` ends, in milliseconds since the Unix epoch.
+        /// When `access` expires, in milliseconds since the Unix epoch.
         expires: u64,
-        /// The account, where a service has several.
+        /// The account, if a service has several.
         #[serde(default, rename = "accountId", skip_serializing_if = "Option::is_none")]
         account_id: Option<String>,
-        /// Address of a company's own installation.
+        /// URL of a company's own installation.
         #[serde(
             default,
             rename = "enterpriseUrl",
@@ -32,11 +32,11 @@ pub enum Credential {
     Api {
         /// The key.
         key: String,
-        /// What the login's prompts asked for.
+        /// The answers to the login's prompts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<BTreeMap<String, String>>,
     },
-    /// A token that a company's own server gave out, for an environment variable.
+    /// A token from a company's own server, for an environment variable.
     Wellknown {
         /// The variable.
         key: String,
@@ -46,7 +46,7 @@ pub enum Credential {
 }
 
 impl Credential {
-    /// A key without more.
+    /// Creates a plain key.
     #[must_use]
     pub fn key(key: impl Into<String>) -> Self {
         Self::Api {
@@ -55,7 +55,8 @@ impl Credential {
         }
     }
 
-    /// What a plugin's login came to, in OpenCode's form; `typed`: the key and the answers that the user gave. `None`: nothing.
+    /// Converts the result of a plugin's login, in OpenCode's form; `typed`: the key and the answers that the user gave.
+    /// `None`: no credential.
     #[must_use]
     pub fn of_login(
         result: &Value,
@@ -85,7 +86,7 @@ impl Credential {
         })
     }
 
-    /// `oauth`, `api` or `wellknown`.
+    /// Returns `oauth`, `api` or `wellknown`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -95,7 +96,7 @@ impl Credential {
         }
     }
 
-    /// Every text of it that must not be shown.
+    /// Returns every text in it that must not be shown.
     #[must_use]
     pub fn secrets(&self) -> Vec<&str> {
         match self {
@@ -108,7 +109,7 @@ impl Credential {
     }
 }
 
-/// A time that JavaScript made may have a fraction.
+/// Converts a time from JavaScript, which may have a fraction.
 fn whole(value: Option<&Value>) -> u64 {
     let value = value.and_then(Value::as_f64).unwrap_or(0.0);
     #[expect(
@@ -126,32 +127,32 @@ impl std::fmt::Debug for Credential {
     }
 }
 
-/// One way to log in to a provider (`GET /provider/auth`).
+/// A login method of a provider (`GET /provider/auth`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthMethod {
     /// `oauth` or `api`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// For people.
+    /// Display name.
     pub label: String,
-    /// What is asked first.
+    /// The questions before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<Vec<AuthPrompt>>,
 }
 
-/// The ways to log in at a provider.
+/// The login methods of a provider.
 #[derive(Clone, Debug)]
 pub struct LoginMethods {
-    /// The plugin that brings them and gets what the user gives; `None`: they are built in.
+    /// The plugin that contributes them and gets the user's input; `None`: built in.
     pub plugin: Option<String>,
-    /// A project brings it, so that the user may not know of it.
+    /// The plugin comes from the project, so the user may not know it.
     pub of_project: bool,
-    /// The ways, as whose they are calls them.
+    /// The methods with their owner's labels.
     pub methods: Vec<AuthMethod>,
 }
 
 impl LoginMethods {
-    /// What each way is called in a list: that of a project's plugin with whose it is.
+    /// Returns each method's label in a list; for a project's plugin it names the plugin.
     #[must_use]
     pub fn labels(&self) -> Vec<String> {
         let of_project = self.plugin.as_ref().filter(|_| self.of_project);
@@ -165,7 +166,7 @@ impl LoginMethods {
         self.methods.iter().map(label).collect()
     }
 
-    /// The ways with these labels.
+    /// Returns the methods with these labels.
     #[must_use]
     pub fn labelled(&self) -> Vec<AuthMethod> {
         let all = self.methods.iter().zip(self.labels());
@@ -190,22 +191,22 @@ pub struct AuthPrompt {
     /// An example (`text`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placeholder: Option<String>,
-    /// What there is to choose from (`select`).
+    /// The choices (`select`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Vec<AuthOption>>,
-    /// Asked only if an earlier answer is so.
+    /// Asked only if an earlier answer matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<AuthRule>,
 }
 
-/// Something to choose.
+/// A choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthOption {
-    /// For people.
+    /// Display name.
     pub label: String,
-    /// What the answer is then.
+    /// Its value.
     pub value: String,
-    /// More for people.
+    /// Further explanation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -213,16 +214,16 @@ pub struct AuthOption {
 /// A condition on an earlier answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthRule {
-    /// Which answer.
+    /// The name of the earlier answer.
     pub key: String,
     /// `eq` or `neq`.
     pub op: String,
-    /// Compared with this.
+    /// The value to compare with.
     pub value: String,
 }
 
 impl AuthRule {
-    /// Whether the question is asked, as in OpenCode: never while the earlier one has no answer.
+    /// Returns whether the question is asked, as in OpenCode: never while the earlier one is unanswered.
     #[must_use]
     pub fn holds(&self, answers: &BTreeMap<String, String>) -> bool {
         answers
@@ -231,12 +232,12 @@ impl AuthRule {
     }
 }
 
-/// A login that has begun (`POST /provider/{id}/oauth/authorize`).
+/// A login in progress (`POST /provider/{id}/oauth/authorize`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authorization {
-    /// Where the user goes.
+    /// The URL for the user.
     pub url: String,
-    /// `auto`: the plugin hears of the end by itself; `code`: the user brings a code.
+    /// `auto`: the plugin detects the end itself; `code`: the user enters a code.
     pub method: String,
     /// Instructions for the user.
     pub instructions: String,

@@ -1,4 +1,4 @@
-//! Hook points, events and providers of plugins on the channel (B8).
+//! RPC messages for hook points, events and providers of plugins (B8).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,21 +6,21 @@ use serde_json::Value;
 use crate::model::{ModelInfo, ModelRequest};
 use crate::plugin::rpc::handler::HandlerRef;
 
-/// A plugin reaches a point that it declared.
+/// A plugin triggers a point that it declared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointCall {
     /// Name of the point.
     pub point: String,
-    /// What handlers are given.
+    /// The input of handlers.
     #[serde(default)]
     pub input: Value,
     /// What handlers may change.
     #[serde(default)]
     pub output: Value,
-    /// The chain that it is reached from ([`crate::plugin::rpc::HookRun::chain`]), if the plugin is in one.
+    /// The chain in which it is triggered ([`crate::plugin::rpc::HookRun::chain`]), if the plugin is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<u64>,
-    /// The depth of the event whose hook reaches it ([`crate::conversation::event::CustomEvent::depth`]).
+    /// The depth of the event whose hook triggers it ([`crate::conversation::event::CustomEvent::depth`]).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
 }
@@ -32,11 +32,11 @@ fn is_zero(depth: &u32) -> bool {
 /// The answer to a [`PointCall`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointCalled {
-    /// As the last handler left it.
+    /// The output after the last handler.
     pub output: Value,
 }
 
-/// A plugin tells an event that it declared.
+/// A plugin publishes an event that it declared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventEmit {
     /// Its `type`.
@@ -44,20 +44,20 @@ pub struct EventEmit {
     /// Its payload.
     #[serde(default)]
     pub properties: Value,
-    /// As [`PointCall::chain`].
+    /// Like [`PointCall::chain`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<u64>,
-    /// As [`PointCall::depth`]; to the host's handler, the depth of this event.
+    /// Like [`PointCall::depth`]; for the host's handler, the depth of this event.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
 }
 
-/// A provider whose `stream` a plugin brings.
+/// A provider whose `stream` a plugin implements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderDecl {
     /// Its name in `provider/model`.
     pub id: String,
-    /// Its name for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Variables that may hold its key. Without any it wants none.
@@ -65,33 +65,33 @@ pub struct ProviderDecl {
     pub env: Vec<String>,
 }
 
-/// Asks a plugin's provider for an answer.
+/// Requests an answer from a plugin's provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProviderStream {
-    /// Whose.
+    /// The handler.
     pub handler: HandlerRef,
     /// Provider.
     pub provider: String,
-    /// The key of the provider, if there is one. It goes to the plugin that speaks for it and to nobody else.
+    /// The key of the provider, if there is one. Only the plugin that implements the provider gets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What is asked.
+    /// The request.
     pub ask: ProviderAsked,
 }
 
-/// A request in no provider's format.
+/// A request independent of any provider's format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProviderAsked {
-    /// Model, with limits, prices and what it can do.
+    /// The model, with limits, prices and capabilities.
     pub model: ModelInfo,
     /// Options of the provider from the configuration, without keys.
     pub options: crate::Object,
-    /// Messages, tools, parameters, headers of hooks.
+    /// Messages, tools, parameters, and headers from hooks.
     #[serde(flatten)]
     pub request: ModelRequest,
 }
 
-/// What a plugin's provider streams. Texts of one kind that follow each other are one block.
+/// A piece of a plugin provider's response stream. Consecutive texts of one kind form one block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum ProviderPiece {
@@ -105,7 +105,7 @@ pub enum ProviderPiece {
         /// Piece.
         text: String,
     },
-    /// The model has begun to write a tool call; may be left out.
+    /// The model has started to write a tool call; optional.
     ToolStart {
         /// Identifier.
         #[serde(default)]
@@ -120,24 +120,25 @@ pub enum ProviderPiece {
         id: String,
         /// Tool.
         name: String,
-        /// Arguments; a text is what the model wrote, and may be no JSON.
+        /// Arguments; a string is what the model wrote, and may not be JSON.
         #[serde(default)]
         input: Value,
     },
-    /// The answer has ended. Nothing follows.
+    /// The answer has ended. This is the last piece.
     Finish {
-        /// `stop`, `tool-calls`, `length`, `content-filter`, `error`, `other`; without it, the blocks decide.
+        /// `stop`, `tool-calls`, `length`, `content-filter`, `error`, `other`; default: derived from the
+        /// blocks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Tokens, which the bill is made of.
+        /// Token usage, the basis of the cost.
         #[serde(default)]
         usage: ProviderUsage,
     },
-    /// It failed on the way. Nothing follows.
+    /// It failed. This is the last piece.
     Error {
-        /// Why.
+        /// The reason.
         message: String,
-        /// HTTP status that it stands for: what kind of failure it is.
+        /// The equivalent HTTP status, which classifies the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
         /// Code of the service.
@@ -146,7 +147,7 @@ pub enum ProviderPiece {
     },
 }
 
-/// Tokens; what is left out is 0.
+/// Token usage; omitted fields are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderUsage {

@@ -1,9 +1,9 @@
-//! A conversation as `experimental.chat.messages.transform` is shown it.
+//! A conversation as passed to `experimental.chat.messages.transform`.
 //!
-//! A pass of that hook over a long conversation mostly changes nothing, and the next pass shows the same messages and one
-//! more. So messages are shared between the agent, the chain and what a plugin process is known to have, and what is
-//! worked out of one (its size, its hash) is kept with it. They lie in a [tree](tree), whose nodes are shared too: a pass
-//! costs the host what is new, not what is there (A14).
+//! A run of that hook over a long conversation mostly changes nothing, and the next run gets the same messages and one more. So
+//! messages are shared between the agent, the chain and what a plugin process already has, and values derived from a message (its
+//! size, its hash) are cached with it. They are in a [tree](tree) whose nodes are shared too: a run costs the host what is new, not
+//! the whole conversation (A14).
 
 mod tree;
 
@@ -18,13 +18,13 @@ use crate::model::{Messages, SharedMessage};
 use crate::plugin::transfer::Piece;
 use tree::Node;
 
-/// The field of a payload's output that a history stands for.
+/// The field of a payload's output that a history replaces.
 pub const MESSAGES: &str = "messages";
 
 /// SHA-256.
 pub type Digest = [u8; 32];
 
-/// A message that is shared. What is kept with it never goes out of date: it does not change.
+/// A shared message. Values cached with it never become stale, because it is immutable.
 #[derive(Debug)]
 pub struct HistoryMessage {
     content: Content,
@@ -35,9 +35,9 @@ pub struct HistoryMessage {
 
 #[derive(Clone, Debug)]
 enum Content {
-    /// As the store has it.
+    /// As in the store.
     Stored(Box<MessageWithParts>),
-    /// As a plugin left it: it need not be a message at all.
+    /// As returned by a plugin: it may not be a message at all.
     Left(Value),
 }
 
@@ -51,7 +51,7 @@ impl HistoryMessage {
         }
     }
 
-    /// What requests to models hold of the message: made once, however many there are. Nothing of what is not a message.
+    /// Returns its messages in requests to models: created once, however many requests there are. Empty if it is not a message.
     fn in_requests(
         &self,
         make: impl Fn(&MessageWithParts) -> Vec<SharedMessage>,
@@ -62,7 +62,7 @@ impl HistoryMessage {
         })
     }
 
-    /// The message as the store has it; none for one that a plugin has changed or made.
+    /// Returns the message as in the store; `None` for one that a plugin has changed or created.
     #[must_use]
     pub fn stored(&self) -> Option<&MessageWithParts> {
         match &self.content {
@@ -71,17 +71,17 @@ impl HistoryMessage {
         }
     }
 
-    /// Its JSON form.
+    /// Returns its JSON form.
     #[must_use]
     pub fn to_value(&self) -> Value {
         match &self.content {
-            // A message always has a JSON form.
+            // A message can always be converted to JSON.
             Content::Stored(message) => serde_json::to_value(message).unwrap_or_default(),
             Content::Left(value) => value.clone(),
         }
     }
 
-    /// Its id, where it has one.
+    /// Returns its id, if it has one.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         match &self.content {
@@ -90,18 +90,19 @@ impl HistoryMessage {
         }
     }
 
-    /// Its JSON text was written, and has so many bytes: then nobody has to count them.
+    /// Sets the length of its JSON text, which is known after writing it, so that it need not be counted.
     pub fn has_size(&self, bytes: u64) {
         let _ = self.size.set(bytes);
     }
 
-    /// Bytes of its JSON text.
+    /// Returns the length of its JSON text in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         *self.size.get_or_init(|| json_size(self))
     }
 
-    /// Whether two messages have the same JSON text. A message that a plugin left is none of the store's, whatever it says.
+    /// Returns whether two messages have the same JSON text. A message from a plugin never equals one of the store, whatever its
+    /// content.
     #[must_use]
     pub fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         Arc::ptr_eq(self, other)
@@ -112,7 +113,7 @@ impl HistoryMessage {
             }
     }
 
-    /// Takes over what is known of one with the same text.
+    /// Copies cached values of one with the same text.
     pub fn learn(&self, same: &Self) {
         if std::ptr::eq(self, same) {
             return;
@@ -166,19 +167,19 @@ pub struct History {
 }
 
 impl History {
-    /// How many messages it has.
+    /// Returns the number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True when it has none.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// These messages.
+    /// Creates a history of these messages.
     #[must_use]
     pub fn of(messages: Vec<Arc<HistoryMessage>>) -> Self {
         let len = messages.len();
@@ -188,8 +189,8 @@ impl History {
         }
     }
 
-    /// How many messages from the first on `is_before` holds for, where it holds for no message after one that it does not
-    /// hold for.
+    /// Returns the index of the partition point: the number of messages from the start for which `is_before` is true. All of these
+    /// must come first.
     pub fn partition_point(&self, is_before: impl Fn(&HistoryMessage) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len);
         while low < high {
@@ -202,20 +203,20 @@ impl History {
         low
     }
 
-    /// A message.
+    /// Returns a message.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Arc<HistoryMessage>> {
         let (messages, place) = self.root.leaf(index);
         messages.get(place)
     }
 
-    /// All messages.
+    /// Iterates over all messages.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<HistoryMessage>> + Clone {
         let leaves = (0..self.len).step_by(tree::WIDTH);
         leaves.flat_map(|index| self.root.leaf(index).0)
     }
 
-    /// The messages from an index on.
+    /// Iterates over the messages from an index on.
     pub fn iter_from(&self, index: usize) -> impl Iterator<Item = &Arc<HistoryMessage>> {
         let leaf = index - index % tree::WIDTH;
         let leaves = (leaf..self.len).step_by(tree::WIDTH);
@@ -224,7 +225,7 @@ impl History {
             .skip(index - leaf)
     }
 
-    /// One message more.
+    /// Appends a message.
     pub fn push(&mut self, message: Arc<HistoryMessage>) {
         if self.len == self.root.room() {
             self.root.grow();
@@ -235,7 +236,7 @@ impl History {
         }
     }
 
-    /// Puts another message in a place; false when there is no such place.
+    /// Replaces a message; returns `false` if the index is out of range.
     pub fn set(&mut self, index: usize, message: HistoryMessage) -> bool {
         let place = self.place(index);
         let found = place.is_some();
@@ -245,10 +246,10 @@ impl History {
         found
     }
 
-    /// Changes the JSON form of a message; none when there is no such message.
+    /// Changes the JSON form of a message; `None` if the index is out of range.
     pub fn change<T>(&mut self, index: usize, change: impl FnOnce(&mut Value) -> T) -> Option<T> {
         let place = self.place(index)?;
-        // What was changed before in the same answer is nobody else's, so this copies a message once.
+        // A message changed earlier in the same answer is not shared, so it is copied only once.
         let nothing = Arc::new(HistoryMessage::from(Value::Null));
         let mut value = std::mem::replace(place, nothing).into_value();
         let result = change(&mut value);
@@ -256,7 +257,7 @@ impl History {
         Some(result)
     }
 
-    // The place of a message that there is, for putting another there.
+    // Returns the slot of an existing message, to replace it.
     fn place(&mut self, index: usize) -> Option<&mut Arc<HistoryMessage>> {
         if index >= self.len {
             return None;
@@ -265,8 +266,8 @@ impl History {
         messages.get_mut(place)
     }
 
-    /// The full list that this one describes; `None` when it refers to messages that do not exist, or keeps more of
-    /// them than exist: the list is never much larger than its description.
+    /// Returns the list described by `order`; `None` if it refers to messages that do not exist, or keeps more than exist: the list
+    /// is never much larger than its description.
     #[must_use]
     pub fn arranged(&self, order: &[Piece]) -> Option<Self> {
         let mut arranged = Self::default();
@@ -292,7 +293,7 @@ impl History {
         Some(arranged)
     }
 
-    /// The first `len` messages.
+    /// Returns the first `len` messages.
     #[must_use]
     pub fn first(&self, len: usize) -> Self {
         let len = len.min(self.len);
@@ -300,14 +301,13 @@ impl History {
         Self { root, len }
     }
 
-    /// Whether all of them are messages as the store has them.
+    /// Returns whether all messages are as in the store.
     #[must_use]
     pub fn is_stored(&self) -> bool {
         self.root.is_stored()
     }
 
-    /// Takes the messages of another history where they are the same, place by place, so that what is known of them need
-    /// not be worked out again.
+    /// Takes the messages of another history at each index where they are equal, so that their cached values are reused.
     pub fn renew(&mut self, before: &Self) {
         let mut index = 0;
         while index < self.len.min(before.len) {
@@ -328,8 +328,8 @@ impl History {
         self.share(before);
     }
 
-    /// What requests to models hold of all messages, where `make` says it of one: none of the system's. Kept with the messages, and
-    /// for many of them as a whole.
+    /// Returns the messages of requests to models; `make` converts one, excluding system messages. Cached per message, and for
+    /// blocks of messages.
     #[must_use]
     pub fn in_requests(&self, make: impl Fn(&MessageWithParts) -> Vec<SharedMessage>) -> Messages {
         let mut messages = Messages::default();
@@ -337,20 +337,20 @@ impl History {
         messages
     }
 
-    /// Takes what is kept of another history where both have the very same messages.
+    /// Takes cached values of another history where both have the very same messages.
     pub fn share(&mut self, other: &Self) {
         self.root.share(&other.root);
     }
 
-    /// How many messages from this one on both are known to share. Looks at no message; none where that would be needed.
+    /// Returns how many messages from an index on both are known to share. Compares no messages; 0 if that would be necessary.
     #[must_use]
     pub fn shared_from(&self, other: &Self, index: usize) -> usize {
         let room = self.root.shared_from(&other.root, index).unwrap_or(0);
         room.min(self.len.saturating_sub(index))
     }
 
-    /// Whether the first `len` messages are the very same ones as those of another history. Equal messages that are not shared
-    /// are not.
+    /// Returns whether the first `len` messages are the very same ones as those of another history. Equal messages that are not
+    /// shared do not count.
     #[must_use]
     pub fn begins_like(&self, other: &Self, len: usize) -> bool {
         if len > self.len.min(other.len) {
@@ -371,13 +371,13 @@ impl History {
         true
     }
 
-    /// Bytes of all messages as JSON, without the list around them.
+    /// Returns the length of all messages as JSON in bytes, without the list around them.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.root.size()
     }
 
-    /// Whether all messages together have more bytes as JSON. Counts no further than it must.
+    /// Returns whether all messages together exceed `bytes` as JSON. Counts no further than necessary.
     #[must_use]
     pub fn is_over(&self, bytes: u64) -> bool {
         let mut total = 0;
@@ -387,8 +387,8 @@ impl History {
         })
     }
 
-    /// The hash of the list: over hashes of its messages' JSON texts, and again over those of sixteen each, up to the root
-    /// of the tree. What is known already is not worked out again.
+    /// Returns the hash of the list: over hashes of its messages' JSON texts, and again over groups of sixteen, up to the root of
+    /// the tree. Cached hashes are reused.
     pub fn digest(
         &self,
         of_message: impl Fn(&HistoryMessage) -> Digest,
@@ -421,7 +421,7 @@ impl Serialize for History {
     }
 }
 
-/// An output together with the history that belongs into it.
+/// An output together with its history.
 pub(crate) struct WithHistory<'a>(pub(crate) &'a Value, pub(crate) &'a History);
 
 impl Serialize for WithHistory<'_> {
@@ -435,7 +435,7 @@ impl Serialize for WithHistory<'_> {
     }
 }
 
-/// Whether two values have the same JSON text. (Objects with the keys in another order have not: plugins see the order.)
+/// Returns whether two values have the same JSON text. (Objects with another order of keys do not: plugins see the order.)
 fn same_text(a: &Value, b: &Value) -> bool {
     let same_object = |a: &Map<String, Value>, b: &Map<String, Value>| {
         let fields = std::iter::zip(a, b);
@@ -457,7 +457,7 @@ fn same_text(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Bytes of a value as JSON, counted without being kept.
+/// Counts the bytes of a value as JSON without storing it.
 #[must_use]
 pub fn json_size<T: Serialize + ?Sized>(value: &T) -> u64 {
     struct Count(u64);
@@ -471,7 +471,7 @@ pub fn json_size<T: Serialize + ?Sized>(value: &T) -> u64 {
         }
     }
     let mut count = Count(0);
-    // A value always serialises, and counting cannot fail.
+    // A value can always be serialized, and counting cannot fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

@@ -1,4 +1,5 @@
-//! Frames about `auth` and `provider` objects of plugins: logins, loaders, requests through a plugin's `fetch`.
+//! RPC messages for `auth` and `provider` objects of plugins: logins, loaders, requests through a plugin's
+//! `fetch`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::plugin::rpc::handler::HandlerRef;
 /// The `auth` object of a hooks object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthHook {
-    /// The provider that it is for.
+    /// The provider.
     pub provider: String,
     /// It has a `loader`.
     #[serde(default)]
@@ -25,16 +26,16 @@ pub struct AuthHook {
 /// Calls `auth.loader`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuthLoad {
-    /// Whose.
+    /// The handler.
     pub handler: HandlerRef,
-    /// The provider as it is now, without keys.
+    /// The current provider, without keys.
     pub provider: Value,
 }
 
-/// What the loader answered.
+/// The loader's result.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AuthLoaded {
-    /// Options for the provider, `fetch` apart.
+    /// Options for the provider, without `fetch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Object>,
     /// Number of its `fetch` in this process.
@@ -42,10 +43,10 @@ pub struct AuthLoaded {
     pub fetch: Option<u64>,
 }
 
-/// Asks what a login's question does: whether it is put after these answers, or what is wrong with this value.
+/// Queries a login's question: whether it is asked after these answers, or what is wrong with this value.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthAsk {
-    /// Whose.
+    /// The handler.
     pub handler: HandlerRef,
     /// Index of the method.
     pub method: usize,
@@ -58,35 +59,36 @@ pub struct AuthAsk {
     pub value: Option<String>,
 }
 
-/// The answer to it.
+/// The response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthAsked {
-    /// The question is put.
+    /// The question is asked.
     pub asked: bool,
     /// What is wrong with the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// Begins a login.
+/// Starts a login.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthBegin {
-    /// Whose.
+    /// The handler.
     pub handler: HandlerRef,
     /// Index of the method.
     pub method: usize,
-    /// Answers to its questions; absent where the caller gave none, which some plugins tell from an empty object.
+    /// Answers to its questions; absent if the caller gave none, which some plugins distinguish from an empty
+    /// object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<BTreeMap<String, String>>,
 }
 
-/// A login has begun (`oauth`), or is over (`api`).
+/// A login was started (`oauth`), or has completed (`api`).
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AuthBegun {
     /// Number of the login in this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<u64>,
-    /// Where the user goes.
+    /// The URL for the user.
     #[serde(default)]
     pub url: String,
     /// `auto` or `code`.
@@ -95,22 +97,22 @@ pub struct AuthBegun {
     /// Instructions for the user.
     #[serde(default)]
     pub instructions: String,
-    /// What `authorize` of an `api` method answered.
+    /// The result of `authorize` for an `api` method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
 }
 
-/// Ends a login.
+/// Completes a login.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthFinish {
     /// Number of the login.
     pub flow: u64,
-    /// What the user entered (`code`).
+    /// The code that the user entered (`code`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
 }
 
-/// What its callback answered.
+/// The result of its callback.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuthFinished {
     /// `{type: "success", …}` or `{type: "failed"}`.
@@ -152,12 +154,12 @@ pub struct AuthChunk {
     /// Nothing follows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end: bool,
-    /// It broke off, and why.
+    /// Why it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// So many more bytes may be sent.
+/// Allows this many more bytes to be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthCredit {
     /// Id of the `auth.fetch` request.
@@ -166,7 +168,7 @@ pub struct AuthCredit {
     pub bytes: u64,
 }
 
-/// A plugin asks for the credential of the provider that it brings authentication for.
+/// A plugin requests the credential of the provider whose authentication it contributes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthGet {
     /// Plugin.
@@ -178,9 +180,9 @@ pub struct AuthGet {
 /// Asks a `provider` object for its models.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderAsk {
-    /// Whose.
+    /// The handler.
     pub handler: HandlerRef,
-    /// The provider as it is now, without keys.
+    /// The current provider, without keys.
     pub provider: Value,
     /// The provider's credential, if the plugin owns its authentication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,7 +192,7 @@ pub struct ProviderAsk {
 /// Its models by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelsAnswer {
-    /// Absent when it answered with none.
+    /// Absent if it returned none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Object>,
 }

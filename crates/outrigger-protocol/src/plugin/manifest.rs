@@ -15,10 +15,10 @@ pub use custom_points::{
 };
 pub use subplugins::SubpluginDecl;
 
-/// Name of the file, in the plugin's folder.
+/// The name of the file in the plugin's folder.
 pub const MANIFEST_FILE: &str = "outrigger.plugin.toml";
 
-/// Ids of bundled plugins that are required: nobody else may be called so (D4).
+/// Ids of required bundled plugins, which no other plugin may have (D4).
 pub const RESERVED_IDS: [&str; 2] = ["builtin-tools", "skill-source-local"];
 
 /// A manifest.
@@ -29,55 +29,55 @@ pub struct Manifest {
     pub id: String,
     /// Its version.
     pub version: String,
-    /// What it is.
+    /// Its kind.
     pub kind: PluginKind,
     /// Module that is imported, inside the package. Without it, what `package.json` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// Whether it runs without being switched on (D9); it does when nothing is said.
+    /// Whether it runs by default (D9); default: true.
     #[serde(
         default,
         alias = "enabledByDefault",
         skip_serializing_if = "Option::is_none"
     )]
     pub enabled_by_default: Option<bool>,
-    /// What it brings.
+    /// Its contributions.
     #[serde(default, alias = "capabilities")]
     pub provides: Provides,
     /// Plugins that have to be there, by id.
     #[serde(default, alias = "dependsOn", skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// What must be there on the machine.
+    /// Requirements of the machine.
     #[serde(default)]
     pub requirements: Requirements,
     /// How its hooks are called.
     #[serde(default, alias = "hookPolicy")]
     pub hook_policy: HookPolicy,
-    /// What it asks for. What is not listed it does not get.
+    /// The requested permissions. Unlisted ones are not granted.
     #[serde(default)]
     pub permissions: Permissions,
-    /// Hook points of its own, which other plugins subscribe to (B8).
+    /// Its own hook points, for other plugins to subscribe to (B8).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<PointDecl>,
-    /// Bus events of its own (B8).
+    /// Its own bus events (B8).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventDecl>,
-    /// What it says of its providers of models, and what tries them (B8).
+    /// Descriptions and examples of its model providers (B8).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<ProviderEntry>,
-    /// Plugins that it hosts (C8).
+    /// The plugins that it hosts (C8).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subplugins: Vec<SubpluginDecl>,
 }
 
-/// Kinds of plugins: those of D9, which say more finely what those of C6 are, and these.
+/// Kinds of plugins: the finer ones of D9, and those of C6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginKind {
     /// Hooks only (C6).
     #[serde(alias = "hook-plugin")]
     Hook,
-    /// Brings something (C6).
+    /// Contributes something (C6).
     #[serde(alias = "capability-plugin")]
     Capability,
     /// Executes elsewhere (C6, D9).
@@ -98,31 +98,31 @@ pub enum PluginKind {
 }
 
 impl PluginKind {
-    /// Tools that a model calls.
+    /// Returns whether it contributes tools for models.
     #[must_use]
     pub fn brings_tools(self) -> bool {
         matches!(self, Self::Capability | Self::Toolset)
     }
 
-    /// Logins and providers of models.
+    /// Returns whether it contributes logins and model providers.
     #[must_use]
     pub fn brings_providers(self) -> bool {
         matches!(self, Self::Capability | Self::Provider)
     }
 
-    /// Skills.
+    /// Returns whether it contributes skills.
     #[must_use]
     pub fn brings_skills(self) -> bool {
         matches!(self, Self::Capability | Self::SkillSource)
     }
 
-    /// Executors of connectors (C6).
+    /// Returns whether it contributes executors of connectors (C6).
     #[must_use]
     pub fn brings_connectors(self) -> bool {
         matches!(self, Self::Connector | Self::Bridge)
     }
 
-    /// As manifests have it.
+    /// Returns the name in manifests.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -137,14 +137,14 @@ impl PluginKind {
     }
 }
 
-/// What a plugin brings (D9).
+/// A plugin's contributions (D9).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Provides {
     /// Names of its tools; it can register no others.
     #[serde(alias = "provides_tools", skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Names of the connectors that it executes (C6): a tool of each name.
+    /// Names of the connectors that it executes (C6): each has a tool of that name.
     #[serde(alias = "provides_connectors", skip_serializing_if = "Vec::is_empty")]
     pub connectors: Vec<String>,
     /// Names of its providers of models.
@@ -160,7 +160,7 @@ pub struct Provides {
     pub has_side_effects: bool,
 }
 
-/// What must be there, or the plugin is disabled with the reason (D3).
+/// Requirements; if one is missing, the plugin is disabled with the reason (D3).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Requirements {
@@ -188,13 +188,13 @@ pub struct HookPolicy {
     pub max_timeout_ms: Option<u64>,
     /// Higher comes first, where the user has said nothing else.
     pub priority: i32,
-    /// Hooks whose failure refuses what they guard, besides those that the user names (C5), and which may refuse: the mark of
-    /// a policy plugin (C3). It counts where the point allows refusals.
+    /// Hooks whose failure blocks what they guard, in addition to those that the user names (C5), and which may refuse: the mark of a
+    /// policy plugin (C3). Applies if the point allows refusals.
     #[serde(alias = "failClosed", skip_serializing_if = "Vec::is_empty")]
     pub fail_closed: Vec<String>,
 }
 
-/// What a plugin asks for.
+/// The permissions that a plugin requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Permissions {
@@ -208,25 +208,25 @@ pub struct Permissions {
     /// Environment variables that are secrets. The user grants each by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
-    /// Routes of the client, as `GET /session/*`. Without it all that plugins may use.
+    /// Routes of the client, as `GET /session/*`. Default: all that plugins may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Vec<String>>,
     /// Programs that it runs, by name or path. Without it all, with an empty list none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<Vec<String>>,
-    /// UNIX sockets. The user grants them.
+    /// UNIX sockets. Requires a grant of the user.
     pub unix_sockets: bool,
 }
 
-/// Roots of files: `${project}`, a path below it, or a place outside (absolute, or `~/...`), which the user grants. What else a plugin may read (its own folder, the system's) is not
-/// asked for.
+/// Roots of files: `${project}`, a path below it, or a path outside (absolute, or `~/...`), which requires a grant of the user. What a
+/// plugin may always read (its own folder, the system's) need not be requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilePermissions {
-    /// What it may read.
+    /// Readable roots.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// What it may read and change.
+    /// Readable and writable roots.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
 }
@@ -235,7 +235,7 @@ pub struct FilePermissions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkPermissions {
-    /// It connects to these; without any it can open no TCP connection.
+    /// Hosts to connect to; without any it can open no TCP connection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
     /// TCP ports that it listens on. The user grants them.
@@ -243,7 +243,7 @@ pub struct NetworkPermissions {
     pub listen: Vec<u16>,
 }
 
-/// Something in a manifest that cannot be right.
+/// A problem of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestProblem {
     /// Dotted name of the key.
@@ -253,8 +253,8 @@ pub struct ManifestProblem {
 }
 
 impl Manifest {
-    /// Whether it changes something outside of the session: by its own declaration, or by what it requests, whatever it
-    /// declares (D3). A list of programs counts; the absence of one does not, since the sandbox restricts what they do.
+    /// Returns whether it changes something outside the session: by its own declaration, or by what it requests, whatever it declares (D3).
+    /// A list of programs counts; the absence of one does not, since the sandbox restricts what they do.
     #[must_use]
     pub fn has_side_effects(&self) -> bool {
         let asked = &self.permissions;
@@ -266,8 +266,8 @@ impl Manifest {
             || asked.unix_sockets
     }
 
-    /// What an OpenCode plugin without a manifest is given, as a manifest says it: all of the project, the network, the
-    /// user's environment without what looks like a secret.
+    /// Returns the implied manifest of an OpenCode plugin without one: the whole project, the network, and the user's environment without
+    /// likely secrets.
     #[must_use]
     pub fn inferred(id: &str, version: Option<&str>) -> Self {
         let text = |text: &str| String::from(text);

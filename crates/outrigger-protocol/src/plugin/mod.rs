@@ -1,4 +1,4 @@
-//! What is said with plugins and their processes.
+//! Communication with plugins and their processes.
 
 pub mod auth;
 pub mod custom_points;

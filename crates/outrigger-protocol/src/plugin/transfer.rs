@@ -1,4 +1,4 @@
-//! Large payloads of hooks: by file, and as differences to what a process keeps. The files are made by the host alone; see
+//! Large hook payloads: by file, and as differences to what a process keeps. Only the host creates the files; see
 //! `docs/plugin-protocol.md`.
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::plugin::hook::Change;
 use crate::plugin::rpc::handler::{HandlerRef, OpenField};
 
-/// As [`crate::plugin::rpc::HookRun`], with the items in a file: `{"token", "items"}`.
+/// Like [`crate::plugin::rpc::HookRun`], with the items in a file: `{"token", "items"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookInvokeFile {
     /// OpenCode's name of the hook.
@@ -17,20 +17,20 @@ pub struct HookInvokeFile {
     /// What may be changed.
     #[serde(default)]
     pub open: Vec<OpenField>,
-    /// Path of the file. The host removes it when the call has ended.
+    /// Path of the file. The host removes it after the call.
     pub file: String,
-    /// What stands in the file, too, so that no other file is taken for it.
+    /// Also in the file, so that no other file is mistaken for it.
     pub token: String,
 }
 
-/// A handler's answer is too large for a frame of its own: the process asks for a file to write it into.
+/// A handler's answer is too large for a frame: the process requests a file to write it to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileOpen {
     /// Id of the `hook.run`, `hook.invoke.file` or `hook.mirror` request.
     pub call: u64,
     /// Index of the handler whose result comes next.
     pub handler: usize,
-    /// How large the file will be, in bytes.
+    /// The size of the file in bytes.
     pub bytes: u64,
 }
 
@@ -43,19 +43,19 @@ pub struct FileOpened {
     pub token: String,
 }
 
-/// What a file for an answer holds.
+/// The content of an answer file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileAnswer {
     /// From [`FileOpened::token`].
     pub token: String,
-    /// As [`crate::plugin::hook::Patch::items`].
+    /// Like [`crate::plugin::hook::Patch::items`].
     pub items: Vec<Vec<Change>>,
-    /// As [`crate::plugin::hook::Patch::order`].
+    /// Like [`crate::plugin::hook::Patch::order`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<Piece>>,
 }
 
-/// Runs `experimental.chat.messages.transform` over a list of messages that the process knows in part.
+/// Runs `experimental.chat.messages.transform` over a list of messages that the process partly has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HookMirror {
     /// OpenCode's name of the hook.
@@ -67,16 +67,16 @@ pub struct HookMirror {
     pub open: Vec<OpenField>,
     /// `input` of the handlers.
     pub input: Value,
-    /// Whose messages they are: what the process keeps, it keeps by this.
+    /// The session, under which the process keeps the list.
     pub session: String,
-    /// The list that [`Piece::Kept`] counts in: the `revision` of an earlier call. Absent when the list is given whole.
+    /// The list that [`Piece::Kept`] refers to: the `revision` of an earlier call. Absent if the list is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<u64>,
-    /// Number of the list that this call gives; the process keeps it.
+    /// Number of this call's list; the process keeps it.
     pub revision: u64,
-    /// Its size as JSON, in bytes; the process keeps no more than it has room for.
+    /// Its size as JSON, in bytes; the process limits what it keeps.
     pub bytes: u64,
-    /// The list; absent when it is in a file: `{"token", "pieces"}`.
+    /// The list; absent if it is in a file: `{"token", "pieces"}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Vec<Piece>>,
     /// Path of the file, as in [`HookInvokeFile`].
@@ -91,7 +91,7 @@ pub struct HookMirror {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Piece {
-    /// So many elements of the earlier list, from this index on.
+    /// This many elements of the earlier list, from this index on.
     Kept(usize, usize),
     /// A new element.
     New {

@@ -1,5 +1,4 @@
-//! Records of the audit (C13): who did what, who authorised it, and the outcome. They hold no contents, only their
-//! hashes.
+//! Audit records (C13): who did what, who authorised it, and the outcome. They contain no contents, only hashes.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,34 +8,34 @@ use crate::plugin::hook::{HookAudit, HookRecord, OutcomeKind};
 use crate::records::log::{ClientRecord, LogRecord, ToolRecord};
 use crate::records::provenance::Provenance;
 
-/// What an audit record is about.
+/// The subject of an audit record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditKind {
     /// One handler's run at a hook point.
     #[default]
     Hook,
-    /// A tool is about to run, with these arguments. Written before it does (invariant 6).
+    /// A tool is about to run with these arguments. Written before it runs (invariant 6).
     ToolIntent,
     /// How a tool call ended.
     ToolOutcome,
     /// A permission question was decided.
     Permission,
-    /// Something is allowed from now on that was not before.
+    /// Something is permanently allowed.
     Grant,
-    /// A plugin came further, stopped, failed, or was restarted.
+    /// A plugin advanced, stopped, failed, or was restarted.
     LifeCycle,
     /// A process was started, with its sandbox.
     Process,
     /// A plugin's client made a request that changes something.
     Client,
-    /// A plugin process was let connect to a host, or not.
+    /// A plugin process was allowed or denied a connection to a host.
     Network,
-    /// A remote controller connected to the bridge, had something executed, or was refused.
+    /// A remote controller connected to the bridge, executed something, or was refused.
     Bridge,
-    /// Something was done in a browser, or refused.
+    /// A browser action was executed or refused.
     Browser,
-    /// Older records were removed, as the retention setting says.
+    /// Older records were removed, according to the retention setting.
     Retention,
 }
 
@@ -57,7 +56,7 @@ impl AuditKind {
         Self::Retention,
     ];
 
-    /// As it is stored and as filters name it.
+    /// Returns the name in the store and in filters.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -76,30 +75,30 @@ impl AuditKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// `policyCheckResult` of what no rule objected to.
+/// `policyCheckResult` if no rule objected.
 pub const POLICY_PASSED: &str = "passed";
 
 /// One record of the audit. The names on the wire are those of C13.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AuditRecord {
-    /// What it is about.
+    /// Its subject.
     pub kind: AuditKind,
-    /// When it began, in milliseconds since the epoch; of an outcome, when it was over.
+    /// When it started, in milliseconds since the epoch; for an outcome, when it ended.
     pub at: Millis,
-    /// What belongs together: the turn, where there is one; else the process of ours that wrote it.
+    /// Groups records: the turn, if there is one; otherwise the process that wrote it.
     pub trace_id: String,
-    /// Session, where there is one.
+    /// Session, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Step of the turn, where there is one.
+    /// Step of the turn, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_id: Option<String>,
     /// Hook point, by our name.
@@ -108,33 +107,33 @@ pub struct AuditRecord {
     /// Plugin that ran, or whose tool or client it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin_id: Option<PluginId>,
-    /// Plugin that `plugin_id` hosts, where that one acted (C8).
+    /// The plugin hosted by `plugin_id`, if that one acted (C8).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_plugin_id: Option<PluginId>,
-    /// Several plugins share the process: which of them it was, the process says.
+    /// Several plugins share the process: the process itself claims which of them acted.
     #[serde(skip_serializing_if = "std_is_false")]
     pub plugin_id_claimed: bool,
-    /// Who caused it, where that is known.
+    /// Who caused it, if known.
     #[serde(skip_serializing_if = "Provenance::is_empty")]
     pub provenance: Provenance,
-    /// What it was done to: tool and call, permission and pattern, program, method and path. Without secrets.
+    /// The object: tool and call, permission and pattern, program, method and path. Without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// SHA-256 of what went in, as JSON, in hexadecimal digits.
+    /// SHA-256 of the input as JSON, in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_hash: Option<String>,
-    /// SHA-256 of what came out, as JSON, in hexadecimal digits.
+    /// SHA-256 of the output as JSON, in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_hash: Option<String>,
-    /// What was decided: [`crate::hook::Decision`] for hooks, `allow`, `deny`, `start`, `completed`, the code of an error.
+    /// The decision: [`crate::hook::Decision`] for hooks, `allow`, `deny`, `start`, `completed`, the code of an error.
     pub decision: String,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     pub duration_ms: f64,
     /// It missed its deadline.
     pub timeout: bool,
     /// It failed.
     pub errored: bool,
-    /// What the guard and the rules said: [`POLICY_PASSED`], or `refused` with the rule.
+    /// The result of the guard and the rules: [`POLICY_PASSED`], or `refused` with the rule.
     pub policy_check_result: String,
     /// Message, sandbox, origin of a decision. Without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,7 +149,7 @@ fn std_is_false(value: &bool) -> bool {
 }
 
 impl AuditRecord {
-    /// A record of this kind that nothing objected to.
+    /// Creates a record of this kind without objections.
     #[must_use]
     pub fn new(kind: AuditKind, at: Millis, decision: impl Into<String>) -> Self {
         Self {
@@ -162,7 +161,7 @@ impl AuditRecord {
         }
     }
 
-    /// What the audit keeps of a record of the log; `None` for what it does not.
+    /// Converts a log record; `None` if the audit does not keep it.
     #[must_use]
     pub fn of(record: &LogRecord) -> Option<Self> {
         match record {
@@ -253,7 +252,7 @@ impl AuditRecord {
         }
     }
 
-    // What only reads is in the log, and not here.
+    // Requests that only read are in the log, not here.
     fn of_client(client: &ClientRecord) -> Option<Self> {
         if matches!(client.method.as_str(), "GET" | "HEAD" | "OPTIONS") {
             return None;

@@ -1,4 +1,4 @@
-//! Records of the append-only log. Events, audit and turn steps are views of it.
+//! Records of the append-only log. Events, audit and turn steps are derived from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,24 +15,24 @@ use crate::tools::tool::ToolCall;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum LogRecord {
-    /// Something that was published to clients and plugins. Projections are made from these.
+    /// An event published to clients and plugins. The source of projections.
     Event(Box<BusEvent>),
-    /// One step of the turn machine: its input and, as intent, the effects it then wanted.
+    /// One step of the turn machine: its input and, as intent, the resulting effects.
     TurnStep(Box<TurnStep>),
     /// One handler's run at a hook point.
     Hook(Box<HookRecord>),
-    /// How a tool call went through the runtime (C13).
+    /// The execution of a tool call (C13).
     Tool(Box<ToolRecord>),
     /// A request that a plugin's client made.
     Client(Box<ClientRecord>),
-    /// Hooks that nobody waits for have run (A1).
+    /// Notification-only hooks have run (A1).
     Observed(Box<RanCalls>),
-    /// That plugins are to be notified of a completed message, and which process began to (A4).
+    /// Plugins must be notified of a completed message, and which process started to (A4).
     Completion(Box<CompletionRecord>),
 }
 
 impl LogRecord {
-    /// Name in the `kind` column.
+    /// Returns the name in the `kind` column.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl LogRecord {
             Self::Completion(_) => "completion",
         }
     }
-    /// Session that it belongs to.
+    /// Returns its session.
     #[must_use]
     pub fn session(&self) -> Option<&SessionId> {
         match self {
@@ -58,7 +58,7 @@ impl LogRecord {
             Self::Completion(c) => Some(&c.session),
         }
     }
-    /// Turn that it belongs to.
+    /// Returns its turn.
     #[must_use]
     pub fn turn(&self) -> Option<&TurnId> {
         match self {
@@ -85,19 +85,19 @@ pub struct TurnStep {
     pub at: Millis,
     /// The machine's input.
     pub input: Input,
-    /// What it wants done in the world (model and tool calls), written down before it starts.
+    /// The effects to execute (model and tool calls), recorded before they start.
     pub intents: Vec<EffectId>,
     /// Digest of every effect of the step; a replay must yield the same.
     pub digest: String,
     /// The turn ended with this step.
     #[serde(default)]
     pub last: bool,
-    /// Why the turn was given up. Such a step is not the machine's: it closes a turn that cannot be resumed.
+    /// Why the turn was abandoned. Such a step is not the machine's: it closes a turn that cannot be resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<String>,
 }
 
-/// How a tool call went through the runtime.
+/// The execution of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolRecord {
     /// The call as the model made it.
@@ -105,7 +105,7 @@ pub struct ToolRecord {
     /// Turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// Fingerprint of the call as it ran, normalised (D7): 16 hexadecimal digits. Absent where it did not come as far.
+    /// Fingerprint of the final, normalised call (D7): 16 hexadecimal digits. Absent if it did not get that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// Who caused it: the causes of the turn, the model, and who changed and approved it.
@@ -115,17 +115,17 @@ pub struct ToolRecord {
     pub permissions: Vec<String>,
     /// `completed` or the error's code.
     pub outcome: String,
-    /// How often it was made again after a failure that may pass.
+    /// Number of retries after temporary failures.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// It was not made: an equal call of its step was, and it got the same answer.
+    /// It was not executed: an equal call of its step was, and it got the same answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub joined: bool,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     pub duration_ms: f64,
-    /// Begun.
+    /// When it started.
     pub at: Millis,
-    /// For the audit alone; not in the log.
+    /// For the audit only; not in the log.
     #[serde(skip)]
     pub audit: ToolAudit,
 }
@@ -135,18 +135,18 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// What only the audit keeps of a tool call; it is not in the log.
+/// Fields of a tool call that only the audit keeps; they are not in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolAudit {
-    /// When it was over; the intent was written after its beginning.
+    /// When it ended; the intent was written after its start.
     pub ended: Millis,
     /// Step of the turn.
     pub step: Option<String>,
-    /// Plugin whose tool it is.
+    /// The tool's plugin.
     pub plugin: Option<PluginId>,
     /// Several plugins share its process.
     pub claimed: bool,
-    /// Hash of the tool's name and the arguments that it got.
+    /// Hash of the tool's name and its arguments.
     pub input_hash: Option<String>,
     /// Hash of its result.
     pub output_hash: Option<String>,
@@ -155,7 +155,7 @@ pub struct ToolAudit {
 /// A request that a plugin made to the API (C13), without the bodies of request and response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientRecord {
-    /// Whose client it was; absent where a process fetched an address of ours itself.
+    /// The client's plugin; absent if a process requested one of our URLs itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<PluginId>,
     /// HTTP method.
@@ -167,14 +167,14 @@ pub struct ClientRecord {
     pub session: Option<SessionId>,
     /// HTTP status of the answer.
     pub status: u16,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     pub duration_ms: f64,
     /// When it was made.
     pub at: Millis,
 }
 
-/// A message of a model whose end was stored. The first record of it stands in the transaction of that end; the one that names
-/// a `taker` is written before the first handler is called.
+/// A message of a model whose end was stored. Its first record is in the same transaction; the one with a `taker` is written
+/// before the first handler is called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletionRecord {
     /// Session.
@@ -184,28 +184,28 @@ pub struct CompletionRecord {
     /// Turn that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// Who notifies plugins of it. The first one counts.
+    /// The process that notifies plugins. The first one wins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taker: Option<String>,
 }
 
-/// A row of the log, without its place in the hash chain.
+/// A row of the log, without its position in the hash chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRow<'a> {
     /// When.
     pub at: i64,
     /// Kind of its record.
     pub kind: &'a str,
-    /// Session, where it belongs to one.
+    /// Session, if it has one.
     pub session: Option<&'a str>,
-    /// Turn, where it belongs to one.
+    /// Turn, if it has one.
     pub turn: Option<&'a str>,
-    /// The record, as it is written.
+    /// The serialized record.
     pub body: &'a str,
 }
 
-/// The bytes of which a row's hash (SHA-256) is made: the hash before it and every field. Each field is preceded by its length and
-/// each optional one by a byte that says whether it is there, so that no two different rows have the same bytes.
+/// Feeds the input of a row's hash (SHA-256): the previous hash and every field. Each field is preceded by its length and each
+/// optional one by a byte for its presence, so that no two different rows have the same bytes.
 pub fn frame(before: &[u8], row: &LogRow<'_>, take: &mut impl FnMut(&[u8])) {
     fn field(bytes: &[u8], take: &mut impl FnMut(&[u8])) {
         take(&(bytes.len() as u64).to_be_bytes());

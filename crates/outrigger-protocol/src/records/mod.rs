@@ -1,4 +1,4 @@
-//! What is stored: the log, the audit, steps of a turn, who caused it.
+//! Stored records: the log, the audit, steps of a turn, provenance.
 
 pub mod audit;
 pub mod log;

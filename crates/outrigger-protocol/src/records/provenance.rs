@@ -1,6 +1,6 @@
-//! Who caused an action, as a short list of causes in the order in which they came: the user prompted, a plugin prompted, the
-//! model called, a plugin changed the call. It goes with every turn, prompt, tool call, permission question and answer, and is
-//! stored with them. An empty list is of a log that was written before there were any.
+//! Who caused an action, as a short chronological list of causes: the user prompted, a plugin prompted, the model called, a
+//! plugin changed the call. It accompanies every turn, prompt, tool call, permission question and answer, and is stored with
+//! them. An empty list comes from an older log.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::PluginId;
 
-/// Limit of causes of one action, not counting one of each kind by an unknown plugin. More than this is one plugin's
+/// Maximum number of causes of one action, not counting one of each kind by an unknown plugin. More than this is one plugin's
 /// noise.
 const MAX_CAUSES: usize = 32;
 
-/// What a plugin is called of which only the process is known, which it shares with others. None of these has grants.
+/// The name of a plugin of which only the shared process is known. It has no grants.
 pub const UNKNOWN_PLUGIN: &str = "(one of several)";
 
-/// What a plugin prompted whose hook added or changed the part of a message that starts a subagent.
+/// The object of a plugin's prompt if its hook added or changed the message part that starts a subagent.
 pub const SUBTASK: &str = "a subtask";
 
-/// How it begins what a plugin contributed whose tool has the name of a bundled one.
+/// Prefix of a contributed tool that has the name of a bundled one.
 const TOOL: &str = "tool ";
 
-/// Who acts.
+/// The actor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
 pub enum Actor {
-    /// The person at this program.
+    /// The user of this program.
     User,
-    /// A program that speaks for the user over the API.
+    /// A program that acts for the user over the API.
     Client,
     /// A configured model.
     Model,
@@ -38,7 +38,7 @@ pub enum Actor {
         /// The plugin that the user named.
         #[serde(rename = "topPluginId")]
         top: PluginId,
-        /// The plugin behind it that acted.
+        /// The hosted plugin that acted.
         #[serde(
             default,
             rename = "subPluginId",
@@ -49,14 +49,14 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// The plugin of this identifier.
+    /// Creates the actor for a plugin's identifier.
     #[must_use]
     pub fn plugin(id: &PluginId) -> Self {
         let (top, sub) = id.split();
         Self::Plugin { top, sub }
     }
 
-    /// The identifier of the plugin, where it is one.
+    /// Returns the identifier, if it is a plugin.
     #[must_use]
     pub fn plugin_id(&self) -> Option<PluginId> {
         match self {
@@ -86,19 +86,19 @@ impl fmt::Display for Actor {
     }
 }
 
-/// What somebody did to bring an action about.
+/// An actor's part in an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Deed {
-    /// Sent the prompt, or had the turn go on.
+    /// Sent the prompt, or continued the turn.
     Prompted,
-    /// Contributed the agent, command or server that is used.
+    /// Contributed the agent, command or server in use.
     Contributed,
     /// Was the model that made the call.
     Called,
     /// Changed the call.
     Changed,
-    /// Answered the question whether it may be made.
+    /// Answered the permission question.
     Answered,
 }
 
@@ -117,12 +117,12 @@ impl fmt::Display for Deed {
 /// One cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
-    /// Who.
+    /// The actor.
     #[serde(flatten)]
     pub actor: Actor,
-    /// What it did.
+    /// Its part.
     pub did: Deed,
-    /// To what, where that is not the action itself: `agent NAME`, `command NAME`.
+    /// The object, if not the action itself: `agent NAME`, `command NAME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
 }
@@ -144,27 +144,27 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The causes of an action, in their order.
+/// The causes of an action, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Provenance(Vec<Cause>);
 
 impl Provenance {
-    /// What somebody prompted.
+    /// Creates the provenance of an actor's prompt.
     #[must_use]
     pub fn prompted(by: Actor) -> Self {
         Self::default().with(by, Deed::Prompted, None)
     }
 
-    /// The same with one cause more.
+    /// Returns it with another cause.
     #[must_use]
     pub fn with(mut self, actor: Actor, did: Deed, what: Option<String>) -> Self {
         self.push(Cause { actor, did, what });
         self
     }
 
-    /// Adds a cause, once. Where the list is full, what a plugin did counts as done by one that nobody knows, which has no
-    /// grants: a plugin does not get rid of a cause by causing more.
+    /// Adds a cause, once. If the list is full, a plugin's part is attributed to an unknown plugin, which has no grants: a
+    /// plugin cannot remove a cause by adding more.
     pub fn push(&mut self, cause: Cause) {
         if self.0.contains(&cause) {
             return;
@@ -183,41 +183,41 @@ impl Provenance {
         }
     }
 
-    /// Adds what else caused it.
+    /// Adds further causes.
     pub fn extend(&mut self, more: Self) {
         for cause in more.0 {
             self.push(cause);
         }
     }
 
-    /// In order.
+    /// Returns the causes in order.
     #[must_use]
     pub fn causes(&self) -> &[Cause] {
         &self.0
     }
 
-    /// Nothing is known.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The same of a call of a plugin's tool that took the place of a bundled one.
+    /// Adds that a plugin's tool replaced a bundled one in the call.
     #[must_use]
     pub fn by_replaced_tool(self, plugin: &PluginId, tool: &str) -> Self {
         let what = Some(format!("{TOOL}{tool}"));
         self.with(Actor::plugin(plugin), Deed::Contributed, what)
     }
 
-    /// The plugin whose tool is called in the place of a bundled one.
+    /// Returns the plugin whose tool replaces a bundled one.
     #[must_use]
     pub fn replaced_tool_of(&self) -> Option<PluginId> {
         let tool = self.0.iter().find(|cause| cause.is_tool());
         tool.and_then(|cause| cause.actor.plugin_id())
     }
 
-    /// Caused by the user, a client and a configured model only, apart from who contributed the agent or the command.
-    /// What clients of OpenCode read says nothing of it then.
+    /// Returns whether only the user, a client and a configured model caused it, apart from who contributed the agent or the
+    /// command. OpenCode's clients then see no provenance.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         let plain = |cause: &Cause| {
@@ -227,7 +227,7 @@ impl Provenance {
         self.0.iter().all(plain)
     }
 
-    /// What of it plugins prompted.
+    /// Returns the part that plugins prompted.
     #[must_use]
     pub fn prompted_by_plugins(&self) -> Self {
         let causes = self.0.iter();
@@ -236,7 +236,7 @@ impl Provenance {
         Self(of_plugins.cloned().collect())
     }
 
-    /// The plugins that did this, each once.
+    /// Returns the plugins with this part, each once.
     #[must_use]
     pub fn plugins_that(&self, did: Deed) -> Vec<PluginId> {
         let mut plugins: Vec<PluginId> = Vec::new();
@@ -298,7 +298,7 @@ mod tests {
         let changed = causes.with(Actor::plugin(&"omo".into()), Deed::Changed, None);
         assert!(!changed.is_plain());
         assert!(Provenance::prompted(Actor::Client).is_plain());
-        // A tool that is shown as another one's is.
+        // A tool that shadows another one is.
         let replaced = Provenance::prompted(Actor::User).by_replaced_tool(&"omo".into(), "edit");
         assert!(!replaced.is_plain());
         assert_eq!(replaced.replaced_tool_of(), Some("omo".into()));

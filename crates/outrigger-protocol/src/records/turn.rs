@@ -1,5 +1,5 @@
-//! Inputs and effects of the turn machine (`outrigger-kernel::turn`). They are wire types because every input is
-//! stored before its effects are carried out, and a stored run is replayed from them.
+//! Inputs and effects of the turn machine (`outrigger-kernel::turn`). They are wire types because every input is stored before
+//! its effects are executed, and a stored run is replayed from them.
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
@@ -22,7 +22,7 @@ use crate::tools::tool::ToolOutcome;
 #[serde(transparent)]
 pub struct EffectId(pub u64);
 
-/// What a turn starts from.
+/// The start of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Begin {
     /// The turn.
@@ -32,7 +32,7 @@ pub struct Begin {
     /// Who caused it.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub provenance: Provenance,
-    /// Where the identifiers of the turn come from.
+    /// The seed of the turn's identifiers.
     pub seed: u64,
     /// The user message as drafted, before the hooks saw it.
     pub message: UserMessage,
@@ -40,50 +40,49 @@ pub struct Begin {
     pub parts: Vec<PartInput>,
     /// The prompt as requested, for the hook's input: keys that the client did not set are absent.
     pub requested: Value,
-    /// A slash command whose template made the parts.
+    /// A slash command whose template created the parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandCall>,
     /// Agent that answers.
     pub agent: String,
     /// Model that answers.
     pub model: ModelRef,
-    /// Where it works.
+    /// Its working directory and project.
     pub path: MessagePath,
-    /// Store the message, do not call the model.
+    /// Stores the message without calling the model.
     pub no_reply: bool,
     /// The session has no title yet.
     pub wants_title: bool,
-    /// Limit of model requests in this turn (C16).
+    /// Maximum number of model requests in this turn (C16).
     pub max_steps: u32,
-    /// Call identifiers that stand in the session's history already, in records before 2026-11-26: all of them. See
-    /// [`Input::CallsUsed`].
+    /// Call identifiers already in the session's history, in records before 2026-11-26: all of them. See [`Input::CallsUsed`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_calls: Vec<String>,
-    /// The message is stored already, with its parts: the turn only answers it.
+    /// The message is already stored, with its parts: the turn only answers it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stored: bool,
-    /// Trees of the project's files are made around steps that may change them.
+    /// Snapshots of the project's files are taken around steps that may change them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub snapshots: bool,
-    /// Calls that repeat themselves are asked about.
+    /// Repeated calls need approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_loops: bool,
-    /// Handlers may keep the turn from ending (`agent_end.before_stop`); they are asked when it is done.
+    /// Handlers may keep the turn from ending (`agent_end.before_stop`); they are called when it is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_before_stop: bool,
-    /// Handlers may change what a step leaves for the model (`execute.after_step`); they are asked before it is complete.
+    /// Handlers may change a step's results for the model (`execute.after_step`); they are called before it is complete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_after_step: bool,
-    /// Why the model cannot be asked (it is not known, or has no key): the message is stored, and the turn fails with
-    /// this, as in OpenCode.
+    /// Why the model is unavailable (unknown, or without a key): the message is stored, and the turn fails with this error, as
+    /// in OpenCode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unaskable: Option<NamedError>,
     /// US dollars for a million tokens: input, output, cache read, cache write.
     pub prices: [f64; 4],
-    /// The turn is a compaction that was asked for; `message` and `parts` are not used.
+    /// The turn is a requested compaction; `message` and `parts` are not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact: Option<CompactRequest>,
-    /// When the turn compacts by itself. Absent: never.
+    /// When the turn compacts automatically. Absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_compact: Option<AutoCompact>,
 }
@@ -93,19 +92,19 @@ pub struct Begin {
 pub struct CommandCall {
     /// Name without the slash.
     pub name: String,
-    /// What stood behind it.
+    /// The text after it.
     pub arguments: String,
 }
 
-/// A turn, as `POST /outrigger/session/{id}/turn` takes it.
+/// A turn, as in `POST /outrigger/session/{id}/turn`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnBody {
     /// Answers a prompt.
     Prompt(PromptInput),
-    /// Runs a slash command, with what goes with it.
+    /// Runs a slash command, with further input.
     Command(CommandCall, PromptInput),
-    /// Goes on with an unfinished turn.
+    /// Resumes an unfinished turn.
     Resume(TurnId),
 }
 
@@ -114,20 +113,20 @@ pub enum TurnBody {
 pub struct KnownTool {
     /// Name.
     pub name: String,
-    /// A call whose outcome is unknown may be made again.
+    /// A call whose outcome is unknown may be repeated.
     #[serde(default)]
     pub read_only: bool,
 }
 
-/// Something that happened: an input of the turn machine.
+/// An input of the turn machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Input {
-    /// A prompt has come.
+    /// A prompt was submitted.
     Begin(Box<Begin>),
     /// A hook chain has completed.
     HookDone {
-        /// Which.
+        /// The effect.
         effect: EffectId,
         /// The folded output, for points whose result the machine stores.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,39 +134,39 @@ pub enum Input {
         /// A handler refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         block: Option<Block>,
-        /// Plugins that changed the output, at the points where a prompt is made.
+        /// Plugins that changed the output, at the points where a prompt is built.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed_by: Vec<PluginId>,
     },
-    /// The tools on offer are known.
+    /// The offered tools are known.
     ToolsReady {
-        /// Which.
+        /// The effect.
         effect: EffectId,
         /// The tools that a call may name.
         tools: Vec<KnownTool>,
     },
     /// The model says something.
     Model {
-        /// Which request.
+        /// The request.
         effect: EffectId,
-        /// What.
+        /// The signal.
         signal: ModelSignal,
     },
-    /// A tool's hooks and permission questions are behind it and it runs.
+    /// A tool's hooks and permission questions are done and it runs.
     ToolStarted {
-        /// Which call.
+        /// The call.
         effect: EffectId,
         /// Arguments after the hooks.
         input: Value,
-        /// Who caused the call, where that is more than who caused the turn.
+        /// Who caused the call, if more than the causes of the turn.
         #[serde(default, skip_serializing_if = "Provenance::is_empty")]
         provenance: Provenance,
     },
-    /// A running tool reports.
+    /// A running tool reports progress.
     ToolProgress {
-        /// Which call.
+        /// The call.
         effect: EffectId,
-        /// What it says of itself.
+        /// Its title.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
         /// Structured.
@@ -175,90 +174,90 @@ pub enum Input {
     },
     /// A tool call has ended.
     ToolDone {
-        /// Which call.
+        /// The call.
         effect: EffectId,
-        /// How.
+        /// The outcome.
         outcome: ToolOutcome,
     },
     /// A tree of the project's files was made, or could not be.
     FilesTracked {
-        /// Which.
+        /// The effect.
         effect: EffectId,
-        /// The tree.
+        /// The snapshot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<String>,
-        /// Files that changed since the step began, absolute.
+        /// Files that changed since the step started, absolute.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<String>,
-        /// What the turn changed so far, file by file.
+        /// The turn's changes so far, file by file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         diffs: Option<Vec<Value>>,
     },
     /// The question about a call that repeats itself was answered.
     LoopAnswered {
-        /// Which.
+        /// The effect.
         effect: EffectId,
-        /// Why it may not be made; it may when absent.
+        /// Why it is refused; absent if it is allowed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refusal: Option<String>,
     },
-    /// A client wants the history summarised after this step.
+    /// A client requests a compaction after this step.
     Compact {
-        /// The session goes on by itself afterwards.
+        /// The session continues automatically afterwards.
         auto: bool,
         /// The model to use; absent: that of the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<ModelRef>,
-        /// What the user says of the summary.
+        /// The user's instructions for the summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
     },
-    /// What a compaction works with is known.
+    /// The inputs of a compaction are known.
     CompactionPlanned {
-        /// Which.
+        /// The effect.
         effect: EffectId,
-        /// What.
+        /// The inputs.
         plan: Box<CompactionPlan>,
     },
-    /// A compaction cannot begin.
+    /// A compaction cannot start.
     CompactionRefused {
-        /// Which.
+        /// The effect.
         effect: EffectId,
-        /// Why.
+        /// The reason.
         error: NamedError,
     },
-    /// The model is about to name calls that stand in the session's history already: a new call never gets such an identifier.
-    /// Said only of those that it names: all of them would make each turn as long as its session.
+    /// The model is about to use call identifiers that are already in the session's history: a new call never gets such an
+    /// identifier. Only those that it names: all of them would make each turn as long as its session.
     CallsUsed {
         /// Identifiers.
         ids: Vec<String>,
     },
-    /// A prompt arrived while the turn runs, and its message is stored: the next step reads it and the turn continues
-    /// with it, as in OpenCode. `stored` is set; identifiers and title are the turn's own.
+    /// A prompt arrived during the turn, and its message is stored: the next step reads it and the turn continues with it, as
+    /// in OpenCode. `stored` is set; identifiers and title are the turn's own.
     Joined {
-        /// What the turn would have begun with.
+        /// The start that the turn would have had.
         begin: Box<Begin>,
     },
-    /// A hook wants the turn to end after this step.
+    /// A hook requests the end of the turn after this step.
     EndAfterStep,
-    /// A prompt that came meanwhile was taken back.
+    /// A prompt that arrived in the meantime was withdrawn.
     Left {
         /// Its message.
         message_id: MessageId,
     },
-    /// The user, a client or a parent wants the turn to end.
+    /// The user, a client or a parent requests the end of the turn.
     Cancel,
-    /// The process that ran this turn is gone and another one resumes it.
+    /// The process that ran this turn has exited and another one resumes it.
     Resumed,
 }
 
-/// What comes from a model, without the pieces of streamed text.
+/// A model's signal, without the pieces of streamed text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "signal", rename_all = "snake_case")]
 pub enum ModelSignal {
-    /// The response has begun.
+    /// The response has started.
     Started,
-    /// A text block begins.
+    /// A text block starts.
     TextStart {
         /** Block. */
         index: u32,
@@ -270,7 +269,7 @@ pub enum ModelSignal {
         /** All of it. */
         text: String,
     },
-    /// A reasoning block begins.
+    /// A reasoning block starts.
     ReasoningStart {
         /** Block. */
         index: u32,
@@ -285,7 +284,7 @@ pub enum ModelSignal {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
     },
-    /// The model has begun to write a tool call.
+    /// The model has started to write a tool call.
     ToolStart {
         /** Identifier as the model gave it. */
         call_id: String,
@@ -300,7 +299,7 @@ pub enum ModelSignal {
         tool: String,
         /** Arguments as written. */
         raw: String,
-        /// What the provider wants back with it (a signature).
+        /// Data that the provider wants back with it (a signature).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
     },
@@ -311,7 +310,7 @@ pub enum ModelSignal {
         /** Tokens. */
         usage: Usage,
     },
-    /// The request has failed for good (retries are behind it).
+    /// The request has finally failed (after retries).
     Failed {
         /** Why. */
         error: NamedError,
@@ -319,7 +318,7 @@ pub enum ModelSignal {
 }
 
 impl ModelSignal {
-    /// The identifier that the model gave to the call that it writes, where it is about one.
+    /// Returns the model's identifier of the call that it writes, if the signal is about one.
     #[must_use]
     pub fn call_id(&self) -> Option<CallId> {
         match self {
@@ -334,17 +333,17 @@ impl ModelSignal {
 /// Input and output of a hook call.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct HookPayload {
-    /// Not to be changed by a hook.
+    /// Hooks must not change it.
     pub input: Value,
     /// Changed in place by hooks.
     pub output: Value,
-    /// The field `messages` of the output, where that is a conversation. It stands here instead; handlers see no difference.
+    /// The field `messages` of the output, if that is a conversation. It is stored separately; handlers see no difference.
     #[serde(skip)]
     pub history: Option<History>,
 }
 
 impl HookPayload {
-    /// A payload without a conversation.
+    /// Creates a payload without a conversation.
     #[must_use]
     pub fn new(input: Value, output: Value) -> Self {
         Self {
@@ -354,7 +353,7 @@ impl HookPayload {
         }
     }
 
-    /// A payload whose output has a conversation as its `messages`.
+    /// Creates a payload whose output has a conversation as its `messages`.
     #[must_use]
     pub fn with_history(input: Value, history: History) -> Self {
         Self {
@@ -394,7 +393,7 @@ pub struct SessionPatch {
     /// US dollars to add.
     #[serde(default)]
     pub cost: f64,
-    /// Also tell how many lines changed, and which.
+    /// Also report how many lines changed, and which.
     #[serde(default)]
     pub summarize: bool,
 }
@@ -403,15 +402,15 @@ pub struct SessionPatch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum TurnOutcome {
-    /// The model has nothing more to do.
+    /// The model has finished.
     Done {
         /// The last assistant message, if the model was called.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<MessageId>,
     },
-    /// Something failed for good.
+    /// It failed.
     Failed {
-        /// What.
+        /// The error.
         error: NamedError,
     },
     /// It was cancelled.

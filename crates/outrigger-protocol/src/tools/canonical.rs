@@ -1,17 +1,17 @@
-//! The canonical form of a tool call and its fingerprint (D7): two calls that mean the same have one form, whatever the
-//! order of their keys and however their numbers are written.
+//! The canonical form of a tool call and its fingerprint (D7): two equivalent calls have the same form, whatever the
+//! order of their keys and the format of their numbers.
 
 use serde_json::{Number, Value};
 
 use crate::tools::descriptor::Capability;
 
-/// Deeper values are malformed: as deep as JSON is read.
+/// Maximum nesting; deeper values are malformed, as in JSON parsers.
 pub const DEEPEST: usize = 128;
 
-/// Larger forms are malformed, in bytes: no tool takes as much, and all of it would be hashed.
+/// Maximum bytes of the form; larger ones are malformed: no tool accepts that much, and all of it would be hashed.
 pub const LARGEST: usize = 32 * 1024 * 1024;
 
-/// A call, normalised: what is decided about, what runs, and what is fingerprinted.
+/// A normalised call: what is decided about, executed, and fingerprinted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CanonicalCall {
     /// The form: one JSON object with sorted keys and no white space.
@@ -23,7 +23,7 @@ pub struct CanonicalCall {
 /// Why a call has no canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Its arguments are no object.
+    /// Its arguments are not an object.
     NoObject,
     /// Its arguments are nested deeper than [`DEEPEST`].
     TooDeep,
@@ -32,7 +32,7 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// In words.
+    /// Returns the reason in words.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -44,10 +44,9 @@ impl Malformed {
 }
 
 impl CanonicalCall {
-    /// The form of a call.
+    /// Returns the form of a call.
     ///
-    /// # Errors
-    /// [`Malformed`]; such a call is refused.
+    /// # Errors [`Malformed`]; such a call is refused.
     pub fn of(
         tool: &str,
         version: &str,
@@ -73,7 +72,7 @@ impl CanonicalCall {
         Ok(Self { text, fingerprint })
     }
 
-    /// The fingerprint as it is stored: 16 hexadecimal digits.
+    /// Returns the fingerprint as stored: 16 hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
         format!("{:016x}", self.fingerprint)
@@ -140,9 +139,9 @@ fn write(value: &Value, left: usize, out: &mut String) -> Result<(), Malformed> 
     Ok(())
 }
 
-/// A whole number is written as one, whether it came as `5`, `5.0` or `5e0`.
+/// Formats an integer the same, whether it came as `5`, `5.0` or `5e0`.
 fn plain(number: &Number) -> String {
-    // Whole numbers between these are exact as `i128`, and JSON readers give no others as integers.
+    // Integers between these are exact as `i128`, and JSON readers return no others as integers.
     const MAX_INTEGER: f64 = 18_446_744_073_709_551_616.0;
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_INTEGER => {
@@ -150,7 +149,7 @@ fn plain(number: &Number) -> String {
             let whole = float as i128;
             whole.to_string()
         }
-        // Rust's own shortest form, so that no library decides about what is stored.
+        // Rust's own shortest form, so that no library determines what is stored.
         Some(float) if number.is_f64() => format!("{float:e}"),
         _ => number.to_string(),
     }
@@ -179,7 +178,7 @@ mod tests {
         CanonicalCall::of("demo", "1.0.0", input, &[]).unwrap()
     }
 
-    /// Stored records hold these: they must never change.
+    /// Stored records contain these: they must never change.
     #[test]
     fn fingerprints_are_these_for_ever() {
         let read = [Capability::FsRead];
@@ -270,7 +269,7 @@ mod tests {
         })
     }
 
-    /// The same value with its keys the other way round and its whole numbers as floats.
+    /// Returns the same value with its keys reversed and its integers as floats.
     fn otherwise(value: &Value) -> Value {
         match value {
             Value::Number(number) => match number.as_i64() {
@@ -293,7 +292,7 @@ mod tests {
             let (a, b) = (json!({ "v": value }), json!({ "v": otherwise(&value) }));
             prop_assert_eq!(form(&a), form(&b));
             let read: Value = serde_json::from_str(&form(&a).text).unwrap();
-            // The form is JSON that means the same.
+            // The form is equivalent JSON.
             prop_assert_eq!(form(&read["input"]), form(&a));
         }
     }

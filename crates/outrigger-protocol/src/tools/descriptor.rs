@@ -1,4 +1,4 @@
-//! What a tool declares of itself beside name and schema (D6), and what of that cannot be right.
+//! A tool's declaration besides name and schema (D6), and its validation.
 
 use std::path::{Component, Path};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::tools::tool::ToolSpec;
 
-/// What a tool needs to be granted.
+/// A capability that a tool must be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Capability {
     /// Reads files.
@@ -57,7 +57,7 @@ impl Capability {
         Self::BrowserWrite,
     ];
 
-    /// As settings and descriptors name it.
+    /// Returns the name in settings and descriptors.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,15 +74,14 @@ impl Capability {
         }
     }
 
-    /// The capability of that name.
+    /// Returns the capability of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }
 
-/// What a tool does for the model, independent of its provider (C11). A contract is bound to a provider by routing
-/// rules.
+/// What a tool does for the model, independent of its provider (C11). Routing rules bind a contract to a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Contract {
@@ -114,16 +113,16 @@ impl Contract {
         Self::BrowserWrite,
     ];
 
-    /// Those that a bridge's frame has (C16: it stays as it is).
+    /// The contracts of the bridge's frames (C16: unchanged).
     pub const OF_BRIDGE: [Self; 4] = [Self::Read, Self::Write, Self::Edit, Self::Exec];
 
-    /// Whether it is about a browser.
+    /// Returns whether it is about a browser.
     #[must_use]
     pub const fn is_of_browser(self) -> bool {
         matches!(self, Self::BrowserRead | Self::BrowserWrite)
     }
 
-    /// The canonical name.
+    /// Returns the canonical name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -136,7 +135,7 @@ impl Contract {
         }
     }
 
-    /// The contract of that name; `bash` is `exec`.
+    /// Returns the contract of that name; `bash` is `exec`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -145,7 +144,7 @@ impl Contract {
         }
     }
 
-    /// What who fulfils it must be granted.
+    /// Returns the capabilities that its provider must be granted.
     #[must_use]
     pub const fn needs(self) -> &'static [Capability] {
         match self {
@@ -162,59 +161,59 @@ impl Contract {
 /// The sandbox that a tool runs in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SandboxProfile {
-    /// None: it runs in the host, or as the user. Shown as such.
+    /// None: it runs in the host, or as the user. Displayed as such.
     #[default]
     NoIsolation,
-    /// A process that writes to temporary folders only: what [`Self::Configured`] comes to with `tools.sandbox = "read-only"`.
+    /// A process that writes to temporary folders only: the result of [`Self::Configured`] with `tools.sandbox = "read-only"`.
     ReadOnly,
-    /// A process that writes to the project and to temporary folders: what it comes to with `"workspace-write"`.
+    /// A process that writes to the project and to temporary folders: the result with `"workspace-write"`.
     WorkspaceWrite,
-    /// The process of a plugin or server, with what that was granted.
+    /// The process of a plugin or server, with its grants.
     Process,
-    /// A process under the setting `tools.sandbox`. A list of tools has what that is instead.
+    /// A process under the setting `tools.sandbox`. A list of tools shows the result instead.
     Configured,
 }
 
-/// Within what a tool runs.
+/// The constraints of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Constraints {
-    /// How long a call may take at most, all attempts together, in milliseconds.
+    /// Maximum duration of a call, including all attempts, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// How often a failed call is made again. Only for tools that are safe to repeat.
     pub max_retries: u32,
-    /// Pause before the first of them, in milliseconds; it doubles with each.
+    /// Pause before the first retry, in milliseconds; it doubles with each.
     pub retry_backoff_ms: u64,
     /// The sandbox that it runs in.
     pub sandbox_profile: SandboxProfile,
     /// Equal calls of one step have one answer: the tool runs once for them.
     pub deterministic_hooks: bool,
-    /// It reads below these only; relative ones begin at the project.
+    /// It reads below these only; relative ones start at the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_read_roots: Option<Vec<String>>,
-    /// It writes below these only; relative ones begin at the project.
+    /// It writes below these only; relative ones start at the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_write_roots: Option<Vec<String>>,
 }
 
-/// What a tool declares beside its [`ToolSpec`].
+/// A tool's declaration besides its [`ToolSpec`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Declared {
-    /// Version of what it does.
+    /// Version of its behaviour.
     pub version: String,
-    /// JSON Schema of its answer: of the text where it allows a string, else of the JSON that the text is.
+    /// JSON Schema of its answer: of the text if it allows a string, otherwise of the JSON in the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What it needs to be granted.
+    /// The capabilities that it needs.
     pub capabilities: Vec<Capability>,
-    /// Within what it runs.
+    /// Its constraints.
     pub constraints: Constraints,
-    /// What it does, in the words of the registry.
+    /// Its contract.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract: Option<Contract>,
-    /// A call whose outcome is unknown may be made again.
+    /// A call whose outcome is unknown may be repeated.
     pub safe_to_repeat: bool,
 }
 
@@ -231,7 +230,7 @@ impl Default for Declared {
     }
 }
 
-/// A tool, in full.
+/// A complete tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolDescriptor {
     /// Name, schema, source.
@@ -242,7 +241,7 @@ pub struct ToolDescriptor {
     pub declared: Declared,
 }
 
-/// Something in a descriptor that cannot be right.
+/// A problem of a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptorProblem {
     /// Key.
@@ -251,19 +250,19 @@ pub struct DescriptorProblem {
     pub message: String,
 }
 
-/// The longest a tool may ask for: a day.
+/// Maximum timeout that a tool may declare: a day.
 const MAX_TIMEOUT_MS: u64 = 86_400_000;
 const MAX_RETRIES: u32 = 10;
 const MAX_BACKOFF_MS: u64 = 60_000;
 
 impl ToolDescriptor {
-    /// A call may be made again: the tool changes nothing, or says that it may.
+    /// Returns whether a call may be repeated: the tool changes nothing, or declares it.
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
         self.spec.read_only || self.declared.safe_to_repeat
     }
 
-    /// What in it cannot be right. `rooted`: the tool opens files through the path guard alone, so roots hold it.
+    /// Returns its problems. `rooted`: the tool opens files only through the path guard, so roots can be enforced.
     #[must_use]
     pub fn problems(&self, rooted: bool) -> Vec<DescriptorProblem> {
         let mut found = Problems(Vec::new());

@@ -1,5 +1,5 @@
-//! Frames of the bridge (C17): a remote controller requests, the bridge executes and answers. docs/bridge.md explains
-//! them.
+//! Frames of the bridge (C17): a remote controller sends requests, the bridge executes and answers them.
+//! docs/bridge.md describes them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +12,7 @@ pub const SUBPROTOCOL: &str = "outrigger.bridge.v1";
 /// Prefix of the subprotocol that carries the token, for pages, which cannot set headers.
 pub const BEARER_PROTOCOL: &str = "bearer.";
 
-/// `invoke`: execute this.
+/// `invoke`: a request to execute.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Invoke {
@@ -22,7 +22,7 @@ pub struct Invoke {
     pub tool: String,
     /// Parameters of the contract.
     pub params: Value,
-    /// How long it may take, in milliseconds.
+    /// Its deadline in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
     /// The controller's session, for the audit.
@@ -30,25 +30,25 @@ pub struct Invoke {
     pub session_id: Option<String>,
 }
 
-/// `cancel`: the answer is no longer wanted.
+/// `cancel`: withdraws a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
-    /// Of the call.
+    /// The id of the call.
     pub id: String,
 }
 
-/// What a controller sends.
+/// A frame from a controller.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ControllerFrame {
-    /// Execute this.
+    /// A request to execute.
     Invoke(Invoke),
-    /// The answer is no longer wanted.
+    /// Withdraws a request.
     Cancel(Cancel),
 }
 
-/// What a bridge sends.
+/// A frame from a bridge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum BridgeFrame {
@@ -56,11 +56,11 @@ pub enum BridgeFrame {
     Hello {
         /// Number of the protocol.
         protocol: u32,
-        /// Folder that paths are relative to.
+        /// The base folder of relative paths.
         root: String,
-        /// What it executes.
+        /// The supported contracts.
         contracts: Vec<String>,
-        /// Largest frame that it takes, in bytes: one over it costs the connection.
+        /// Maximum bytes of a frame: a larger one closes the connection.
         #[serde(
             rename = "frameBytes",
             default,
@@ -68,23 +68,23 @@ pub enum BridgeFrame {
         )]
         frame_bytes: Option<u64>,
     },
-    /// A call is done.
+    /// A call has completed.
     Result {
-        /// Of the call.
+        /// The id of the call.
         id: String,
-        /// What came out.
+        /// The output.
         output: ToolOutput,
     },
     /// A call failed or was refused, or a frame could not be read.
     Error {
-        /// Of the call, where it could be read.
+        /// The id of the call, if it could be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         /// Stable code.
         code: String,
         /// In words.
         message: String,
-        /// What a command had printed before it was stopped at its deadline.
+        /// The output of a command that was stopped at its deadline.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,
     },
@@ -110,7 +110,7 @@ pub struct ReadParams {
 pub struct WriteParams {
     /// File.
     pub file_path: String,
-    /// All that is in it afterwards.
+    /// The complete new content.
     pub content: String,
 }
 
@@ -120,11 +120,11 @@ pub struct WriteParams {
 pub struct EditParams {
     /// File.
     pub file_path: String,
-    /// What is there.
+    /// The text to replace.
     pub old_string: String,
-    /// What is there afterwards.
+    /// The replacement.
     pub new_string: String,
-    /// Every place where it is.
+    /// Replaces every occurrence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace_all: Option<bool>,
 }
@@ -135,10 +135,10 @@ pub struct EditParams {
 pub struct ExecParams {
     /// Command line.
     pub command: String,
-    /// Folder that it runs in.
+    /// Its working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<String>,
-    /// How long it may run, in milliseconds.
+    /// Its timeout in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
     /// For people.

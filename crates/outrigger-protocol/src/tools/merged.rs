@@ -1,22 +1,22 @@
-//! One message per tool execution (E1–E6): what agents emit, and what a conversation stream carries.
+//! One message per tool execution (E1–E6): the output of agents, and the content of a conversation stream.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Millis, Object};
 
-/// The key, in what is kept of a result, that names the plugins which changed what a person is shown of it.
+/// The key in a stored result that names the plugins which changed its displayed part.
 pub const CHANGED_BY: &str = "outriggerChangedBy";
 
-/// The key, in what is kept of a call or an answer of another vendor's agent, that says whose it is: `{name, tool?, unasked?, session?}`.
-/// `unasked`: no question could have stopped the call.
+/// The key in a stored call or answer of another vendor's agent: `{name, tool?, unasked?, session?}`. `unasked`: no permission question
+/// could have stopped the call.
 pub const EXECUTOR: &str = "executor";
 
-/// What an agent of any make says, after its converter.
+/// The converted output of any agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentOutput {
-    /// A tool call begins.
+    /// A tool call starts.
     ToolUse {
         /// The call.
         id: String,
@@ -33,7 +33,7 @@ pub enum AgentOutput {
         tool_use_id: String,
         /// Tool.
         tool_name: String,
-        /// What came out.
+        /// The output.
         result: Value,
         /// It failed.
         is_error: bool,
@@ -47,14 +47,14 @@ pub enum AgentOutput {
         /// When.
         timestamp: Millis,
     },
-    /// What the agent thought.
+    /// Reasoning of the agent.
     Thought {
         /// The text.
         text: String,
         /// When.
         timestamp: Millis,
     },
-    /// Something that its converter does not know, as it came.
+    /// Output that its converter does not know, unmodified.
     Other {
         /// The text.
         text: String,
@@ -82,38 +82,38 @@ pub struct ConversationMessage {
     pub metadata: Object,
 }
 
-/// A message at its place in a conversation.
+/// A message at its position in a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Placed {
-    /// Where it stands: keys ascend (as bytes) in the order of the conversation. A message takes the place of the one that had its key.
+    /// Its position: keys ascend (as bytes) in the order of the conversation. A message replaces the one with the same key.
     pub key: String,
-    /// How far it is.
+    /// Its state.
     pub state: EntryState,
     /// The message.
     pub message: ConversationMessage,
 }
 
-/// How far a message is.
+/// The state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryState {
-    /// A tool runs, or a text is being written: another will take its place.
+    /// A tool runs, or a text is being written: it will be replaced.
     Running,
     /// It is complete.
     Done,
 }
 
-/// What an event changes in a conversation.
+/// An event's change of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// This message stands at its key from now on.
+    /// Puts this message at its key.
     Put(Placed),
-    /// What has this key is gone, and so is everything whose key begins with it and `/`.
+    /// Removes the message with this key, and all whose keys start with it and `/`.
     Remove(String),
 }
 
-/// What a tool did, for display (E3).
+/// The result of a tool, for display (E3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "camelCase")]
 pub enum Details {
@@ -124,13 +124,13 @@ pub enum Details {
         old_content: String,
         /// After.
         new_content: String,
-        /// Where.
+        /// The file.
         path: Option<String>,
     },
     /// Files were found.
     #[serde(rename_all = "camelCase")]
     FileList {
-        /// Which.
+        /// The files.
         files: Vec<String>,
     },
     /// A command ran.

@@ -6,22 +6,22 @@ use serde_json::Value;
 use crate::id::{CallId, MessageId, SessionId};
 use crate::records::provenance::Provenance;
 
-/// What a tool says of itself.
+/// A tool's specification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Name, as the model calls it.
+    /// Name for the model.
     pub name: String,
     /// For the model.
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
-    /// It changes nothing, so a call whose outcome is unknown may be made again (D7).
+    /// It changes nothing, so a call whose outcome is unknown may be repeated (D7).
     #[serde(default)]
     pub read_only: bool,
-    /// Not shown to the model (`invalid`), though it can be run.
+    /// Not shown to the model (`invalid`), but can be run.
     #[serde(default)]
     pub hidden: bool,
-    /// Who brings it: `builtin`, `plugin:ID`, `mcp:NAME`.
+    /// Its source: `builtin`, `plugin:ID`, `mcp:NAME`.
     pub source: String,
 }
 
@@ -32,20 +32,20 @@ pub struct ToolCall {
     pub call_id: CallId,
     /// Session.
     pub session_id: SessionId,
-    /// Assistant message that holds the call.
+    /// The assistant message of the call.
     pub message_id: MessageId,
-    /// Agent that calls.
+    /// The calling agent.
     pub agent: String,
     /// Tool.
     pub tool: String,
     /// Arguments.
     pub input: Value,
-    /// Who caused the turn that it is made in.
+    /// Who caused its turn.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub provenance: Provenance,
 }
 
-/// What a tool answered.
+/// The output of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// For people.
@@ -73,7 +73,7 @@ pub enum ToolOutcome {
     },
     /// It failed, was refused, or was stopped.
     Failed {
-        /// Arguments it ran with, or would have.
+        /// The actual or intended arguments.
         input: Value,
         /// Stable code: `tool.not_found`, `tool.invalid_input`, `tool.denied`, `tool.blocked`, `tool.timeout`,
         /// `tool.cancelled`, `tool.interrupted`, `tool.failed`.

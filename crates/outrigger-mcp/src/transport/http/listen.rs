@@ -1,11 +1,11 @@
-//! The stream of what a server says of its own accord: changed lists, lines of its log, requests. Not every server offers one.
+//! The stream of a server's unsolicited messages: changed lists, log lines, requests. Not every server offers one.
 
 use std::sync::Weak;
 use std::time::Duration;
 
 use super::{Broken, RETRY, RETRY_LIMITS, Shared};
 
-/// Reads the stream as long as the connection is used, and opens it again when it ends. A server that refuses it has none.
+/// Reads the stream while the connection is used, and reopens it when it ends. A server that refuses the request has none.
 pub(super) async fn listen(shared: Weak<Shared>) {
     let (mut last, mut wait) = (None, RETRY);
     loop {
@@ -27,7 +27,7 @@ pub(super) async fn listen(shared: Weak<Shared>) {
         drop(held);
         match resume {
             Some(resume) => (last, wait) = (Some(resume.last), resume.retry),
-            // One that ends each time at once is not asked for ever more often.
+            // A stream that ends at once each time is reopened at growing intervals.
             None => wait = longer(wait),
         }
         tokio::time::sleep(wait).await;

@@ -1,7 +1,7 @@
-//! The tree that the messages of a history lie in.
+//! The tree of a history's messages.
 //!
-//! Its nodes are shared between the histories that grew out of one another, and each keeps what is worked out of the
-//! messages below it. So one message more costs as many nodes as the tree is high, however long the conversation is.
+//! Its nodes are shared between histories that grew out of one another, and each caches values derived from the messages
+//! below it. So a new message costs as many nodes as the tree is high, however long the conversation is.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,15 +11,15 @@ use crate::model::{Block, Messages, SharedMessage};
 
 /// Messages in a leaf, and nodes in every other node.
 pub(super) const WIDTH: usize = 16;
-/// Messages that are one block of a request.
+/// Messages in one block of a request.
 const BLOCK: usize = WIDTH * WIDTH;
 
-/// All nodes but the last one of each level are full, so messages are found by their place alone, and the hash of a tree
-/// depends on its messages and on nothing else.
+/// All nodes except the last one of each level are full, so messages are found by their index alone, and the hash of a
+/// tree depends only on its messages.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     below: Below,
-    /// The messages that there is room for below.
+    /// The capacity below it.
     room: usize,
     size: OnceLock<u64>,
     digest: OnceLock<Digest>,
@@ -59,7 +59,7 @@ impl Node {
         }
     }
 
-    /// The tree of these messages.
+    /// Builds the tree of these messages.
     pub(super) fn over(messages: Vec<Arc<HistoryMessage>>) -> Arc<Self> {
         let mut messages = messages.into_iter();
         let mut level = Vec::with_capacity(messages.len().div_ceil(WIDTH));
@@ -77,18 +77,18 @@ impl Node {
         level.pop().unwrap_or_default()
     }
 
-    /// The messages that there is room for.
+    /// Returns the capacity.
     pub(super) fn room(&self) -> usize {
         self.room
     }
 
-    /// A level more above, with this as its first node.
+    /// Adds a level above, with this as its first node.
     pub(super) fn grow(self: &mut Arc<Self>) {
         let above = Self::of(Below::Nodes(vec![Arc::clone(self)]), self.room * WIDTH);
         *self = Arc::new(above);
     }
 
-    /// The nodes above the message of an index, this one first, and its place in each of them.
+    /// Returns the nodes above the message at an index, starting with this one, and the position in each of them.
     fn path(self: &Arc<Self>, index: usize) -> impl Iterator<Item = (&Arc<Self>, usize)> {
         std::iter::successors(Some((self, index)), |(node, index)| match &node.below {
             Below::Messages(_) => None,
@@ -99,7 +99,7 @@ impl Node {
         })
     }
 
-    /// The messages of the leaf in which an index lies, and its place there.
+    /// Returns the messages of the leaf with an index, and the position in it.
     pub(super) fn leaf(self: &Arc<Self>, index: usize) -> (&[Arc<HistoryMessage>], usize) {
         match self.path(index).last() {
             Some((node, place)) => match &node.below {
@@ -110,7 +110,7 @@ impl Node {
         }
     }
 
-    /// The same for changing: what is known of the nodes above holds no longer. None where there is no room for an index.
+    /// Like [`Self::leaf`], mutable: clears the caches of the nodes above. `None` if the index exceeds the capacity.
     pub(super) fn leaf_mut(
         self: &mut Arc<Self>,
         index: usize,
@@ -133,12 +133,12 @@ impl Node {
         }
     }
 
-    /// The tree of the first messages of this one.
+    /// Returns the tree of the first messages.
     pub(super) fn first_messages(self: &Arc<Self>, len: usize) -> Arc<Self> {
         let each = self.room / WIDTH;
         match &self.below {
             _ if len == 0 => Arc::default(),
-            // No higher than it has to be.
+            // No higher than necessary.
             Below::Nodes(nodes) if len <= each => match nodes.first() {
                 Some(first) => first.first_messages(len),
                 None => Arc::default(),
@@ -165,7 +165,7 @@ impl Node {
         Arc::new(Self::of(below, self.room))
     }
 
-    /// Whether all messages below are as the store has them.
+    /// Returns whether all messages below are as in the store.
     pub(super) fn is_stored(&self) -> bool {
         *self.is_stored.get_or_init(|| match &self.below {
             Below::Messages(messages) => messages.iter().all(|it| it.stored().is_some()),
@@ -173,7 +173,8 @@ impl Node {
         })
     }
 
-    /// Appends what requests hold of the messages below. A full node of the right size is a block, which is made once.
+    /// Appends the request messages of the messages below. A full node of the right size is a block, which is created
+    /// once.
     pub(super) fn in_requests(
         &self,
         make: &impl Fn(&MessageWithParts) -> Vec<SharedMessage>,
@@ -214,12 +215,13 @@ impl Node {
         }
     }
 
-    /// Takes the nodes of another tree where they hold the very same messages. True when all of this one is shared now.
+    /// Takes the nodes of another tree that contain the very same messages. Returns whether all of this one is shared
+    /// now.
     pub(super) fn share(self: &mut Arc<Self>, other: &Arc<Self>) -> bool {
         if Arc::ptr_eq(self, other) {
             return true;
         }
-        // The tree of a longer list is higher, and what both have lies below its first node.
+        // The tree of a longer list is higher, and the common part is below its first node.
         if self.room < other.room {
             let first = other.first();
             return first.is_some_and(|first| self.share(first));
@@ -256,7 +258,7 @@ impl Node {
         }
     }
 
-    /// The room of the largest node that begins at an index and is in both trees. Looks at no message.
+    /// Returns the capacity of the largest node that starts at an index and is in both trees. Compares no messages.
     pub(super) fn shared_from(self: &Arc<Self>, other: &Arc<Self>, index: usize) -> Option<usize> {
         let begins = |(node, place)| (place == 0).then_some(node);
         let own = self.path(index).filter_map(begins);
@@ -267,7 +269,7 @@ impl Node {
         own.into_iter().find(is_theirs).map(|node| node.room)
     }
 
-    /// Bytes of the messages below as JSON.
+    /// Returns the length of the messages below as JSON in bytes.
     pub(super) fn size(&self) -> u64 {
         *self.size.get_or_init(|| match &self.below {
             Below::Messages(messages) => messages.iter().map(|message| message.size()).sum(),
@@ -275,7 +277,7 @@ impl Node {
         })
     }
 
-    /// The hash over those of what is below.
+    /// Returns the hash over the hashes below.
     pub(super) fn digest(
         &self,
         of_message: &impl Fn(&HistoryMessage) -> Digest,

@@ -20,17 +20,17 @@ pub enum Key {
     Name(String),
 }
 
-/// What a handler did to one place of `output`. An answer is a list of these, so it carries only what changed.
+/// A handler's change at one location of `output`. An answer is a list of these, so it contains only what changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Where; empty for the whole output.
+    /// The location; empty for the whole output.
     pub path: Vec<Key>,
-    /// What stands there now; absent when the key was deleted (absent is not null).
+    /// The new value; absent if the key was deleted (absent is not null).
     #[serde(default, skip_serializing_if = "Option::is_none", with = "present")]
     pub value: Option<Value>,
 }
 
-// `Option<Value>` would read an explicit null as absent; a deleted key and a null are different things here.
+// `Option<Value>` would read an explicit null as absent; a deleted key and a null are different here.
 mod present {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::Value;
@@ -48,28 +48,28 @@ mod present {
     }
 }
 
-/// What was done with a handler's answer (C2, C3).
+/// The treatment of a handler's answer (C2, C3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// Nothing changed.
     Continue,
-    /// Its changes were taken.
+    /// Its changes were applied.
     Patch,
-    /// It stopped what was about to happen.
+    /// It blocked the operation.
     Block,
-    /// Its answer is not allowed at this point; it had no effect.
+    /// Its answer is not allowed at this point and had no effect.
     Refused,
-    /// It failed, and the chain went on with the output from before it.
+    /// It failed, and the chain continued with the output from before it.
     FailedOpen,
-    /// It failed, and what was about to happen did not.
+    /// It failed, and the operation was blocked.
     FailedClosed,
     /// It was not called.
     Skipped,
 }
 
 impl Decision {
-    /// As it is stored.
+    /// Returns the stored name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -84,16 +84,16 @@ impl Decision {
     }
 }
 
-/// How the payload of a call travelled.
+/// How the payload of a call was transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Carried {
-    /// By which way.
+    /// The method.
     pub way: CarriedBy,
-    /// Bytes of the payload that went to the process, in frames and files: with a mirror, what changed.
+    /// Bytes transferred to the process, in frames and files: with a mirror, what changed.
     pub bytes: u64,
 }
 
-/// The ways of a payload.
+/// The methods of transferring a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CarriedBy {
@@ -106,7 +106,7 @@ pub enum CarriedBy {
 }
 
 impl CarriedBy {
-    /// As in the log.
+    /// Returns the name in the log.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -117,64 +117,64 @@ impl CarriedBy {
     }
 }
 
-/// The record of one handler's run: what `plugin trace`, `[plugin-perf]` and the audit are made from (A1, A2, C13).
+/// The record of one handler's run: the basis of `plugin trace`, `[plugin-perf]` and the audit (A1, A2, C13).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HookRecord {
     /// Hook point, by our name.
     pub point: String,
     /// Hook, by OpenCode's name.
     pub hook: String,
-    /// Who was called.
+    /// The called plugin.
     pub plugin: PluginId,
-    /// Session, where there is one.
+    /// Session, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// Turn, where there is one.
+    /// Turn, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// What its call came to.
+    /// The result of its call.
     pub outcome: OutcomeKind,
-    /// What became of the answer.
+    /// The treatment of the answer.
     pub decision: Decision,
-    /// Size of what was sent, in bytes.
+    /// Size of the payload, in bytes.
     pub payload_bytes: u64,
-    /// How the payload travelled (A10, A14); none where nothing was sent to a plugin process.
+    /// How the payload was transferred (A10, A14); `None` if nothing was sent to a plugin process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     pub duration_ms: f64,
-    /// CPU time of its process, in milliseconds, that is this plugin's since its last record (A1). Looked at once a second and
-    /// after long calls, so that of short calls in a shared process is in none.
+    /// CPU time in milliseconds that its process used for this plugin since its last record (A1). Measured once a second and
+    /// after long calls, so short calls in a shared process are not included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<f64>,
-    /// Places that changed, as JSON pointers.
+    /// Changed locations, as JSON pointers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// Error or refusal text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When it began.
+    /// When it started.
     pub at: Millis,
-    /// For the audit alone; not in the log.
+    /// For the audit only; not in the log.
     #[serde(skip)]
     pub audit: HookAudit,
 }
 
-/// What only the audit keeps of a handler's run; it is not in the log.
+/// Fields of a handler's run that only the audit keeps; they are not in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookAudit {
     /// Step of the turn.
     pub step: Option<String>,
-    /// Hash of what it was given: input and output of every item, as JSON. Behind a handler whose answer was taken it is
-    /// the hash over the hash before and the hash of that answer, so that a long history is hashed once.
+    /// Hash of its input: input and output of every item, as JSON. After a handler whose answer was applied, it is the hash
+    /// over the previous hash and the hash of that answer, so that a long history is hashed once.
     pub input_hash: Option<String>,
-    /// Hash of its answer (the list of its changes), where it gave one that changes something.
+    /// Hash of its answer (the list of its changes), if it changed something.
     pub output_hash: Option<String>,
     /// Several plugins share its process.
     pub claimed: bool,
-    /// Plugin that it hosts and that ran (C8).
+    /// The plugin that it hosts and that ran (C8).
     pub sub_plugin: Option<PluginId>,
-    /// The rule against which its answer, or a part of it, was.
+    /// The rule that its answer, or a part of it, violated.
     pub refused: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! What a handler's call came to.
+//! The result of a handler's call.
 
 use std::fmt;
 
@@ -9,20 +9,21 @@ use super::Change;
 use crate::conversation::message::NamedError;
 use crate::plugin::transfer::Piece;
 
-/// A refusal: the thing that was about to happen does not (C2).
+/// A refusal: the operation is blocked (C2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     /// Stable code: the plugin's own, or one of ours (`hook.threw` for an OpenCode hook that threw).
     pub code: String,
-    /// For the model and for people.
+    /// For the model and the user.
     pub message: String,
-    /// Anything else.
+    /// Further data.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
 }
 
 impl Block {
-    /// For records: the text, with the code where it is a plugin's own (ours begin with `hook.`), and the details.
+    /// Returns the text for records: the message, with the code if it is a plugin's own (ours start with `hook.`), and the
+    /// details.
     #[must_use]
     pub fn record_text(&self) -> String {
         let mut text = match self.code.starts_with("hook.") {
@@ -36,7 +37,7 @@ impl Block {
         text
     }
 
-    /// The error that clients get, where the outcome fails what it refuses.
+    /// Returns the error for clients, if the refusal fails the operation.
     #[must_use]
     pub fn into_error(self, point: &str) -> NamedError {
         let mut data = json!({ "message": self.message, "code": self.code, "point": point });
@@ -50,33 +51,33 @@ impl Block {
     }
 }
 
-/// What a handler's call came to: what it answered, or how it failed. From the frame of a process to the record there is no
-/// other type for it.
+/// The result of a handler's call: its answer, or how it failed. The only type for it, from the frame of a process to the
+/// record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum HookOutcome {
-    /// It left `output` as it was.
+    /// It left `output` unchanged.
     #[default]
     Continue,
     /// It changed something.
     Patch(Patch),
     /// It refused.
     Block(Block),
-    /// It gave no answer that counts.
+    /// It gave no valid answer.
     Failed(HookFailure),
 }
 
-/// What a handler changed.
+/// The changes of a handler.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
-    /// The changes of each item of the call, in the order in which they are made; none for an item that stays as it was.
+    /// The changes of each item of the call, in order; empty for an unchanged item.
     pub items: Vec<Vec<Change>>,
-    /// Set when it removed, inserted or reordered messages of the conversation: the list, in terms of the one before.
-    /// `items` count in the new one. Only used within the process that keeps the conversation.
+    /// Set if it removed, inserted or reordered messages of the conversation: the list, in terms of the previous one.
+    /// `items` refer to the new list. Only used within the process that keeps the conversation.
     pub order: Option<Vec<Piece>>,
 }
 
 impl Patch {
-    /// Whether nothing stands in it.
+    /// Returns whether it contains no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.order.is_none() && self.items.iter().all(Vec::is_empty)
@@ -88,28 +89,28 @@ impl Patch {
 pub enum HookFailure {
     /// It threw.
     Threw {
-        /// What it said.
+        /// The message.
         message: String,
     },
-    /// It did not answer in time.
+    /// It missed its deadline.
     TimedOut {
         /// Its deadline, in milliseconds.
         ms: u64,
     },
     /// Its process ended or broke the protocol.
     Lost {
-        /// What is known of it.
+        /// What is known about it.
         message: String,
     },
     /// It was not called.
     Skipped {
-        /// Why: breaker open, plugin failed, cancelled.
+        /// The reason: breaker open, plugin failed, cancelled.
         reason: String,
     },
 }
 
 impl HookFailure {
-    /// Its name in records.
+    /// Returns its name in records.
     #[must_use]
     pub fn kind(&self) -> OutcomeKind {
         match self {
@@ -121,7 +122,7 @@ impl HookFailure {
     }
 }
 
-/// What is written down of it.
+/// The text for records.
 impl fmt::Display for HookFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -139,13 +140,13 @@ impl From<HookFailure> for HookOutcome {
 }
 
 impl HookOutcome {
-    /// These changes, one list for each item of the call.
+    /// Creates a patch, with one list for each item of the call.
     #[must_use]
     pub fn patch(items: Vec<Vec<Change>>) -> Self {
         Self::Patch(Patch { items, order: None })
     }
 
-    /// Its name in records.
+    /// Returns its name in records.
     #[must_use]
     pub fn kind(&self) -> OutcomeKind {
         match self {
@@ -156,7 +157,7 @@ impl HookOutcome {
     }
 }
 
-/// An outcome as logs, figures and records name it (A1).
+/// The kind of a result in logs, statistics and records (A1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutcomeKind {
@@ -172,12 +173,12 @@ pub enum OutcomeKind {
     Lost,
     /// It was not called.
     Skipped,
-    /// A plugin reached for a point that it may not reach (B8): nobody was called.
+    /// A plugin triggered a point that it may not trigger (B8): no handler was called.
     Refused,
 }
 
 impl OutcomeKind {
-    /// As it is written.
+    /// Returns the written name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -191,7 +192,7 @@ impl OutcomeKind {
         }
     }
 
-    /// It was called, and failed.
+    /// Returns whether it was called, and failed.
     #[must_use]
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::Error | Self::Timeout | Self::Lost)

@@ -1,9 +1,9 @@
-//! What in a manifest cannot be right.
+//! Validation of a manifest.
 
 use super::{Manifest, ManifestProblem, RESERVED_IDS, custom_points, subplugins};
 
 impl Manifest {
-    /// What in it cannot be right, the first of each key.
+    /// Returns its problems, the first of each key.
     #[must_use]
     pub fn problems(&self) -> Vec<ManifestProblem> {
         let mut found = Problems(Vec::new());
@@ -35,7 +35,7 @@ impl Problems {
         }
     }
 
-    /// Adds the first one of a list that is wrong.
+    /// Adds the first problem of a list.
     fn add_first(
         &mut self,
         key: &'static str,
@@ -125,7 +125,8 @@ pub(super) fn is_inside(path: &str) -> bool {
         && path.split('/').all(|part| part != "..")
 }
 
-/// `${project}`, a path below it, or a place outside that the user must grant: absolute, or in the home folder.
+/// Returns whether it is `${project}`, a path below it, or a path outside that requires a grant: absolute, or
+/// in the home folder.
 fn is_root(path: &str) -> bool {
     let outside = path.strip_prefix("~/").or_else(|| path.strip_prefix('/'));
     match (path.strip_prefix("${project}"), outside) {

@@ -1,12 +1,12 @@
-//! Hook points, bus events and providers of models that a plugin declares in its manifest (B8).
+//! Hook points, bus events and model providers that a plugin declares in its manifest (B8).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Manifest, ManifestProblem};
 
-/// Domains of the program's own points and events: a plugin's name has none of these behind its id, so that nobody takes
-/// one for the other.
+/// Domains of the program's own points and events: a plugin's names must not use them after its id, so that they cannot
+/// be confused.
 pub const RESERVED_DOMAINS: [&str; 27] = [
     "agent_end",
     "bridge",
@@ -37,24 +37,24 @@ pub const RESERVED_DOMAINS: [&str; 27] = [
     "tool",
 ];
 
-/// How many points, or events, one plugin may declare.
+/// Maximum number of points, or events, of one plugin.
 const MAX_DECLARED: usize = 64;
-/// A schema is no longer than this as JSON, in bytes.
+/// Maximum bytes of a schema as JSON.
 const MAX_SCHEMA: usize = 16 * 1024;
 
 /// What handlers may do at a declared point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Allow {
-    /// Look at it. They always may.
+    /// Read it. Always allowed.
     Observe,
-    /// Change the output, as far as its schema goes.
+    /// Change the output, within its schema.
     Patch,
     /// Refuse, by throwing.
     Block,
 }
 
-/// How long a handler at a declared point may take. The milliseconds are those of the program's own points (C5).
+/// Deadline of a handler at a declared point. The milliseconds are those of the program's own points (C5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeadlineClass {
@@ -63,17 +63,17 @@ pub enum DeadlineClass {
     /// As the hooks of JS plugins.
     #[default]
     Normal,
-    /// Waits for something outside.
+    /// Waits for something external.
     Slow,
 }
 
-/// A hook point that a plugin declares: it alone reaches it, others have handlers there.
+/// A hook point that a plugin declares: only that plugin triggers it, others add handlers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PointDecl {
-    /// `PLUGIN/domain.name`; other plugins bring a hook of this name.
+    /// `PLUGIN/domain.name`; other plugins contribute a hook of this name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// JSON Schema of the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,22 +81,22 @@ pub struct PointDecl {
     /// JSON Schema of the output, an object. Its properties are what handlers may change where they may patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// What handlers may do besides looking.
+    /// What handlers may do besides reading.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allows: Vec<Allow>,
     /// How long a handler may take.
     #[serde(default)]
     pub deadline: DeadlineClass,
-    /// What it is reached with: held against its schemas whenever the plugin is loaded.
+    /// Examples, validated against its schemas whenever the plugin is loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<PointExample>,
 }
 
-/// Something that a point is reached with.
+/// An example of a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PointExample {
-    /// What handlers are given.
+    /// The input of handlers.
     #[serde(default)]
     pub input: Value,
     /// What handlers may change.
@@ -104,7 +104,7 @@ pub struct PointExample {
     pub output: Value,
 }
 
-/// Something that an event tells.
+/// An example of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventExample {
@@ -118,25 +118,25 @@ pub struct EventExample {
 pub struct EventDecl {
     /// `PLUGIN/domain.name`: the event's `type`.
     pub name: String,
-    /// What it tells.
+    /// Its description.
     pub description: String,
     /// JSON Schema of its `properties`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// What it tells: held against its schema whenever the plugin is loaded.
+    /// Examples, validated against its schema whenever the plugin is loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<EventExample>,
 }
 
-/// What a plugin says of a provider of models that it speaks for.
+/// A plugin's description of a model provider that it implements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderEntry {
     /// Its id, one of `provides.providers`.
     pub id: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
-    /// What it is asked when it is tried.
+    /// Example requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<ProviderExample>,
 }
@@ -147,11 +147,11 @@ pub struct ProviderEntry {
 pub struct ProviderExample {
     /// One of its models.
     pub model: String,
-    /// What the model is asked.
+    /// The prompt.
     pub prompt: String,
 }
 
-/// What is wrong with what a manifest declares, the first of each key.
+/// Returns the problems of a manifest's declarations, the first of each key.
 pub(super) fn problems(manifest: &Manifest) -> Vec<ManifestProblem> {
     let names = |key, names: Vec<&String>| {
         let bad = names.iter().enumerate().find_map(|(at, name)| {
@@ -209,7 +209,7 @@ pub(super) fn problems(manifest: &Manifest) -> Vec<ManifestProblem> {
     points.into_iter().chain(events).chain(providers).collect()
 }
 
-/// The first provider that is described twice, not at all, or that the plugin does not bring.
+/// Returns the first provider that is described twice, not at all, or not contributed by the plugin.
 fn wrong_provider(manifest: &Manifest) -> Option<ManifestProblem> {
     let known = &manifest.provides.providers;
     let all = &manifest.providers;
@@ -231,7 +231,7 @@ fn wrong_provider(manifest: &Manifest) -> Option<ManifestProblem> {
     wrong.or(bare)
 }
 
-/// The first of these, names and descriptions, that says nothing of itself (B8).
+/// Returns the first name without a description (B8).
 fn bare<'a>(
     key: &'static str,
     mut described: impl Iterator<Item = (&'a String, &'a String)>,
@@ -263,7 +263,7 @@ fn misnamed(plugin: &str, name: &str) -> Option<String> {
     (!two).then(|| "has no form `domain.name` (a-z, 0-9, _) behind the id".to_owned())
 }
 
-/// `whole`: it must describe an object.
+/// Returns what is wrong with a schema. `whole`: it must describe an object.
 fn misshaped(schema: &Value, whole: bool) -> Option<String> {
     if schema.to_string().len() > MAX_SCHEMA {
         return Some(format!("is longer than {MAX_SCHEMA} bytes"));

@@ -1,14 +1,14 @@
-//! Plugins that a plugin hosts (C8).
+//! Plugins hosted by a plugin (C8).
 
 use serde::{Deserialize, Serialize};
 
 use super::check::is_inside;
 use super::{Manifest, ManifestProblem, Permissions};
 
-/// How many plugins one plugin may host: each has a process.
+/// Maximum number of plugins that one plugin may host: each has a process.
 const MAX_HOSTED: usize = 16;
 
-/// A plugin that another one hosts. It hosts none itself.
+/// A hosted plugin. It cannot host others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubpluginDecl {
@@ -25,12 +25,12 @@ pub struct SubpluginDecl {
     /// No hook of it runs longer, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_timeout_ms: Option<u64>,
-    /// What it asks for. It gets of it what its host has. Routes of the client that are not named it has none of.
+    /// The requested permissions, limited to those of its host. It has no client routes that are not named.
     #[serde(default)]
     pub permissions: Permissions,
 }
 
-/// What is wrong with them, the first of all.
+/// Returns the first problem.
 pub(super) fn problems(manifest: &Manifest) -> Option<ManifestProblem> {
     let subs = &manifest.subplugins;
     let wrong = subs.iter().enumerate().find_map(|(at, it)| {
@@ -51,7 +51,7 @@ pub(super) fn problems(manifest: &Manifest) -> Option<ManifestProblem> {
         if it.max_timeout_ms == Some(0) {
             return Some(format!("max_timeout_ms of {id:?} is no time"));
         }
-        // The same checks as for a plugin of the user's.
+        // The same checks as for a top-level plugin.
         let alone = Manifest {
             permissions: it.permissions.clone(),
             ..Manifest::inferred("a", None)

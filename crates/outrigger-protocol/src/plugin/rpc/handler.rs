@@ -1,4 +1,4 @@
-//! Whose code is called, and what it may change.
+//! References to handlers, and what they may change.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct OpenField {
     /// Its name; `*` for any.
     pub key: String,
-    /// What it must stay: `any`, `string`, `number`, `boolean`, `array` or `object`.
+    /// The type that it must keep: `any`, `string`, `number`, `boolean`, `array` or `object`.
     pub kind: String,
     /// It may not be deleted or null.
     pub required: bool,

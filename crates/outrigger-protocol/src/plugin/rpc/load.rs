@@ -1,4 +1,4 @@
-//! Loading plugins into a process, and what it answers about them.
+//! Loading plugins into a process, and its responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::plugin::login::AuthHook;
 pub struct Hello {
     /// [`crate::rpc::PROTOCOL_VERSION`] of the host script.
     pub protocol: String,
-    /// What it can do besides; unknown names are ignored.
+    /// Optional features; unknown names are ignored.
     #[serde(default)]
     pub features: Vec<String>,
     /// `bun` or `node`.
@@ -40,22 +40,20 @@ pub struct Initialize {
     /// Folder whose `node_modules` serves plugins that have no `@opencode-ai/plugin` or zod of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modules: Option<String>,
-    /// Answers of hooks over this size, in bytes, are to go by file ([`crate::plugin::transfer::FileOpen`]); absent: none.
+    /// Answers of hooks larger than this, in bytes, are sent by file ([`crate::plugin::transfer::FileOpen`]); absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_over: Option<u64>,
-    /// The proxy through which connections to other hosts go, with the token of this process; absent: they go by
-    /// themselves.
+    /// The proxy for connections to other hosts, with the token of this process; absent: direct connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
     /// Plugins in load order.
     pub plugins: Vec<PluginEntry>,
-    /// Sources that are run as they were hashed.
+    /// Sources that run only as hashed.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub sources: Sources,
 }
 
-/// Code that is run as it was hashed, or not at all. Other code is run where a plugin names it by a path that it computes. Paths are
-/// without links.
+/// Code that runs only if it matches its hash. Other code runs if a plugin names it by a computed path. Paths are without links.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
     /// SHA-256 in hexadecimal digits, by path.
@@ -63,22 +61,22 @@ pub struct Sources {
     /// Folders of packages. All code in them is in `hashes`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub packages: BTreeSet<String>,
-    /// Paths that sources name in words and where something else was found, or nothing: what comes there is not run.
+    /// Paths that sources name literally but that did not exist or were something else: code that appears there does not run.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unresolved: BTreeSet<String>,
-    /// Folders whose code is run without being compared.
+    /// Folders whose code runs unchecked.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub free: BTreeSet<String>,
 }
 
 impl Sources {
-    /// Whether nothing is checked.
+    /// Returns whether nothing is checked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// Adds those of another plugin of the process.
+    /// Adds the sources of another plugin of the process.
     pub fn extend(&mut self, more: Self) {
         self.hashes.extend(more.hashes);
         self.packages.extend(more.packages);
@@ -94,32 +92,32 @@ pub struct PluginEntry {
     pub id: String,
     /// `file://` URL of the module.
     pub entry: String,
-    /// It comes from a path, so a module object must name itself.
+    /// It comes from a path, so a module object must have a name.
     pub from_path: bool,
     /// Second argument of the plugin function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Value>,
-    /// It is a tool file (`{tool,tools}/*.{js,ts}`, B5): its default export is the tool of this name, each other export
-    /// the tool `NAME_EXPORT`, as in OpenCode. Nothing in it is called before a tool is run.
+    /// It is a tool file (`{tool,tools}/*.{js,ts}`, B5): its default export is the tool of this name, each other export the tool
+    /// `NAME_EXPORT`, as in OpenCode. Nothing in it is called before a tool runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<String>,
-    /// Another plugin hosts it: its function gets what stands here, and none of the plugin input.
+    /// Another plugin hosts it: its function gets this instead of the plugin input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facade: Option<Facade>,
 }
 
-/// What a hosted plugin's function gets (C8), besides the folders.
+/// The argument of a hosted plugin's function (C8), besides the folders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facade {
     /// Its host.
     pub host: String,
-    /// What it is called below that one.
+    /// Its id below the host.
     pub id: String,
     /// It may use some routes of the client.
     pub client: bool,
 }
 
-/// What became of the plugins.
+/// The result of loading.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Initialized {
     /// One for each entry, in order.
@@ -133,21 +131,21 @@ pub struct LoadedPlugin {
     pub id: String,
     /// One for each plugin function of the module that answered with hooks.
     pub instances: Vec<Instance>,
-    /// What went wrong on the way, with the stage (`import`, `export`, `server`).
+    /// Problems, with their stage (`import`, `export`, `server`).
     #[serde(default)]
     pub problems: Vec<Problem>,
     /// Milliseconds for import and start.
     pub ms: f64,
 }
 
-/// What went wrong while a plugin loaded.
+/// A problem of loading a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// `import`, `export`, `server`, `hooks`, `tool`; `note` for what is worth knowing and nothing wrong.
+    /// `import`, `export`, `server`, `hooks`, `tool`; `note` for information.
     pub stage: String,
     /// What happened.
     pub message: String,
-    /// It comes of running under Node: under Bun the plugin may work.
+    /// It is caused by running under Node: under Bun the plugin may work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_bun: bool,
 }
@@ -155,7 +153,7 @@ pub struct Problem {
 /// The hooks object that one plugin function returned.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
-    /// Export that it came from.
+    /// Its export.
     pub export: String,
     /// Names of its hook functions.
     pub hooks: Vec<String>,
@@ -168,10 +166,10 @@ pub struct Instance {
     /// Its `auth` object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<AuthHook>,
-    /// The provider whose models its `provider` object answers.
+    /// The provider whose models its `provider` object returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The provider that its `provider` object speaks for with a protocol of its own (`stream`).
+    /// The provider that its `provider` object implements itself (`stream`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<ProviderDecl>,
 }
@@ -185,12 +183,12 @@ pub struct PluginTool {
     pub description: String,
     /// JSON Schema of the arguments.
     pub schema: Value,
-    /// What it declares beside that, under `outrigger`: see [`crate::tools::descriptor::Declared`].
+    /// Its further declaration, under `outrigger`: see [`crate::tools::descriptor::Declared`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declares: Option<Value>,
 }
 
-/// How far a plugin's loading is.
+/// The progress of loading a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
     /// Plugin.

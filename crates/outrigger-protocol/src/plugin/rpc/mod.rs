@@ -1,7 +1,7 @@
 //! Frames between the host and a plugin process: a 4-byte big-endian length, then JSON-RPC 2.0.
 //!
-//! The channel is a socket pair that the process inherits as descriptor 3. Requests go both ways, any number may be
-//! open. `docs/plugin-protocol.md` describes the conversation; a test keeps the two in step.
+//! The channel is a socket pair that the process inherits as descriptor 3. Both sides send requests, and any number may be open.
+//! `docs/plugin-protocol.md` describes the protocol; a test keeps the two consistent.
 
 pub(crate) mod handler;
 mod load;
@@ -22,23 +22,23 @@ pub use run::{
 };
 pub use sdk::{SdkChunk, SdkCredit, SdkRequest, SdkResponse};
 
-/// Version of the protocol. A process that speaks another major version is refused by name.
+/// Version of the protocol. A process with another major version is refused with a clear error.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// Descriptor number that the process finds its channel at.
+/// Descriptor number of the process's channel.
 pub const CHANNEL_FD: i32 = 3;
 
 /// Largest frame that either side accepts, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024 * 1024;
 
-/// Error code of a `hook.mirror` whose earlier list the process has dropped or never had: it is to be given whole.
+/// Error code of a `hook.mirror` whose earlier list the process has dropped or never had: it must be sent whole.
 pub const NEED_WHOLE: i64 = -32002;
 
 /// Names in [`Hello::features`].
 pub mod feature {
-    /// The process takes `hook.invoke.file` and asks for files with `file.open`.
+    /// The process supports `hook.invoke.file` and requests files with `file.open`.
     pub const FILE: &str = "hook.file";
-    /// The process takes `hook.mirror`.
+    /// The process supports `hook.mirror`.
     pub const MIRROR: &str = "hook.mirror";
 }
 
@@ -71,7 +71,7 @@ pub struct RpcError {
     pub code: i64,
     /// What happened.
     pub message: String,
-    /// Anything else.
+    /// Further data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -100,7 +100,7 @@ pub mod host {
     /// Request [`crate::plugin::login::AuthFetch`], answer [`crate::plugin::login::AuthHead`]; the body follows in
     /// [`super::process::AUTH_CHUNK`].
     pub const AUTH_FETCH: &str = "auth.fetch";
-    /// Notification [`crate::plugin::login::AuthCredit`]: so many more bytes of a body may be sent.
+    /// Notification [`crate::plugin::login::AuthCredit`]: allows this many more bytes of a body to be sent.
     pub const AUTH_CREDIT: &str = "auth.credit";
     /// Request [`crate::plugin::login::ProviderAsk`], answer [`crate::plugin::login::ProviderTold`].
     pub const PROVIDER_MODELS: &str = "provider.models";
@@ -113,7 +113,7 @@ pub mod host {
     pub const EVENT_BATCH: &str = "event.batch";
     /// Request `{}`: run `dispose` hooks, answer `{}`, then end.
     pub const SHUTDOWN: &str = "shutdown";
-    /// Whether the process takes requests at all: answered at once, whatever plugins wait for.
+    /// Checks whether the process handles requests at all: answered at once, whatever plugins wait for.
     pub const PING: &str = "ping";
     /// Notification `{id}`: the host no longer wants the answer.
     pub const CANCEL: &str = "$/cancel";
@@ -167,7 +167,7 @@ pub struct Log {
     pub level: String,
     /// What happened.
     pub message: String,
-    /// Whose code it is about, where the script knows.
+    /// The plugin, if the script knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Calls of plugins' code (hooks, tools, events), and what is said while they last.
+//! Calls of plugin code (hooks, tools, events), and messages during them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,15 +16,15 @@ use crate::records::turn::HookPayload;
 pub struct HookRun {
     /// OpenCode's name of the hook.
     pub hook: String,
-    /// Handlers that live next to each other in the order and in this process.
+    /// Handlers that are adjacent in the order and in this process.
     pub handlers: Vec<HandlerRef>,
-    /// What may be changed. A handler that goes beyond it ends the run: the host takes back what is not allowed, and
-    /// the ones after it must see what is left.
+    /// What may be changed. A handler that violates it ends the run: the host reverts what is not allowed, and later handlers must
+    /// see the result.
     #[serde(default)]
     pub open: Vec<OpenField>,
-    /// One payload, or many for hooks that are asked about a list (`tool.definition`).
+    /// One payload, or many for hooks that are called for a list (`tool.definition`).
     pub items: Vec<HookPayload>,
-    /// Number of the chain, for plugins that reach points of their own: their [`crate::plugin::custom_points::PointCall`]s name it.
+    /// Number of the chain, for plugins that trigger their own points: their [`crate::plugin::custom_points::PointCall`]s name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<u64>,
 }
@@ -39,22 +39,22 @@ pub struct HookResult {
     pub handler: usize,
     /// Milliseconds in the plugin's code.
     pub ms: f64,
-    /// What it answered, or that it threw.
+    /// Its result.
     pub outcome: HookOutcome,
-    /// What it changed is in the file with this token ([`crate::plugin::transfer::FileOpened`]).
+    /// Its changes are in the file with this token ([`crate::plugin::transfer::FileOpened`]).
     pub file: Option<String>,
 }
 
-/// [`HookResult`] as it is sent: the field that is present gives the kind of outcome.
+/// [`HookResult`] on the wire: the field that is present determines the kind of result.
 #[derive(Deserialize)]
 struct HookResultFrame {
     call: u64,
     handler: usize,
     ms: f64,
-    /// Per item what changed; left out when nothing did.
+    /// Changes per item; omitted if there are none.
     #[serde(default)]
     items: Vec<Vec<Change>>,
-    /// `hook.mirror` only: `messages` got another length or order.
+    /// `hook.mirror` only: `messages` changed in length or order.
     #[serde(default)]
     order: Option<Vec<Piece>>,
     #[serde(default)]
@@ -101,7 +101,7 @@ pub struct Enter {
 /// Runs a plugin's tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolRun {
-    /// Who brings it.
+    /// Its handler.
     pub handler: HandlerRef,
     /// Tool.
     pub tool: String,
@@ -109,17 +109,17 @@ pub struct ToolRun {
     pub args: Value,
     /// Plain keys of the tool context: sessionID, messageID, callID, agent, directory, worktree, extra, messages.
     pub context: Object,
-    /// As [`HookRun::chain`].
+    /// Like [`HookRun::chain`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<u64>,
 }
 
-/// A plugin tool asks for a permission.
+/// A plugin tool asks a permission question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolAsk {
     /// Id of the `tool.run` request.
     pub call: u64,
-    /// What it is about.
+    /// The subject.
     pub permission: String,
     /// Commands, paths or URLs.
     #[serde(default)]
@@ -132,12 +132,12 @@ pub struct ToolAsk {
     pub metadata: Value,
 }
 
-/// A plugin tool reports while it runs.
+/// A plugin tool reports progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolMetadata {
     /// Id of the `tool.run` request.
     pub call: u64,
-    /// What it says of itself.
+    /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Structured.
@@ -150,13 +150,13 @@ pub struct ToolMetadata {
 pub struct EventBatch {
     /// Events.
     pub events: Vec<BusEvent>,
-    /// Of each, [`crate::conversation::event::CustomEvent::depth`]; empty where all are 0.
+    /// [`crate::conversation::event::CustomEvent::depth`] of each; empty if all are 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depths: Vec<u32>,
 }
 
 impl EventBatch {
-    /// A batch of these.
+    /// Creates a batch of these events.
     #[must_use]
     pub fn of(events: Vec<BusEvent>) -> Self {
         let depth = |event: &BusEvent| match &event.event {
@@ -171,24 +171,24 @@ impl EventBatch {
     }
 }
 
-/// A hook that nobody waits for has thrown.
+/// A notification-only hook has thrown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HookFailed {
-    /// Whose.
+    /// Its plugin.
     pub plugin: String,
     /// `event` or `dispose`.
     pub hook: String,
-    /// What it threw, and on what.
+    /// The error, and the event.
     pub message: String,
     /// The session that the event was about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// How long it took until then, in milliseconds.
+    /// Its duration until then, in milliseconds.
     #[serde(default)]
     pub ms: f64,
 }
 
-/// Hooks that nobody waits for have run, and how long each took (A1).
+/// Notification-only hooks have run, with the duration of each (A1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HookRan {
     /// By plugin, hook and session.
@@ -198,7 +198,7 @@ pub struct HookRan {
 /// The calls of one hook of one plugin, about one session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RanCalls {
-    /// Whose.
+    /// The plugin.
     pub plugin: PluginId,
     /// `event` or `dispose`.
     pub hook: String,

@@ -1,11 +1,11 @@
-//! Requests of a plugin's SDK client, and their answers.
+//! Requests of a plugin's SDK client, and their responses.
 
 use serde::{Deserialize, Serialize};
 
 /// A request of the SDK client, or of `fetch` to the host's own origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SdkRequest {
-    /// Whose client it is, where that is known. Plugins that share a process can claim each other's names.
+    /// The plugin, if known. Plugins that share a process can claim each other's names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
     /// HTTP method.
@@ -27,9 +27,9 @@ pub struct SdkResponse {
     pub status: u16,
     /// Headers.
     pub headers: Vec<(String, String)>,
-    /// Body as text; empty where it is streamed.
+    /// Body as text; empty if it is streamed.
     pub body: String,
-    /// The body follows in [`crate::rpc::host::SDK_CHUNK`], for as long as there is one and it is wanted.
+    /// The body follows in [`crate::rpc::host::SDK_CHUNK`], until its end or until it is cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
 }
@@ -45,13 +45,13 @@ pub struct SdkChunk {
     /// Nothing follows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end: bool,
-    /// Why it ended before it was complete.
+    /// Why it ended prematurely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl SdkChunk {
-    /// An answer that ends before it is complete.
+    /// Creates the end of an incomplete response.
     #[must_use]
     pub fn broken(request: u64, error: String) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl SdkChunk {
     }
 }
 
-/// How much of a streamed answer may be sent, beside what was allowed before.
+/// Allows more of a streamed response to be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SdkCredit {
     /// Id of the `sdk.request`.
