@@ -1,89 +1,89 @@
-//! What can go wrong in the agent.
+//! Errors of the agent.
 
 use outrigger_permissions::TrustError;
 use outrigger_protocol::message::NamedError;
 
-/// An error of the agent, with a stable code and, where there is one, a hint what to do.
+/// An error of the agent, with a stable code and, for most variants, a hint.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The configuration cannot be used.
+    /// The configuration is unusable.
     #[error(transparent)]
     Config(#[from] outrigger_config::ConfigError),
-    /// The store cannot be used.
+    /// The store is unusable.
     #[error(transparent)]
     Store(#[from] outrigger_store::StoreError),
-    /// A process cannot be started at all.
+    /// Processes cannot be started.
     #[error(transparent)]
     Sandbox(#[from] outrigger_sandbox::SandboxError),
-    /// The model cannot be used.
+    /// The model is unusable.
     #[error(transparent)]
     Model(#[from] outrigger_models::ModelError),
-    /// A prompt is stored, and its model cannot be asked.
+    /// The prompt is stored, but its model is unavailable.
     #[error(transparent)]
     Unaskable(outrigger_models::ModelError),
     /// An MCP server.
     #[error(transparent)]
     Mcp(#[from] outrigger_mcp::McpError),
-    /// The credentials cannot be used.
+    /// The credentials are unusable.
     #[error(transparent)]
     Credential(#[from] outrigger_models::CredentialError),
-    /// There is no such session.
+    /// The session does not exist.
     #[error("there is no session `{0}`")]
     NoSession(String),
-    /// There is no such agent.
+    /// The agent does not exist.
     #[error("there is no agent `{name}`; there are: {}", known.join(", "))]
     NoAgent {
         /// What was asked for.
         name: String,
-        /// What could have been.
+        /// Names of the available agents.
         known: Vec<String>,
     },
-    /// There is no such command.
+    /// The command does not exist.
     #[error("there is no command `{name}`; there are: {}", known.join(", "))]
     NoCommand {
         /// What was asked for.
         name: String,
-        /// What could have been.
+        /// Names of the available commands.
         known: Vec<String>,
     },
     /// Another process runs a turn in this session.
     #[error("session `{0}` is at work in another process")]
     Busy(String),
-    /// A turn of this process runs in this session, and what was asked for needs it to be at rest.
+    /// A turn of this process runs in this session, and the request needs an idle session.
     #[error("session `{0}` is at work; wait for it or abort it first")]
     Working(String),
-    /// There is no such message, or no such part of it.
+    /// The message, or the part of it, does not exist.
     #[error("there is no `{what}` in session `{session}`")]
     NoMessage {
-        /// Message or part.
+        /// Id of the message or part.
         what: String,
-        /// Session.
+        /// Id of the session.
         session: String,
     },
-    /// A part that was sent does not belong where it was sent.
+    /// A part was sent to a message that it does not belong to.
     #[error("the part in the request is not the one that its address names: {0}")]
     Part(String),
-    /// The schema that a prompt wants its answer to have (`format`) is of no use.
+    /// The schema in a prompt's `format` is invalid.
     #[error("the prompt's `format` cannot be kept to: {0}")]
     BadFormat(String),
-    /// Files are not what the session left, so putting them back would destroy someone's work.
+    /// Files changed since the session wrote them, so restoring them would destroy someone's work.
     #[error(
         "nothing was taken back: {} changed since by someone else: {}",
         if files.len() == 1 { "a file was" } else { "files were" }, files.join(", ")
     )]
     Conflict {
-        /// Which, relative to the project's root.
+        /// Changed files, relative to the project's root.
         files: Vec<String>,
     },
-    /// A plugin would put back a file that makes something run later.
+    /// A plugin would restore a file that makes something run later.
     #[error("a plugin does not put back {file}: {runs}")]
     RunsLater {
-        /// Relative to the project's root.
+        /// Path relative to the project's root.
         file: String,
-        /// What runs it.
+        /// Program that runs the file.
         runs: &'static str,
     },
-    /// A tree of the project's files cannot be made or put back.
+    /// A snapshot of the project's files cannot be created or restored.
     #[error(transparent)]
     Snapshot(#[from] outrigger_workspace::snapshot::SnapshotError),
     /// A plugin's prompt waited for the turn that it is part of.
@@ -91,13 +91,13 @@ pub enum AgentError {
         "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
     )]
     WaitsForItself(String),
-    /// A limit of the user's is reached. The text says which.
+    /// A user limit is reached. The text names it.
     #[error("{0}")]
     Budget(String),
-    /// A plugin wants what the user has to grant it. The text says who, what, and the line that grants it.
+    /// A plugin needs a grant. The text names the plugin, the action, and the setting that grants it.
     #[error("{0}")]
     NotGranted(String),
-    /// A compaction was asked for and there is nothing that it could summarise.
+    /// A compaction was requested, but there is nothing to summarise.
     #[error(
         "session `{0}` has nothing to compact: there is no message since its beginning or its last summary"
     )]
@@ -105,63 +105,63 @@ pub enum AgentError {
     /// The task of a turn ended without an outcome.
     #[error("the turn was lost: {0}")]
     Lost(String),
-    /// Something else is in the place of the folder that an agent works in.
+    /// The folder that the agent works in was replaced by something else.
     #[error(
         "{0} is not the folder any more that this agent was started in: a link or another folder is in its place"
     )]
     Moved(String),
-    /// A file that was to go with the prompt.
+    /// A file attached to the prompt cannot be used.
     #[error("cannot attach {path}: {reason}")]
     Attachment {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// A folder or file of our own.
+    /// A file or folder of Outrigger's own cannot be used.
     #[error("cannot use {path}: {reason}")]
     Folder {
-        /// Which.
+        /// Its path.
         path: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Plugins did not load, and they have to (`--strict-plugins`).
+    /// Required plugins did not load (`--strict-plugins`).
     #[error(
         "{} of the plugins did not load, and strict_plugins makes that an error: {}",
         failed.len(), failed.join("; ")
     )]
     StrictPlugins {
-        /// Each with its cause.
+        /// The plugins with their causes.
         failed: Vec<String>,
     },
-    /// Settings of the project changed while something in a sandbox ran.
+    /// Project settings changed while something in a sandbox ran.
     #[error(
         "settings of this project changed while Outrigger ran here, and not by its tools: {}",
         files.join(", ")
     )]
     SettingsChanged {
-        /// Each with what became of it.
+        /// The files with their changes.
         files: Vec<String>,
     },
-    /// What plugins are trusted as cannot be read or written.
+    /// The trust store of plugins cannot be read or written.
     #[error(transparent)]
     Trust(#[from] outrigger_plugins::PluginError),
     /// The bundled tools cannot be registered.
     #[error("the bundled tools cannot be used: {0}")]
     Tools(String),
-    /// The stored run of a turn does not yield the effects that were recorded.
+    /// Replaying a stored turn yields different effects from those recorded.
     #[error(
         "turn `{turn}` replays differently at step {n}: the log has effects {recorded}, the replay {replayed}"
     )]
     Replay {
-        /// Turn.
+        /// Id of the turn.
         turn: String,
-        /// Step.
+        /// Number of the step.
         n: u64,
         /// Digest in the log.
         recorded: String,
-        /// Digest now.
+        /// Digest of the replay.
         replayed: String,
     },
 }
@@ -185,7 +185,7 @@ impl From<outrigger_session_state::turns::Retired> for AgentError {
 }
 
 impl AgentError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -222,7 +222,7 @@ impl AgentError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about the error.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -250,7 +250,7 @@ impl AgentError {
         }
     }
 
-    /// As clients and events carry it.
+    /// Returns the error in the form that clients and events use.
     #[must_use]
     pub fn to_named(&self) -> NamedError {
         match self {

@@ -1,13 +1,13 @@
 //! An agent in one project folder: its sessions and the turns that run in them.
 //!
-//! A [`Boot`] says where and with what; [`Agent::boot`] reads the configuration, opens the store and loads the plugins.
-//! [`Agent::create_session`] makes a session, [`Agent::run`] carries a [`TurnRequest`] out to the end of its turn, and
-//! [`Agent::listen`] gets the events meanwhile. Questions come as events; [`Agent::answer`] answers those about permissions,
-//! [`Agent::answer_question`] those of the model. [`Agent::shutdown`] ends it.
+//! A [`Boot`] holds the folder and the options; [`Agent::boot`] reads the configuration, opens the store and loads the
+//! plugins. [`Agent::create_session`] creates a session, [`Agent::run`] carries out a [`TurnRequest`] to the end of its
+//! turn, and [`Agent::listen`] receives the events meanwhile. Questions arrive as events; [`Agent::answer`] answers
+//! permission questions, [`Agent::answer_question`] questions of the model. [`Agent::shutdown`] ends the agent.
 //!
-//! What a turn does next is decided by the kernel (`outrigger_kernel::turn`). This crate carries the decisions out: it calls
+//! The kernel (`outrigger_kernel::turn`) decides what a turn does next. This crate carries the decisions out: it calls
 //! models, hooks and tools, stores every step before it acts on it, and publishes what happened. It knows nothing of HTTP.
-//! The README says what each module is for.
+//! The README describes each module.
 
 mod boot;
 mod compaction;

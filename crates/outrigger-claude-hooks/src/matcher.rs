@@ -3,7 +3,7 @@
 
 use fancy_regex::{Regex, RegexBuilder};
 
-/// Steps of a search that has to go back. Names of tools are short.
+/// Steps of a search that must go back. Names of tools are short.
 const MAX_STEPS: usize = 100_000;
 
 /// A matcher, ready to be used.

@@ -13,7 +13,7 @@ use crate::result;
 use crate::state::{Commands, call_of};
 
 /// What an answer means for the payload as the handlers before left it. A failure is what the chain hears of only where
-/// nothing else was answered, or where a failure has to refuse.
+/// nothing else was answered, or where a failure must refuse.
 #[must_use]
 pub fn outcome(
     commands: &Commands,

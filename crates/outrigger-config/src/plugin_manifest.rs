@@ -140,15 +140,15 @@ pub const MANIFEST: Schema = schema!({
         /// It changes something outside of the session.
         has_side_effects?: boolean,
     },
-    /// Plugins that have to be there, by id.
+    /// Plugins that must be there, by id.
     #[alias = "dependsOn"]
     depends_on?: [string],
     requirements?: {
-        /// Variables that have to be set.
+        /// Variables that must be set.
         env?: [string],
-        /// Groups of variables of which one has to be set.
+        /// Groups of variables of which one must be set.
         env_any?: [[string]],
-        /// Programs that have to be on PATH.
+        /// Programs that must be on PATH.
         external_bins?: [string],
     },
     #[alias = "hookPolicy"]

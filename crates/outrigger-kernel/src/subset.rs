@@ -40,7 +40,7 @@ pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
         kind: host.kind,
         entry: Some(own.entry.clone()),
         provides: Provides {
-            // Unlike a plugin of the user's it has to name what it brings.
+            // Unlike a plugin of the user's it must name what it brings.
             tools: Some(kept("the tool", &own.tools, has_tool, &mut lost)),
             has_side_effects: host.provides.has_side_effects,
             ..Provides::default()
@@ -236,7 +236,7 @@ fn name_covers(a: &str, b: &str) -> bool {
 }
 
 /// Hosts are compared as they are written, so that a port, a case or a form that is not known costs something and gives
-/// nothing. `*` stands for names: an address, or this machine, has to be named by both.
+/// nothing. `*` stands for names: an address, or this machine, must be named by both.
 fn host_covers(a: &str, b: &str) -> bool {
     let under = |rest: &str| rest.starts_with('.') && b.ends_with(rest) && b.len() > rest.len();
     match a.strip_prefix('*') {

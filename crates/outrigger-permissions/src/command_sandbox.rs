@@ -95,7 +95,7 @@ pub fn loopback(config: &Loaded) -> Loopback {
     Loopback::new(ports.chain(proxies).collect())
 }
 
-/// A turn begins, which may run commands: what has to be known of the project for them is looked up while the model answers.
+/// A turn begins, which may run commands: what must be known of the project for them is looked up while the model answers.
 pub fn prepare(config: &Loaded, place: &ProjectLocation) {
     let is_kept = config.settings.tools.sandbox == Profile::WorkspaceWrite;
     if is_kept && config.settings.sandbox != Sandbox::Off {
@@ -167,8 +167,9 @@ impl Around<'_> {
         Ok(policy)
     }
 
-    /// Caches that commands have to themselves: what lies in the user's is run as it is found (environments of `uvx`, what Bun and
-    /// Deno made of a source), or is the same file as one in another project (Bun makes hard links), so there they change nothing.
+    /// Caches that commands must themselves: what lies in the user's is run as it is found (environments of `uvx`, what Bun and
+    /// Deno made of a source), or is the same file as one in another project (Bun makes hard links), so there they change
+    /// nothing.
     fn own_caches(&self, policy: &mut Policy) {
         let folder = self.folders.cache.with_file_name(COMMAND_CACHES);
         if std::fs::create_dir_all(&folder).is_ok() {

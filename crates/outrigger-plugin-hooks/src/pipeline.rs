@@ -44,7 +44,7 @@ pub struct PipelineContext {
     pub path: Vec<&'static str>,
     /// Out of how many events of plugins it comes, and the points that those came from.
     pub depth: u32,
-    /// When its caller has to have answered.
+    /// When its caller must have answered.
     pub by: Option<Instant>,
     /// Only handlers whose failure refuses, and command hooks, are called: what is asked about is no call of a tool, and what
     /// guards those guards it.

@@ -103,7 +103,7 @@ pub enum PackageError {
         /// Ours.
         have: String,
     },
-    /// It has to be installed and there is nothing to install it with.
+    /// It must be installed and there is nothing to install it with.
     #[error("plugin {spec} has to be installed from npm, and neither bun nor npm was found")]
     NoInstaller {
         /// As declared.

@@ -356,7 +356,7 @@ impl PluginError {
         }
     }
 
-    /// It is what the user has said, so nothing has to be warned of.
+    /// It is what the user has said, so nothing must be warned of.
     pub(crate) fn is_expected(&self) -> bool {
         matches!(
             self,

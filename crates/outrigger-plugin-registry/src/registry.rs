@@ -274,7 +274,7 @@ impl Registry {
         );
     }
 
-    /// It is not called any more.
+    /// It is no longer called.
     pub fn off(&self, index: usize, error: &PluginError) {
         self.end(index, Stage::Off, error);
     }

@@ -102,7 +102,7 @@ pub enum Notice {
         /// What refuses it: `permissions.client`, `own.undeclared`, `credential.member`.
         rule: String,
     },
-    /// It is not called any more.
+    /// It is no longer called.
     Off {
         /// Plugin.
         plugin: String,

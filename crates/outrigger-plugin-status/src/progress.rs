@@ -64,7 +64,7 @@ impl Progress {
 pub struct Fetched {
     /// Unpacked bytes.
     pub bytes: u64,
-    /// What they will be in the end, about; `None` where that depends on what else has to come.
+    /// What they will be in the end, about; `None` where that depends on what else must come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
 }

@@ -9,8 +9,8 @@ use crate::group::{Group, Live};
 use crate::launch::{Failed, Held};
 use outrigger_plugin_registry::error::PluginError;
 
-/// How long a process has to say that it takes requests at all, once a call is late: a busy machine must not make a hang
-/// look like a spin, and the next call is to work within 2 s (A7).
+/// How long a process must say that it takes requests at all, once a call is late: a busy machine must not make a hang look
+/// like a spin, and the next call is to work within 2 s (A7).
 pub const PING: Duration = Duration::from_millis(400);
 
 /// What is known about a late call.

@@ -2,7 +2,7 @@
 //!
 //! Calls get the process that is live now, with its generation. A caller that finds it hung or gone reports that with
 //! [`Group::give_up`], naming the generation: the first report causes the restart, the others find it done. A process
-//! that has to be started again too often stays off, with its plugins (A13).
+//! that must be started again too often stays off, with its plugins (A13).
 //!
 //! Plugins share a process until one of them hangs or crashes it: that one gets a process of its own before the others
 //! come back. When it is not known which one it was, each gets its own.

@@ -143,7 +143,7 @@ impl Store {
         Ok(read.unwrap_or_default())
     }
 
-    /// The files of a plugin when it was last looked at; nothing when that is not known any more.
+    /// The files of a plugin when it was last looked at; nothing when that is no longer known.
     #[must_use]
     pub fn before(&self, plugin: &str) -> Before {
         let bytes =

@@ -10,7 +10,7 @@ pub use outrigger_workspace::sync::now;
 
 static MAKER: LazyLock<Mutex<IdMaker>> = LazyLock::new(|| {
     let mut seed = [0_u8; 8];
-    // Without the system's randomness the clock has to do: identifiers are no secrets.
+    // Without the system's randomness the clock must do: identifiers are no secrets.
     let seed = getrandom::fill(&mut seed).map_or_else(|_| now(), |()| u64::from_le_bytes(seed));
     Mutex::new(IdMaker::new(seed ^ u64::from(std::process::id())))
 });

@@ -49,7 +49,7 @@ impl WaitingLogins {
         lock(&self.0).insert((at, name.to_owned()), Instant::now());
     }
 
-    /// It does not wait any more; others may.
+    /// It does no longer wait; others may.
     pub fn end(&self, at: LoginAt, name: &str) {
         lock(&self.0).remove(&(at, name.to_owned()));
     }

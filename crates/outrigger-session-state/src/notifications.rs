@@ -125,7 +125,7 @@ impl<T> Line<T> {
 /// What became of something that was put into a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Put<T> {
-    /// Nobody notifies what is in its line: who put it there has to begin.
+    /// Nobody notifies what is in its line: who put it there must begin.
     First(T),
     /// It waits.
     Waits,

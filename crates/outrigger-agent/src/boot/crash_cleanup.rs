@@ -1,4 +1,4 @@
-//! Turns that a dead process left and that nobody resumes: what is open in them is closed.
+//! Closes what is open in turns that a dead process left and that are not resumed.
 
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{SessionId, TurnId};
@@ -15,12 +15,12 @@ use crate::state::histories::Conversation;
 use outrigger_session_state::ids::now;
 
 impl Agent {
-    /// Closes what a dead process left open in the sessions of subagents: their parent does not wait for them any more.
+    /// Closes what a dead process left open in the sessions of subagents: their parent no longer waits for them.
     pub(crate) async fn close_children(&self, id: &SessionId) -> Result<(), AgentError> {
         let mut waiting = self.inner.store.children(id)?;
         while let Some(child) = waiting.pop() {
             waiting.extend(self.inner.store.children(&child.id)?);
-            // A session that another process works on is that process's business.
+            // Another process works on that session and is responsible for it.
             if let Ok(_owner) = self.own(&child.id) {
                 self.close_open(
                     &child.id,
@@ -32,7 +32,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Closes commands of the user (see [`Self::shell`]) that a dead process left: they belong to no turn.
+    /// Closes the user's commands (see [`Self::shell`]) that a dead process left: they belong to no turn.
     pub(crate) async fn close_shells(
         &self,
         id: &SessionId,
@@ -41,7 +41,7 @@ impl Agent {
         if conversation.facts.open.is_empty() {
             return Ok(false);
         }
-        // The message of a prompt that is stored beside a running turn changes nothing of that turn.
+        // The message of a prompt that is stored while a turn runs does not affect that turn.
         if self
             .inner
             .store
@@ -63,7 +63,7 @@ impl Agent {
         Ok(any)
     }
 
-    /// Closes the open turns of a session that this process has taken.
+    /// Closes the open turns of a session that this process owns.
     pub(crate) async fn close_open(&self, id: &SessionId, why: &str) -> Result<(), AgentError> {
         for (turn, _) in self
             .inner
@@ -77,7 +77,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Closes a turn that cannot be resumed: open parts get their end, and the log says why.
+    /// Closes a turn that cannot be resumed: completes its open parts and records the reason in the log.
     pub(crate) async fn abandon(
         &self,
         id: &SessionId,
@@ -125,7 +125,7 @@ fn open_answers(conversation: &Conversation) -> Vec<MessageWithParts> {
         .collect()
 }
 
-/// The ends of messages and parts that have none.
+/// Returns events that complete the messages and parts that are still open.
 fn closings(
     id: &SessionId,
     messages: Vec<MessageWithParts>,
@@ -159,7 +159,7 @@ fn closings(
     events
 }
 
-/// Gives an open part its end; false for one that has it.
+/// Completes an open part; returns false if it was complete already.
 fn close_part(kind: &mut PartKind, at: u64) -> bool {
     match kind {
         PartKind::Text(TextPart {

@@ -1,4 +1,4 @@
-//! The feature flags at the start of an agent, for readers of the log (A12).
+//! Logs the feature flags at the start of an agent, for readers of the log (A12).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use outrigger_store::Store;
 use crate::state::Agent;
 use outrigger_session_state::ids::now;
 
-/// Every flag with its state and where that comes from, in the order of the settings: name, whether it is on, origin.
+/// Returns every flag in the order of the settings: name, whether it is on, and its origin.
 pub fn flags(config: &Loaded) -> Vec<(String, bool, Origin)> {
     let values = config.settings.list().into_iter();
     values
@@ -23,18 +23,18 @@ pub fn flags(config: &Loaded) -> Vec<(String, bool, Origin)> {
 }
 
 impl Agent {
-    /// The feature flags that it runs with.
+    /// Returns the feature flags that the agent runs with.
     #[must_use]
     pub fn flags(&self) -> Vec<(String, bool, Origin)> {
         flags(&self.inner.config)
     }
 }
 
-/// Where the store keeps the flags of the last start.
+/// Key under which the store keeps the flags of the last start.
 const LAST: &str = "flags";
 
-/// Writes the flags to the log, so that the figures after that line can be distinguished from those of another setting. One that
-/// changed since the last start is worth a warning, and a record of the audit.
+/// Writes the flags to the log, so that the figures after that line can be told apart from those of another configuration. A
+/// flag that changed since the last start is logged as a warning and recorded in the audit.
 pub(crate) async fn record(config: &Loaded, store: &Store) {
     let flags = flags(config);
     tracing::info!(target: "plugin::perf", "[plugin-perf] flags{}", line(&flags));

@@ -1,4 +1,4 @@
-//! Starting an agent, and what it leaves when it ends.
+//! Starting and shutting down an agent.
 
 pub(crate) mod crash_cleanup;
 pub(crate) mod flags;

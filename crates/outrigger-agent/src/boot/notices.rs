@@ -1,7 +1,8 @@
-//! What becomes of plugins while they run, published as events: breakers, restarts, a process of its own, off.
+//! Publishes changes in the state of running plugins as events: breakers, restarts, moves to a separate process, and
+//! disabling.
 //!
-//! The kinds are ours (`outrigger.plugin.*`); OpenCode has none of this. Clients that do not know them pass them
-//! over.
+//! The event kinds are Outrigger's own (`outrigger.plugin.*`); OpenCode has no equivalent. Clients that do not know them
+//! ignore them.
 
 use std::sync::Arc;
 
@@ -15,23 +16,23 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::state::AgentState;
 use outrigger_session_state::bus::numbered;
 
-/// Sent from where it happens. There is one for each restart or turn of a breaker, so the queue needs no bound.
+/// Creates the channel for notices. There is one notice per restart or change of a breaker, so the queue needs no bound.
 pub(crate) fn channel() -> (NoticeFn, UnboundedReceiver<Notice>) {
     let (sender, receiver) = unbounded_channel();
     let send = move |notice| {
-        // Nobody listens any more when the agent ends.
+        // The receiver is dropped when the agent ends.
         let _ = sender.send(notice);
     };
     (Arc::new(send), receiver)
 }
 
-/// Passes them on as events, in order.
+/// Publishes the notices as events, in order.
 pub(crate) fn bind(inner: &Arc<AgentState>, mut notices: UnboundedReceiver<Notice>) {
     let owner = Arc::downgrade(inner);
     tokio::spawn(async move {
         while let Some(notice) = notices.recv().await {
             let Some(inner) = owner.upgrade() else { return };
-            // Each start brings these for each plugin: clients are notified, and nothing is kept.
+            // Each start sends these for each plugin: clients are notified, and nothing is stored.
             if notice.is_of_itself() {
                 inner.bus.publish(Arc::new(numbered(event(&notice))));
                 continue;
@@ -43,8 +44,8 @@ pub(crate) fn bind(inner: &Arc<AgentState>, mut notices: UnboundedReceiver<Notic
     });
 }
 
-/// Notifies clients which plugins could not be loaded, as OpenCode does (facts 3.2): an error without a session. Plugins
-/// are not notified; in OpenCode, too, none listens by then.
+/// Notifies clients of the plugins that could not be loaded, as OpenCode does: an error without a session. Plugins are
+/// not notified; in OpenCode none is subscribed at that point either.
 pub(crate) fn failed(inner: &AgentState) {
     let plugins = inner.plugins.list();
     let failed = plugins

@@ -1,4 +1,4 @@
-//! What an agent is started with, and what the agents of one process share.
+//! Options for starting an agent, and the parts that agents of one process share.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -19,37 +19,37 @@ use crate::error::AgentError;
 use crate::permission::answering::Answering;
 use outrigger_session_state::bus::Sink;
 
-/// What an agent is started with.
+/// Options for starting an agent.
 pub struct Boot {
     /// Project folder.
     pub directory: PathBuf,
     /// Environment, read once.
     pub env: BTreeMap<String, String>,
-    /// Where things are kept.
+    /// Folders for configuration, data and caches.
     pub folders: Folders,
-    /// No external plugins.
+    /// Load no external plugins.
     pub pure: bool,
-    /// A plugin that does not load ends the start (`--strict-plugins`). `None`: as the setting `strict_plugins` has it.
+    /// Whether a plugin that fails to load fails the start (`--strict-plugins`). `None`: use the setting `strict_plugins`.
     pub strict: Option<bool>,
-    /// Install the SDK for plugins that have none of their own, when it is missing.
+    /// Install the SDK for plugins that do not bundle it, if it is missing.
     pub install_modules: bool,
     /// Who answers permission questions.
     pub answering: Answering,
-    /// Reports how far each plugin is, from whatever thread is at it.
+    /// Reports the progress of each plugin; called from any thread.
     pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
-    /// Asks whether a program may be fetched from npm (`js.install = "ask"`); `None`: nobody is there to be asked.
+    /// Asks whether a program may be fetched from npm (`js.install = "ask"`); `None`: there is no user to ask.
     pub consent: Option<outrigger_plugins::ConsentFn>,
-    /// Asks whether a plugin that is new in its project or has changed is to be trusted; `None`: nobody is there.
+    /// Asks whether to trust a plugin that is new in its project or has changed; `None`: there is no user to ask.
     pub trust: Option<outrigger_plugins::TrustFn>,
-    /// Asks whether the settings of the folder are to count; `None`: nobody is there.
+    /// Asks whether the settings of the folder take effect; `None`: there is no user to ask.
     pub trust_folder: Option<outrigger_permissions::folder_trust::FolderTrustFn>,
-    /// What several agents of one process have in common; without it the agent opens its own.
+    /// Parts shared by the agents of one process; if `None`, the agent opens its own.
     pub shared: Option<Shared>,
-    /// Gets every event in order, before any listener does.
+    /// Receives every event in order, before any listener.
     pub sink: Option<Sink>,
 }
 
-/// What the agents of one process have in common: a store has one writer, a process one ledger.
+/// Parts that the agents of one process share: a store has one writer, a process one ledger.
 #[derive(Clone)]
 pub struct Shared {
     pub(crate) store: Store,
@@ -78,7 +78,7 @@ impl Shared {
 }
 
 impl Boot {
-    /// The usual start in a folder.
+    /// Returns the default options for a folder.
     #[must_use]
     pub fn new(directory: PathBuf, env: BTreeMap<String, String>) -> Self {
         let folders = Folders::from_env(&env);
@@ -100,7 +100,7 @@ impl Boot {
         }
     }
 
-    /// Where JavaScript runtimes are looked for.
+    /// Returns where to look for JavaScript runtimes.
     pub(super) fn runtimes(&self) -> Lookup {
         let path = |name: &str| {
             self.env
@@ -165,7 +165,7 @@ impl Boot {
         Ok(outrigger_config::load(&self.config_options(place))?)
     }
 
-    /// From what the configuration of a folder is read.
+    /// Returns the options for reading the configuration of a folder.
     pub(crate) fn config_options(&self, place: &ProjectLocation) -> outrigger_config::LoadOptions {
         let mut options = self.options(&place.directory, &place.worktree);
         options.pure = self.pure;
@@ -176,8 +176,8 @@ impl Boot {
     }
 }
 
-/// Opens the store in its folder, which is this user's alone whatever the umask: it holds copies of files of the project, and what is
-/// trusted.
+/// Opens the store in its folder, which only this user can access regardless of the umask: it holds copies of project files and
+/// the list of trusted content.
 fn open_store(folders: &Folders) -> Result<(Store, OpenReport), AgentError> {
     std::fs::create_dir_all(&folders.data)
         .and_then(|()| private(&folders.data))
@@ -188,7 +188,7 @@ fn open_store(folders: &Folders) -> Result<(Store, OpenReport), AgentError> {
     Ok(Store::open(&folders.store())?)
 }
 
-/// Takes what others may do with a folder from them.
+/// Removes the permissions of other users from a folder.
 fn private(folder: &Path) -> std::io::Result<()> {
     let mode = folder.metadata()?.permissions().mode();
     match mode & 0o077 {
@@ -197,7 +197,7 @@ fn private(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The spawner of this process. What dead hosts left running is ended first (their ledgers say what that is).
+/// Creates the spawner of this process. First ends the processes that dead hosts left running (their ledgers list them).
 fn spawner(folders: &Folders) -> Result<Spawner, AgentError> {
     let ledger = Ledger::open(folders.data.join("processes"))?;
     for swept in ledger.sweep()? {

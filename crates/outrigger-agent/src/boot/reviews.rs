@@ -1,4 +1,4 @@
-//! What is looked at without starting anything: `outrigger plugin review` and `verify`.
+//! Inspections that start nothing: `outrigger plugin review` and `verify`.
 
 use outrigger_plugins::Snapshot;
 use outrigger_sandbox::Spawner;
@@ -16,7 +16,7 @@ pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, A
     let place = ProjectLocation::find(&boot.directory);
     let config = boot.load(&place)?;
     let (mut plugins, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
-    // What does not run until it is trusted can be looked at.
+    // A plugin can be inspected before it is trusted.
     plugins.extend(skipped_for(&skipped, "Untrusted"));
     plugins.extend(skipped_for(&skipped, "FolderNotTrusted"));
     Ok(outrigger_plugins::ReviewOptions {

@@ -1,4 +1,4 @@
-//! A grant of a plugin as a line of the user's own `outrigger.toml`, with comments and layout kept.
+//! Writes a plugin grant as a line of the user's `outrigger.toml`, preserving comments and layout.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What is done for a folder or the machine without starting an agent: reading policies, installing what plugins need.
+//! Operations on a folder or the machine that need no agent: reading policies, installing the dependencies of plugins.
 
 use outrigger_plugins::{Installer, PluginError, PluginSettings};
 use outrigger_sandbox::Spawner;
@@ -28,7 +28,7 @@ pub async fn setup_plugins(boot: &Boot) -> Result<Vec<String>, PluginError> {
     let installer = Installer::find_in(lookup.bun.as_deref(), &lookup.path);
     let modules =
         outrigger_plugins::setup(&boot.folders.data, installer.as_ref(), &spawner).await?;
-    // A project whose configuration cannot be read is no reason against preparing the machine.
+    // An unreadable project configuration must not prevent preparing the machine.
     let settings = boot
         .load(&ProjectLocation::find(&boot.directory))
         .map(|config| config.settings)

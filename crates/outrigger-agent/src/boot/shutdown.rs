@@ -1,4 +1,4 @@
-//! Ending an agent.
+//! Shutting down an agent.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use outrigger_workspace::sync::lock;
 
 use crate::state::Agent;
 
-/// How long processes that were killed may take to end: what hangs in the kernel is not waited for.
+/// Time limit for killed processes to exit: a process that hangs in the kernel is not waited for.
 const PROCESSES_END: Duration = Duration::from_secs(2);
 
 impl Agent {
-    /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
+    /// Shuts down: waits briefly for background work, disposes plugins, and flushes the store to disk.
     pub async fn shutdown(&self) {
         self.inner.ptys.close();
         self.finish_turns(Duration::from_secs(3)).await;
@@ -37,7 +37,7 @@ impl Agent {
             self.inner.lsp.shutdown(GRACE)
         );
         lock(&self.inner.sdk).take();
-        // What they left that they must not leave is undone, and what they wrote until now is compared.
+        // Undo the forbidden changes of ended processes, then compare the settings that they wrote.
         let ended = || outrigger_sandbox::wait_for_dropped(PROCESSES_END);
         let _ = tokio::task::spawn_blocking(ended).await;
         if let Some(workspace_trust) = &self.inner.workspace_trust {
@@ -49,7 +49,7 @@ impl Agent {
         }
     }
 
-    /// Waits for titles and the like, at most `limit`; what begins meanwhile is waited for too.
+    /// Waits for titles and other background work, at most `limit`; work that begins meanwhile is included.
     pub async fn finish_background(&self, limit: Duration) {
         self.inner.background.finish(limit).await;
     }

@@ -1,4 +1,4 @@
-//! Starting an agent. [`Agent::boot`] is its table of contents: each step is a function of [`Bootstrap`], and a file of
+//! Starting an agent. [`Agent::boot`] is the table of contents: each step is a function of [`Bootstrap`] and a file of
 //! `start/`.
 
 mod assemble;
@@ -30,7 +30,7 @@ impl Agent {
     /// A configuration or store that cannot be used, and [`AgentError::StrictPlugins`] where all plugins have to load.
     pub async fn boot(boot: Boot) -> Result<Self, AgentError> {
         let mut start = Bootstrap::prepare(boot).await?;
-        // They come up while plugins load.
+        // The servers start while plugins load.
         let mcp = start.start_mcp_servers();
         let (plugins, notices) = start.load_plugins().await;
         if let Err(error) = strict::check(&start.boot, &start.config, &plugins) {

@@ -1,4 +1,4 @@
-//! `--strict-plugins`: a plugin that did not load is an error (issue 4, item 9).
+//! `--strict-plugins`: a plugin that fails to load is an error.
 
 use outrigger_config::Loaded;
 use outrigger_plugins::{Plugins, Stage};

@@ -1,4 +1,4 @@
-//! A compaction on demand: by a client, by `/compact`, or by a plugin in the middle of a turn.
+//! Compaction on demand: by a client, by `/compact`, or by a plugin in the middle of a turn.
 
 use outrigger_prompt::compaction::plan::has_text;
 use outrigger_prompt::history::active::Active;
@@ -19,20 +19,21 @@ use outrigger_session_state::turn_channel::Compact;
 use outrigger_session_state::turn_channel::{CompactionAsk, Msg};
 
 impl Agent {
-    /// The command of that name is a compaction: it is no template, and the project has none of that name.
+    /// Returns whether a command is the built-in compaction: it has no template, and the project does not define a command
+    /// of that name.
     #[must_use]
     pub fn is_compact(&self, command: &str) -> bool {
         matches!(command, "compact" | "summarize") && !self.inner.commands.contains_key(command)
     }
 
-    /// The compaction that a command stands for, with what was said of it.
+    /// Returns the compaction that a command requests, with its instructions.
     pub(crate) fn as_compaction(
         &self,
         name: &str,
         arguments: &str,
         prompt: &PromptInput,
     ) -> Option<Compact> {
-        // A message of several words on the command line comes in quotes.
+        // A message of several words on the command line arrives in quotes.
         let said = arguments.trim();
         let bare = said.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
         let said = bare.filter(|it| !it.contains('"')).unwrap_or(said);
@@ -66,7 +67,7 @@ impl Agent {
             }
             return Ok(TurnOutcome::Done { message_id: None });
         }
-        // A client's request is refused like a plugin's where the turn waits for a plugin: it may be that plugin's.
+        // If the turn waits for a plugin, the request is refused even from a client: it may be that plugin's client.
         self.start(id, Start::Compact(compact), Origin::Plugin)
             .await
     }
@@ -83,7 +84,7 @@ impl Agent {
         }
     }
 
-    /// ToolExecutor the request to the turn that runs; false when there is none, or when it is about to end.
+    /// Hands the request to the running turn; returns false if there is none or it is about to end.
     async fn steer(&self, id: &SessionId, session: &Session, compact: &Compact) -> bool {
         let Some(turn) = self.inner.turns.steering(id) else {
             return false;
@@ -113,7 +114,7 @@ impl Agent {
         }
     }
 
-    /// What the turn of a compaction starts from: the agent of the last prompt, as in OpenCode.
+    /// Returns the start of a compaction turn: it uses the agent of the last prompt, as in OpenCode.
     pub(crate) fn begin_compaction(
         &self,
         session: &Session,
@@ -143,7 +144,7 @@ impl Agent {
 fn last_prompt(history: &History) -> Option<&UserMessage> {
     let messages = history.iter().rev().filter_map(|m| m.stored());
     messages.into_iter().find_map(|m| match &m.info {
-        // One that was imported names no model and no agent.
+        // An imported message has no model and no agent.
         MessageInfo::User(user) if !user.model.provider_id.is_empty() => Some(user),
         _ => None,
     })

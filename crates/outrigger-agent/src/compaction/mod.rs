@@ -1,5 +1,5 @@
-//! Compaction in a session: asked for, planned from the store, and pruned after. What is summarised is `outrigger-prompt`'s, when it
-//! happens the kernel's (`outrigger_kernel::turn::compact`).
+//! Compaction in a session: requested, planned from the store, and pruned afterwards. `outrigger-prompt` selects what is
+//! summarised; the kernel decides when (`outrigger_kernel::turn::compact`).
 
 pub(crate) mod ask;
 mod prune;

@@ -1,4 +1,4 @@
-//! Pruning: the output of old tool calls is taken out of later requests (`compaction.prune`, off unless it is set).
+//! Pruning: the output of old tool calls is removed from later requests (`compaction.prune`, off by default).
 
 use outrigger_prompt::compaction::prune::old_output;
 use outrigger_protocol::event::Event;
@@ -9,7 +9,7 @@ use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 
 impl AgentState {
-    /// Marks old tool output of a session, when the configuration wants it. Done after every turn.
+    /// Marks old tool output of a session as pruned if the configuration enables it. Runs after every turn.
     pub(crate) async fn prune(&self, id: &SessionId) -> Result<(), AgentError> {
         if self.config.config.compaction.prune != Some(true) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A compaction in a turn: its plan from the store, and the payloads of the hooks of its request.
+//! Compaction within a turn: its plan from the store, and the payloads of the hooks of its request.
 
 use outrigger_kernel::hooks::points::compaction::after_finish;
 use outrigger_kernel::hooks::points::llm::{
@@ -22,7 +22,8 @@ use crate::turn::request_options;
 use outrigger_session_state::turn_channel::Msg;
 
 impl AgentState {
-    /// When a turn with this model compacts by itself, in a session whose last step used so many tokens.
+    /// Returns when a turn with this model compacts automatically, in a session whose last step used `used`
+    /// tokens.
     pub(crate) fn auto_compact(&self, model: &ModelInfo, used: u64) -> Option<AutoCompact> {
         let config = &self.config.config.compaction;
         (config.auto != Some(false)).then(|| AutoCompact {
@@ -42,7 +43,8 @@ impl AgentState {
         overflow: bool,
     ) -> Result<Planned, AgentError> {
         let mut all = self.store.messages(session_id)?;
-        // What came later is no part of it: a message that wants no reply, or the summary that is being written.
+        // Later messages are not part of it: a message that wants no reply, or the summary that is being
+        // written.
         let at = all.iter().position(|m| m.info.id() == message_id);
         let message = at.and_then(|at| {
             let message = all.get(at).cloned();
@@ -77,7 +79,7 @@ impl AgentState {
             && head.len() > 1
             && let Some(last) = head.pop_if(|last| is_prompt(last))
         {
-            // What the user has just asked is answered, not summarised, however much else fits.
+            // The user's latest prompt is answered, not summarised, however much else fits.
             tail_start = Some(last.info.id().clone());
         }
         let cost = resolved.model.cost;
@@ -93,7 +95,7 @@ impl AgentState {
         })
     }
 
-    /// The payload of a point of the request for a summary.
+    /// Returns the payload of a hook point of the summary request.
     pub(crate) fn compaction_payload(
         &self,
         session_id: &SessionId,
@@ -153,7 +155,7 @@ impl AgentState {
     }
 }
 
-/// Begins a compaction: what it works with, or why it cannot begin.
+/// Prepares a compaction; fails with the reason if it cannot start.
 pub(crate) fn prepare(
     inner: &AgentState,
     session_id: &SessionId,
@@ -170,7 +172,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// What is reported when [`prepare`] panics.
+/// Returns the report for a panic in [`prepare`].
 pub(crate) fn lost(effect: EffectId) -> Msg {
     let message = "the compaction ended in a panic; this is a defect of Outrigger";
     refused(effect, NamedError::new("UnknownError", message))

@@ -3,11 +3,11 @@
 /// Who answers a question that no rule answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Answering {
-    /// Nobody is there: refused at once, never waited for.
+    /// Refuse at once: there is no user to wait for.
     #[default]
     Refuse,
-    /// `--auto`: allowed, unless a rule denies it.
+    /// `--auto`: allow, unless a rule denies it.
     Allow,
-    /// A client answers through [`Agent::answer`](crate::Agent::answer).
+    /// Wait for a client to answer through [`Agent::answer`](crate::Agent::answer).
     Ask,
 }

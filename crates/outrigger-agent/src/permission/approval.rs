@@ -1,5 +1,5 @@
-//! Why the user is asked about a tool call whatever the rules allow: a command hook wants it, or a plugin changed the call and
-//! was not granted that.
+//! Reasons to ask the user about a tool call regardless of the rules: a command hook requires it, or a plugin changed the call
+//! without the grant for it.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::state::AgentState;
 
-/// Characters that are shown of an argument's old value.
+/// Maximum number of characters shown of an argument's old value.
 const MAX_SHOWN: usize = 200;
 
 impl AgentState {
-    /// Whether the user is to be asked about the call whatever the rules allow; `before` and `after` are what the hooks in
-    /// front of it were given and what they left, `records` what each of them did, `provider` the one whose model made it.
-    /// With its own tools a plugin does as it likes: they run in its sandbox.
+    /// Returns whether the user must approve the call regardless of the rules. `before` and `after` are the input and the
+    /// result of the hooks before the call, `records` lists what each of them did, and `provider` is the provider whose model
+    /// made the call. A plugin may do as it likes with its own tools: they run in its sandbox.
     pub(crate) fn approval_reason(
         &self,
         call: &ToolCall,
@@ -52,7 +52,7 @@ impl AgentState {
         ungranted.map(ApprovalReason::Ungranted).or(hook)
     }
 
-    /// What `plugin` did without the grant, and what gives it; `None` where it has the grant.
+    /// Returns what `plugin` did without the grant, and which grant allows it; `None` if it has the grant.
     pub(crate) fn lacks(
         &self,
         plugin: &PluginId,
@@ -86,7 +86,7 @@ impl AgentState {
     }
 }
 
-/// What became of which argument, for the user who is asked about the call; long values are cut.
+/// Describes the changes of the arguments for the user who approves the call; long values are truncated.
 fn changes(before: Option<&Value>, after: Option<&Value>) -> String {
     let shown = |value: Option<&Value>| {
         let text = match value {

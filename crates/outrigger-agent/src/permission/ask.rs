@@ -1,4 +1,4 @@
-//! Permission questions: rules first, then plugins, then the user.
+//! Permission questions: the rules decide first, then plugins, then the user.
 
 mod answers;
 mod call;
@@ -28,12 +28,12 @@ use crate::permission::audit::{Decided, who_allowed};
 use crate::state::AgentState;
 use outrigger_session_state::turn_channel::Outbox;
 
-/// That something may be done.
+/// Permission to do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allowed {
-    /// For the record of the call.
+    /// Text for the record of the call.
     pub(crate) text: String,
-    /// Who answered the question; nobody, where a rule did.
+    /// Who answered the question; empty if a rule did.
     pub(crate) by: Vec<Actor>,
 }
 
@@ -46,15 +46,15 @@ impl Allowed {
     }
 }
 
-/// What the record of a call says where the user answered "always".
+/// Record text of a call that the user answered with "always".
 const ALWAYS: &str = "ask -> always";
 
-/// Why a tool may not do what it wants.
+/// Why a tool may not run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// A rule says so, or the user does and says what to do instead; the turn goes on.
+    /// A rule denies it, or the user does and suggests an alternative; the turn continues.
     Rule(String),
-    /// The user says so, or nobody is there to say otherwise; the turn ends after this step, as in OpenCode.
+    /// The user denies it, or there is no user to ask; the turn ends after this step, as in OpenCode.
     User(String),
 }
 
@@ -66,34 +66,34 @@ impl Refusal {
     }
 }
 
-/// The answer of `permission.ask` hooks.
+/// The result of the `permission.ask` hooks.
 enum HookAnswer {
-    /// All that changed the answer may approve: these.
+    /// All plugins that changed the answer may approve.
     Allow(Vec<PluginId>),
-    /// One of them may not: why, with the grant that is missing.
+    /// A plugin that changed the answer lacks a grant: the reason and the missing grant.
     AllowUngranted(Box<UngrantedAction>),
     Deny,
     None,
 }
 
-/// What a question is about, beside the question itself.
+/// Context of a question.
 #[derive(Clone)]
 pub(crate) struct Asker<'a> {
     pub(crate) session_id: &'a SessionId,
     pub(crate) tool: Option<ToolRef>,
     pub(crate) rules: &'a [&'a [Rule]],
-    /// The first of these as plugins without the grant for wider ones want it.
+    /// Like the first rule set, but with the wider rules of plugins that lack the grant for them.
     pub(crate) wanted: Option<&'a [Rule]>,
-    /// Why the user is asked whatever the rules allow.
+    /// Why the user is asked regardless of the rules.
     pub(crate) requires_approval: Option<&'a ApprovalReason>,
-    /// Who wants it.
+    /// Who caused the call.
     pub(crate) causes: &'a Provenance,
-    /// Where the call that asks reports what it does: clients see the call first, then the question about it.
+    /// Where the call reports its progress: clients see the call first, then the question about it.
     pub(crate) reports: Option<&'a Outbox>,
 }
 
 impl Asker<'_> {
-    /// Returns when clients have what the call reported so far.
+    /// Returns once clients have received what the call reported so far.
     async fn reported(&self) {
         if let Some(reports) = self.reports {
             reports.flushed().await;
@@ -102,8 +102,8 @@ impl Asker<'_> {
 }
 
 impl AgentState {
-    /// Decides a question; the text is for the call's record. The decision is in the audit, listed or counted, before anybody
-    /// acts on it (the intent of the call is stored after it).
+    /// Decides a question; the text is for the record of the call. The decision is in the audit, as an entry or in a count,
+    /// before anyone acts on it (the intent of the call is stored after it).
     pub(crate) async fn decide(
         self: &Arc<Self>,
         asker: &Asker<'_>,
@@ -186,7 +186,7 @@ impl AgentState {
         self.ask_about(&question).await
     }
 
-    /// What the rules say about each pattern, and about the line as it is spelled.
+    /// Returns what the rules say about each pattern and about the line as written.
     async fn actions(
         &self,
         asker: &Asker<'_>,
@@ -195,7 +195,7 @@ impl AgentState {
         approvals: &[Rule],
     ) -> Vec<Action> {
         let mut actions = self.access.actions(ask, patterns, asker.rules).await;
-        // "Always" answers what is asked about; it lifts no deny.
+        // "Always" answers the question; it does not lift a deny.
         let approved = |pattern: &str| self.access.is_approved(ask, pattern, approvals);
         for (pattern, action) in patterns.iter().zip(&mut actions) {
             if *action == Action::Ask && approved(pattern) {
@@ -223,7 +223,7 @@ impl AgentState {
                     request.patterns.join(", ")
                 )));
             }
-            // What needs a person's approval is not a plugin's to allow.
+            // A plugin may not allow what needs the user's approval.
             _ if question.requires_approval().is_some() => {}
             HookAnswer::Allow(plugins) => {
                 return Ok(Allowed {
@@ -256,7 +256,7 @@ impl AgentState {
         }
     }
 
-    /// Keeps what the user allowed for good and rules cannot say.
+    /// Stores a permanent approval that rules cannot express.
     fn remember(&self, question: &Question<'_>) {
         if let Some(it) = question.lacking() {
             lock(&self.questions.granted).insert((it.plugin.clone(), it.grant));
@@ -267,13 +267,13 @@ impl AgentState {
         }
     }
 
-    /// Why an approval by this plugin does not count, and what grants it; `None` where it counts.
+    /// Returns why an approval by this plugin does not count and which grant it needs; `None` if it counts.
     fn may_not_approve(&self, plugin: &PluginId) -> Option<String> {
         let lacking = self.lacks(plugin, Grant::Approve, "may not approve it");
         lacking.map(|it| it.why)
     }
 
-    /// `permission.ask`, which OpenCode declares and never calls (B3).
+    /// Calls `permission.ask`, which OpenCode declares but never calls (B3).
     async fn ask_plugins(&self, request: &PermissionRequest) -> Result<HookAnswer, Refusal> {
         let (point, payload) = before_permission::Input(request).call(&before_permission::Output {
             status: Status::Ask,
@@ -281,11 +281,11 @@ impl AgentState {
         let result = self
             .run_hooks(point, vec![payload], Some(&request.session_id), None, None)
             .await;
-        // A security-critical plugin that could not look at it has not allowed it (C5).
+        // A security-critical plugin that did not see the question has not allowed it (C5).
         if let Some(block) = result.block {
             return Err(Refusal::Rule(format!("{} ({})", block.message, block.code)));
         }
-        // The turn ends after this step, as where the user says no.
+        // The turn ends after this step, as if the user had denied the call.
         if let Some(why) = result.stop {
             return Err(Refusal::User(format!(
                 "A hook denies {} for {} and ends the turn: {why}",

@@ -1,5 +1,5 @@
-//! What the agent writes into the audit (C13) besides what the store makes of hook, tool and client records, and
-//! `outrigger-audit` of processes and plugins: permissions, grants by answer, and the intent of every tool call.
+//! The agent's own audit records (C13): permissions, grants by answer, and the intent of every tool call. The
+//! store writes hook, tool and client records; `outrigger-audit` those of processes and plugins.
 
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
@@ -11,13 +11,13 @@ use crate::permission::answering::Answering;
 use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 
-/// The plugin whose tool it is.
+/// Returns the plugin that owns the tool.
 pub(crate) fn owner(spec: Option<&ToolSpec>) -> Option<PluginId> {
     let id = spec?.source.strip_prefix("plugin:")?;
     Some(PluginId(id.to_owned()))
 }
 
-/// Who allowed something, by the text of the decision.
+/// Returns who allowed something, from the text of the decision.
 pub(crate) fn who_allowed(text: &str, answering: Answering) -> &'static str {
     match text {
         "allow" => "a rule",
@@ -36,14 +36,14 @@ pub(crate) struct Decided<'a> {
     pub(crate) patterns: &'a [String],
     /// `allow` or `deny`.
     pub(crate) decision: &'static str,
-    /// Who decided: a rule, a plugin, the user, nobody.
+    /// Who decided: a rule, a plugin, the user, or no one.
     pub(crate) by: &'a str,
-    /// Who wanted it, and who answered.
+    /// Who caused the question and who answered it.
     pub(crate) causes: Provenance,
 }
 
 impl AgentState {
-    /// Writes a decision down. The intent of the call waits for the disk later, so it need not.
+    /// Records a decision. The intent of the call waits for the disk later, so this record need not.
     pub(crate) fn audit_decision(&self, decided: Decided<'_>) {
         let denied = decided.decision == "deny";
         let record = AuditRecord {
@@ -68,7 +68,7 @@ impl AgentState {
         self.store.audit_lazily(now(), vec![record]);
     }
 
-    /// "Always": these need no approval from now on.
+    /// Records an "always": these patterns need no approval from now on.
     pub(crate) fn audit_grant(&self, session: &SessionId, permission: &str, patterns: &[String]) {
         let record = AuditRecord {
             session_id: Some(session.clone()),
@@ -114,25 +114,25 @@ impl AgentState {
         owner(Some(&descriptor.spec))
     }
 
-    /// The plugin whose tool is called where a bundled one of that name is.
+    /// Returns the plugin whose tool replaces the bundled tool of that name.
     pub(crate) fn replaces_bundled(&self, tool: &str) -> Option<PluginId> {
         self.owner_of(tool)
             .filter(|_| outrigger_tools::builtin::NAMES.contains(&tool))
     }
 
-    /// Whether the plugin contributed this tool.
+    /// Returns whether the plugin contributed this tool.
     pub(crate) fn owns_tool(&self, plugin: &PluginId, tool: &str) -> bool {
         self.owner_of(tool).as_ref() == Some(plugin)
     }
 
-    /// Other plugins live in its process: that it was this one, the process says.
+    /// Returns whether other plugins share its process, so that only the process claims which one called.
     fn is_claimed(&self, plugin: &PluginId) -> bool {
         let all = self.plugins.list();
         let own = all.iter().find(|p| p.id == plugin.0).and_then(|p| p.pid);
         own.is_none() || all.iter().filter(|p| p.pid == own).count() > 1
     }
 
-    /// What the audit keeps of a finished call.
+    /// Returns the audit record of a finished call.
     pub(crate) fn tool_audit(
         &self,
         turn: &TurnId,

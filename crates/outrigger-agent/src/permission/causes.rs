@@ -1,5 +1,5 @@
-//! Who caused what a turn does, and what the tool calls of a turn may do that a plugin started without the grant for it: what the
-//! plugin may do by itself, in its sandbox.
+//! Causes of what a turn does, and limits for tool calls of a turn that a plugin started without the grant for it: such calls may
+//! do what the plugin can do itself in its sandbox.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use outrigger_tools::PermissionAsk;
 use crate::session::edit;
 use crate::state::AgentState;
 
-/// Tools that ask by themselves about what is beyond reading the project, or have no effect outside of the session. A subagent
-/// has the causes of the call that started it.
+/// Tools that ask for themselves about anything beyond reading the project, or have no effect outside the session. A subagent has
+/// the causes of the call that started it.
 const QUIET: [&str; 15] = [
     "read",
     "glob",
@@ -34,11 +34,11 @@ const QUIET: [&str; 15] = [
     "apply_patch",
 ];
 
-/// Of these, what reads the project.
+/// Quiet tools that read the project.
 const READING: [&str; 5] = ["read", "glob", "grep", "list", "lsp"];
 
 impl AgentState {
-    /// Who contributed the agent, and the command, that a turn begins with, where the user did not.
+    /// Returns who contributed the agent and the command that a turn begins with, if not the user.
     pub(crate) fn contributions(&self, agent: &str, command: Option<&CommandCall>) -> Provenance {
         let named = [
             ("agent", Some(agent)),
@@ -54,7 +54,7 @@ impl AgentState {
         causes
     }
 
-    /// The plugin whose `config` hook wrote this entry, or the project, whose files did.
+    /// Returns the plugin whose `config` hook wrote this entry, or the project whose files did.
     fn contributor(&self, key: &str, name: &str) -> Option<Actor> {
         if let Some(plugin) = self.plugins.configured_by(key, name) {
             return Some(Actor::plugin(&plugin));
@@ -80,7 +80,7 @@ impl AgentState {
         contributed.then_some(Actor::Project)
     }
 
-    /// Who makes the calls of a model: the plugin that speaks for it, or it itself.
+    /// Returns who makes the calls of a model: the plugin that speaks for it, or the model itself.
     pub(crate) fn caller(&self, provider: &str) -> Actor {
         match self.models.speaker(provider) {
             Some(plugin) => Actor::plugin(&PluginId(plugin)),
@@ -88,7 +88,8 @@ impl AgentState {
         }
     }
 
-    /// The causes of a prompt that a call sends: who made or changed the call without the grant for it sent the prompt.
+    /// Returns the causes of a prompt that a call sends: whoever made or changed the call without the grant also caused the
+    /// prompt.
     pub(crate) fn causes_of_prompt(&self, causes: &Provenance) -> Provenance {
         let sent = |cause: &Cause| {
             let grant = match cause.did {
@@ -114,8 +115,8 @@ impl AgentState {
         prompt
     }
 
-    /// The first plugin that had a hand in the prompt without the grant for it, and could not do by itself what is asked about;
-    /// `tool` is the one that asks, where one does.
+    /// Returns the first plugin that influenced the prompt without the grant and could not do the action itself; `tool` is the
+    /// tool that asks, if any.
     pub(crate) fn prompted_without_grant(
         &self,
         causes: &Provenance,
@@ -138,7 +139,7 @@ impl AgentState {
         })
     }
 
-    /// The same of what a plugin asked the server for: `what` it did, in words.
+    /// Like [`Self::prompted_without_grant`], for a request of a plugin to the server: `what` describes it.
     pub(crate) fn asked_without_grant(
         &self,
         causes: &Provenance,
@@ -152,13 +153,12 @@ impl AgentState {
         })
     }
 
-    /// The same before it is known what the tool asks: whether the user is to be asked about the call though the tool asks
-    /// nothing.
+    /// Returns whether the user must be asked about a call even if the tool itself asks nothing.
     pub(crate) fn is_loud(tool: &str) -> bool {
         !QUIET.contains(&tool)
     }
 
-    /// Whether a plugin could not do by itself what is asked about.
+    /// Returns whether a plugin could not do the action itself.
     fn is_beyond(&self, plugin: &PluginId, ask: &PermissionAsk) -> bool {
         let worktree = &self.place.worktree;
         let own = || self.plugins.plugin_reach(plugin, worktree);

@@ -1,4 +1,4 @@
-//! Who is asked, who caused an action, and what a process may do.
+//! Permission questions, the causes of actions, and the sandbox of processes.
 
 pub(crate) mod answering;
 pub(crate) mod approval;

@@ -1,4 +1,4 @@
-//! The sandbox of each process that is started for the model: which rules and which profile it gets.
+//! The sandbox of each process started for the model: its rules and its profile.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use outrigger_workspace::{ProjectLocation, git_policy};
 
 use crate::state::AgentState;
 
-/// What else of a project a process does not change.
+/// Further paths of a project that a process cannot change.
 type MoreFn = fn(&ProjectLocation) -> Result<Vec<PathBuf>, SandboxError>;
 
-/// What says which programs git starts: `.git`, file or folder, of the project and of every repository in it. Blocking.
+/// Returns what decides which programs git starts: the `.git` file or folder of the project and of every repository in it.
+/// Blocking.
 fn gits(place: &ProjectLocation) -> Result<Vec<PathBuf>, SandboxError> {
     let found = path_masks::find(&place.worktree, |path, _| {
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -30,13 +31,13 @@ fn gits(place: &ProjectLocation) -> Result<Vec<PathBuf>, SandboxError> {
     Ok(found.read_only)
 }
 
-/// What a sandbox is for.
+/// The purpose of a sandbox.
 struct Command<'a> {
     profile: Profile,
-    /// The session that it works for.
+    /// Session that the process works for.
     session: Option<&'a SessionId>,
     more: Option<MoreFn>,
-    /// What it reads besides the project and the system; without it everything.
+    /// Paths that it reads besides the project and the system; `None`: everything.
     reads: Option<Vec<PathBuf>>,
 }
 
@@ -77,7 +78,7 @@ impl AgentState {
         self.confine_to(command, rules).await
     }
 
-    /// Whether a command may leave its sandbox if a person says so: not where the policy of the machine has it in there.
+    /// Returns whether a command may leave its sandbox with the user's approval: not if the machine policy requires the sandbox.
     pub(crate) fn may_leave_sandbox(&self) -> bool {
         let mut policies = self.config.policies.iter();
         !policies.any(|it| it.policy.sandbox.tools.is_some())
@@ -112,8 +113,8 @@ impl AgentState {
         self.confine_to(command, rules).await
     }
 
-    /// Whether processes are kept from a file that is there, wherever the path leads; our own process reads it for nobody either.
-    /// Reads the disk.
+    /// Returns whether processes cannot see an existing file, under any of its paths; Outrigger does not read it for anyone
+    /// either. Reads the disk.
     pub(crate) fn is_kept_from_processes(&self, path: &Path, real: &Path) -> bool {
         let ours = ours(&self.folders);
         let mut kept = ours.hide.iter().chain(&ours.closed);
@@ -136,8 +137,8 @@ impl AgentState {
         self.kept_under(rules, false, None, None).await.map(Some)
     }
 
-    /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too, and `more` besides. Of tools'
-    /// outputs those of the session are seen.
+    /// Returns what is hidden from processes under these rules; with `homes` also what plugins cannot see, plus `more`. Tool
+    /// outputs of the session stay visible.
     async fn kept_under(
         &self,
         rules: Vec<Rule>,
@@ -214,7 +215,7 @@ impl AgentState {
         let kept = self.kept_under(rules, true, more, session);
         let (found, mut policy) = match profile {
             Profile::Full => (kept.await?, Policy::open()),
-            // A command waits for both.
+            // Computed concurrently: a command waits for both.
             narrower => tokio::try_join!(kept, self.narrow(narrower, reads))?,
         };
         if profile == Profile::Full && found.covers().is_empty() {
@@ -223,7 +224,7 @@ impl AgentState {
         policy.kept = found;
         policy.ends_uncovered = true;
         if denied && policy.calls.is_none() {
-            // A service of the user's would read for it what it does not see.
+            // A user service would read for it what it cannot see.
             policy.calls = Some(Calls {
                 udp: true,
                 ..Calls::default()
@@ -241,7 +242,7 @@ impl AgentState {
         Ok(Some(policy))
     }
 
-    /// Whether the policy of the machine forbids a file, by its absolute path or where its links lead.
+    /// Returns whether the machine policy forbids a file, by its absolute path or the target of its links.
     pub(crate) fn is_forbidden(&self, path: &Path) -> bool {
         is_forbidden(self.spawner.forbids(), path)
     }

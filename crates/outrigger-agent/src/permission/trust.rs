@@ -1,4 +1,4 @@
-//! Trust in folders and their settings, for the folder that an agent is started in.
+//! Trust in folders and their settings, for the folder of an agent.
 
 use std::path::Path;
 
@@ -72,13 +72,14 @@ pub async fn settle_folder(boot: &Boot) -> Result<(), AgentError> {
     Ok(settled.await.map(drop)?)
 }
 
-/// A settings file was written by the user: it counts as it was written, if it counted before. Blocking.
+/// Accepts a settings file as the user wrote it, if it was accepted before. Blocking.
 pub fn count_settings(boot: &Boot, file: &Path, change: &Rewritten) {
     workspace_trust::count_settings(boot, file, change);
 }
 
 impl Agent {
-    /// Settings of the project that changed since this began, and not by our tools. None with them can be started.
+    /// Returns project settings that changed since the start and not through Outrigger's tools. Nothing can be started while
+    /// there are any.
     pub async fn changed_settings(&self) -> Vec<String> {
         match &self.inner.workspace_trust {
             Some(workspace_trust) => workspace_trust.changed().await,

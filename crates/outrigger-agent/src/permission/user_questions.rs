@@ -1,4 +1,4 @@
-//! Questions that the model puts to the user through the `question` tool (B7).
+//! Questions that the model asks the user through the `question` tool (B7).
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::state::{Agent, AgentState};
 use outrigger_session_state::ids;
 
 impl AgentState {
-    /// A person can be asked: only then is the model offered the tool. Without one a run would wait for ever, or the model
-    /// would hear each time that nobody is there.
+    /// Returns whether the user can be asked; only then is the tool offered to the model. Otherwise a run would wait
+    /// forever, or each call would fail.
     pub(crate) fn can_ask_questions(&self) -> bool {
         self.answering == Answering::Ask
     }
 
-    /// Puts questions to the user and waits. `None` when they are put away, or nobody can be asked.
+    /// Asks the user and waits. Returns `None` if the questions are dismissed or there is no user to ask.
     pub(crate) async fn ask_questions(
         self: &Arc<Self>,
         session_id: &SessionId,
@@ -66,7 +66,7 @@ fn rejected(request: &QuestionRequest) -> Event {
     }
 }
 
-/// A question whose call was cancelled is taken back, and clients that show it are notified.
+/// Withdraws a question whose call was cancelled and notifies the clients that show it.
 struct Open<'a> {
     inner: &'a Arc<AgentState>,
     request: Option<QuestionRequest>,
@@ -83,7 +83,7 @@ impl Drop for Open<'_> {
 }
 
 impl Agent {
-    /// Questions of the model that wait for the user.
+    /// Returns the model's questions that wait for the user.
     #[must_use]
     pub fn user_questions(&self) -> Vec<QuestionRequest> {
         lock(&self.inner.user_questions.open)
@@ -92,7 +92,7 @@ impl Agent {
             .collect()
     }
 
-    /// Answers a question of the model, or puts it away (`None`); false when there is none of that identifier any more.
+    /// Answers a question of the model, or dismisses it (`None`); returns false if there is no open question with that id.
     #[must_use]
     pub fn answer_question(&self, id: &QuestionId, answers: Option<Vec<Answer>>) -> bool {
         lock(&self.inner.user_questions.open)

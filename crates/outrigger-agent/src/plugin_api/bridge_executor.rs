@@ -1,5 +1,5 @@
-//! What a remote controller requests over a bridge (C17), done by the bundled tools, in the sandbox, and recorded. Runs
-//! without plugin hooks or permission prompts; what the rules of this machine do not allow is refused.
+//! Requests of a remote controller over a bridge (C17): run by the bundled tools, in the sandbox, and recorded. They run without
+//! plugin hooks or permission prompts; what the rules of this machine do not allow is refused.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::state::{Agent, AgentState};
 use outrigger_session_state::ids::now;
 use outrigger_session_state::notifications::About;
 
-/// Who calls, where the remote controller names no session.
+/// Caller name if the remote controller names no session.
 const NOBODY: &str = "bridge";
 
 struct Executor {
@@ -50,7 +50,7 @@ impl Agent {
         reads: Option<Vec<PathBuf>>,
     ) -> Result<Arc<dyn ToolExecutor>, AgentError> {
         let inner = Arc::clone(&self.inner);
-        // Of its own: what plugins put in place of bundled tools is not for remote controllers.
+        // A separate runtime: plugin replacements of bundled tools are not for remote controllers.
         let runtime = ToolRuntime::new();
         outrigger_tools::builtin::register_all(&runtime, &inner.shell)
             .map_err(|e| AgentError::Tools(e.to_string()))?;
@@ -65,14 +65,14 @@ impl Agent {
     }
 }
 
-/// The tool that fulfils a contract.
+/// Returns the tool that fulfils a contract.
 fn tool(contract: Contract) -> &'static str {
     match contract {
         Contract::Read => "read",
         Contract::Write => "write",
         Contract::Edit => "edit",
         Contract::Exec => "bash",
-        // A bridge's frame has none of these (C16).
+        // A bridge frame has no such contract (C16).
         Contract::BrowserRead | Contract::BrowserWrite => "invalid",
     }
 }
@@ -138,10 +138,10 @@ impl ToolExecutor for Executor {
     }
 }
 
-/// Settings of git that keep it from starting the monitor, the hooks, the pager and the `ssh` that the files of a repository
-/// name. They win over those of the repository. Filters, external diffs, text conversions, merge drivers, aliases, editors,
-/// signing and helpers for credentials go by names of their own and are not among them: what those start is in the
-/// command's sandbox, and the remote controller cannot write to `.git`.
+/// Git settings that keep it from starting the monitor, hooks, pager and `ssh` named in the files of a repository. They override
+/// the repository's settings. Filters, external diffs, text conversions, merge drivers, aliases, editors, signing and credential
+/// helpers have names of their own and are not covered: what they start is in the command's sandbox, and the remote controller
+/// cannot write to `.git`.
 const GIT: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -150,7 +150,7 @@ const GIT: &[(&str, &str)] = &[
     ("safe.bareRepository", "explicit"),
 ];
 
-/// The environment by which git takes them.
+/// Returns the environment variables that pass these settings to git.
 fn without_git_programs() -> impl Iterator<Item = (String, Value)> {
     let count = [("GIT_CONFIG_COUNT".to_owned(), GIT.len().to_string())];
     let pairs = GIT.iter().enumerate().flat_map(|(at, (key, value))| {
@@ -164,7 +164,7 @@ fn without_git_programs() -> impl Iterator<Item = (String, Value)> {
     all.map(|(name, value)| (name, Value::String(value)))
 }
 
-/// The session's side of a bridge's call: there is no session here.
+/// The session side of a bridge call, which has no session.
 struct Host {
     inner: Arc<AgentState>,
     call: ToolCall,
@@ -195,12 +195,12 @@ impl ToolHost for Host {
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
         Box::pin(async move {
-            // The paths of this host's tools begin in the working folder.
+            // Paths for the tools of this host are relative to the working directory.
             let (access, base) = (&self.inner.access, &self.inner.place.directory);
             let rules: [&[Rule]; 1] = [&self.rules];
             let actions = access.actions_from(base, &ask, &ask.patterns, &rules).await;
             let actions = actions.into_iter();
-            // Nobody can be asked here.
+            // There is no user to ask.
             let runs_later =
                 ask.permission == "edit" && !access.runs_later(base, &ask.patterns, &[]).is_empty();
             let refused = runs_later

@@ -1,19 +1,19 @@
-//! Who does what tools do, and within what: what agents and plugins are granted, and what the user's settings hold tools to
-//! (C11, D6, D7).
+//! Capabilities of agents and plugins: what they are granted, and the limits that the user's settings set for tools (C11,
+//! D6, D7).
 
 use outrigger_protocol::id::SessionId;
 
 use crate::state::AgentState;
 
 impl AgentState {
-    /// The agents whose subagent that of a session is.
+    /// Returns the chain of parent agents of a session's agent.
     pub(crate) fn callers_of(&self, session: &SessionId) -> Vec<String> {
         let stored = |id: &SessionId| self.store.session(id).ok().flatten();
         self.callers.of(stored, session)
     }
 }
 
-/// Holds the tools that are there to what the user's settings say.
+/// Limits the registered tools to what the user's settings allow.
 pub(crate) fn narrow(inner: &AgentState) {
     let settings = &inner.config.settings.tool_execution;
     outrigger_contributions::grants::narrow_all(&inner.runtime, settings, |it| {

@@ -1,5 +1,5 @@
-//! Command hooks of `.claude/settings.json` and its like (issue 5, item 12): which of them may run, and what they are shown of
-//! their sessions. How they are called is in `outrigger-plugins`.
+//! Command hooks of `.claude/settings.json` and similar files: which of them may run, and what they see of their sessions.
+//! `outrigger-plugins` runs them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::boot::options::Boot;
 use crate::permission::answering::Answering;
 use crate::plugin_api::host_bridge::Bridge;
 
-/// The files with command hooks of a project, with what those that may run execute of it.
+/// The files with command hooks of a project, with the project programs that the permitted ones execute.
 pub(crate) struct FoundHooks {
     files: Vec<CommandFile>,
     programs: Vec<Programs>,
@@ -34,7 +34,7 @@ struct Programs {
 }
 
 impl FoundHooks {
-    /// Those that the settings have. Reads the disk.
+    /// Finds the files named in the settings. Reads the disk.
     pub(crate) fn find(boot: &Boot, config: &Loaded) -> Self {
         let (files, problems) = config.claude_hooks();
         for problem in problems {
@@ -61,12 +61,12 @@ impl FoundHooks {
         Self { files, programs }
     }
 
-    /// What they execute of the project.
+    /// Returns the project programs that they execute.
     pub(crate) fn executed(&self) -> impl Iterator<Item = &HookPrograms> {
         self.programs.iter().map(|it| &it.executed)
     }
 
-    /// The command hooks to load; `None` where there are none.
+    /// Returns the command hooks to load; `None` if there are none.
     pub(crate) fn load(
         self,
         boot: &Boot,
@@ -109,7 +109,7 @@ impl FoundHooks {
 pub(crate) fn check(boot: &Boot, config: &Loaded) -> Result<(), ConfigError> {
     let (files, _) = config.claude_hooks();
     let allowed = AllowedHooks::new(&boot.folders);
-    // What nobody let count would not be run, whatever it says.
+    // A file that was not accepted does not run, whatever it contains.
     let counts = |file: &HookFile| match file.scope {
         HookScope::User => true,
         HookScope::Project | HookScope::Local if config.projects_hooks_count() => true,
@@ -126,7 +126,7 @@ pub(crate) fn check(boot: &Boot, config: &Loaded) -> Result<(), ConfigError> {
 }
 
 impl CommandHost for Bridge {
-    /// The sandbox of the shell tool's commands, under the rules of the configuration and of the session.
+    /// Applies the sandbox of shell tool commands, under the rules of the configuration and of the session.
     fn confine<'a>(
         &'a self,
         session: Option<&'a str>,
@@ -213,7 +213,7 @@ fn input_of(state: &ToolState) -> &Value {
     }
 }
 
-/// A message in the form of Claude Code's transcripts: results of tools are a line of the user's.
+/// Formats a message as in Claude Code's transcripts: tool results become a line of the user.
 fn lines(message: &MessageWithParts) -> Vec<String> {
     let (role, created) = match &message.info {
         MessageInfo::User(info) => ("user", info.time.created),
@@ -260,7 +260,7 @@ fn lines(message: &MessageWithParts) -> Vec<String> {
     lines
 }
 
-/// The last compaction of a session that was begun.
+/// Returns whether the last compaction of a session started automatically.
 fn compacts_by_itself(history: &History) -> bool {
     let mut parts = history
         .iter()
@@ -276,7 +276,7 @@ fn compacts_by_itself(history: &History) -> bool {
 
 #[cfg(test)]
 mod tests {
-    /// What runs commands or opens files is held by the guards of what does so in Claude Code.
+    /// Tools that run commands or open files are covered by the guards of their Claude Code counterparts.
     #[test]
     fn every_bundled_tool_has_its_guards() {
         use outrigger_protocol::descriptor::Capability;
@@ -294,7 +294,7 @@ mod tests {
                 let guards: &[&str] = match need {
                     Capability::Exec => &["Bash"],
                     Capability::FsWrite => &["Write", "Edit"],
-                    // What changes files opens the same ones.
+                    // Tools that change files also open them.
                     Capability::FsRead => &["Read", "Grep", "Glob", "LSP", "Edit"],
                     _ => continue,
                 };

@@ -1,4 +1,4 @@
-//! Connectors: who fulfils a contract elsewhere (C11). A bridge, or a plugin that executes (C6).
+//! Connectors: providers that fulfil a contract remotely (C11), either a bridge or a plugin that executes (C6).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -16,7 +16,7 @@ use crate::plugin_api::connector_hooks::Notifying;
 use crate::plugin_api::plugin_tools::{call, error_of};
 use crate::state::AgentState;
 
-/// The provider that `[connectors.NAME]` stands for.
+/// Returns the provider that `[connectors.NAME]` defines.
 pub(crate) fn provider(
     inner: &Arc<AgentState>,
     name: &str,
@@ -76,7 +76,7 @@ fn remote(
         .map_err(|error| format!("{error}; {}", error.hint()))
 }
 
-/// A connector that cannot be used: what is bound to it fails, and is not done here instead.
+/// An unusable connector: calls bound to it fail and do not fall back to this machine.
 struct Broken(String);
 
 impl Provider for Broken {
@@ -89,8 +89,8 @@ impl Provider for Broken {
     }
 }
 
-/// A plugin that executes: its tool of the connector's name is called with the contract and the arguments. Asked for at each
-/// call, since plugins come and go.
+/// A plugin that executes: its tool with the connector's name is called with the contract and the arguments. Looked up at
+/// each call, since plugins start and stop.
 struct Executor {
     owner: Weak<AgentState>,
     plugin: String,
@@ -150,7 +150,7 @@ impl Provider for Executor {
     }
 }
 
-/// Whether a plugin's tool is called for a connector, and so is none for the model.
+/// Returns whether a plugin's tool is called for a connector and therefore not offered to the model.
 pub(crate) fn is_executor(inner: &AgentState, entry: &PluginToolEntry) -> bool {
     let connector = inner
         .config

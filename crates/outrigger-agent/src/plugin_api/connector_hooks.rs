@@ -1,4 +1,4 @@
-//! `bridge.*` on the side that asks (C1): what a connector is about to ask for, and what came of it.
+//! `bridge.*` hooks on the requesting side (C1): what a connector is about to request, and the outcome.
 
 use std::sync::Weak;
 
@@ -13,17 +13,17 @@ use serde_json::Value;
 use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
-/// What is reported of a call that nobody waits for any more.
+/// Error code of a call that was abandoned.
 const CANCELLED: &str = "bridge.cancelled";
 
-/// A connector of whose calls plugins are notified.
+/// A connector whose calls are reported to plugins.
 pub(crate) struct Notifying<P> {
     pub(crate) owner: Weak<AgentState>,
     pub(crate) name: String,
     pub(crate) provider: P,
 }
 
-/// A call under way. Dropped before its end, it was cancelled.
+/// A call in progress. Dropping it early reports it as cancelled.
 struct Asked<'a> {
     owner: &'a Weak<AgentState>,
     call: Call<'a>,

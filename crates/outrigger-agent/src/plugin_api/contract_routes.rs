@@ -1,4 +1,4 @@
-//! Who fulfils the contracts of tools: this machine, or a connector that the user's settings name (C11).
+//! Providers of tool contracts: this machine, or a connector named in the user's settings (C11).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use outrigger_workspace::sync::lock;
 use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
-/// Binds contracts to providers as the user's settings say, and notifies plugins of it.
+/// Binds contracts to providers as the user's settings specify, and notifies plugins.
 pub(crate) fn bind(inner: &Arc<AgentState>, env: &BTreeMap<String, String>) {
     let policy = &inner.config.settings.tool_execution;
     let providers = policy.connectors.iter().map(|(name, connector)| {
@@ -31,7 +31,7 @@ pub(crate) fn bind(inner: &Arc<AgentState>, env: &BTreeMap<String, String>) {
     });
     match Routes::new(providers.collect(), rules.collect()) {
         Ok(routes) => inner.runtime.bind(routes),
-        // The settings were checked for it.
+        // The settings were validated for this.
         Err(name) => tracing::error!("[routes] there is no connector `{name}`"),
     }
     let owner = Arc::downgrade(inner);
@@ -43,10 +43,10 @@ pub(crate) fn bind(inner: &Arc<AgentState>, env: &BTreeMap<String, String>) {
     }));
 }
 
-/// Calls that are bound to another provider than this machine, until they end.
+/// Calls bound to another provider than this machine, until they end.
 type BoundCalls = Mutex<HashMap<(SessionId, CallId), Bound>>;
 
-/// Whom a call was bound to.
+/// The provider that a call was bound to.
 struct Bound {
     contract: Contract,
     provider: String,

@@ -1,5 +1,5 @@
-//! Points of which plugins are notified, not asked. What is about one session, or one connection of the bridge, is notified in the
-//! order in which it was reached, one after the other; nothing waits for it.
+//! Hook points that only notify plugins. Notifications about one session, or one connection of the bridge, are sent one after the
+//! other in the order in which they occurred; nothing waits for them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::state::AgentState;
 use crate::turn::sequence;
 use outrigger_session_state::notifications::{About, MAX_PENDING, Notification, Put, What};
 
-/// Notifies what is in one line, until nothing is.
+/// Sends the notifications of one queue until it is empty.
 struct Notifier {
     inner: Arc<AgentState>,
     line: About,
@@ -30,7 +30,7 @@ impl Notifier {
         }
     }
 
-    /// The point, and what its handlers read. None where nobody is to be notified, or another process was.
+    /// Returns the point and the payload for its handlers. `None` if there is no one to notify or another process has done it.
     async fn content(
         &self,
         what: What,
@@ -58,7 +58,7 @@ impl Notifier {
     }
 }
 
-/// One that is stopped leaves no line that nobody works through.
+/// If the worker is stopped, its queue is marked as having none.
 impl Drop for Notifier {
     fn drop(&mut self) {
         if !self.over {
@@ -76,20 +76,20 @@ fn report_missed(line: &About, missed: u64) {
 }
 
 impl AgentState {
-    /// Notifies plugins of a point, beside whatever happens next, and after what was to be notified about the same before.
+    /// Notifies plugins of a point in the background, after earlier notifications about the same subject.
     pub(crate) fn notify_hook<I: HookInput>(
         self: &Arc<Self>,
         input: &I,
         output: &I::Output,
         about: About,
     ) {
-        // Most points have no handler, and no payload is made for them.
+        // Most points have no handler, so no payload is built for them.
         if self.plugins.pipeline().has(I::POINT) {
             self.notify_payload(I::POINT, input.payload(output), about);
         }
     }
 
-    /// The same with a payload that is made already.
+    /// Like [`Self::notify_hook`], with an existing payload.
     pub(crate) fn notify_payload(
         self: &Arc<Self>,
         point: HookPoint,
@@ -101,7 +101,7 @@ impl AgentState {
         }
     }
 
-    /// Puts something at the end of its line, and begins to work through the line if nobody does.
+    /// Appends a notification to its queue and starts a worker if there is none.
     pub(crate) fn notify(self: &Arc<Self>, what: What, about: About) {
         let line = about.line();
         let name = match &what {

@@ -1,4 +1,4 @@
-//! What plugin processes ask back.
+//! Requests from plugin processes to the agent.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
@@ -21,8 +21,8 @@ use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 use outrigger_session_state::plugin_calls::PluginCalls;
 
-/// Passes requests of plugins on to the agent, which does not exist yet when the plugins are loaded, and the questions of
-/// their tools to the calls that they belong to.
+/// Passes requests of plugins on to the agent, which does not exist yet when plugins are loaded, and questions of their tools to
+/// the calls that they belong to.
 #[derive(Default)]
 pub(crate) struct Bridge {
     agent: OnceLock<Weak<AgentState>>,
@@ -34,17 +34,17 @@ impl Bridge {
         let _ = self.agent.set(Arc::downgrade(inner));
     }
 
-    /// The tool calls under way.
+    /// Returns the tool calls in progress.
     pub(crate) fn calls(&self) -> Arc<PluginCalls> {
         Arc::clone(&self.calls)
     }
 
-    /// The agent, once it is there.
+    /// Returns the agent once it exists.
     pub(crate) fn inner(&self) -> Option<Arc<AgentState>> {
         self.agent.get().and_then(Weak::upgrade)
     }
 
-    /// Answers a request and writes down who asked for what (C13), without what was said.
+    /// Answers a request and records who asked for what (C13), without the content.
     async fn recorded(&self, request: SdkRequest, service: &Arc<dyn SdkService>) -> SdkAnswer {
         let (at, began) = (now(), Instant::now());
         let path = request.path.split('?').next().unwrap_or_default();
@@ -71,8 +71,8 @@ impl Bridge {
     }
 }
 
-/// What "always" covers where a plugin's tool asks for a permission that is not its own: what was asked about, and no more. Or the
-/// answer about one command would be one about all that the model runs after it.
+/// Returns what "always" covers if a plugin's tool asks for a permission that is not its own: only the patterns asked about.
+/// Otherwise an approval of one command would cover everything that the model runs after it.
 fn lasting(permission: &str, patterns: &[String]) -> Vec<String> {
     let is_wide = |text: &str| text.contains(['*', '?']);
     if is_wide(permission) {
@@ -97,7 +97,7 @@ impl HostHandler for Bridge {
         })
     }
 
-    /// The same questions, through the same door, as those of a bundled tool.
+    /// Asks the same questions in the same way as a bundled tool.
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             let Some(ctx) = self.calls.get(ask.call) else {
@@ -119,7 +119,7 @@ impl HostHandler for Bridge {
         })
     }
 
-    /// Secrets go to the plugin that owns the provider's authentication, and to no other (invariant 10).
+    /// Returns a secret only to the plugin that owns the provider's authentication (invariant 10).
     fn credential(&self, get: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
         Box::pin(async move {
             let AuthGet { plugin, provider } = get;
@@ -134,7 +134,7 @@ impl HostHandler for Bridge {
         })
     }
 
-    /// An event that a plugin declared: published and stored as any other. The plugins crate has looked at it.
+    /// Publishes and stores an event that a plugin declared. The plugins crate has validated it.
     fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         Box::pin(async move {
             let early = || Refused::new("own.early", "the agent is not ready yet");

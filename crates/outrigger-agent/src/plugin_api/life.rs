@@ -1,4 +1,4 @@
-//! Changing the state of plugins that run (C7). What becomes of it is published as `outrigger.plugin.state` and stands in the audit.
+//! Changes the state of running plugins (C7). The result is published as `outrigger.plugin.state` and recorded in the audit.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ impl Agent {
         Ok(generation)
     }
 
-    /// The id that a plugin of another agent has here, where it is the same one: what the user grants to one is granted to both. Ids
-    /// themselves are numbered by folder, and a project's plugin may have the name of the user's in another.
+    /// Returns the id that another agent's plugin has in this agent if it is the same plugin: a grant then applies to both. Ids
+    /// are numbered per folder, and a project's plugin may have the name of the user's plugin in another folder.
     #[must_use]
     pub fn same_plugin(&self, other: &Self, id: &str) -> Option<String> {
         let name_of = |agent: &Self, id: &str| agent.inner.plugins.grant_name(&id.into());
@@ -48,13 +48,13 @@ impl Agent {
         here.find(|it| name_of(self, it).as_ref() == Some(&name))
     }
 
-    /// Whether a plugin's process could not be started, which another try may mend.
+    /// Returns whether a plugin's process could not be started and a retry may help.
     #[must_use]
     pub fn has_unstarted_plugins(&self) -> bool {
         !self.inner.plugins.unstarted().is_empty()
     }
 
-    /// Tries again to start the processes that could not be started. What becomes of it is published as that of a reload.
+    /// Retries the processes that could not be started. The result is published like that of a reload.
     pub async fn start_unstarted_plugins(&self) {
         for id in self.inner.plugins.unstarted() {
             if let Err(error) = self.reload_plugin(&id).await {
@@ -64,7 +64,7 @@ impl Agent {
     }
 }
 
-/// Brings the tools of the runtime to what plugins contribute now. A bundled tool that one of them had replaced comes back.
+/// Updates the runtime's tools to what plugins contribute now. A bundled tool that one of them had replaced is restored.
 fn tools(inner: &Arc<AgentState>) {
     crate::plugin_api::plugin_tools::register(inner);
     let now = inner.plugins.tools();

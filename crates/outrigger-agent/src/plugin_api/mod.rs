@@ -1,4 +1,4 @@
-//! What plugins reach of the agent, and what they are notified of.
+//! The part of the agent that plugins can reach, and the notifications that they receive.
 
 pub(crate) mod bridge_executor;
 pub(crate) mod capability_grants;

@@ -1,4 +1,4 @@
-//! Which plugins should run: decided before anything is started, and written down (D2, D3).
+//! Decides which plugins should run before anything is started, and records it (D2, D3).
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::error::AgentError;
 use crate::state::Agent;
 use outrigger_session_state::ids::now;
 
-/// Makes the snapshot and lets it hold: what is off by the user's word is taken from the configuration.
+/// Creates the snapshot and applies it: what the user switched off is removed from the configuration.
 pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> Snapshot {
     let admitted = Snapshot::of(config, &folders.data);
-    // What is wrong with the configuration has been reported.
+    // Problems of the configuration have been reported.
     let known: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
     for problem in admitted.problems.iter().filter(|it| !known.contains(it)) {
         tracing::warn!("[plugin] {problem}");
@@ -31,9 +31,9 @@ pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> S
     admitted
 }
 
-/// MCP servers are named one by one, by the configuration, a plugin, a skill or a client, and each of these is the user's word
-/// for it; a profile takes none of them away. What switches `mcp` itself off takes all. In the same way a key for OpenRouter, in
-/// whatever place, is the user's word for it.
+/// MCP servers are named individually, by the configuration, a plugin, a skill or a client, and each name is the user's choice;
+/// a profile removes none of them. Switching `mcp` itself off removes them all. Likewise, a key for OpenRouter, wherever it is
+/// set, is the user's choice.
 pub(crate) fn hold(admitted: &Snapshot, config: &mut Loaded) {
     if is_off(admitted, "mcp") {
         config.config.mcp.clear();
@@ -48,8 +48,8 @@ pub(crate) fn hold(admitted: &Snapshot, config: &mut Loaded) {
 }
 
 impl Agent {
-    /// [`Self::plugin_snapshot`] with what is known since it was made: MCP servers that came from `config` hooks, skills of
-    /// plugins and clients.
+    /// Returns [`Self::plugin_snapshot`] with what was learned since: MCP servers from `config` hooks, skills of plugins and
+    /// clients.
     #[must_use]
     pub fn plugin_snapshot_in_use(&self) -> Snapshot {
         let admitted = self.plugin_snapshot().clone();
@@ -74,7 +74,7 @@ impl Agent {
     }
 }
 
-/// Somebody said so, and not only the profile.
+/// Returns whether a plugin is off by an explicit choice, not only by the profile.
 fn is_off(admitted: &Snapshot, id: &str) -> bool {
     let reason = admitted.bundled(id).and_then(|entry| entry.reason.as_ref());
     matches!(
@@ -87,7 +87,7 @@ fn is_off(admitted: &Snapshot, id: &str) -> bool {
     )
 }
 
-/// What somebody decided about bundled plugins. What becomes of the others is written down as it happens.
+/// Returns audit records of explicit decisions about bundled plugins. Other changes are recorded as they happen.
 fn records(admitted: &Snapshot) -> Vec<AuditRecord> {
     let bundled = admitted.entries.iter();
     let bundled = bundled.filter(|it| it.source == Source::Bundled && is_off(admitted, &it.id));
@@ -100,7 +100,7 @@ fn records(admitted: &Snapshot) -> Vec<AuditRecord> {
     bundled.map(record).collect()
 }
 
-/// Bundled plugins that others have taken the place of, for clients.
+/// Returns the bundled plugins that others shadow, for clients.
 pub(crate) fn displaced(admitted: &Snapshot) -> impl Iterator<Item = Progress> + '_ {
     let bundled = admitted.entries.iter();
     let displaced = bundled.filter(|it| {
@@ -119,7 +119,7 @@ pub(crate) fn displaced(admitted: &Snapshot) -> impl Iterator<Item = Progress> +
     })
 }
 
-/// Asks the snapshot again about a plugin that is to be loaded anew, with the configuration and the machine as they are now.
+/// Decides again whether a plugin may run before a reload, with the current configuration and environment.
 pub(crate) fn again(boot: &Boot, place: &ProjectLocation) -> AdmitFn {
     let (options, data) = (boot.config_options(place), boot.folders.data.clone());
     Arc::new(move |plugin| {
@@ -138,7 +138,7 @@ pub(crate) fn again(boot: &Boot, place: &ProjectLocation) -> AdmitFn {
     })
 }
 
-/// Whether a bundled plugin should run with this configuration.
+/// Returns whether a bundled plugin should run with this configuration.
 #[must_use]
 pub fn runs_bundled(config: &Loaded, folders: &Folders, id: &str) -> bool {
     Snapshot::of(config, &folders.data).has_bundled(id)

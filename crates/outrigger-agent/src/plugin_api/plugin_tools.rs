@@ -1,4 +1,4 @@
-//! Tools that plugins bring.
+//! Tools that plugins contribute.
 
 use std::sync::{Arc, Weak};
 
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 
 use crate::state::AgentState;
 
-/// Bytes of history that go with a call of a plugin's tool (`ctx.messages`). Few tools read it, and all of it can be had
-/// from the client.
+/// Maximum size in bytes of the history sent with a call of a plugin's tool (`ctx.messages`). Few tools read it, and the client
+/// can fetch all of it.
 const MAX_HISTORY: usize = 4 * 1024 * 1024;
 
-/// Bundled tools that no plugin replaces: what the model asks the user by, what the user reads of its work, and what it reads of a
-/// call that was none.
+/// Bundled tools that no plugin can replace: the tools by which the model asks the user and reports its work, and the reply to an
+/// invalid call.
 const RESERVED: [&str; 3] = ["question", "todowrite", "invalid"];
 
-/// Why tools of plugins have no place: their names are taken. By the index in the list of tools.
+/// Returns the tools that cannot be registered because their names are taken, by index in the list of tools.
 fn taken(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
     let mut taken = Vec::new();
     for (index, tool) in tools.iter().enumerate() {
@@ -43,14 +43,14 @@ fn taken(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
     taken
 }
 
-/// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it, but for [`RESERVED`].
+/// Registers the tools of plugins with the runtime. A tool with a bundled tool's name replaces it, except for [`RESERVED`].
 pub(crate) fn register(inner: &Arc<AgentState>) {
     let plugins = inner.plugins.list();
     let sandboxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
     let tools = inner.plugins.tools();
     let taken = taken(&tools);
     for (index, entry) in tools.into_iter().enumerate() {
-        // What executes for others is no tool for the model.
+        // A tool that executes for a connector is not offered to the model.
         if crate::plugin_api::connector::is_executor(inner, &entry) {
             continue;
         }
@@ -75,14 +75,14 @@ pub(crate) fn register(inner: &Arc<AgentState>) {
                 continue;
             }
         };
-        // It cannot say itself which of its failures may pass.
+        // The tool itself cannot tell which of its failures are transient.
         let again = declared.constraints.max_retries > 0;
         let (owner, runner) = (Arc::downgrade(inner), entry.runner);
         let run = move |input: Value, ctx: ToolContext| {
             let (owner, runner) = (owner.clone(), runner.clone());
             async move {
                 match call(&owner, &runner, input, &ctx).await {
-                    // The model reads what the plugin said, as in OpenCode, without our words around it.
+                    // The model reads the plugin's message as in OpenCode, without additions.
                     Err(PluginError::Tool { message, .. })
                         if again && !ctx.cancel.is_cancelled() =>
                     {
@@ -105,7 +105,7 @@ pub(crate) fn register(inner: &Arc<AgentState>) {
     }
 }
 
-/// Calls a plugin's tool, with what a tool of OpenCode knows of its call.
+/// Calls a plugin's tool with the same context as in OpenCode.
 pub(crate) async fn call(
     owner: &Weak<AgentState>,
     runner: &ToolRunner,
@@ -136,7 +136,7 @@ pub(crate) async fn call(
     answer
 }
 
-/// What the model reads of a call that failed.
+/// Returns the error text for the model.
 pub(crate) fn error_of(error: PluginError, ctx: &ToolContext) -> ToolError {
     match error {
         _ if ctx.cancel.is_cancelled() => ToolError::Cancelled,
@@ -145,7 +145,7 @@ pub(crate) fn error_of(error: PluginError, ctx: &ToolContext) -> ToolError {
     }
 }
 
-/// Says, and writes down, that a tool of a plugin is not registered.
+/// Logs and records that a plugin's tool is not registered.
 fn left_out(inner: &AgentState, spec: &ToolSpec, why: &str) {
     tracing::warn!(
         "[plugin] the tool `{}` of {} is left out: {why}",
@@ -169,9 +169,8 @@ fn left_out(inner: &AgentState, spec: &ToolSpec, why: &str) {
         .audit_lazily(outrigger_session_state::ids::now(), vec![record]);
 }
 
-/// The schema without its word on further keys. OpenCode checks arguments with the plugin's own zod schema, which passes
-/// keys over that it does not know, whatever the JSON Schema made from it says; where it does not, the plugin's process
-/// refuses the call.
+/// Returns the schema without its restriction on additional keys. OpenCode validates arguments with the plugin's zod schema,
+/// which ignores unknown keys whatever the derived JSON Schema states; if it does not, the plugin's process refuses the call.
 fn lenient(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(fields) => {
@@ -192,7 +191,7 @@ fn lenient(mut schema: Value) -> Value {
     schema
 }
 
-/// The newest messages that fit into so many bytes, in order.
+/// Returns the newest messages that fit into `most` bytes, in order.
 fn newest(history: &History, most: usize) -> Vec<Value> {
     let mut left = most;
     let mut kept: Vec<Value> = history

@@ -1,4 +1,4 @@
-//! Running chains of hooks for a session: the calls, their records in the log, and `hook.on_error` where a handler failed.
+//! Runs chains of hooks for a session: the calls, their records in the log, and `hook.on_error` if a handler failed.
 
 use outrigger_kernel::hooks::points::hook::on_error;
 use outrigger_kernel::hooks::points::llm::before_request;
@@ -17,11 +17,11 @@ use serde_json::json;
 use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
-/// Notified of every handler that failed at another point.
+/// Point that is notified of every handler that failed at another point.
 const HOOK_ERROR: HookPoint = HookPoint::HookOnError;
 
 impl AgentState {
-    /// Runs a chain and writes down what every handler did.
+    /// Runs a chain and records what every handler did.
     pub(crate) async fn run_hooks(
         &self,
         point: HookPoint,
@@ -40,7 +40,7 @@ impl AgentState {
         self.run_chain(point, items, context).await
     }
 
-    /// Runs the chain of a point of which plugins are notified, and which was reached at this step.
+    /// Runs the chain of a notification point that was reached at this step.
     pub(crate) async fn run_notified(
         &self,
         (point, payload): (HookPoint, HookPayload),
@@ -60,7 +60,7 @@ impl AgentState {
         }
     }
 
-    /// What handlers add to an error that was published already (C4): beside it, since nothing waited for them.
+    /// Publishes what handlers add to an error that was published already (C4): separately, since nothing waited for them.
     async fn publish_context(
         &self,
         point: HookPoint,
@@ -83,7 +83,7 @@ impl AgentState {
         }
     }
 
-    /// Runs what of a chain guards: its `fail_closed` handlers and command hooks.
+    /// Runs the guards of a chain: its `fail_closed` handlers and command hooks.
     pub(crate) async fn run_guards(
         &self,
         point: HookPoint,
@@ -163,8 +163,8 @@ impl AgentState {
         );
     }
 
-    /// What hooks did that were not reached from here (those of plugins' own points, B8, and of `config`, `event` and
-    /// `dispose`), or why they were not run: recorded and reported as for any other chain.
+    /// Records hooks that were reached elsewhere (plugins' custom points, B8, and `config`, `event` and `dispose`), or the
+    /// reason why they did not run, like those of any other chain.
     pub(crate) fn hooks_ran(&self, records: Vec<HookRecord>) {
         let Some(first) = records.first() else {
             return;
@@ -174,7 +174,7 @@ impl AgentState {
         self.notify_hook_errors(&records, session.as_ref(), turn.as_ref());
     }
 
-    /// `hook.on_error` (C5). A failure there is recorded and goes no further.
+    /// Calls `hook.on_error` (C5). A failure there is recorded and not reported again.
     fn notify_hook_errors(
         &self,
         records: &[HookRecord],
@@ -184,7 +184,7 @@ impl AgentState {
         if !self.plugins.pipeline().has(HOOK_ERROR) {
             return;
         }
-        // An answer against a rule is an error of its plugin as well (C3).
+        // An invalid answer counts as an error of its plugin (C3).
         let failed = records
             .iter()
             .filter(|r| r.outcome.is_failure() || r.audit.refused.is_some());

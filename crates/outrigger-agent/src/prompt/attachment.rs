@@ -1,4 +1,4 @@
-//! Files of the user's that go with a prompt.
+//! User files that are attached to a prompt.
 
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
@@ -18,17 +18,17 @@ use crate::boot::options::Boot;
 use crate::error::AgentError;
 use crate::state::Agent;
 
-/// Bytes of a text file that go with a prompt.
+/// Maximum size in bytes of an attached text file.
 const MAX_ATTACHED: u64 = 256 * 1024;
-/// Names of a folder that go with a prompt.
+/// Maximum number of entries listed for an attached folder.
 const MAX_NAMES: usize = 1000;
 
-/// A file to go with a prompt, about which the rules have been asked.
+/// A file to attach, after the rules have been checked.
 #[derive(Clone, Debug)]
 struct Attachment {
-    /// Where it is, without links: what was decided about is what is opened.
+    /// Path with links resolved: the file that was approved is the one that is opened.
     path: PathBuf,
-    /// The rules, for the names of a folder.
+    /// Rules for the entries of a folder.
     rules: PathRules,
 }
 
@@ -55,14 +55,14 @@ impl Attachment {
             let names = self.names(forbids).map_err(|e| fail(e.to_string()))?;
             return Ok(read_parts(&path, "application/x-directory", &names));
         }
-        // A pipe or a device may have no end, or nothing to read at all.
+        // A pipe or a device may have no end or no content.
         if !kind.is_file() {
             return Err(fail("it is neither a file nor a folder".into()));
         }
         let mime = mime(&path);
         let most = MAX_ATTACHED * if mime == "text/plain" { 1 } else { 40 };
         let mut bytes = Vec::new();
-        // Not as many bytes as its size says: that of files in /proc is 0, and a log grows.
+        // The file size is no reliable limit: it is 0 for files in /proc, and logs grow.
         let file = open_resolved(&path, false, false).map_err(|e| fail(e.to_string()))?;
         file.take(most + 1)
             .read_to_end(&mut bytes)
@@ -91,7 +91,7 @@ impl Attachment {
         Ok(read_parts(&path, mime, &numbered.join("\n")))
     }
 
-    /// The names in a folder, of which a long list is cut. That of a file which is not to be read is not shown.
+    /// Lists the entries of a folder, truncated if long. Unreadable files are not listed.
     fn names(&self, forbids: Option<&dyn Forbids>) -> std::io::Result<String> {
         let mut names: Vec<String> = Anchor::hold(&self.path)?
             .entries()?
@@ -133,7 +133,7 @@ impl Agent {
         named.parts(rules, ask).await
     }
 
-    /// The same for a file about which these rules have been asked, by the path without links that they were asked about.
+    /// Attaches a file whose rules have been checked, by the resolved path that was checked.
     pub(crate) fn attach(
         &self,
         path: PathBuf,
@@ -215,7 +215,7 @@ impl NamedFile<'_> {
         Attachment { path, rules }.parts(self.forbids)
     }
 
-    /// Why a person is asked about a link in the project that leads out of it: who made the project chose where to.
+    /// Returns why the user must approve a project link that points outside: whoever created the project chose the target.
     fn leads_out(&self, real: &Path) -> Option<String> {
         let roots = [&self.place.worktree, &self.place.directory];
         let roots: Vec<PathBuf> = roots.iter().flat_map(|it| it.canonicalize()).collect();
@@ -236,7 +236,7 @@ impl NamedFile<'_> {
     }
 }
 
-/// Why a person is asked where a rule says so that names certain files.
+/// Returns why the user must approve the file, if a rule names such files.
 fn asking(verdict: Verdict) -> Option<String> {
     let rule = verdict.rule.filter(|_| verdict.action == Action::Ask)?;
     let pattern = rule.pattern;
@@ -250,7 +250,7 @@ fn forbidden(path: &Path) -> AgentError {
     }
 }
 
-/// The rules are the user's as the file is: what goes with a prompt is shown to a model.
+/// Both the rules and the file are the user's, but an attachment is shown to a model.
 fn denied(path: &Path) -> AgentError {
     AgentError::Attachment {
         path: path.display().to_string(),

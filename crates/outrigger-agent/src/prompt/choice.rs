@@ -1,4 +1,4 @@
-//! Which agent and which model answer a prompt.
+//! Chooses the agent and the model that answer a prompt.
 
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_protocol::id::SessionId;
@@ -9,7 +9,7 @@ use crate::error::AgentError;
 use crate::state::Agent;
 
 impl Agent {
-    /// The agent that answers where none is named.
+    /// Returns the agent that answers if the prompt names none.
     #[must_use]
     pub fn default_agent(&self) -> Option<String> {
         outrigger_permissions::agents::default_name(
@@ -18,7 +18,7 @@ impl Agent {
         )
     }
 
-    /// The text of a session's last answer.
+    /// Returns the text of a session's last answer.
     #[must_use]
     pub fn last_text(&self, id: &SessionId) -> String {
         let history = self.inner.history(id).unwrap_or_default();
@@ -71,7 +71,8 @@ impl Agent {
             })
     }
 
-    /// The prompt's model, else the agent's, else the session's last, else the configured one or the provider's best.
+    /// Returns the model: the prompt's, else the agent's, else the session's last, else the configured one or the
+    /// provider's best.
     pub(crate) fn choose_model(
         &self,
         session: &Session,

@@ -1,4 +1,4 @@
-//! From a slash command to the prompt that it stands for.
+//! Expands a slash command to its prompt.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use crate::turn::start::Prompt;
 use outrigger_prompt::command::CommandInfo;
 use outrigger_prompt::template;
 
-/// Stands for the output of a shell command until the arguments are filled in; a character that no text uses.
+/// Stands for the output of a shell command until the arguments are filled in; a private-use character that no text contains.
 const STAND_IN: char = '\u{F8FF}';
 
 fn stand_in(i: usize) -> String {
@@ -32,9 +32,9 @@ fn stand_in(i: usize) -> String {
 
 /// A template with its arguments filled in.
 struct Filled {
-    /// With what its shell lines printed.
+    /// Text with the output of its shell lines.
     text: String,
-    /// Before that: what a command prints names no files.
+    /// Text before the shell lines ran: files named in their output are not attached.
     named: String,
 }
 
@@ -89,8 +89,8 @@ impl Agent {
         })
     }
 
-    /// The agent that a command names. A command of a plugin without the grant for it goes to none that may do more than the one that
-    /// would answer without the command.
+    /// Returns the agent that a command names. A plugin's command without the grant cannot select an agent with more permissions
+    /// than the one that would answer without the command.
     fn command_agent(
         &self,
         info: &CommandInfo,
@@ -125,8 +125,8 @@ impl Agent {
         Ok(usual)
     }
 
-    /// Fills a template. What the text of a server says is never run; and the shell lines are the template's: what a person or a
-    /// plugin writes after the name is never run, and what a line prints is not read for arguments.
+    /// Fills in a template. Text from a server is never run. Shell lines come from the template only: what a user or a plugin
+    /// writes after the name is never run, and the output of a line is not searched for arguments.
     async fn fill(
         &self,
         session_id: &SessionId,
@@ -158,7 +158,7 @@ impl Agent {
         Filled { text, named }
     }
 
-    /// The text of a command, with the servers of the skill that it is and the files and agents that it names.
+    /// Returns the text of a command, with the servers of its skill and the files and agents that it names.
     async fn command_parts(
         &self,
         session_id: &SessionId,
@@ -187,7 +187,7 @@ impl Agent {
                 command: Some(&info.name),
             };
             let mut files = self.mentioned(by, &named).await;
-            // A file that the client sent along is not put in twice, as in OpenCode.
+            // A file that the client sent as well is not included twice, as in OpenCode.
             files.retain(|part| prompt.parts.iter().all(|sent| sent.kind != part.kind));
             parts.extend(files);
             parts.extend(self.mentioned_agents(&named, agent));
@@ -196,7 +196,7 @@ impl Agent {
     }
 }
 
-/// A command that a subagent runs: what it shall do goes with the user's message.
+/// Returns the part that runs a command in a subagent: its task is stored with the user's message.
 fn subtask(
     command: &CommandInfo,
     agent: &AgentInfo,

@@ -1,5 +1,5 @@
-//! What a prompt runs or reads for itself, lines and files of a command's text, before the guards of tool calls: it is the call
-//! of a tool by another door.
+//! Guards for what a prompt itself runs or reads (shell lines and files of a command's text), as for tool calls: it has the same
+//! effect as a call.
 
 use std::path::Path;
 
@@ -16,21 +16,21 @@ use serde_json::{Value, json};
 use crate::state::Agent;
 use outrigger_session_state::ids;
 
-/// For whom something is run or read.
+/// Context of something that is run or read.
 #[derive(Clone, Copy)]
 pub(crate) struct GuardedBy<'a> {
     pub(crate) session_id: &'a SessionId,
     pub(crate) agent: &'a AgentInfo,
     /// Who sent the prompt.
     pub(crate) causes: &'a Provenance,
-    /// The command whose text it is.
+    /// The command whose text requests it.
     pub(crate) command: Option<&'a str>,
 }
 
-/// What the guards leave of a call that they let pass.
+/// A call as the guards changed it and let it pass.
 pub(crate) struct Passed {
     pub(crate) args: Value,
-    /// Why the user is to be asked whatever the rules allow.
+    /// Why the user is asked regardless of the rules.
     pub(crate) requires_approval: Option<ApprovalReason>,
 }
 
@@ -61,7 +61,7 @@ impl Agent {
         };
         let (point, mut payload) = asked.call(&before_call::Output { args: &call.input });
         let before = payload.output.clone();
-        // Here the one that contributed the command runs or reads something.
+        // This is the contributor of the command running or reading something.
         let is_usual = |cause: &Cause| {
             let actor = &cause.actor;
             matches!(actor, Actor::User | Actor::Client | Actor::Model)
@@ -110,7 +110,7 @@ impl Agent {
         Ok(requires_approval)
     }
 
-    /// Who sent the prompt, and who contributed the command whose text it is.
+    /// Returns who sent the prompt and who contributed the command whose text it is.
     fn causes_of(&self, by: GuardedBy<'_>) -> Provenance {
         let mut causes = by.causes.clone();
         let command = by.command.map(|name| CommandCall {

@@ -1,4 +1,4 @@
-//! What instruction files say, as far as they may be read.
+//! Content of instruction files, as far as they may be read.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use outrigger_workspace::sync::lock;
 
 use crate::state::AgentState;
 
-/// Endings of texts.
+/// File extensions of texts.
 const TEXTS: [&str; 4] = ["markdown", "md", "mdc", "txt"];
 
 impl AgentState {
-    /// What an instruction file says. A process that may make such a file could make a link in its place, and what our process may read
-    /// is not theirs to see: what lies in the project has to be there really, and nothing that is kept from processes is
-    /// read. One that is skipped is reported once.
+    /// Reads an instruction file. A process that may create such a file could create a link instead to a file that it must not
+    /// see but Outrigger can read. A project path must therefore be free of links, and nothing hidden from processes is read. A
+    /// skipped file is reported once.
     pub(crate) fn instruction(&self, path: &Path) -> Option<String> {
         let real = path.canonicalize().ok()?;
         let project = &self.place.worktree;
@@ -24,7 +24,7 @@ impl AgentState {
         let is_text = real
             .extension()
             .is_some_and(|it| TEXTS.iter().any(|text| it == *text));
-        // A link that comes with the project may lead to the user's `.env`, or to what rules ask about.
+        // A link in the project may point to the user's `.env`, or to a file for which rules need approval.
         let rules = self.access.rules(&[&self.config.config.permission]);
         let asks = || rules.decide(Operation::Read, &real).action != Action::Allow;
         let leads_out = !real.starts_with(project) || is_renamed && !is_text;
@@ -38,7 +38,7 @@ impl AgentState {
             }
             return None;
         }
-        // What was looked at is what is read: no link is followed any more.
+        // Read the file that was checked: follow no links from here.
         let file = open_resolved(&real, false, false);
         match file
             .and_then(|file| outrigger_files::read_open_to_string(file, outrigger_files::SETTINGS))

@@ -1,4 +1,4 @@
-//! Files that a command's text names with `@path`: they go with the prompt, as in OpenCode.
+//! Files that a command's text names with `@path`: they are attached to the prompt, as in OpenCode.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use crate::prompt::guards::GuardedBy;
 use crate::state::Agent;
 
 impl Agent {
-    /// The parts of the files that a text names. What is no file of the project is text like any other; a file that a rule or a
-    /// guard denies, or that somebody would have to be asked about and nobody can, is left out with a word.
+    /// Returns the parts of the files that a text names. A mention that is not a project file stays text. A file is skipped
+    /// with a note if a rule or a guard denies it, or if it needs approval and there is no user to ask.
     pub(crate) async fn mentioned(&self, by: GuardedBy<'_>, filled: &str) -> Vec<PartInput> {
         let place = &self.inner.place;
         let roots = Roots::found([&place.worktree, &place.directory]);
@@ -38,7 +38,7 @@ impl Agent {
         parts
     }
 
-    /// A file by its name and where it really is, once guards and rules have been asked.
+    /// Resolves a file's name and real path, after guards and rules have been checked.
     async fn read_mention(
         &self,
         by: GuardedBy<'_>,
@@ -55,7 +55,7 @@ impl Agent {
         let worktree = &self.inner.place.worktree;
         let own = self.session(session_id).ok().and_then(|s| s.permission);
         let mut patterns = vec![outrigger_tools::relative(worktree, &path)];
-        // As it was named, too: a rule may speak of the link.
+        // Check the path as written too: a rule may name the link.
         if shown != path {
             patterns.push(outrigger_tools::relative(worktree, &shown));
         }

@@ -1,4 +1,4 @@
-//! What a prompt becomes: its parts, mentions, commands, and the system prompt.
+//! Building a prompt: its parts, mentions, commands, and the system prompt.
 
 pub(crate) mod attachment;
 pub(crate) mod choice;

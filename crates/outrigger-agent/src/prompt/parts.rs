@@ -1,4 +1,4 @@
-//! Parts of a prompt as clients send them, and what the model reads of them: files are read, agents are called.
+//! Converts the parts of a prompt from clients to what the model reads: files are read, agents are called.
 
 use std::path::{Path, PathBuf};
 
@@ -19,13 +19,13 @@ use crate::state::Agent;
 use crate::turn::request::{Origin, TurnInput, TurnRequest};
 
 impl Agent {
-    /// Puts what files and resources say in the place of the parts that name them: the one place where those of any prompt are
-    /// read. One that cannot be read says so to the model; it fails no prompt.
+    /// Replaces the parts that name files and resources by their content. Files of all prompts are read here only. An
+    /// unreadable file becomes a note to the model; it does not fail the prompt.
     pub(crate) async fn read_files(&self, request: &mut TurnRequest) {
         let (prompt, own) = match &mut request.input {
             TurnInput::Prompt(prompt) => (prompt, None),
             TurnInput::Command { name, .. } if self.is_compact(name) => return,
-            // The command's own agent says which files may be read.
+            // The command's own agent determines which files may be read.
             TurnInput::Command { name, prompt, .. } => {
                 let agent = match prompt.parts.is_empty() {
                     true => None,
@@ -52,8 +52,7 @@ impl Agent {
         outrigger_mcp_tools::attach::read_resources(&self.inner.mcp, prompt).await;
     }
 
-    /// The same of one part. What a person attaches is theirs to say; of a prompt that a plugin had a hand in, guards are asked
-    /// about each file.
+    /// Replaces one part. The user may attach any file; if a plugin influenced the prompt, guards are asked about each file.
     async fn part(&self, part: PartInput, by: GuardedBy<'_>) -> Vec<PartInput> {
         let file = match &part.kind {
             PartKind::File(fields) if !by.causes.is_plain() => {
@@ -103,8 +102,8 @@ impl Agent {
         }
     }
 
-    /// A file or folder of the project that the agent may read without asking; nothing beyond it is read for a client
-    /// (invariant 11).
+    /// Reads a file or folder of the project that the agent may read without approval; nothing beyond the project is read for a
+    /// client (invariant 11).
     fn file(&self, path: PathBuf, agent: &AgentInfo) -> Vec<PartInput> {
         let place = &self.inner.place;
         let roots = Roots::found([&place.worktree, &place.directory]);
@@ -128,7 +127,7 @@ impl Agent {
         read.unwrap_or_else(|reason| vec![not_read(&path, &reason)])
     }
 
-    /// The agents that a command's template mentions as `@name`.
+    /// Returns the agents that a command's template mentions as `@name`.
     pub(crate) fn mentioned_agents(&self, text: &str, agent: &AgentInfo) -> Vec<PartInput> {
         let mut names = names(text);
         names.sort_unstable();

@@ -1,4 +1,4 @@
-//! From a prompt to the beginning of its turn.
+//! Submits a prompt: from its input to the start of its turn.
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::agents::AgentInfo;
@@ -19,19 +19,19 @@ use crate::state::histories::Conversation;
 use crate::turn::start::Prompt;
 use outrigger_session_state::ids;
 
-/// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
+/// Step limit of a turn if neither the agent nor the settings set one. A turn always needs a limit (C16).
 const MAX_STEPS: u32 = 200;
 
-/// What the model of a prompt is like, as far as it can be asked.
+/// Properties of a prompt's model, if it is available.
 struct ModelFacts {
     cost: Cost,
     auto_compact: Option<AutoCompact>,
-    /// Why it cannot be asked.
+    /// Why the model is unavailable.
     unaskable: Option<NamedError>,
 }
 
 impl Agent {
-    /// What a turn starts from.
+    /// Returns the start of a turn.
     pub(crate) fn begin(
         &self,
         session: &Session,
@@ -93,7 +93,7 @@ impl Agent {
         })
     }
 
-    /// What was said is kept and nobody answers it where the model cannot be asked, but of a command nothing is (as in
+    /// Looks up the model. If it is unavailable, a prompt is stored unanswered and a command is rejected (as in
     /// OpenCode).
     fn facts(
         &self,
@@ -128,7 +128,7 @@ impl Agent {
         let users = config.users.as_ref();
         let users = users.and_then(|it| it.agent.iter().find(|it| it.name == agent.name)?.steps);
         let (settings, users) = (limit(settings), limit(users));
-        // What the user set is lowered by a project, not raised (C16).
+        // A project can lower the user's limit but not raise it (C16).
         let cap = users.or(settings).unwrap_or(u32::MAX);
         let steps = agent.steps.or(settings).unwrap_or(MAX_STEPS);
         steps.min(cap)
@@ -139,12 +139,13 @@ fn limit(set: Option<u64>) -> Option<u32> {
     set.map(|n| u32::try_from(n).unwrap_or(u32::MAX))
 }
 
-/// What tokens cost: input, output, and the cache read and written.
+/// Returns the token prices: input, output, cache read and cache write.
 fn prices(cost: &Cost) -> [f64; 4] {
     [cost.input, cost.output, cost.cache.read, cost.cache.write]
 }
 
-/// The hook's view of the prompt: keys that the client did not set are absent. A command always names agent and model.
+/// Returns the hook's view of the prompt: keys that the client did not set are absent. A command always names agent
+/// and model.
 fn requested(
     session: &Session,
     prompt: &PromptInput,

@@ -1,5 +1,5 @@
-//! Shell lines in templates of commands: `` !`git status` ``. Each needs the same approval as a call of the `bash`
-//! tool, and runs in the same sandbox; one that a plugin contributed, in the plugin's.
+//! Shell lines in command templates: `` !`git status` ``. Each needs the same approval as a call of the `bash`
+//! tool and runs in the same sandbox; a line that a plugin contributed runs in the plugin's sandbox.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ use crate::permission::ask::{Asker, Refusal};
 use crate::prompt::guards::GuardedBy;
 use crate::state::Agent;
 
-/// Longest run of one line.
+/// Maximum run time of one line.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Maximum bytes of its output.
 const MAX_OUTPUT: usize = 256 * 1024;
 
-/// A line of a command's template, and for whom it runs.
+/// A line of a command's template and its context.
 #[derive(Clone, Copy)]
 pub(crate) struct ShellLine<'a> {
     pub(crate) session_id: &'a SessionId,
     pub(crate) agent: &'a AgentInfo,
     /// Who sent the prompt.
     pub(crate) causes: &'a Provenance,
-    /// The command whose template has it.
+    /// Name of the command.
     pub(crate) command: &'a str,
     pub(crate) line: &'a str,
 }
 
 impl Agent {
-    /// The output of a line, or why it was not run.
+    /// Returns the output of a line, or why it did not run.
     pub(crate) async fn shell_output(&self, line: ShellLine<'_>) -> String {
         let output = self.run_line(&line).await;
         output.unwrap_or_else(|why| format!("(not run: {why})"))
@@ -76,7 +76,7 @@ impl Agent {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Asks for a line as the `bash` tool would.
+    /// Requests approval for a line as the `bash` tool does.
     async fn approve_line(
         &self,
         line: &ShellLine<'_>,
@@ -86,7 +86,7 @@ impl Agent {
         let ask = outrigger_tools::ask_for_line(line.line);
         let label = command_label(line.command);
         let ungranted = self.inner.prompted_without_grant(line.causes, None, &ask);
-        // A line that the plugin contributed itself runs in its own sandbox.
+        // A line contributed by the plugin itself runs in the plugin's sandbox.
         let owner = self.inner.plugins.configured_by("command", line.command);
         let owner = owner.filter(|_| self.inner.sandboxes.of(&label).is_some());
         let ungranted = ungranted.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
@@ -101,7 +101,7 @@ impl Agent {
             causes: line.causes,
             reports: None,
         };
-        // Such as `cd` alone, which needs no approval.
+        // A line such as `cd` alone needs no approval.
         if !ask.patterns.is_empty() || requires_approval.is_some() {
             let asker = asker(requires_approval.as_ref());
             let decided = self.inner.decide(&asker, ask).await;
@@ -117,7 +117,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Puts a line into the sandbox of commands, or into that of the plugin that contributed it.
+    /// Applies the command sandbox, or the sandbox of the plugin that contributed the line.
     async fn confine_line(
         &self,
         mut spec: Spec,
@@ -129,7 +129,7 @@ impl Agent {
         spec.policy = match self.inner.sandboxes.of(label) {
             None => confined,
             Some(own) => {
-                // The plugin's home is its own here.
+                // The plugin can see its own home here.
                 let kept = self.inner.kept_from_helpers().await?.unwrap_or_default();
                 spec.env.extend(own.variables);
                 spec.proxy_redirect = own.proxy_redirect;

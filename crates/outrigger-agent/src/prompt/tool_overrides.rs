@@ -1,4 +1,4 @@
-//! Tools that a prompt switches on or off: rules of the session from then on, as in OpenCode.
+//! Tool switches of a prompt: they become rules of the session, as in OpenCode.
 
 use outrigger_protocol::Object;
 use outrigger_protocol::permission::{Action, Rule};
@@ -28,7 +28,7 @@ impl Agent {
             true => rules(switches),
             false => added(session.permission.as_deref(), rules(switches)),
         };
-        // A prompt that waited is here for the second time.
+        // A queued prompt passes here twice.
         if wanted.is_empty() || session.permission.as_ref() == Some(&wanted) {
             return Ok(());
         }
@@ -44,7 +44,7 @@ impl Agent {
     }
 }
 
-/// The rules of a session with more behind them; none where they say nothing new.
+/// Returns the rules of a session with further ones appended; `None` if nothing changes.
 fn added(own: Option<&[Rule]>, rules: Vec<Rule>) -> Vec<Rule> {
     let mut all = own.unwrap_or_default().to_vec();
     let before = all.len();
@@ -60,7 +60,7 @@ fn added(own: Option<&[Rule]>, rules: Vec<Rule>) -> Vec<Rule> {
     all
 }
 
-/// One rule for each switch; what is neither on nor off is none.
+/// Returns one rule for each switch; values that are neither on nor off are ignored.
 fn rules(switches: Option<&Object>) -> Vec<Rule> {
     let switches = switches.into_iter().flatten();
     switches

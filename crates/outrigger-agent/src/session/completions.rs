@@ -1,7 +1,8 @@
-//! `message.completed` (A4): once for each message of a model, no matter who stored its end, and across the end of a process.
+//! `message.completed` (A4): exactly once for each message of a model, whichever code path completed it, and across crashes.
 //!
-//! That plugins are to be notified is stored in one transaction with the end of the message, and who is about to notify them
-//! writes that down first: a handler that has begun is not called again. What a dead process left is taken by the next one.
+//! The pending notification is stored in one transaction with the end of the message. The notifier first records that it is
+//! about to notify, so that a handler that has started is not called again. Notifications that a dead process left are taken
+//! over by the next one.
 
 use outrigger_kernel::hooks::points::session::after_complete_message::{Input, Model, Output};
 use outrigger_kernel::hooks::{HookInput, HookPoint};
@@ -19,7 +20,7 @@ use outrigger_session_state::notifications::{About, What};
 
 const POINT: HookPoint = HookPoint::SessionAfterCompleteMessage;
 
-/// The points that are reached by the end of a message.
+/// Hook points that are reached when a message completes.
 const POINTS: [HookPoint; 3] = [
     POINT,
     HookPoint::ExecuteAfterStep,
@@ -27,8 +28,8 @@ const POINTS: [HookPoint; 3] = [
 ];
 
 impl AgentState {
-    /// The messages that these events complete: they were open before. Goes before the events are stored, and adds a record
-    /// of each where plugins are to be notified.
+    /// Returns the messages that these events complete: those that were open before. Called before the events are stored;
+    /// adds a record of each if plugins must be notified.
     pub(crate) fn completions(
         &self,
         records: &mut Vec<LogRecord>,
@@ -68,7 +69,7 @@ impl AgentState {
         stored.is_some_and(|it| matches!(&it.info, MessageInfo::Assistant(it) if is_open(it)))
     }
 
-    /// Notifies plugins of messages whose end is stored.
+    /// Notifies plugins of completed messages after they are stored.
     pub(crate) fn notify_completions(&self, completed: Vec<CompletionRecord>) {
         let Some(inner) = self.this.upgrade().filter(|_| !completed.is_empty()) else {
             return;
@@ -82,8 +83,7 @@ impl AgentState {
         }
     }
 
-    /// Notifies plugins of what a process left that ended before it could. Sessions that another process works in are its
-    /// business.
+    /// Sends the notifications that a dead process left. Sessions owned by another live process are skipped.
     pub(crate) fn notify_left_completions(&self) {
         if !self.plugins.pipeline().has(POINT) {
             return;
@@ -101,7 +101,7 @@ impl AgentState {
         self.notify_completions(due.into_iter().filter(is_ours).collect());
     }
 
-    /// What handlers read of a message, for the one that takes it first.
+    /// Returns the payload of a message for the first caller that claims it.
     pub(crate) async fn take_completion(
         &self,
         session: &SessionId,
@@ -118,7 +118,7 @@ impl AgentState {
     }
 
     async fn take(&self, session: &SessionId, message: &MessageId) -> Result<bool, AgentError> {
-        // What was removed, or taken, is over.
+        // A removed or claimed completion needs no notification.
         let taken = self.store.completion_taker(session, message)?;
         if taken.is_some() {
             return Ok(false);

@@ -1,10 +1,10 @@
-//! Whether an agent can make room for another one: nobody is at work in it, and nobody begins to be from then on.
+//! Draining an agent to make room for another: it has no work, and none can start from then on.
 
 use std::sync::Arc;
 
 use crate::state::{Agent, AgentState};
 
-/// Somebody is at work in an agent: it is not retired meanwhile.
+/// Marks an agent as in use, so that it is not retired.
 pub struct Working(Arc<AgentState>);
 
 impl Drop for Working {
@@ -14,15 +14,16 @@ impl Drop for Working {
 }
 
 impl Agent {
-    /// Begins work in it, for as long as the value is held. `None` when it was retired: another one is or will be there.
+    /// Starts work in the agent; it lasts as long as the returned value. `None` if the agent was retired: another one
+    /// replaces it.
     #[must_use]
     pub fn begin_work(&self) -> Option<Working> {
         let inner = &self.inner;
         inner.turns.begin_work().then(|| Working(Arc::clone(inner)))
     }
 
-    /// Retires it, unless there is a turn, a request, a terminal, a login or work beside the turns in it. Nothing begins in
-    /// it from then on; the caller shuts it down.
+    /// Retires the agent, unless it has a turn, a request, a terminal, a login or background work. No work can start from
+    /// then on; the caller shuts it down.
     #[must_use]
     pub fn retire(&self) -> bool {
         let inner = &self.inner;
@@ -34,7 +35,7 @@ impl Agent {
         })
     }
 
-    /// Plugins that are out of the run until somebody resumes them: first those that need others.
+    /// Returns the plugins that are suspended until the user resumes them: dependents first.
     #[must_use]
     pub fn suspended_plugins(&self) -> Vec<String> {
         self.inner.plugins.suspended()

@@ -1,5 +1,5 @@
-//! Changing what is in a session by hand: messages and parts that clients and plugins take out or rewrite. A plugin that changes
-//! a message of the user's, or adds to what a model said, prompts with it: it is a cause of every turn that reads the message.
+//! Edits to sessions by clients and plugins: messages and parts that they remove or rewrite. A plugin that changes a user
+//! message, or adds to an answer of the model, influences the prompt: it is a cause of every turn that reads the message.
 
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
@@ -14,11 +14,11 @@ use crate::state::Agent;
 use outrigger_session_state::facts::Facts;
 use outrigger_session_state::ids::now;
 
-/// What [`Cause::what`] says of a plugin that sent an earlier message of the session, and of one that changed a message.
+/// Value of [`Cause::what`] for a plugin that sent an earlier message of the session, and for one that changed a message.
 const EARLIER: &str = "an earlier message";
 pub(crate) const CHANGED: &str = "a change of a message";
 
-/// Whether a part says what is stored, whatever belongs to it besides.
+/// Returns whether a part has the stored content, whatever its other fields.
 fn says_the_same(part: &PartInput, stored: &Part) -> bool {
     match (&part.kind, &stored.kind) {
         (PartKind::Text(new), PartKind::Text(old)) => new.text == old.text,
@@ -26,7 +26,8 @@ fn says_the_same(part: &PartInput, stored: &Part) -> bool {
     }
 }
 
-/// Tool calls are a record of what was done and who caused it: a plugin neither changes one nor makes one up.
+/// Checks that a part is not a tool call. Tool calls record what was done and who caused it: a plugin may neither change nor
+/// invent one.
 fn is_no_call(part: &Part, found: &MessageWithParts) -> Result<(), AgentError> {
     let before = found.parts.iter().find(|it| it.id == part.id);
     match (&part.kind, before.map(|it| &it.kind)) {
@@ -39,7 +40,8 @@ fn is_no_call(part: &Part, found: &MessageWithParts) -> Result<(), AgentError> {
     }
 }
 
-/// The plugins that sent, or rewrote, messages of a session: a turn reads all of them. `own` is the message that it begins with.
+/// Returns the plugins that sent or rewrote messages of a session: a turn reads all of them. `own` is the message that it begins
+/// with.
 pub(crate) fn plugins_that_prompted(facts: &Facts, own: Option<&MessageId>) -> Provenance {
     let others = facts.prompted.iter().filter(|(id, _)| own != Some(id));
     others.fold(Provenance::default(), |causes, (_, plugin)| {
@@ -144,8 +146,8 @@ impl Agent {
         Ok(part)
     }
 
-    /// A prompt under the identifier of a stored message replaces it. A plugin replaces its own, and sends the user's again as it is
-    /// (`oh-my-opencode` does, to another model).
+    /// Returns whether a prompt may replace the stored message with its id. A plugin may replace its own message, and may resend
+    /// the user's unchanged (`oh-my-opencode` does, to another model).
     pub(crate) fn may_replace(
         &self,
         id: &SessionId,
@@ -176,7 +178,7 @@ impl Agent {
         user: &UserMessage,
         what: &str,
     ) -> Result<(), AgentError> {
-        // Who sent it stands first; who changed it, after that.
+        // The sender comes first, then those who changed it.
         let sender = user.provenance.causes().first();
         let is_its_own = sender
             .is_some_and(|it| it.actor.plugin_id().as_ref() == Some(plugin) && it.what.is_none());
@@ -187,8 +189,8 @@ impl Agent {
         }
     }
 
-    /// Publishes a change of a part, with the plugin that made it as a cause of what the message leads to. Of an answer what is left out says
-    /// nothing to a model.
+    /// Publishes a change of a part, with the plugin that made it as a cause of everything that follows from the message.
+    /// Removing a part of an answer gives the model no new text.
     async fn change_part(
         &self,
         found: MessageWithParts,
@@ -217,7 +219,7 @@ impl Agent {
                 (answer.session_id.clone(), answer.time.completed.is_some())
             }
         };
-        // An answer that is not whole yet is published again by the turn that writes it, with its causes.
+        // The turn that writes an incomplete answer publishes it again with its causes.
         if !is_written && self.inner.turns.is_running(&session) {
             self.inner.message_changes.add(&session, &message, cause);
             return self.inner.commit(Vec::new(), vec![event]).await;
@@ -227,7 +229,7 @@ impl Agent {
             info: Box::new(info),
         };
         self.inner.commit(Vec::new(), vec![changed, event]).await?;
-        // After it is stored: a turn that begins after this look reads it.
+        // Check after storing: a turn that begins later reads the change.
         if self.inner.turns.is_running(&session) {
             self.inner.message_changes.add(&session, &message, cause);
         }

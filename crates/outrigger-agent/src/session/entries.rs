@@ -1,4 +1,4 @@
-//! `session.after_append_entry` (C1): what a session has got, no matter who stored it.
+//! `session.after_append_entry` (C1): messages that a session received, whichever code path stored them.
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::hooks::points::session::after_append_entry;
@@ -11,7 +11,7 @@ use outrigger_session_state::notifications::About;
 
 const POINT: HookPoint = HookPoint::SessionAfterAppendEntry;
 
-/// The user's messages are complete when they are stored, those of the model later.
+/// Returns whether a message is complete: user messages are when stored, model messages later.
 fn is_complete(info: &MessageInfo) -> bool {
     match info {
         MessageInfo::User(_) => true,
@@ -20,7 +20,8 @@ fn is_complete(info: &MessageInfo) -> bool {
 }
 
 impl AgentState {
-    /// The messages that these events complete. Goes before they are stored: what the store has complete was published.
+    /// Returns the messages that these events complete. Called before they are stored: complete messages in the store
+    /// were published already.
     pub(crate) fn entries(&self, events: &[BusEvent]) -> Vec<(SessionId, MessageId)> {
         let mut entries = Vec::new();
         if !self.plugins.pipeline().has(POINT) {
@@ -42,7 +43,7 @@ impl AgentState {
         entries
     }
 
-    /// Notifies plugins of them, once they are stored.
+    /// Notifies plugins of the messages once they are stored.
     pub(crate) fn notify_entries(&self, entries: Vec<(SessionId, MessageId)>) {
         let Some(inner) = self.this.upgrade().filter(|_| !entries.is_empty()) else {
             return;

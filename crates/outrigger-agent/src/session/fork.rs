@@ -54,7 +54,7 @@ impl Agent {
             .await?;
         let events = copies(messages, &fork.id);
         self.inner.commit(Vec::new(), events).await?;
-        // The fork continues with what the session used last.
+        // The fork continues with the agent and model that the session used last.
         self.update_session(&fork.id, |session| {
             session.agent = origin.agent;
             session.model = origin.model;
@@ -64,7 +64,7 @@ impl Agent {
     }
 }
 
-/// Messages and parts under new identifiers, in their order.
+/// Returns the messages and parts under new ids, in their order.
 fn copies(messages: Vec<MessageWithParts>, fork: &SessionId) -> Vec<Event> {
     let mut maker = IdMaker::new(ids::seed());
     let mut events = Vec::new();
@@ -102,7 +102,7 @@ fn copies(messages: Vec<MessageWithParts>, fork: &SessionId) -> Vec<Event> {
     events
 }
 
-/// `NAME (fork #1)`, and for a fork of a fork the next number.
+/// Returns `NAME (fork #1)`, or the next number for a fork of a fork.
 fn title(origin: &str) -> String {
     let known = origin
         .strip_suffix(')')

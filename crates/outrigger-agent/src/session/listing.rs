@@ -1,4 +1,4 @@
-//! What clients list of an agent and may see of its files.
+//! Lists for clients: formatters, tools and the files that they may see.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,13 +20,14 @@ use crate::state::Agent;
 use crate::tools::tool_catalog::definition;
 
 impl Agent {
-    /// The formatters, and which of them would run.
+    /// Returns the formatters and whether each would run.
     #[must_use]
     pub fn formatters(&self) -> Vec<FormatterStatus> {
         self.inner.formatters.status()
     }
 
-    /// Every tool as a model gets it: described anew where its list of agents or skills changes, and as plugins word it.
+    /// Returns every tool as a model gets it: with up-to-date lists of agents or skills in the description, and with the plugins'
+    /// changes.
     pub async fn tool_list(&self, model: &ModelRef) -> Vec<ToolOffer> {
         let inner = &self.inner;
         let model = inner.api_name(model);
@@ -82,14 +83,14 @@ impl Agent {
         }
     }
 
-    /// Whether a client may be shown a file: not what the rules of the default agent forbid to read. What they would ask
-    /// about is shown: the client is who would be asked.
+    /// Returns whether a client may see a file: not if the default agent's rules deny reading it. Files that need approval are
+    /// shown, since the client is the one who would approve.
     #[must_use]
     pub fn may_read(&self, path: &Path) -> bool {
         self.may("read", path)
     }
 
-    /// The same for another permission about paths, `edit`.
+    /// Like [`Self::may_read`], for another path permission such as `edit`.
     #[must_use]
     pub fn may(&self, permission: &str, path: &Path) -> bool {
         let operation = match permission {
@@ -99,8 +100,8 @@ impl Agent {
         self.view().may(operation, path)
     }
 
-    /// Which of these files, relative to the root of the project, this one may not change without a person: a plugin those that make
-    /// something run later.
+    /// Returns the file, among these paths relative to the project root, that the caller may not change without the user: for a
+    /// plugin, files that make something run later.
     pub(crate) fn runs_later<'f>(
         &self,
         by: &Actor,
@@ -114,7 +115,7 @@ impl Agent {
         self.inner.access.runs_later(worktree, &files, &[])
     }
 
-    /// The files that a client may be shown, for one request.
+    /// Returns the view of files for one request.
     #[must_use]
     pub fn view(&self) -> View {
         let name = self.default_agent().unwrap_or_default();
@@ -126,21 +127,21 @@ impl Agent {
     }
 }
 
-/// What of the files a client may be shown, or have changed. Reads the disk.
+/// The files that a client may see or change. Reads the disk.
 pub struct View {
     agent: Agent,
-    /// Those of the default agent; without one nothing is shown.
+    /// Rules of the default agent; if `None`, nothing is shown.
     rules: Option<PathRules>,
 }
 
 impl View {
-    /// Whether a file, or its name, may be shown.
+    /// Returns whether a file or its name may be shown.
     #[must_use]
     pub fn may_read(&self, path: &Path) -> bool {
         self.may(Operation::Read, path)
     }
 
-    /// The same for a search, which meets very many files.
+    /// Returns the same rules for a search, which checks very many files.
     #[must_use]
     pub fn into_search_rules(self) -> ReadRules {
         match self.rules {

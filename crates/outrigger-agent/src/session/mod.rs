@@ -1,4 +1,4 @@
-//! Sessions and projects: made, listed, forked, reverted, edited.
+//! Sessions and projects: creating, listing, forking, reverting, editing.
 
 pub(crate) mod completions;
 pub(crate) mod drain;

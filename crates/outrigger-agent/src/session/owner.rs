@@ -1,4 +1,4 @@
-//! Which process works in a session: a lock in the data folder.
+//! Ownership of a session by a process: a lock in the data folder.
 
 use std::fs::{File, TryLockError};
 
@@ -7,8 +7,8 @@ use outrigger_workspace::lock_file;
 
 use crate::error::AgentError;
 
-/// Held while this process runs a turn in a session. The system releases it when the process dies, however it dies, so a
-/// turn whose lock can be taken has nobody who works on it.
+/// Held while this process runs a turn in a session. The operating system releases it when the process dies, so a turn
+/// whose lock can be taken is not being worked on.
 #[derive(Debug)]
 pub(crate) struct Owner {
     _file: File,

@@ -1,7 +1,7 @@
-//! The projects that this program has worked in, as `GET /project` lists them.
+//! Known projects, as listed by `GET /project`.
 //!
-//! A project is written down when an agent starts in it, under `project.info:ID` in the store's values: what it is called
-//! and where it lies is no part of any session's history.
+//! A project is stored when an agent starts in it, under `project.info:ID` in the store's values: its name and path are not
+//! part of any session's history.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +17,13 @@ use crate::state::Agent;
 use outrigger_session_state::ids::now;
 
 const KEY: &str = "project.info:";
-/// Written by [`crate::ProjectLocation`]: which project a folder is.
+/// Prefix of values written by [`crate::ProjectLocation`]: the project of a folder.
 const FOLDER_KEY: &str = "project:";
 
-/// What `PATCH /project/{id}` changes. A key that is absent leaves what is there, `null` takes it away.
+/// Changes by `PATCH /project/{id}`. An absent key keeps the value, `null` removes it.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct ProjectPatch {
-    /// Name for people.
+    /// Display name.
     #[serde(default, deserialize_with = "given")]
     pub name: Option<Option<String>>,
     /// Keys of the icon: `url`, `override`, `color`.
@@ -48,11 +48,11 @@ fn write(project: &Project) -> Option<String> {
     serde_json::to_string(project).ok()
 }
 
-/// The project as it is known, with what was found out now. A project that is new, or has moved, is written down.
+/// Returns the stored project updated with what was detected now. A new or moved project is stored.
 pub(crate) async fn remember(store: &Store, found: Project) -> Project {
     let key = format!("{KEY}{}", found.id);
     let known = read(store.meta_get(&key).ok().flatten());
-    // Folders without version control are one project, which lies nowhere in particular.
+    // Folders without version control form one project without a location.
     let worktree = if found.id == "global" {
         "/".to_owned()
     } else {

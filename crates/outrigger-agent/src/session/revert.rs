@@ -1,7 +1,7 @@
-//! Taking back what a session did: its messages from one on, and what they did to files.
+//! Reverting a session: its messages from a given one on, and their changes to files.
 //!
-//! Files are only put back where they are what the session left. Work that someone else did since, in between or beside
-//! it, is never overwritten unless the caller says so: the answer names the files and nothing is changed.
+//! Files are restored only if they are as the session left them. Other people's work, before, between or after the
+//! session's changes, is never overwritten unless the caller forces it: the error names the files and nothing is changed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::error::AgentError;
 use crate::state::Agent;
 
-/// What a session did to one file in one step.
+/// Change of a session to one file in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Touch {
     file: String,
@@ -59,7 +59,7 @@ impl Agent {
                 .and_then(|earlier| Some((earlier, earlier.snapshot.clone()?)))
             {
                 Some((earlier, before)) => {
-                    // As if what was taken back had come again; on disk it does so below, when all is well.
+                    // Assume that the previous revert is undone; on disk this happens below, after all checks.
                     let back = self
                         .back(&messages, earlier, &before, &current, force)
                         .await?;
@@ -112,7 +112,7 @@ impl Agent {
             .await
     }
 
-    /// A plugin puts back no file that makes something run later.
+    /// Checks that a plugin does not restore files that make something run later.
     fn may_put_back<'f>(
         &self,
         by: &Actor,
@@ -144,7 +144,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The files that a revert put back, with the tree in which they are as they were before it.
+    /// Returns the files that a revert restored, with the tree that has their state before it.
     async fn back(
         &self,
         messages: &[MessageWithParts],
@@ -164,7 +164,7 @@ impl Agent {
         Ok(wanted)
     }
 
-    /// Every file has to be what is expected, or already what is wanted.
+    /// Checks that every file is in the expected state or already in the wanted one.
     async fn check(
         &self,
         wanted: &BTreeMap<String, String>,
@@ -186,7 +186,7 @@ impl Agent {
         conflict(foreign.map(|(file, _)| file.clone()).collect())
     }
 
-    /// What a step left of a file has to be what the next step that touched it found.
+    /// Checks that each step left a file as the next step that touched it found it.
     async fn check_between(&self, touched: &[Touch]) -> Result<(), AgentError> {
         let mut asked: Vec<FileInTree> = Vec::new();
         for touch in touched {
@@ -213,7 +213,7 @@ impl Agent {
         conflict(foreign)
     }
 
-    /// What the messages that are taken back had done to the files.
+    /// Returns the file changes of the reverted messages.
     async fn diff_of(
         &self,
         messages: &[MessageWithParts],
@@ -269,8 +269,8 @@ impl Agent {
     }
 }
 
-/// Where to take back from, by OpenCode's rule: a part before which its message says nothing stands for the message,
-/// and a message stands for the user's message that it answers.
+/// Returns the point to revert to, by OpenCode's rule: a part with no content before it in its message stands for the
+/// message, and an answer stands for the user message that it answers.
 fn find(
     messages: &[MessageWithParts],
     wanted: &MessageId,
@@ -306,7 +306,7 @@ fn find(
     None
 }
 
-/// What the messages and parts from the point on did to files, in their order.
+/// Returns the file changes of the messages and parts from the point on, in order.
 fn touches(
     snapshots: &Snapshots,
     messages: &[MessageWithParts],
@@ -347,7 +347,7 @@ fn touches(
     Ok(touched)
 }
 
-/// For each file the tree before it was touched first.
+/// Returns for each file the tree before its first change.
 fn first_trees(touched: &[Touch]) -> BTreeMap<String, String> {
     let mut trees = BTreeMap::new();
     for touch in touched {
@@ -358,7 +358,7 @@ fn first_trees(touched: &[Touch]) -> BTreeMap<String, String> {
     trees
 }
 
-/// For each file the tree after it was touched last.
+/// Returns for each file the tree after its last change.
 fn last_trees(touched: &[Touch]) -> BTreeMap<String, String> {
     let last = touched
         .iter()
@@ -380,7 +380,7 @@ async fn restore(
     Ok(())
 }
 
-/// The messages and parts that go for good.
+/// Returns events that remove messages and parts for good.
 fn removals(id: &SessionId, messages: &[MessageWithParts], revert: &SessionRevert) -> Vec<Event> {
     let Some(at) = messages
         .iter()

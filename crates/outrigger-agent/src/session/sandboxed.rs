@@ -1,4 +1,4 @@
-//! A command in the sandbox of the `bash` tool, for a person who wants to see what it keeps away (`outrigger sandbox`).
+//! Runs a command in the sandbox of the `bash` tool, so that the user can see what it blocks (`outrigger sandbox`).
 
 use std::ffi::OsString;
 

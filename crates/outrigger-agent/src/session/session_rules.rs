@@ -1,4 +1,4 @@
-//! Rules that a plugin may give to a session.
+//! Rules that a plugin may set on a session.
 
 use outrigger_permissions::pinned_rules;
 use outrigger_plugins::Grant;
@@ -11,7 +11,8 @@ use outrigger_workspace::sync::lock;
 use crate::state::Agent;
 
 impl Agent {
-    /// Why a plugin may not give these rules to a session: one of them would lift what the user's files deny or ask about.
+    /// Returns why a plugin may not set these rules on a session: one of them would lift a deny or an approval from the user's
+    /// files.
     #[must_use]
     pub fn would_lift(&self, rules: &[Rule]) -> Option<String> {
         let (kept, rule) = self.inner.user_rules.lifted(rules)?;
@@ -22,9 +23,9 @@ impl Agent {
         ))
     }
 
-    /// The same of what holds for an agent where the user says nothing, and in the session: which agent answers in it next is for the
-    /// user to say, so none of them may be made wider. A plugin with the grant may, and one that lets its own tools be called, which
-    /// run in its sandbox.
+    /// Like [`Self::would_lift`], for the defaults of agents and the rules of the session. The user chooses which agent answers
+    /// next, so the rules of no agent may be widened. A plugin with the grant may widen them, and so may one that permits its own
+    /// tools, which run in its sandbox.
     #[must_use]
     pub fn would_lift_default(
         &self,
@@ -57,26 +58,26 @@ impl Agent {
         })
     }
 
-    /// Whether a rule is about a tool that the plugin brings, and that takes the place of no bundled one.
+    /// Returns whether a rule is about a tool of the plugin that does not replace a bundled tool.
     fn is_own_tool(&self, plugin: &PluginId, rule: &Rule) -> bool {
         let tool = rule.permission.as_str();
         !builtin::is_bundled(tool) && self.inner.owns_tool(plugin, tool)
     }
 
-    /// Notes rules that a plugin gives to a session: what plugins made narrower they may take back.
+    /// Remembers rules that a plugin sets on a session: plugins may undo their own restrictions.
     pub fn given_by_plugin(&self, session: &SessionId, rules: &[Rule]) {
         let mut given = lock(&self.inner.questions.given_rules);
         let given = given.entry(session.clone()).or_default();
         given.extend(rules.iter().cloned());
     }
 
-    /// The rules of a session without those that plugins gave to it.
+    /// Returns the rules of a session without those that plugins set.
     fn rules_of_others(&self, session: &SessionId) -> Vec<Rule> {
         let own = self.session(session).ok().and_then(|it| it.permission);
         let mut own = own.unwrap_or_default();
         let given = lock(&self.inner.questions.given_rules);
         for rule in given.get(session).into_iter().flatten() {
-            // Another one of the same words may be the user's.
+            // An identical rule may be the user's.
             if let Some(at) = own.iter().rposition(|it| it == rule) {
                 own.remove(at);
             }

@@ -1,4 +1,4 @@
-//! Making, changing and listing sessions.
+//! Creating, changing and listing sessions.
 
 use outrigger_kernel::hooks::points::session::before_create;
 use outrigger_kernel::hooks::{Empty, HookInput};
@@ -17,26 +17,26 @@ use crate::state::Agent;
 use outrigger_session_state::bus::numbered;
 use outrigger_session_state::ids::{self, now};
 
-/// What a new session may be given.
+/// Options of a new session.
 #[derive(Clone, Debug, Default)]
 pub struct NewSession {
-    /// The session whose agent starts this one.
+    /// Session of the parent agent.
     pub parent: Option<SessionId>,
-    /// Title; without one the model makes one.
+    /// Title; if `None`, the model generates one.
     pub title: Option<String>,
-    /// Rules that hold in it.
+    /// Rules of the session.
     pub permission: Option<Vec<Rule>>,
-    /// The agent that is to answer in it first.
+    /// Agent of the first turn.
     pub agent: Option<String>,
-    /// The model that is to answer in it first.
+    /// Model of the first turn.
     pub model: Option<SessionModel>,
-    /// What clients keep with it.
+    /// Data stored for clients.
     pub metadata: Option<Object>,
-    /// Workspace that a client names; only kept.
+    /// Workspace named by a client; only stored.
     pub workspace: Option<String>,
 }
 
-/// Titles that a model may replace.
+/// Returns whether a title is a placeholder that a model may replace.
 pub(crate) fn is_placeholder(title: &str) -> bool {
     title.starts_with("New session - ") || title.starts_with("Child session - ")
 }
@@ -156,7 +156,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Notifies plugins of what is about to happen; they cannot change it.
+    /// Notifies plugins of an upcoming action; they cannot change it.
     pub(crate) async fn notify_before<I: HookInput<Output = Empty>>(&self, input: &I) {
         if self.inner.plugins.pipeline().has(I::POINT) {
             let payload = input.payload(&Empty {});
@@ -189,7 +189,7 @@ pub async fn delete_session(
     Ok(())
 }
 
-/// Takes the sessions that are to be deleted until they are gone, so that no turn begins in between.
+/// Locks the sessions until they are deleted, so that no turn begins in between.
 fn hold(data: &std::path::Path, events: &[Event]) -> Result<Vec<Owner>, AgentError> {
     events
         .iter()
@@ -198,7 +198,7 @@ fn hold(data: &std::path::Path, events: &[Event]) -> Result<Vec<Owner>, AgentErr
         .collect()
 }
 
-/// The deletions of a session and what hangs on it, children first.
+/// Returns the events that delete a session and its descendants, children first.
 fn doomed(store: &Store, id: &SessionId) -> Result<Vec<Event>, AgentError> {
     let session = store
         .session(id)?

@@ -1,5 +1,5 @@
-//! Commands that the user runs in a session: a message of the user's and the command as its answer, so that the model
-//! reads both with the next prompt. No permission is asked: it is the user who runs it.
+//! Commands that the user runs in a session: a user message with the command as its answer, so that the model reads both
+//! with the next prompt. Needs no approval, since the user runs it.
 
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ use crate::turn::turns::{CancelOnDrop, Registered};
 use outrigger_session_state::bus::numbered;
 use outrigger_session_state::ids::{self, now};
 
-/// Bytes of the output that are kept: its end.
+/// Maximum size in bytes of the stored output; the end is kept.
 const MAX_OUTPUT: usize = 30_000;
-/// How often a running command's output is shown.
+/// Interval at which a running command's output is published.
 const PROGRESS: Duration = Duration::from_millis(150);
-/// How long output is read when the shell has ended but something of it holds the pipe.
+/// Time for which output is still read after the shell exited while a descendant holds the pipe.
 const LINGER: Duration = Duration::from_millis(250);
 
 /// A command of the user.
@@ -38,11 +38,11 @@ const LINGER: Duration = Duration::from_millis(250);
 pub struct ShellInput {
     /// The command line.
     pub command: String,
-    /// Agent that the messages name, else the default one.
+    /// Agent named by the messages; `None`: the default agent.
     pub agent: Option<String>,
-    /// Model that the messages name, else that of the agent or session.
+    /// Model named by the messages; `None`: the model of the agent or session.
     pub model: Option<ModelRef>,
-    /// Identifier of the user's message, where the client chose one.
+    /// Id of the user message, if the client chose one.
     pub message_id: Option<MessageId>,
 }
 
@@ -121,7 +121,7 @@ impl Agent {
         })
     }
 
-    /// The two messages, as they are when the command begins.
+    /// Returns the two messages as they are when the command begins.
     fn pair(
         &self,
         id: &SessionId,
@@ -172,7 +172,7 @@ impl Agent {
         (events, message, call)
     }
 
-    /// Runs the command and shows what it prints. Dropping this ends it with all that it started.
+    /// Runs the command and publishes its output. Dropping the future kills it with everything that it started.
     async fn follow(
         &self,
         id: &SessionId,
@@ -202,7 +202,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The shell with the variables that plugins add (`shell.env`).
+    /// Starts the shell with the variables that plugins add (`shell.env`).
     async fn start_shell(
         &self,
         id: &SessionId,
@@ -246,7 +246,7 @@ impl Agent {
         child.map_err(|e| format!("The command could not be started: {e}"))
     }
 
-    /// Published and not stored: all of it is in the result.
+    /// Published but not stored: the result contains all of it.
     fn show(&self, part: &Part, output: &mut Tail) {
         output.fresh = false;
         let mut part = part.clone();
@@ -261,7 +261,7 @@ impl Agent {
     }
 }
 
-/// What the user's message says.
+/// Returns the text of the user message.
 fn announced() -> PartKind {
     PartKind::Text(TextPart {
         text: "The following tool was executed by the user".into(),
@@ -270,7 +270,7 @@ fn announced() -> PartKind {
     })
 }
 
-/// The command as a call that has begun.
+/// Returns the command as a running call.
 fn running(command: &str, at: u64) -> PartKind {
     PartKind::Tool(ToolPart {
         call_id: CallId(ids::part().0.replacen("prt", "call", 1)),
@@ -291,7 +291,7 @@ fn running(command: &str, at: u64) -> PartKind {
     })
 }
 
-/// Ends the call with what the command printed.
+/// Completes the call with the command's output.
 fn complete(part: &mut Part, output: String, at: u64) {
     let PartKind::Tool(call) = &mut part.kind else {
         return;
@@ -336,12 +336,12 @@ fn status(id: &SessionId, status: SessionStatus) -> Event {
     }
 }
 
-/// The end of an output.
+/// The last bytes of an output.
 #[derive(Debug, Default)]
 struct Tail {
     bytes: Vec<u8>,
     cut: bool,
-    /// Something came since it was shown.
+    /// Output arrived since the last publication.
     fresh: bool,
 }
 

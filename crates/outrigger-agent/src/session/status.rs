@@ -1,4 +1,4 @@
-//! What sessions are doing, for who asks; who listens is notified by events.
+//! Status of sessions on request; listeners are notified by events.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use outrigger_protocol::session::SessionStatus;
 use crate::state::Agent;
 
 impl Agent {
-    /// What the sessions do in which a turn runs: they are busy, or wait to send a request again. The others are idle.
+    /// Returns the status of the sessions with a running turn: busy, or waiting for a retry. All others are idle.
     #[must_use]
     pub fn statuses(&self) -> BTreeMap<SessionId, SessionStatus> {
         self.inner.turns.statuses()

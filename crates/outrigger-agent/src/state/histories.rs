@@ -1,4 +1,4 @@
-//! The messages of sessions in use, decoded once and kept up to date.
+//! Messages of sessions in use, decoded once and kept up to date.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -16,9 +16,9 @@ use crate::error::AgentError;
 use crate::state::{Agent, AgentState};
 use outrigger_session_state::facts::{Facts, KeptFacts};
 
-/// Bytes of stored text of all histories that are kept, but for the one that was used last, which may be larger.
+/// Maximum bytes of stored text for all cached histories, except the last used one, which may be larger.
 const MAX_BYTES: usize = 48 << 20;
-/// A history that nobody used for so long is dropped.
+/// Time after which an unused history is dropped.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Histories by session.
@@ -28,7 +28,7 @@ pub(crate) struct Histories(Arc<Mutex<Entries>>);
 #[derive(Debug, Default)]
 struct Entries {
     of: HashMap<SessionId, Entry>,
-    /// A task runs that drops what is idle.
+    /// A task is running that drops idle histories.
     is_swept: bool,
 }
 
@@ -46,32 +46,32 @@ struct Kept {
     grown: Grown,
 }
 
-/// The messages of a session, and what they say together.
+/// The messages of a session with their summary.
 #[derive(Clone, Debug)]
 pub(crate) struct Conversation {
-    /// By identifier, as they are stored.
+    /// Sorted by id, as stored.
     pub(crate) history: History,
     pub(crate) facts: Facts,
 }
 
 impl Conversation {
-    /// Where a message stands.
+    /// Returns the position of a message.
     pub(crate) fn place(&self, id: &str) -> Option<usize> {
         place(&self.history, id)
     }
 
-    /// A message.
+    /// Returns a message.
     pub(crate) fn message(&self, id: &MessageId) -> Option<&MessageWithParts> {
         self.history.get(self.place(id.as_str())?)?.stored()
     }
 
-    /// Tokens of the last finished step.
+    /// Returns the tokens of the last finished step.
     pub(crate) fn used(&self) -> u64 {
         self.facts.used.tokens(|id| self.place(id))
     }
 }
 
-/// Where a message stands in a history as it is stored.
+/// Returns the position of a message in a stored history.
 pub(crate) fn place(history: &History, id: &str) -> Option<usize> {
     let place = history.partition_point(|message| message.id().is_some_and(|it| it < id));
     let found = history.get(place)?.id() == Some(id);
@@ -79,7 +79,7 @@ pub(crate) fn place(history: &History, id: &str) -> Option<usize> {
 }
 
 impl Histories {
-    /// Calls `read` with what is kept of a session, as it is stored now.
+    /// Calls `read` with the cached session, updated to the stored state.
     fn read<T>(
         &self,
         store: &Store,
@@ -111,7 +111,7 @@ impl Histories {
         Ok(found)
     }
 
-    /// Starts the task that drops what is idle, unless it runs. It ends with the last history.
+    /// Starts the task that drops idle histories, unless it is running. It ends with the last history.
     fn sweep(&self, entries: &mut Entries) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
@@ -145,7 +145,7 @@ impl Entries {
         self.of.retain(|_, entry| is_used(entry.used));
     }
 
-    /// Drops those that were used longest ago until the rest fits, but not that of `current`.
+    /// Drops the least recently used histories until the rest fits, but never that of `current`.
     fn keep_within(&mut self, most: usize, current: &SessionId) {
         let mut bytes: usize = self.of.values().map(|entry| entry.bytes).sum();
         while bytes > most {
@@ -161,13 +161,13 @@ impl Entries {
 }
 
 impl AgentState {
-    /// The messages of a session as they are stored now, by identifier.
+    /// Returns the messages of a session as stored now, sorted by id.
     pub(crate) fn history(&self, id: &SessionId) -> Result<History, AgentError> {
         let read = |kept: &mut Kept| kept.stored.messages().clone();
         Ok(self.histories.read(&self.store, id, read)?)
     }
 
-    /// The messages that a request is made from, in their order: see [`as_read`](outrigger_prompt::history::read::as_read).
+    /// Returns the messages that a request is made from, in order: see [`as_read`](outrigger_prompt::history::read::as_read).
     pub(crate) fn history_as_read(
         &self,
         id: &SessionId,
@@ -182,7 +182,7 @@ impl AgentState {
         Ok(self.histories.read(&self.store, id, read)?)
     }
 
-    /// The same with what they say.
+    /// Returns the messages of a session with their summary.
     pub(crate) fn conversation(&self, id: &SessionId) -> Result<Conversation, AgentError> {
         let worktree: &Path = &self.place.worktree;
         let read = |kept: &mut Kept| {
@@ -193,7 +193,7 @@ impl AgentState {
         Ok(self.histories.read(&self.store, id, read)?)
     }
 
-    /// Whether a tool call of a session has had this identifier.
+    /// Returns whether a tool call of a session used this id.
     pub(crate) fn has_call(&self, session: &SessionId, id: &CallId) -> Result<bool, AgentError> {
         let worktree: &Path = &self.place.worktree;
         let read = |kept: &mut Kept| kept.facts.has_call(kept.stored.messages(), worktree, id);

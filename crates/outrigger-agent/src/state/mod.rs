@@ -1,4 +1,4 @@
-//! What a running agent holds.
+//! State of a running agent.
 
 pub(crate) mod histories;
 
@@ -51,23 +51,23 @@ pub struct Agent {
 }
 
 pub(crate) struct AgentState {
-    /// Itself, for what outlives a call.
+    /// Reference to itself, for tasks that outlive a call.
     pub(crate) this: Weak<AgentState>,
     pub(crate) place: ProjectLocation,
-    /// Its folder, held open; `None` where there was none.
+    /// Project folder, held open; `None` if it did not exist.
     pub(crate) anchor: Option<Arc<outrigger_sandbox::Anchor>>,
-    /// What of files is allowed, asked about and denied.
+    /// Path and host rules: allowed, denied, or asked about.
     pub(crate) access: outrigger_permissions::access::Access,
     pub(crate) project: Project,
     pub(crate) folders: Folders,
-    /// What plugins changed of the user's messages beside a running turn.
+    /// Changes by plugins to user messages while a turn runs.
     pub(crate) message_changes: MessageChanges,
-    /// Set when plugins have prepared the providers that they bring.
+    /// Set when plugins have prepared their providers.
     pub(crate) providers: tokio::sync::OnceCell<()>,
     /// Logins that wait for their user, by provider.
     pub(crate) logins: Mutex<BTreeMap<String, Arc<PendingLogin>>>,
     pub(crate) config: Loaded,
-    /// What the user's files say, whatever plugins made of it.
+    /// Rules from the user's files, whatever plugins changed.
     pub(crate) user_rules: outrigger_permissions::pinned_rules::UserRules,
     /// Sandboxes of what plugins contribute.
     pub(crate) sandboxes: outrigger_sandbox::SandboxOverrides,
@@ -79,33 +79,33 @@ pub(crate) struct AgentState {
     pub(crate) histories: Histories,
     pub(crate) bus: Bus,
     pub(crate) spawner: Spawner,
-    /// The same for commands, which reach the hosts of `tools.hosts`.
+    /// Like `spawner`, for commands, which may reach the hosts of `tools.hosts`.
     pub(crate) commands_spawner: Spawner,
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
-    /// Tool calls of plugins that are under way.
+    /// Tool calls of plugins that are in progress.
     pub(crate) plugin_calls: Arc<PluginCalls>,
-    /// Which plugins should run, as it was decided before any was started (D2).
+    /// Decision on which plugins run, made before any was started (D2).
     pub(crate) admitted: outrigger_plugins::Snapshot,
     pub(crate) mcp: outrigger_mcp::McpServers,
-    /// Decides where MCP servers start.
+    /// Decides in which sandbox MCP servers start.
     pub(crate) server_launcher: Arc<outrigger_mcp_tools::ServerLauncher>,
     pub(crate) skill_servers: SkillServers,
-    /// Whose subagents the agents of sessions are.
+    /// Parent agents of the agents of sessions.
     pub(crate) callers: outrigger_permissions::callers::Callers,
     /// Events of subagents that are published after their calls.
     pub(crate) deferred: DeferredEvents,
     pub(crate) lsp: outrigger_lsp::Lsp,
     pub(crate) formatters: outrigger_workspace::formatters::Formatters,
-    /// Servers of `.mcp.json` that are not started, and what to do about each.
+    /// Servers of `.mcp.json` that are not started, with what to do about each.
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) temporary: Arc<outrigger_permissions::command_sandbox::Temporary>,
-    /// Services of this machine that commands reach.
+    /// Services of this machine that commands can reach.
     pub(crate) loopback: outrigger_sandbox::Loopback,
     /// Prompts that wait for the turn before them.
     pub(crate) waiting: WaitingPrompts,
-    /// How shell commands are run.
+    /// Options of shell commands.
     pub(crate) shell: outrigger_tools::builtin::Options,
     pub(crate) snapshots: outrigger_workspace::snapshot::Snapshots,
     pub(crate) workspace_trust: Option<Arc<outrigger_permissions::workspace_trust::WorkspaceTrust>>,
@@ -116,21 +116,21 @@ pub(crate) struct AgentState {
     pub(crate) user_questions: UserQuestions,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) shown_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
-    /// Instruction files that are not read, and of which the user was notified.
+    /// Instruction files that are not read and were reported to the user.
     pub(crate) skipped_instructions: Mutex<HashSet<PathBuf>>,
-    /// One turn of a session at a time.
+    /// Allow one turn of a session at a time.
     pub(crate) session_locks: SessionLocks,
-    /// Turns under way.
+    /// Turns in progress.
     pub(crate) turns: Turns,
-    /// Logins that are not over.
+    /// Logins in progress.
     pub(crate) waiting_logins: WaitingLogins,
-    /// Work beside the turns (titles).
+    /// Background work (titles).
     pub(crate) background: Background,
-    /// Points of which plugins are still to be notified.
+    /// Notifications to plugins that are still to be sent.
     pub(crate) notifications: Notifications,
-    /// Taken away at the end: the service holds the agent that holds it.
+    /// Cleared at shutdown: the service holds the agent that holds it.
     pub(crate) sdk: Mutex<Option<Arc<dyn SdkService>>>,
-    /// Storing and publishing are one step, so that every listener sees the order of the log.
+    /// Makes storing and publishing one step, so that every listener sees the order of the log.
     pub(crate) publish_order: tokio::sync::Mutex<()>,
 }
 
@@ -144,7 +144,7 @@ impl AgentState {
         self.commit_with(records, || Ok(events)).await
     }
 
-    /// Like [`Self::commit`], for events that are made from what is stored: nothing else is stored in between.
+    /// Like [`Self::commit`], for events derived from the stored state: nothing else is stored in between.
     pub(crate) async fn commit_with(
         &self,
         records: Vec<LogRecord>,
@@ -157,7 +157,7 @@ impl AgentState {
         Ok(())
     }
 
-    /// Like [`Self::commit_with`]; `now_published` says which of the events are published now. Returns the messages that the
+    /// Like [`Self::commit_with`]; `now_published` selects the events that are published now. Returns the messages that the
     /// events completed: the caller notifies plugins of them ([`Self::notify_completions`]).
     pub(crate) async fn commit_publishing(
         &self,
@@ -183,8 +183,8 @@ impl AgentState {
         Ok(completed)
     }
 
-    /// Stores and publishes events to the end, even when the caller for it is cancelled: an event that is in the store
-    /// and was not published would be missed by every client.
+    /// Stores and publishes events even if the caller is cancelled: every client would miss an event that is stored but not
+    /// published.
     pub(crate) async fn commit_whole(self: &Arc<Self>, events: Vec<Event>) {
         let inner = Arc::clone(self);
         let task = tokio::spawn(async move { inner.commit(Vec::new(), events).await });
@@ -195,9 +195,9 @@ impl AgentState {
         }
     }
 
-    /// Stores and publishes events without anybody waiting, from where nobody can wait; the end of the program waits for it.
+    /// Stores and publishes events in the background, for callers that cannot wait; shutdown waits for it.
     pub(crate) fn commit_beside(self: &Arc<Self>, events: Vec<Event>) {
-        // Without a runtime the process is ending, and the log is closed.
+        // Without a runtime the process is ending and the log is closed.
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -217,7 +217,7 @@ impl AgentState {
         self.plugins.events(&events);
     }
 
-    /// The project's folders, as messages of the model name them.
+    /// Returns the project's folders as messages of the model name them.
     pub(crate) fn message_path(&self) -> MessagePath {
         MessagePath {
             cwd: self.place.directory.to_string_lossy().into_owned(),
@@ -225,24 +225,24 @@ impl AgentState {
         }
     }
 
-    /// Records that nothing waits for; they go with the next transaction.
+    /// Adds records that nothing waits for; they are stored with the next transaction.
     pub(crate) fn note(&self, records: Vec<LogRecord>) {
         self.store.append_lazily(now(), records);
     }
 }
 
 impl Agent {
-    /// The folder that it works in.
+    /// Returns the project location.
     #[must_use]
     pub fn place(&self) -> &ProjectLocation {
         &self.inner.place
     }
-    /// The project.
+    /// Returns the project.
     #[must_use]
     pub fn project(&self) -> &Project {
         &self.inner.project
     }
-    /// The configuration, as the plugins left it.
+    /// Returns the configuration, as changed by plugins.
     #[must_use]
     pub fn config(&self) -> &Loaded {
         &self.inner.config
@@ -257,27 +257,27 @@ impl Agent {
     pub fn commands(&self) -> &BTreeMap<String, CommandInfo> {
         &self.inner.commands
     }
-    /// Skills.
+    /// Returns the skills.
     #[must_use]
     pub fn skills(&self) -> &[outrigger_config::skills::Skill] {
         &self.inner.skills
     }
-    /// Where things are kept.
+    /// Returns the folders for configuration, data and caches.
     #[must_use]
     pub fn folders(&self) -> &Folders {
         &self.inner.folders
     }
-    /// The store.
+    /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.inner.store
     }
-    /// What a tool says to models: name, description, schema of its parameters.
+    /// Returns the tools as described to models: name, description, parameter schema.
     #[must_use]
     pub fn tool_specs(&self) -> Vec<outrigger_protocol::tool::ToolSpec> {
         self.inner.runtime.specs()
     }
-    /// The tools in full: what they declare too (D6).
+    /// Returns the full tool descriptors, including their declarations (D6).
     #[must_use]
     pub fn tool_descriptors(&self) -> Vec<Arc<ToolDescriptor>> {
         let holds = match self.inner.config.settings.tools.sandbox {
@@ -293,41 +293,41 @@ impl Agent {
         }
         descriptors
     }
-    /// Models and providers.
+    /// Returns the models and providers.
     #[must_use]
     pub fn models(&self) -> &Models {
         &self.inner.models
     }
-    /// Plugins and how far each has come.
+    /// Returns the plugins with their status.
     #[must_use]
     pub fn plugins(&self) -> Vec<PluginStatus> {
         self.inner.plugins.list()
     }
 
-    /// Every hook point, the program's and those of plugins, with who has a handler there; and the events of plugins.
+    /// Returns every hook point, of the program and of plugins, with its handlers, and the events of plugins.
     #[must_use]
     pub fn plugin_points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
         self.inner.plugins.points()
     }
 
-    /// The providers that plugins speak for, and what their manifests say of them.
+    /// Returns the providers that plugins implement, with what their manifests declare.
     #[must_use]
     pub fn plugin_providers(&self) -> Vec<ProviderRow> {
         self.inner.plugins.provider_rows()
     }
 
-    /// Which plugins should run, and why the others should not (D2).
+    /// Returns which plugins should run, and why the others should not (D2).
     #[must_use]
     pub fn plugin_snapshot(&self) -> &outrigger_plugins::Snapshot {
         &self.inner.admitted
     }
 
-    /// What the hooks of plugins cost since the start, the costliest first (A1).
+    /// Returns the cost of plugin hooks since the start, most expensive first (A1).
     #[must_use]
     pub fn plugin_perf(&self) -> Vec<PerfRow> {
         self.inner.plugins.perf()
     }
-    /// Names of all tools.
+    /// Returns the names of all tools.
     #[must_use]
     pub fn tool_names(&self) -> Vec<String> {
         self.inner
@@ -337,7 +337,7 @@ impl Agent {
             .map(|spec| spec.name)
             .collect()
     }
-    /// Listens to every event from now on.
+    /// Subscribes to every event from now on.
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Arc<BusEvent>> {
         self.inner.bus.listen()
@@ -349,7 +349,7 @@ impl Agent {
     pub async fn publish(&self, event: Event) -> Result<(), AgentError> {
         self.inner.commit(Vec::new(), vec![event]).await
     }
-    /// Says who answers the SDK requests of plugins.
+    /// Sets the service that answers SDK requests of plugins.
     pub fn serve_sdk(&self, service: Arc<dyn SdkService>) {
         *lock(&self.inner.sdk) = Some(service);
     }

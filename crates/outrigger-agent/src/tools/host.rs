@@ -1,4 +1,4 @@
-//! What a tool call may ask of its session.
+//! Requests of a tool call to its session.
 
 mod subagent;
 mod tool_host;
@@ -45,18 +45,18 @@ use crate::turn::request::TurnRequest;
 use outrigger_session_state::notifications::About;
 use outrigger_session_state::turn_channel::{Msg, Outbox};
 
-/// The tool by which the model asks the user.
+/// Name of the tool by which the model asks the user.
 const QUESTION: &str = "question";
 
 /// The turn that a call belongs to.
 pub(crate) struct CallTurn {
     pub(crate) inner: Arc<AgentState>,
     pub(crate) turn: TurnId,
-    /// What the kernel waits for.
+    /// Effect that the kernel waits for.
     pub(crate) effect: EffectId,
     pub(crate) sender: Outbox,
     pub(crate) cancel: CancelFlag,
-    /// True while the model's answer is not complete.
+    /// True while the model's answer is incomplete.
     pub(crate) speaking: watch::Receiver<bool>,
 }
 
@@ -73,11 +73,11 @@ pub(crate) struct CallHost {
     sender: Outbox,
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
-    /// The user is to be asked whatever the rules allow, and why.
+    /// Why the user is asked regardless of the rules.
     requires_approval: Mutex<Option<ApprovalReason>>,
-    /// Who caused the call, as far as is known.
+    /// Known causes of the call.
     causes: Mutex<Provenance>,
-    /// Of the arguments that it runs with.
+    /// Hash of the arguments that the call runs with.
     input_hash: Mutex<Option<String>>,
     made_by: MadeBy,
 }
@@ -114,7 +114,7 @@ impl CallHost {
             session_id: call.session_id.clone(),
             tool,
             call: ToolCall {
-                // Its arguments may be long, and the audit has their hash.
+                // The arguments may be long, and the audit has their hash.
                 input: Value::Null,
                 ..call.clone()
             },
@@ -140,7 +140,7 @@ impl CallHost {
         host
     }
 
-    /// The rules of the session itself; without them nobody is asked.
+    /// Returns the session's own rules; without them every question is refused.
     fn stored_rules(&self) -> Result<Vec<Rule>, String> {
         let own = self.inner.store.session(&self.session_id);
         let own = own.map_err(|error| error.to_string())?;
@@ -149,7 +149,7 @@ impl CallHost {
             .unwrap_or_default())
     }
 
-    /// Who asks a person about this call.
+    /// Returns the context for permission questions of this call.
     fn asker<'a>(&'a self, rules: &'a [&'a [Rule]], causes: &'a Provenance) -> Asker<'a> {
         Asker {
             session_id: &self.session_id,
@@ -162,7 +162,7 @@ impl CallHost {
         }
     }
 
-    /// What the tool gets.
+    /// Returns the context for the tool.
     pub(crate) fn context(self: &Arc<Self>, call: &ToolCall) -> ToolContext {
         let inner = &self.inner;
         let mut ctx = ToolContext::new(
@@ -175,7 +175,7 @@ impl CallHost {
         );
         ctx.cancel = self.cancel.clone();
         ctx.limits = inner.tool_limits();
-        // The user's own call is nobody's to grant.
+        // Grants of agents do not limit the user's own call.
         ctx.callers = inner.callers_of(&call.session_id);
         if !self.is_users() {
             let agents = ctx.callers.iter().chain([&call.agent]);
@@ -184,12 +184,12 @@ impl CallHost {
         ctx
     }
 
-    /// The call is the user's own.
+    /// Returns whether the user made the call.
     fn is_users(&self) -> bool {
         self.made_by == MadeBy::User
     }
 
-    /// Who caused the call, as far as is known.
+    /// Returns the known causes of the call.
     pub(crate) fn causes(&self) -> Provenance {
         lock(&self.causes).clone()
     }
@@ -198,7 +198,7 @@ impl CallHost {
         lock(&self.causes).push(Cause { actor, did, what });
     }
 
-    /// What plugins changed at a point in front of the call, and of its result.
+    /// Records what plugins changed at a point before the call, and in its result.
     fn note_changes(&self, point: HookPoint, records: &[HookRecord]) {
         let what = match point {
             HookPoint::ToolBeforeCall => None,
@@ -212,7 +212,8 @@ impl CallHost {
         }
     }
 
-    /// What plugins left of an output, with their names where it is a result that is shown; none where it stays as it was.
+    /// Returns the changes by plugins to an output, with their names if the result is displayed; `None` if it is
+    /// unchanged.
     fn output_left(
         &self,
         point: HookPoint,
@@ -227,7 +228,8 @@ impl CallHost {
         Some(output)
     }
 
-    /// What a person answered is theirs: a plugin that may not answer for them does not change what the model reads of it.
+    /// Returns whether an answer of the user must stay: a plugin that may not answer for the user cannot change what the
+    /// model reads of it.
     fn keeps_answer(&self, point: HookPoint, records: &[HookRecord]) -> bool {
         if point != HookPoint::ToolAfterResult || self.call.tool != QUESTION {
             return false;
@@ -243,7 +245,7 @@ impl CallHost {
         lacking.is_some()
     }
 
-    /// What is asked at a point, with who caused it where that is not the user and the model alone.
+    /// Adds the causes to a payload, unless they are only the user and the model.
     fn with_causes(&self, point: HookPoint, mut payload: HookPayload) -> HookPayload {
         let causes = self.causes();
         if let (false, HookPoint::ToolBeforeCall, Value::Object(fields)) =
@@ -254,13 +256,13 @@ impl CallHost {
         payload
     }
 
-    /// Rules of the session.
+    /// Returns the rules of the session.
     fn own_rules(&self) -> Vec<Rule> {
         let own = self.inner.store.session(&self.session_id).ok().flatten();
         own.and_then(|it| it.permission).unwrap_or_default()
     }
 
-    /// Whether the user is to be asked though the tool asks nothing, since a plugin sent the prompt.
+    /// Returns whether the user must be asked although the tool itself asks nothing, since a plugin sent the prompt.
     fn is_prompted(&self) -> bool {
         let ask = PermissionAsk {
             permission: self.call.tool.clone(),
@@ -275,7 +277,7 @@ impl CallHost {
                 .is_some()
     }
 
-    /// What the audit keeps of the call besides its record.
+    /// Returns the audit data of the call besides its record.
     pub(crate) fn audit(&self, outcome: &ToolOutcome) -> ToolAudit {
         self.inner.tool_audit(
             &self.turn,
@@ -285,8 +287,8 @@ impl CallHost {
         )
     }
 
-    /// A fast tool may have its answer while the model still speaks. Its result is of no use before the model is done, and
-    /// plugins are notified of it after the text that announced the call, as in OpenCode.
+    /// Waits until the model's answer is complete. A fast tool may finish earlier, but its result is not needed before
+    /// then, and plugins are notified of it after the text that announced the call, as in OpenCode.
     async fn after_the_model(&self) {
         let mut speaking = self.speaking.clone();
         tokio::select! {
@@ -295,8 +297,7 @@ impl CallHost {
         }
     }
 
-    /// Subagents of subagents are made as deep as `subagent_depth` of the configuration says, which is 1 where it says
-    /// nothing (as in OpenCode).
+    /// Checks the depth of subagents: `subagent_depth` of the configuration, default 1 (as in OpenCode).
     fn may_go_deeper(&self, agent: &Agent) -> Result<(), ToolError> {
         let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
         let most = self.inner.config.config.subagent_depth.unwrap_or(1);
@@ -315,10 +316,10 @@ impl CallHost {
         )))
     }
 
-    /// What a hook requires it does once, and not where a folder is in question; what a plugin did without a grant holds
-    /// for every question of the call.
+    /// Returns why the question needs approval. A hook's requirement applies once, and not to questions about folders; an
+    /// ungranted action of a plugin applies to every question of the call.
     fn approval_for(&self, ask: &PermissionAsk) -> Option<ApprovalReason> {
-        // Its command has been asked about.
+        // The command itself has been approved.
         if ask.by_command {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Language servers of the project, bound to the tools that change files.
+//! Language servers of the project, connected to the tools that change files.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ pub use outrigger_lsp::Status as LspStatus;
 use crate::boot::options::Boot;
 use crate::state::{Agent, AgentState};
 
-/// Variables that language servers and formatters get besides the usual ones: where tool chains keep their things. None of
-/// them holds a secret; proxies and keys are named in `env` of the server where they are needed.
+/// Additional variables for language servers and formatters: the locations of tool chains. None of them holds a secret;
+/// proxies and keys are named in `env` of the server that needs them.
 const TOOL_CHAINS: &[&str] = &[
     "ASDF_DATA_DIR",
     "ASDF_DIR",
@@ -56,7 +56,7 @@ const TOOL_CHAINS: &[&str] = &[
 /// Variables of a process.
 pub(crate) type Environment = Vec<(OsString, OsString)>;
 
-/// The environment of language servers and formatters.
+/// Returns the environment of language servers and formatters.
 pub(crate) fn environment(boot: &Boot) -> Environment {
     let env = boot
         .env
@@ -65,20 +65,20 @@ pub(crate) fn environment(boot: &Boot) -> Environment {
     outrigger_sandbox::env::allow_list_of(env, TOOL_CHAINS)
 }
 
-/// Whether the tool `lsp` is offered: OpenCode's switch, which that for all of its experiments stands in for.
+/// Returns whether the tool `lsp` is offered: OpenCode's variable for it, or the one for all of its experiments.
 pub(crate) fn tool_is_on(env: &std::collections::BTreeMap<String, String>) -> bool {
     switch(env, "OPENCODE_EXPERIMENTAL_LSP_TOOL")
         .or_else(|| switch(env, "OPENCODE_EXPERIMENTAL"))
         .unwrap_or(false)
 }
 
-/// What a variable of OpenCode's that switches something says; `None` where it is not set.
+/// Returns the value of one of OpenCode's boolean variables; `None` if it is not set.
 pub(crate) fn switch(env: &std::collections::BTreeMap<String, String>, name: &str) -> Option<bool> {
     let value = env.get(name)?.to_ascii_lowercase();
     Some(["1", "true", "yes", "on", "y"].contains(&value.as_str()))
 }
 
-/// Publishes when a server came up, as OpenCode does.
+/// Publishes an event when a server has started, as OpenCode does.
 pub(crate) fn bind(inner: &Arc<AgentState>) {
     if !inner.lsp.is_on() {
         return;
@@ -100,13 +100,13 @@ pub(crate) fn bind(inner: &Arc<AgentState>) {
 }
 
 impl Agent {
-    /// The language servers that were started, and how each is.
+    /// Returns the language servers that were started, with their status.
     #[must_use]
     pub fn lsp(&self) -> Vec<LspStatus> {
         self.inner.lsp.status()
     }
 
-    /// Symbols of the project by name, from the language servers that run, in LSP's form.
+    /// Returns project symbols by name, from the running language servers, in LSP's form.
     pub async fn symbols(&self, query: &str) -> Vec<Value> {
         self.inner.lsp.symbols(query).await
     }

@@ -1,4 +1,4 @@
-//! The tools of an agent and the services that it offers them from.
+//! The tools of an agent and the services behind them.
 
 pub(crate) mod host;
 pub(crate) mod lsp;

@@ -1,5 +1,5 @@
-//! Where output of tools is kept that is too long for a model: by session, with that of its subagents. A session's tools and commands read
-//! those, and no others.
+//! Storage of tool output that is too long for a model: by session, shared with its subagents. Tools and commands of a session
+//! can read only its own outputs.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use outrigger_protocol::id::SessionId;
 
 use crate::state::AgentState;
 
-/// Subagents of subagents that are followed.
+/// Maximum depth of subagents that is followed.
 const MAX_DEPTH: usize = 64;
 
 impl AgentState {
-    /// The folder of a session's outputs. It is made with the first one.
+    /// Returns the folder of a session's outputs. It is created with the first output.
     pub(crate) fn outputs_of(&self, session: &SessionId) -> PathBuf {
         let mut root = session.clone();
         for _ in 0..MAX_DEPTH {
@@ -26,7 +26,7 @@ impl AgentState {
     }
 }
 
-/// An identifier may come from a client.
+/// Returns the folder name of a session. The id may come from a client.
 fn name(session: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     match !session.is_empty() && session.len() <= 100 && session.chars().all(is_plain) {

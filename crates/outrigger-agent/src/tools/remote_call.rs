@@ -1,5 +1,5 @@
-//! A tool that another agent calls (`outrigger mcp serve`), in a session of its connection. Hooks, rules, sandbox and audit are those
-//! of a call of the model; the caller stands in its causes.
+//! Tool calls of another agent (`outrigger mcp serve`), in a session of its connection. Hooks, rules, sandbox and audit apply as
+//! to a call of the model; the caller is recorded as a cause.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ const OF_SESSIONS: [&str; 9] = [
     "invalid",
 ];
 
-/// Who is behind what another agent causes: a client, by its own name.
+/// Returns the cause of what another agent does: a client with its own name.
 #[must_use]
 pub fn asked_by(client: &str) -> Provenance {
     let what = format!("mcp client {client}");
@@ -40,7 +40,7 @@ pub fn asked_by(client: &str) -> Provenance {
 }
 
 impl Agent {
-    /// The tools that another agent may call: our own and those of plugins, not those of MCP servers and of sessions.
+    /// Returns the tools that another agent may call: bundled ones and those of plugins, not those of MCP servers and sessions.
     #[must_use]
     pub fn remote_tools(&self) -> Vec<ToolSpec> {
         let specs = self.inner.runtime.specs().into_iter();
@@ -73,7 +73,7 @@ impl Agent {
         };
         let (raise, cancel) = CancelFlag::new();
         let _cancelled = CancelOnDrop(raise);
-        // There is no turn that the call reports to, and no model that speaks.
+        // There is no turn to report to, and no model answer to wait for.
         let (sender, _) = Outbox::new();
         let (_silent, speaking) = watch::channel(false);
         let turn = CallTurn {

@@ -1,7 +1,7 @@
-//! Terminals of clients: `GET /pty` and what is under it, with the hooks and events around [`Ptys`].
+//! Terminals of clients: `GET /pty` and the routes below it, with the hooks and events of [`Ptys`].
 //!
-//! A terminal is a person's shell, not the model's: nothing asks for permission, since who opens it is who would be
-//! asked. It ends with the agent.
+//! A terminal is the user's shell, not the model's: it needs no approval, since the user who opens it would approve it. It
+//! ends with the agent.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ fn event(kind: &str, properties: Value) -> Event {
 }
 
 impl AgentState {
-    /// Events of terminals that cannot be stored go to the log: the terminal itself is not at fault.
+    /// Publishes an event of a terminal. If it cannot be stored, that is logged: the terminal itself still works.
     async fn publish_pty(&self, kind: &str, properties: Value) {
         if let Err(error) = self.commit(Vec::new(), vec![event(kind, properties)]).await {
             tracing::error!("[pty] {kind}: {error}");
@@ -52,13 +52,13 @@ impl AgentState {
 }
 
 impl Agent {
-    /// The terminals that run, the oldest first.
+    /// Returns the running terminals, oldest first.
     #[must_use]
     pub fn ptys(&self) -> Vec<PtyInfo> {
         self.inner.ptys.list()
     }
 
-    /// One of them.
+    /// Returns one terminal.
     #[must_use]
     pub fn pty(&self, id: &str) -> Option<PtyInfo> {
         self.inner.ptys.info(id)
@@ -153,7 +153,7 @@ impl Agent {
         Ok(info)
     }
 
-    /// Ends a terminal with all that runs in it and publishes `pty.deleted`; false when there is no such terminal.
+    /// Kills a terminal with everything that runs in it and publishes `pty.deleted`; returns false if it does not exist.
     pub async fn remove_pty(&self, id: &str) -> bool {
         let is_removed = self.inner.ptys.remove(id);
         if is_removed {
@@ -164,27 +164,27 @@ impl Agent {
         is_removed
     }
 
-    /// Looks on. `from` says which output is wanted first. `None` when there is no such terminal.
+    /// Attaches to a terminal. `from` selects the first output. `None` if the terminal does not exist.
     #[must_use]
     pub fn attach_pty(&self, id: &str, from: PtyFrom) -> Option<Attached> {
         self.inner.ptys.attach(id, from)
     }
 
-    /// A word that lets who knows it attach to this terminal once, within a minute; `None` when there is no such terminal,
-    /// or the system has no randomness.
+    /// Returns a ticket that allows attaching to this terminal once, within a minute; `None` if the terminal does not
+    /// exist or the system has no randomness.
     #[must_use]
     pub fn pty_ticket(&self, id: &str) -> Option<(String, Duration)> {
         self.inner.ptys.ticket(id)
     }
 
-    /// Uses a ticket up; false when it is not one for this terminal.
+    /// Consumes a ticket; returns false if it is not valid for this terminal.
     #[must_use]
     pub fn use_pty_ticket(&self, id: &str, text: &str) -> bool {
         self.inner.ptys.use_ticket(id, text)
     }
 }
 
-/// Follows a terminal until it ends and publishes that. One that was removed has been published already.
+/// Follows a terminal until it ends and publishes that. A removed one was published already.
 async fn follow(inner: Weak<AgentState>, started: Started) {
     let id = started.info.id.clone();
     if let Some(code) = started.follow().await

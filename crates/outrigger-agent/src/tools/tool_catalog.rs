@@ -1,4 +1,4 @@
-//! Which tools a request offers the model.
+//! The tools that a request offers the model.
 
 use outrigger_kernel::hooks::points::llm::tool_definition;
 use outrigger_kernel::hooks::{HookInput, HookPoint};
@@ -19,8 +19,8 @@ use serde_json::Value;
 use crate::state::AgentState;
 
 impl AgentState {
-    /// The tools of a step: those that the agent's rules leave, as the hooks describe them. The second list is what a call
-    /// may name, with the hidden ones.
+    /// Returns the tools of a step: those that the agent's rules allow, as changed by hooks. The second list has the names
+    /// that a call may use, including hidden tools.
     pub(crate) async fn offer_tools(
         &self,
         agent: &str,
@@ -68,7 +68,7 @@ impl AgentState {
         (offers, known)
     }
 
-    /// The name that a provider's API knows a model by, which says what tools it is offered; its own where it is not known.
+    /// Returns the API name of a model, which determines its tools; its own name if the API name is unknown.
     pub(crate) fn api_name(&self, model: &ModelRef) -> String {
         match self.models.resolve(model) {
             Ok(resolved) if !resolved.model.api.id.is_empty() => resolved.model.api.id,
@@ -76,7 +76,7 @@ impl AgentState {
         }
     }
 
-    /// Skills, as the `skill` tool needs them.
+    /// Returns the skills for the `skill` tool.
     pub(crate) fn skill_entries(&self) -> Vec<SkillEntry> {
         let entry = |skill: &outrigger_config::skills::Skill| SkillEntry {
             name: skill.name.clone(),
@@ -87,7 +87,7 @@ impl AgentState {
         self.skills.iter().map(entry).collect()
     }
 
-    /// Agents, as the `task` tool needs them.
+    /// Returns the agents for the `task` tool.
     pub(crate) fn agent_entries(&self) -> Vec<AgentEntry> {
         let entry = |agent: &AgentInfo| AgentEntry {
             name: agent.name.clone(),
@@ -111,14 +111,14 @@ impl AgentState {
     }
 }
 
-/// Which tools an agent has in a session: rules, the switches of the prompt, what its model is suited to.
+/// Selects the tools of an agent in a session: by rules, switches of the prompt, and the model.
 struct ToolChoice<'a> {
     inner: &'a AgentState,
     switches: Option<&'a Object>,
     session: &'a SessionId,
-    /// As the model's API knows it.
+    /// API name of the model.
     model: String,
-    /// Of the agent and of the session.
+    /// Rules of the agent and of the session.
     rules: [Vec<Rule>; 2],
 }
 
@@ -142,7 +142,7 @@ impl<'a> ToolChoice<'a> {
         }
     }
 
-    /// It may be called; a hidden one is not offered and answers calls all the same.
+    /// Returns whether the tool may be called; a hidden tool is not offered but still answers calls.
     fn has(&self, spec: &ToolSpec) -> bool {
         (spec.hidden || !self.is_off(spec))
             && self.is_wanted(spec)
@@ -155,7 +155,8 @@ impl<'a> ToolChoice<'a> {
             || is_disabled(&spec.name, &self.rules.each_ref().map(Vec::as_slice))
     }
 
-    /// What OpenCode does not have costs tokens in each request, so somebody has to want it.
+    /// Returns whether the tool is enabled. Tools that OpenCode does not have cost tokens in each request, so they are
+    /// opt-in.
     fn is_wanted(&self, spec: &ToolSpec) -> bool {
         let Some(plugin) = optional::plugin(spec) else {
             return true;
@@ -166,7 +167,7 @@ impl<'a> ToolChoice<'a> {
             || is_wanted(&spec.name, &self.rules.each_ref().map(Vec::as_slice))
     }
 
-    /// `question`, the one hidden tool that is offered where somebody can answer it.
+    /// Returns whether this is `question`, the one hidden tool that is offered if there is a user to answer.
     fn asks_questions(&self, spec: &ToolSpec) -> bool {
         is_question(spec) && self.inner.can_ask_questions() && !self.is_off(spec)
     }
@@ -181,7 +182,7 @@ fn is_question(spec: &ToolSpec) -> bool {
     spec.name == "question" && spec.source == "builtin"
 }
 
-/// A tool as a hook has described it.
+/// Returns a tool as changed by a hook.
 fn offer(spec: &ToolSpec, output: &Value) -> ToolOffer {
     let (description, parameters) = tool_definition::read(output);
     ToolOffer {
@@ -191,7 +192,7 @@ fn offer(spec: &ToolSpec, output: &Value) -> ToolOffer {
     }
 }
 
-/// The payload of `tool.definition`. Tools of plugins carry their schema under `jsonSchema` as well, as in OpenCode.
+/// Returns the payload of `tool.definition`. Tools of plugins have their schema under `jsonSchema` as well, as in OpenCode.
 pub(crate) fn definition(spec: &ToolSpec, description: &str) -> HookPayload {
     let apart = spec.source != "builtin" || spec.name == "task";
     let output = tool_definition::Output {

@@ -1,4 +1,4 @@
-//! Version control of the agent's folder for clients: what the rules leave of it.
+//! Version control for clients, filtered by permission rules.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use outrigger_workspace::vcs::{Vcs, VcsHost, VisibleFn};
 use crate::state::Agent;
 
 impl Agent {
-    /// Version control of the agent's folder.
+    /// Returns the version control of the agent's folder.
     #[must_use]
     pub fn vcs(&self) -> Vcs {
         Vcs::new(Arc::new(self.clone()))
@@ -59,7 +59,8 @@ impl VcsHost for Agent {
         Some((found.pattern, found.runs))
     }
 
-    /// A plugin's patch changes what the plugin could write itself, or was granted by `prompt`.
+    /// Returns the missing grant of a plugin whose patch changes files that it could not write itself and for
+    /// which it lacks `prompt`.
     fn lacking_grant(&self, by: &Actor, files: &[PathBuf]) -> Option<String> {
         let ask = PermissionAsk {
             permission: "edit".to_owned(),

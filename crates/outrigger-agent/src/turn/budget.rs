@@ -1,4 +1,4 @@
-//! What a session may use (C16): turns, tokens and money, and turns that plugins start by themselves.
+//! Session budgets (C16): turns, tokens and money, and turns that plugins start on their own.
 
 use outrigger_config::settings::Settings;
 use outrigger_protocol::history::History;
@@ -11,10 +11,10 @@ use serde_json::json;
 use crate::error::AgentError;
 use crate::state::{Agent, AgentState};
 
-/// Turns that plugins may start in a row, where the user sets no number.
+/// Default limit of consecutive turns started by plugins.
 const MAX_PLUGIN_TURNS: u64 = 100;
 
-/// What a session used of its budget, for people: `3 of 10 turns, 12 of 100 cents`. `None` where the user set none.
+/// Returns the used budget of a session for display: `3 of 10 turns, 12 of 100 cents`. `None` if the user set no budget.
 #[must_use]
 pub fn budget_line(settings: &Settings, used: &SessionUsage) -> Option<String> {
     let parts = parts(settings, used).into_iter();
@@ -25,7 +25,7 @@ pub fn budget_line(settings: &Settings, used: &SessionUsage) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(", "))
 }
 
-/// Name, how much is used, and the limit.
+/// Returns name, used amount and limit of each part.
 fn parts(settings: &Settings, used: &SessionUsage) -> [(&'static str, u64, Option<u64>); 3] {
     let budget = &settings.budget;
     [
@@ -44,7 +44,7 @@ fn cents(dollars: f64) -> u64 {
     (dollars * 100.0).max(0.0) as u64
 }
 
-/// What of the budget is used up. The turn that runs is one of the turns.
+/// Returns which part of the budget is used up. The running turn counts as one.
 fn used_up(settings: &Settings, used: &SessionUsage) -> Option<NamedError> {
     let over = |(name, used, most): &(&str, u64, Option<u64>)| {
         most.is_some_and(|most| match *name {
@@ -81,8 +81,8 @@ impl AgentState {
 }
 
 impl Agent {
-    /// Whether a plugin may start a turn in a session: a loop of a plugin's, on `session.idle` say, has an end. Refused before
-    /// anything is stored, so that nothing tells the plugin to try again.
+    /// Checks whether a plugin may start a turn in a session, so that a plugin loop, for example on `session.idle`, ends.
+    /// Refused before anything is stored, so that no event makes the plugin try again.
     pub(crate) fn may_start_turn(&self, session: &SessionId) -> Result<(), AgentError> {
         let inner = &self.inner;
         if let Err(error) = inner.within_budget(session) {
@@ -100,7 +100,7 @@ impl Agent {
     }
 }
 
-/// How many of the newest prompts that were answered came from plugins, without one of a person in between.
+/// Returns how many of the newest answered prompts came from plugins, with no user prompt in between.
 fn plugin_turns(history: &History) -> u64 {
     let mut answered: Vec<&MessageId> = Vec::new();
     let mut count = 0;
@@ -162,7 +162,7 @@ mod tests {
             add(1, true, true),
             add(2, false, true),
             add(3, true, true),
-            // What wants no reply starts no turn.
+            // A prompt that wants no reply starts no turn.
             add(4, true, false),
             add(5, true, true),
             add(6, false, true),

@@ -1,4 +1,4 @@
-//! A model request while it is made: what the hooks are shown of it, and what they leave.
+//! A model request under construction: what hooks see of it and how they change it.
 
 use outrigger_kernel::hooks::points::llm::{
     RequestInput, before_headers, before_messages, before_params, before_system,
@@ -23,23 +23,24 @@ use crate::turn::request_options;
 use outrigger_prompt::history::decode;
 use outrigger_prompt::history::request;
 
-/// What the model reads in the last step that its limit leaves it.
+/// Instruction for the model in the last step within the limit.
 const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not \
     finished, and what you would do next.";
 
-/// The limit of steps leaves no further one: the model sums up instead of calling tools whose results it would never see.
+/// Returns whether the step limit allows no further step: the model then summarises instead of calling tools whose
+/// results it would never see.
 pub(crate) fn is_last_step(state: &Turn) -> bool {
     state.current_step() >= state.begin().max_steps
 }
 
-/// The request, as far as it is made.
+/// The request so far.
 #[derive(Default)]
 pub(crate) struct Draft {
-    /// Tools on offer.
+    /// Offered tools.
     pub(crate) offers: Vec<ToolOffer>,
-    /// Messages that stand in front of the history (the title request has one).
+    /// Messages before the history (the title request has one).
     pub(crate) opening: Vec<ChatMessage>,
-    /// What a request for a summary is made from.
+    /// Plan of a summary request.
     pub(crate) planned: Option<outrigger_prompt::compaction::plan::Planned>,
     history: History,
     system: Vec<String>,
@@ -48,7 +49,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Takes what a chain left. The output comes back from points whose result is not part of the request.
+    /// Applies the result of a chain. Returns the output of points whose result is not part of the request.
     pub(crate) fn take(
         &mut self,
         point: HookPoint,
@@ -67,7 +68,7 @@ impl Draft {
         None
     }
 
-    /// The payload of a point of the request.
+    /// Returns the payload of a hook point of the request.
     pub(crate) fn payload(
         &self,
         inner: &AgentState,
@@ -84,7 +85,7 @@ impl Draft {
         }
     }
 
-    /// The request of a step, the agent that it is made for, and the model that it goes to.
+    /// Returns the request of a step with its agent and its model.
     pub(crate) fn finish(self, state: &Turn) -> (String, ModelRef, ModelRequest) {
         let begin = state.begin();
         match state.compaction() {
@@ -103,7 +104,7 @@ impl Draft {
         }
     }
 
-    /// The request for a summary: one message, which holds the history as text.
+    /// Returns the request for a summary: one message with the history as text.
     fn into_compaction(mut self, compaction: &Compaction) -> ModelRequest {
         let previous = self.planned.take().and_then(|planned| planned.previous);
         let history = std::mem::take(&mut self.history);
@@ -115,7 +116,7 @@ impl Draft {
         self.into_request()
     }
 
-    /// The request.
+    /// Returns the request.
     pub(crate) fn into_request(self) -> ModelRequest {
         let system = self.system.into_iter();
         let system = system.map(|content| ChatMessage::System { content });
@@ -132,7 +133,7 @@ impl Draft {
     }
 }
 
-/// The messages of a history that plugins made nothing of that is no message.
+/// Returns the valid messages of a history that plugins changed.
 fn stored(history: &History) -> impl Iterator<Item = &MessageWithParts> {
     history.iter().filter_map(|message| message.stored())
 }
@@ -173,7 +174,7 @@ fn payload(
     })
 }
 
-/// The system prompt of a step: the agent's, what MCP servers say, and what the turn asks for.
+/// Returns the system prompt of a step: the agent's, the MCP servers' instructions, and what the turn needs.
 fn system(
     inner: &AgentState,
     session_id: &SessionId,

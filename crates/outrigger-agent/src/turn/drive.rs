@@ -1,7 +1,7 @@
-//! The loop that runs a turn: it reports to the kernel what happened, stores the step, and carries out the effects.
+//! The loop that runs a turn: it reports events to the kernel, stores the step, and carries out the effects.
 //!
-//! There is no second loop: what the model said, what hooks answered and what tools did all come in through one channel,
-//! in one order, and that order is what the log holds. How effects begin is in `begin`.
+//! This is the only loop: output of the model, answers of hooks and results of tools arrive through one channel in one
+//! order, and the log has that order. `begin` starts the effects.
 
 use std::sync::Arc;
 
@@ -45,12 +45,12 @@ pub(crate) struct Driver {
     sender: Outbox,
     inbox: Inbox,
     cancel: watch::Receiver<bool>,
-    /// Raised when the kernel says so; everything that runs listens.
+    /// Raised on the kernel's request; everything that runs listens to it.
     abort: (watch::Sender<bool>, CancelFlag),
-    /// True while the model's answer is not complete.
+    /// True while the model's answer is incomplete.
     speaking: watch::Sender<bool>,
     draft: Draft,
-    /// The conversation as it was shown to plugins last: what has not changed since is shared with it.
+    /// Conversation as last shown to plugins; unchanged messages are shared with it.
     shown: History,
     changes: Changes,
     joined: Joined,
@@ -59,7 +59,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// On the heap: each future that hands it on would have room for it otherwise.
+    /// On the heap, since otherwise each enclosing future would contain it.
     pub(crate) fn new(
         inner: Arc<AgentState>,
         turn_id: TurnId,
@@ -89,19 +89,19 @@ impl Driver {
         })
     }
 
-    /// Takes over a turn that another process left: the stored steps are replayed without carrying anything out.
+    /// Takes over a turn that another process left: replays the stored steps without carrying out their effects.
     pub(crate) fn restore(&mut self, steps: &[TurnStep]) -> Result<(), AgentError> {
         self.state = crate::turn::replay::state_after(steps)?;
         self.n = steps.last().map_or(0, |step| step.n + 1);
         Ok(())
     }
 
-    /// Where the turn is, once it has begun.
+    /// Returns the state of the turn once it has started.
     pub(crate) fn state(&self) -> Option<&Turn> {
         self.state.as_ref()
     }
 
-    /// The turn that was taken over has completed already, or never began: nothing is left to run.
+    /// Returns whether the turn that was taken over is complete or never started: nothing is left to run.
     pub(crate) fn is_over(&self) -> bool {
         self.state.as_ref().is_none_or(Turn::is_done)
     }
@@ -122,7 +122,7 @@ impl Driver {
     }
 
     async fn follow(&mut self, first: Input) -> Result<TurnOutcome, AgentError> {
-        // What runs for a moment is not part of what waits: a turn mostly waits.
+        // A turn mostly waits, so its future must not include the state of a single step.
         Box::pin(self.take(first)).await?;
         let mut cancel = self.cancel.clone();
         let mut cancelled = false;
@@ -138,14 +138,14 @@ impl Driver {
                         Box::pin(self.take(Input::Cancel)).await?;
                     }
                 }
-                // The driver holds a sender, so the channel never ends.
+                // The driver holds a sender, so the channel never closes.
                 Some(message) = self.inbox.recv() => Box::pin(self.receive(*message)).await?,
             }
         }
     }
 
-    /// The turn cannot be stored any more: whatever runs is stopped, and listeners are notified. The log holds the turn as
-    /// unfinished, which it is.
+    /// Gives up a turn that can no longer be stored: stops everything that runs and notifies listeners. The log shows the
+    /// turn as unfinished, which is correct.
     fn give_up(&self, error: &AgentError) {
         let _ = self.abort.0.send(true);
         let session_id = self.session_id.clone();
@@ -208,7 +208,7 @@ impl Driver {
                 Ok(())
             }
             Msg::Published(answer) => {
-                // A call that was cancelled no longer waits.
+                // A cancelled call does not wait for the answer.
                 let _ = answer.send(());
                 Ok(())
             }
@@ -220,7 +220,7 @@ impl Driver {
         }
     }
 
-    /// A chain of the request has answered.
+    /// Handles the result of a request's hook chain.
     async fn hooked(
         &mut self,
         effect: EffectId,
@@ -254,7 +254,7 @@ impl Driver {
         })]);
     }
 
-    /// What handlers want done before the turn ends joins it as a message.
+    /// Adds a message with what handlers want done before the turn ends.
     async fn go_on(
         &mut self,
         result: &outrigger_plugins::PipelineResult,
@@ -275,7 +275,7 @@ impl Driver {
         Ok(())
     }
 
-    /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.
+    /// Takes one step: the kernel decides, the step and its events are stored in one transaction, then the effects begin.
     pub(crate) async fn take(&mut self, input: Input) -> Result<(), AgentError> {
         let at = now();
         self.note_changes(&input);
@@ -295,7 +295,7 @@ impl Driver {
             .store_step(step, &input, &effects, observer.as_ref())
             .await?;
         outrigger_store::fault::point("turn.after_step");
-        // What a step completes is of the step before the one that it begins.
+        // A completion belongs to the step before the one that it starts.
         if let Some(observer) = &observer {
             observer.effects(&effects, &completed);
         }
@@ -313,7 +313,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Reports to the kernel that the model names a call of the session's history. Providers refuse one identifier twice.
+    /// Reports to the kernel that the model reuses a call id of the session. Providers reject duplicate ids.
     async fn note_used_call(&mut self, signal: &ModelSignal) -> Result<(), AgentError> {
         let Some(id) = signal.call_id() else {
             return Ok(());
@@ -328,7 +328,7 @@ impl Driver {
         Box::pin(self.take(Input::CallsUsed { ids })).await
     }
 
-    /// Keeps what an input says about changed files.
+    /// Stores the changed files of an input.
     fn note_changes(&mut self, input: &Input) {
         match input {
             Input::ToolDone {
@@ -342,7 +342,7 @@ impl Driver {
         }
     }
 
-    /// The record of a step.
+    /// Returns the record of a step.
     fn next_step(&mut self, at: u64, input: &Input, effects: &[Effect]) -> TurnStep {
         let n = self.n;
         self.n += 1;
@@ -359,7 +359,7 @@ impl Driver {
         }
     }
 
-    /// Stores a step with its events and publishes them, those of subagents that waited for it among them. Returns the
+    /// Stores a step with its events and publishes them, including those of subagents that waited for it. Returns the
     /// messages that it completed.
     async fn store_step(
         &self,
@@ -372,7 +372,7 @@ impl Driver {
         let release = step.last || matches!(input, Input::ToolDone { .. });
         let events = || step_events::events_of(inner, session_id, effects, &self.changes);
         let published = |events| {
-            // In front of the messages that the same step completes.
+            // Before the messages that the same step completes.
             if let Some(observer) = observer {
                 observer.input(input);
             }
@@ -387,7 +387,7 @@ impl Driver {
     }
 }
 
-/// The plugins whose changes were taken, each once.
+/// Returns the plugins whose changes were applied, without duplicates.
 fn changed_by(records: &[HookRecord]) -> Vec<PluginId> {
     let mut plugins: Vec<PluginId> = Vec::new();
     for record in records.iter().filter(|it| it.decision == Decision::Patch) {

@@ -1,4 +1,4 @@
-//! Turns that another vendor's agent does, where the user named one: for the prompt, or for its agent in their own settings.
+//! Turns of another vendor's agent, named by the user for the prompt or, in the user's settings, for the agent.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Agent {
         let Some(name) = prompt.executor.clone().or_else(of_agent).filter(|_| asks) else {
             return Ok(None);
         };
-        // Who is the model, or changes its call, says what the prompt says.
+        // A plugin that is the model or changes its calls also controls the prompt.
         for did in [Deed::Prompted, Deed::Called, Deed::Changed] {
             if let Some(plugin) = prompt.provenance.plugins_that(did).first() {
                 let why = format!("a prompt of plugin {plugin} starts no executor (`{name}`)");
@@ -115,14 +115,14 @@ impl Agent {
         Ok(outcome)
     }
 
-    /// Who answers a prompt, kept with its message.
+    /// Returns the executor of a prompt, stored with its message.
     pub(crate) fn kept_executor(&self, prompt: &PromptInput) -> Object {
         let executor = self.executor(prompt).ok().flatten();
         let executor = executor.map(|it| (EXECUTOR.to_owned(), json!(it.to_string())));
         executor.into_iter().collect()
     }
 
-    /// The same of the template of a command that a plugin contributes.
+    /// Checks that a plugin did not contribute the command's template.
     fn is_no_plugins_command(
         &self,
         executor: &Executor,
@@ -137,7 +137,8 @@ impl Agent {
         lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
     }
 
-    /// An executor that asks nobody acts on each word of its prompt: what a plugin added to it or changed in it is the plugin's.
+    /// Checks that no plugin changed the prompt: an executor that needs no approval acts on every word, so text added by a
+    /// plugin would be the plugin's action.
     fn is_as_said(
         &self,
         executor: &Executor,
@@ -154,7 +155,7 @@ impl Agent {
         lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
     }
 
-    /// Prompts for other vendors' agents that a process stored during a turn before it died: these answer them.
+    /// Answers the prompts for other vendors' agents that a process stored during a turn before it died.
     pub(super) async fn answer_left_behind(
         &self,
         id: &SessionId,
@@ -204,7 +205,7 @@ impl Agent {
         }
         let own = self.session(id)?.permission.unwrap_or_default();
         let rules = [agent.permission.clone(), own].concat();
-        // A guard is asked about each call, which one that cannot ask does not put to it.
+        // Guards check each call, which an executor that cannot ask does not submit to them.
         let is_free = !inner.plugins.pipeline().has(HookPoint::ToolBeforeCall);
         let unasked = Unasked {
             edits: is_free && inner.access.allows_all("edit", &rules),
@@ -231,7 +232,7 @@ impl Agent {
 }
 
 impl AgentState {
-    /// What the user's own settings say of an agent that no plugin wrote.
+    /// Returns the executor that the user's settings name for an agent that no plugin defined.
     fn executor_of_agent(&self, name: &str) -> Option<String> {
         let named = self.config.executor_of(name)?.to_owned();
         let by_plugin = self.plugins.configured_by("agent", name).is_some();
@@ -239,7 +240,7 @@ impl AgentState {
     }
 }
 
-/// The agent's side of a turn.
+/// The session side of an executor's turn.
 struct Keeping {
     inner: Arc<AgentState>,
     turn: TurnId,
@@ -248,7 +249,7 @@ struct Keeping {
     cancel: (watch::Sender<bool>, CancelFlag),
 }
 
-/// A refusal to hand a plugin's text to one that asks nobody.
+/// Returns the error for handing a plugin's text to an executor that needs no approval.
 fn unasked_text(executor: &Executor, plugin: &PluginId) -> AgentError {
     AgentError::Tools(format!(
         "plugin {plugin} wrote to this prompt, and {executor} asks nobody before it acts on it (`prompt = true` under [plugins.\"{plugin}\"] in your own outrigger.toml grants that; `acp:gemini --acp` asks)"

@@ -1,4 +1,4 @@
-//! One turn: drives the state machine of the kernel and carries out its effects.
+//! Runs one turn: drives the kernel's state machine and carries out its effects.
 
 pub(crate) mod budget;
 pub(crate) mod draft;

@@ -1,4 +1,4 @@
-//! Points where plugins are notified and not asked: nothing waits for them, and a turn does not depend on them.
+//! Notification points: nothing waits for them, and a turn does not depend on them.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use outrigger_protocol::turn::{Begin, Input, ModelSignal, TurnOutcome};
 use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
-/// Whom a turn's observations are about.
+/// The turn that the notifications are about.
 pub(crate) struct Observer<'a> {
     pub(crate) inner: &'a Arc<AgentState>,
     pub(crate) session_id: &'a SessionId,
     pub(crate) turn: &'a TurnId,
     pub(crate) begin: &'a Begin,
-    /// The message that began the turn.
+    /// User message that began the turn.
     pub(crate) user: &'a MessageId,
-    /// The message whose step handlers were asked about, and need not be notified of.
+    /// Message whose step was passed to handlers already and needs no notification.
     pub(crate) asked: Option<&'a MessageId>,
 }
 
 impl Observer<'_> {
-    /// Notifies plugins of what an input means, beside what the machine makes of it.
+    /// Notifies plugins of an input, separately from the state machine.
     pub(crate) fn input(&self, input: &Input) {
         if let Input::Model {
             signal: ModelSignal::Finished { reason, usage },
@@ -45,7 +45,7 @@ impl Observer<'_> {
         }
     }
 
-    /// Notifies plugins of what the effects of a step mean, once they are stored; `completed` are the messages that it ended.
+    /// Notifies plugins of the effects of a step once they are stored; `completed` are the messages that it completed.
     pub(crate) fn effects(&self, effects: &[Effect], completed: &[CompletionRecord]) {
         for (index, effect) in effects.iter().enumerate() {
             match effect {
@@ -108,7 +108,7 @@ impl Observer<'_> {
         self.notify(&input, &Empty {});
     }
 
-    /// A message is over, with every part of it in its final state (A4).
+    /// Notifies plugins of a completed message with all its parts in their final state (A4).
     fn completed(&self, message: &AssistantMessage, ended: &CompletionRecord) {
         let step = execute::after_step::Input {
             session_id: self.session_id,
@@ -135,7 +135,7 @@ impl Observer<'_> {
     }
 }
 
-/// An effect that updates this message.
+/// Returns whether an effect updates this message.
 fn updates(effect: &Effect, id: &MessageId) -> bool {
     matches!(effect, Effect::Publish { event: Event::MessageUpdated { info, .. } } if info.id() == id)
 }

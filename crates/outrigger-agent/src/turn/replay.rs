@@ -1,4 +1,4 @@
-//! Replaying a stored turn through the kernel: the same inputs must yield the same effects.
+//! Replays a stored turn through the kernel: the same inputs must yield the same effects.
 
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::{digest, turn};
@@ -8,12 +8,12 @@ use outrigger_store::Store;
 
 use crate::error::AgentError;
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// Steps that were compared.
+    /// Number of steps compared.
     pub steps: usize,
-    /// The turn had completed.
+    /// The turn is complete.
     pub finished: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Replayed {
 /// [`AgentError::Replay`] at the first step that differs, and those of the store.
 pub fn replay(store: &Store, turn: &TurnId) -> Result<Replayed, AgentError> {
     let steps = store.turn_steps(turn)?;
-    // One that was given up may be one that cannot be replayed: that is why it was given up.
+    // A turn may have been given up because it cannot be replayed.
     if steps.last().is_some_and(|step| step.abandoned.is_some()) {
         return Ok(Replayed {
             steps: steps.len(),
@@ -37,7 +37,7 @@ pub fn replay(store: &Store, turn: &TurnId) -> Result<Replayed, AgentError> {
     })
 }
 
-/// The state that the steps lead to.
+/// Returns the state after the steps.
 pub(crate) fn state_after(steps: &[TurnStep]) -> Result<Option<Turn>, AgentError> {
     let mut state = None;
     for step in steps.iter().take_while(|step| step.abandoned.is_none()) {

@@ -1,4 +1,4 @@
-//! What a turn is requested with: one type for prompts, commands, compactions and resumed turns.
+//! Requests for turns: one type for prompts, commands, compactions and resumed turns.
 
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::session::{OutputFormat, PromptInput};
@@ -11,50 +11,50 @@ use crate::error::AgentError;
 pub struct TurnRequest {
     /// The session in which the turn runs.
     pub session: SessionId,
-    /// What it begins with.
+    /// Start of the turn.
     pub input: TurnInput,
-    /// Who sends it.
+    /// Sender.
     pub origin: Origin,
 }
 
-/// What a turn begins with.
+/// How a turn starts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnInput {
-    /// What the user says.
+    /// A prompt of the user.
     Prompt(Box<PromptInput>),
     /// A slash command.
     Command {
-        /// Its name, without the slash.
+        /// Name without the slash.
         name: String,
-        /// What was written after it.
+        /// Text after the name.
         arguments: String,
-        /// What goes with it: files, and the agent and model where the command names none.
+        /// Files, and the agent and model if the command names none.
         prompt: Box<PromptInput>,
     },
-    /// A summary of the conversation takes the place of its messages.
+    /// A compaction: a summary replaces the messages of the conversation.
     Compact(Compact),
-    /// An unfinished turn is resumed and completed. One that cannot be (it was begun by a version that decided
-    /// differently) is closed, and what is known of it is kept.
+    /// An unfinished turn is resumed and completed. If it cannot be resumed (an older version decided differently), it is closed
+    /// and what is known of it is kept.
     Resume(TurnId),
 }
 
-/// Who sends a request for a turn.
+/// Sender of a request for a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// This program. The files of its prompts have been read ([`crate::Agent::attachment`]). Where it stops waiting, the turn is
+    /// This program. The files of its prompts have been read ([`crate::Agent::attachment`]). If it stops waiting, the turn is
     /// cancelled.
     #[default]
     Program,
-    /// A client. Files that it names are read by the rules of the agent that answers; the turn completes even if the
-    /// client disconnects.
+    /// A client. Files that it names are read by the rules of the agent that answers; the turn completes even if the client
+    /// disconnects.
     Client,
-    /// A plugin. As a client, but the turn is cancelled with the request; and the request is refused with
-    /// [`AgentError::WaitsForItself`] where the session's turn itself waits for a plugin, which may be this one.
+    /// A plugin. Like a client, but the turn is cancelled with the request, and the request is refused with
+    /// [`AgentError::WaitsForItself`] if the session's turn itself waits for a plugin, which may be this one.
     Plugin,
 }
 
 impl TurnRequest {
-    /// A prompt.
+    /// Creates a request for a prompt.
     #[must_use]
     pub fn prompt(session: &SessionId, prompt: PromptInput) -> Self {
         Self::new(session, TurnInput::Prompt(Box::new(prompt)))
@@ -71,19 +71,19 @@ impl TurnRequest {
         Self::new(session, input)
     }
 
-    /// A compaction.
+    /// Creates a request for a compaction.
     #[must_use]
     pub fn compact(session: &SessionId, compact: Compact) -> Self {
         Self::new(session, TurnInput::Compact(compact))
     }
 
-    /// An unfinished turn goes on.
+    /// Creates a request to resume an unfinished turn.
     #[must_use]
     pub fn resume(session: &SessionId, turn: TurnId) -> Self {
         Self::new(session, TurnInput::Resume(turn))
     }
 
-    /// The same from another origin.
+    /// Sets the origin.
     #[must_use]
     pub fn from_origin(self, origin: Origin) -> Self {
         Self { origin, ..self }

@@ -1,4 +1,4 @@
-//! What a model request has beside its messages and tools: the system prompt, parameters, deadlines.
+//! The parts of a model request besides messages and tools: system prompt, parameters, deadlines.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use outrigger_protocol::model::{ModelInfo, ModelParams};
 use crate::state::AgentState;
 
 impl AgentState {
-    /// The system prompt for an agent, as one text.
+    /// Returns the system prompt of an agent as one text.
     pub(crate) fn system_text(
         &self,
         agent: &AgentInfo,
@@ -57,7 +57,7 @@ impl AgentState {
                 .get(key)
                 .is_some_and(|origin| *origin != Origin::Default)
         };
-        // What nobody set is left to the provider's own options.
+        // Unset values are left to the provider's own options.
         let deadlines = ["first_byte_ms", "idle_ms", "total_ms"]
             .iter()
             .any(|key| set(&format!("models.{key}")));
@@ -79,7 +79,7 @@ impl AgentState {
     }
 }
 
-/// The parameters that hooks get: absent where neither agent nor model says anything, and without what is likely secret.
+/// Returns the parameters for hooks: absent if neither agent nor model sets them, and without likely secrets.
 pub(crate) fn shown(
     agent: &AgentInfo,
     resolved: &Resolved,
@@ -91,7 +91,7 @@ pub(crate) fn shown(
     parameters
 }
 
-/// Puts what hooks did not get back into the parameters that they left.
+/// Restores the parameters that were hidden from hooks.
 pub(crate) fn put_back(
     left: &mut ModelParams,
     agent: &AgentInfo,

@@ -1,4 +1,4 @@
-//! `[plugin-seq]`: which hooks of plugins a turn called, in order, and how often each (A2).
+//! `[plugin-seq]` log lines: the plugin hooks that a turn called, in order, and how often each (A2).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,11 +12,10 @@ use outrigger_store::Scope;
 use crate::state::AgentState;
 use outrigger_session_state::notifications::{About, What};
 
-/// The target of these lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
+/// Target of these lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
 const SEQ: &str = "plugin::seq";
 
-/// Has the line of a turn written to the log, where anyone wants it: once plugins have been notified of all that the turn
-/// reached.
+/// Logs the line of a turn if enabled, once plugins have been notified of everything that the turn reached.
 pub(crate) fn announce(inner: &Arc<AgentState>, session: &SessionId, turn: &TurnId) {
     if tracing::enabled!(target: SEQ, tracing::Level::DEBUG) {
         let about = About::Turn(session.clone(), turn.clone());
@@ -26,7 +25,7 @@ pub(crate) fn announce(inner: &Arc<AgentState>, session: &SessionId, turn: &Turn
 
 /// Writes the line.
 pub(crate) async fn log(inner: &AgentState, turn: &TurnId) {
-    // Records of hooks that nobody waits for are written with the next transaction.
+    // Records of background hooks are written with the next transaction.
     if let Err(error) = inner.store.flush(false).await {
         tracing::warn!(target: SEQ, "[plugin-seq] turn={turn}: {error}");
     }
@@ -37,9 +36,9 @@ pub(crate) async fn log(inner: &AgentState, turn: &TurnId) {
     }
 }
 
-/// `counts=chat.message:2 sequence=chat.message(a,b) chat.params(a:timeout) notified=message.completed(a)`; neighbours at one
-/// hook are joined. Hooks that a turn only notifies run beside it: among those that it waits for they would stand elsewhere each
-/// time, and no two sequences could be compared.
+/// Returns `counts=chat.message:2 sequence=chat.message(a,b) chat.params(a:timeout) notified=message.completed(a)`; neighbours
+/// at one hook are joined. Notifications run beside the turn and are listed separately: among the awaited hooks their positions
+/// would vary, and sequences could not be compared.
 fn line(records: &[HookRecord]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for record in records {

@@ -1,4 +1,4 @@
-//! What a turn starts from, once its request has been read.
+//! The start of a turn, once its request has been read.
 
 use outrigger_protocol::id::{MessageId, TurnId};
 use outrigger_protocol::session::PromptInput;
@@ -6,7 +6,7 @@ use outrigger_protocol::turn::CommandCall;
 
 use outrigger_session_state::turn_channel::Compact;
 
-/// A prompt whose files have been read, with the command that made it, if one did.
+/// A prompt whose files have been read, with the command that produced it, if any.
 #[derive(Clone)]
 pub(crate) struct Prompt {
     pub(crate) input: PromptInput,
@@ -22,12 +22,12 @@ impl From<PromptInput> for Prompt {
     }
 }
 
-/// What a turn starts from.
+/// The start of a turn.
 pub(crate) enum Start {
     Prompt(Box<Prompt>),
-    /// A message that wants no reply, to be stored under this identifier while a turn runs.
+    /// A message that wants no reply, to be stored under this id while a turn runs.
     Beside(Box<Prompt>, MessageId),
-    /// The prompt's message is stored already, and its agent and model are chosen.
+    /// A prompt whose message is stored already and whose agent and model are chosen.
     Announced(Box<Prompt>),
     Compact(Compact),
     Resume(TurnId),

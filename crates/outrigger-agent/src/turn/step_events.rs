@@ -11,7 +11,7 @@ use crate::error::AgentError;
 use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 
-/// The bus events of a step's effects, in order. Patches of the session build on each other.
+/// Returns the bus events of a step's effects, in order. Patches of the session build on each other.
 pub(crate) fn events_of(
     inner: &AgentState,
     id: &SessionId,
@@ -22,7 +22,7 @@ pub(crate) fn events_of(
     let mut events = Vec::new();
     for (index, effect) in effects.iter().enumerate() {
         match effect {
-            // A turn's first request has nothing to say of the session yet (as in OpenCode).
+            // A turn's first request does not change the session yet (as in OpenCode).
             Effect::PatchSession { patch }
                 if *patch == SessionPatch::default()
                     && matches!(effects.get(index + 1), Some(Effect::PrepareTools { .. })) => {}
@@ -68,7 +68,7 @@ pub(crate) fn events_of(
     Ok(events)
 }
 
-/// The session as a patch of the kernel leaves it.
+/// Applies a patch of the kernel to the session.
 fn patched_session(mut session: Session, patch: &SessionPatch) -> Session {
     if let Some(agent) = &patch.agent {
         session.agent = Some(agent.clone());
@@ -95,7 +95,7 @@ fn patched_session(mut session: Session, patch: &SessionPatch) -> Session {
     session
 }
 
-/// Agent and model of a prompt that are those of the last one: OpenCode publishes nothing then.
+/// Returns whether agent and model of a prompt are those of the last one: OpenCode publishes nothing then.
 fn says_nothing_new(patch: &SessionPatch, before: &Session, after: &Session) -> bool {
     let names = patch.agent.is_some() || patch.model.is_some();
     let only_names = names && patch.usage.is_none() && !patch.summarize;

@@ -1,4 +1,4 @@
-//! Turns of a session: one at a time, each in a task of its own, so that a turn completes even if its caller disconnects.
+//! Turns of a session: one at a time, each in a separate task, so that a turn completes even if its caller disconnects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,12 @@ use crate::turn::request::{Origin, TurnInput, TurnRequest};
 use crate::turn::start::{Prompt, Start};
 use outrigger_session_state::prompt_queue::InQueue;
 
-/// How long a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the prompt,
-/// and would then wait for ever. Shorter than a hook's deadline, so that the plugin reads why instead of being ended.
+/// Time for which a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the
+/// prompt, and would then wait forever. Shorter than a hook's deadline, so that the plugin gets the reason instead of being
+/// killed.
 const PLUGIN_PROMPT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Cancels a turn when its caller goes away.
+/// Cancels a turn when its caller is dropped.
 pub(crate) struct CancelOnDrop(pub(crate) Option<watch::Sender<bool>>);
 
 impl Drop for CancelOnDrop {
@@ -34,7 +35,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Takes a session off the list of running ones.
+/// Removes a session from the list of running ones when dropped.
 pub(crate) struct Registered<'a> {
     pub(crate) inner: &'a AgentState,
     pub(crate) id: SessionId,
@@ -47,11 +48,11 @@ impl Drop for Registered<'_> {
     }
 }
 
-/// What came of waiting for the turn before.
+/// Result of waiting for the previous turn.
 enum Waited<'q> {
-    /// The turn begins.
+    /// The turn starts.
     Begins(Start, MutexGuard<'q, ()>),
-    /// Another turn answered, or somebody cancelled.
+    /// Another turn answered, or the prompt was cancelled.
     Over(TurnOutcome),
 }
 
@@ -67,12 +68,12 @@ impl Agent {
     pub async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, AgentError> {
         let is_detached = request.origin == Origin::Client;
         let agent = self.clone();
-        // On the heap, as it is handed to a task: this future would keep its room.
+        // On the heap, as passed to a task; otherwise this future would contain it.
         let turn = Box::pin(async move { agent.carry_out(request).await });
         if !is_detached {
             return turn.await;
         }
-        // As in OpenCode: others may follow it.
+        // As in OpenCode: other turns may follow.
         let ended = tokio::spawn(turn).await;
         ended.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
     }
@@ -142,7 +143,7 @@ impl Agent {
         cancelled: watch::Receiver<bool>,
         origin: Origin,
     ) -> Result<TurnOutcome, AgentError> {
-        // A message that wants no reply does not have to wait for one.
+        // A message that wants no reply need not wait for one.
         let start = match start {
             Start::Prompt(prompt)
                 if prompt.input.no_reply == Some(true) && self.inner.turns.is_running(id) =>
@@ -170,7 +171,7 @@ impl Agent {
             id: id.clone(),
         };
         if !matches!(start, Start::Resume(_)) {
-            // What a dead process left open here, and nobody went on with, is over now.
+            // Close what a dead process left open and no one resumed.
             Box::pin(self.close_open(id, "another prompt came instead")).await?;
             Box::pin(self.close_children(id)).await?;
         }
@@ -196,7 +197,7 @@ impl Agent {
                 let ready = tokio::select! {
                     place = queue.lock() => Some(place),
                     () = self.free_of_plugins(id) => None,
-                    // What was said is kept, also where nobody answers it any more.
+                    // The prompt is stored even if no turn answers it.
                     true = is_raised(&mut cancelled) => None,
                     () = self.waits_for_plugins(id), if is_plugin => {
                         return Err(AgentError::WaitsForItself(id.to_string()));
@@ -219,7 +220,7 @@ impl Agent {
             biased;
             Some(outcome) = answered => return Ok(Waited::Over(outcome)),
             true = is_raised(&mut cancelled) => {
-                // Who is notified that it is over finds all of it closed; a prompt that is not stored yet is kept.
+                // Everything is closed when the caller is notified of the end; a prompt that is not stored yet is kept.
                 let place = place.await;
                 if !matches!(start, Start::Prompt(_)) {
                     return Ok(Waited::Over(TurnOutcome::Cancelled));
@@ -238,7 +239,7 @@ impl Agent {
         Ok(Waited::Begins(start, place))
     }
 
-    /// Stores a message that wants no reply, while a turn runs that may read it.
+    /// Stores a message that wants no reply while a turn runs that may read it.
     async fn beside(
         &self,
         id: &SessionId,
@@ -255,7 +256,7 @@ impl Agent {
         Ok(outcome)
     }
 
-    /// How the turn ended that went on with this prompt. None when none did.
+    /// Returns the outcome of the turn that took in this prompt. `None` if there is none.
     async fn answered_by_another(&self, id: &SessionId, start: &Start) -> Option<TurnOutcome> {
         let Start::Announced(prompt) = start else {
             return None;
@@ -267,7 +268,7 @@ impl Agent {
         joined.ok().flatten()?.await.ok()
     }
 
-    /// A session and its conversation, with what was left open before closed.
+    /// Returns a session and its conversation after closing what was left open.
     async fn settled(
         &self,
         id: &SessionId,
@@ -325,7 +326,7 @@ impl Agent {
             }
             Start::Announced(prompt) => {
                 let begin = self.begin(&session, &conversation, *prompt)?;
-                // Someone took the message back while it waited.
+                // The message was removed while it waited.
                 let Some(begin) = crate::turn::queue::steering::stored(begin, &conversation) else {
                     return Ok(TurnOutcome::Cancelled);
                 };
@@ -341,7 +342,7 @@ impl Agent {
         }
     }
 
-    /// Goes on with a turn that another process left.
+    /// Resumes a turn that another process left.
     async fn go_on(
         &self,
         id: &SessionId,
@@ -351,7 +352,7 @@ impl Agent {
     ) -> Result<TurnOutcome, AgentError> {
         self.close_children(id).await?;
         match driver.restore(&self.inner.store.turn_steps(turn)?) {
-            // Another process finished it in between.
+            // Another process finished it in the meantime.
             Ok(()) if driver.is_over() => return Ok(TurnOutcome::Done { message_id: None }),
             Ok(()) => {}
             Err(error @ AgentError::Replay { .. }) => {
@@ -371,7 +372,7 @@ impl Agent {
             let begin = Box::new(begin);
             driver.take(Input::Joined { begin }).await?;
         }
-        // The turn that goes on does not read them.
+        // The resumed turn does not read them.
         let held = for_others.iter().map(|prompt| {
             let place = self.inner.waiting.enter(id, watch::channel(false).0);
             prompt.message_id.iter().for_each(|it| place.holds(it));
@@ -384,7 +385,7 @@ impl Agent {
         Ok(outcome)
     }
 
-    /// Runs a prompt's turn. That nobody could be asked is the caller's error too, not only the turn's.
+    /// Runs a prompt's turn. An unavailable model is returned as an error as well as recorded in the turn.
     async fn answered(
         &self,
         driver: Box<Driver>,
@@ -403,7 +404,7 @@ impl Agent {
         }
     }
 
-    /// Ends when the session's turn has waited for plugins for a while, without a break.
+    /// Completes when the session's turn has waited for plugins for a while without a break.
     pub(crate) async fn waits_for_plugins(&self, id: &SessionId) {
         const LOOK: Duration = Duration::from_millis(100);
         let mut waited = Duration::ZERO;
@@ -417,7 +418,7 @@ impl Agent {
         }
     }
 
-    /// The same for a prompt that waits for the turn; once the turn has taken it in, it waits no longer.
+    /// Like [`Self::waits_for_plugins`], for a queued prompt; once the turn has taken it in, it no longer waits.
     async fn waits_behind_plugins(&self, id: &SessionId, waiting: &InQueue<'_>) {
         loop {
             self.waits_for_plugins(id).await;
@@ -427,7 +428,7 @@ impl Agent {
         }
     }
 
-    /// Cancels what still runs and waits for it, at most `limit`; nothing new begins.
+    /// Cancels running turns and waits for them, at most `limit`; no new turn starts.
     pub(crate) async fn finish_turns(&self, limit: Duration) {
         self.inner.turns.close();
         let all_over = async {
@@ -440,11 +441,11 @@ impl Agent {
         }
     }
 
-    /// Cancels the turn that runs in a session, if any, and the prompts that wait for it (OpenCode does so too). The
-    /// turn ends by itself, with everything kept.
+    /// Cancels the running turn of a session, if any, and its queued prompts (as OpenCode does). The turn ends on its own and
+    /// keeps its results.
     pub fn cancel(&self, id: &SessionId) -> bool {
         self.inner.turns.hurry();
-        // What waits ends first: it must not begin when the running one is over.
+        // Cancel queued prompts first: they must not start when the running turn ends.
         let waited = self.inner.waiting.cancel(id);
         let ran = self.inner.turns.cancel(id);
         waited || ran
@@ -455,7 +456,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Busy`] when another process is at work on it, and those of the store.
     pub fn interrupted(&self, id: &SessionId) -> Result<Option<TurnId>, AgentError> {
-        // The lock first: a turn that ends while the list is read is not an interrupted one.
+        // Take the lock first: a turn that ends while the list is read is not an interrupted one.
         let _owner = self.own(id)?;
         let open = self.inner.store.open_turns()?;
         Ok(open
@@ -464,7 +465,7 @@ impl Agent {
             .map(|(turn, _)| turn))
     }
 
-    /// Takes a session for this process.
+    /// Acquires a session for this process.
     pub(crate) fn own(&self, id: &SessionId) -> Result<Owner, AgentError> {
         own(&self.inner.folders.data, id)
     }

@@ -87,8 +87,8 @@ impl Loaded {
         OpenCodeConfig::from_value_leniently(value, &self.options.home)
     }
 
-    /// The servers of the project's `.mcp.json` files, unless `claude.mcp` is off. They are no part of
-    /// [`OpenCodeConfig::mcp`]: a person has to allow each first.
+    /// The servers of the project's `.mcp.json` files, unless `claude.mcp` is off. They are no part of [`OpenCodeConfig::mcp`]: a
+    /// person must allow each first.
     #[must_use]
     pub fn claude_servers(&self) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();
@@ -144,7 +144,7 @@ impl Loaded {
     }
 
     /// Command hooks of `.claude/settings.json` and its like, and of `claude.plugins`, unless `claude.hooks` is off. A person
-    /// has to allow all but the user's own first.
+    /// must allow all but the user's own first.
     #[must_use]
     pub fn claude_hooks(&self) -> (Vec<HookFile>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();

@@ -78,7 +78,7 @@ impl Changes {
         }
     }
 
-    /// Plugins that have to run do, with the hooks without which what they guard is refused.
+    /// Plugins that must run do, with the hooks without which what they guard is refused.
     fn require_plugins(&mut self, policy: &Policy, settings: &mut Settings) {
         for (id, hooks) in &policy.plugins.require {
             let plugin = settings.plugins.entry(id.clone()).or_default();

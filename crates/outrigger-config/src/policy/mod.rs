@@ -51,8 +51,8 @@ pub struct PolicyPlugins {
     pub allow: Option<Vec<String>>,
     /// Not these, whatever is allowed; by the id of their manifest, too.
     pub deny: Vec<String>,
-    /// Plugins that have to run, by id, and the hooks of theirs without which what they guard is refused. A project's own plugin
-    /// is none of them.
+    /// Plugins that must run, by id, and the hooks of theirs without which what they guard is refused. A project's own plugin is
+    /// none of them.
     pub require: BTreeMap<String, Vec<String>>,
 }
 

@@ -173,8 +173,8 @@ impl Loaded {
         self.is_trusted && self.asks.iter().any(|it| it.is(ask))
     }
 
-    /// Whether a plugin in a folder below one of [`PluginRoots::workspace`](crate::PluginRoots) may run: one of the project's has to
-    /// be let count.
+    /// Whether a plugin in a folder below one of [`PluginRoots::workspace`](crate::PluginRoots) may run: one of the project's
+    /// must be let count.
     #[must_use]
     pub fn lets_plugin(&self, root: &Path, folder: &Path) -> bool {
         let roots = workspace_roots(&self.options);
@@ -207,7 +207,7 @@ impl Loaded {
         self.lets(&of_template(file, template))
     }
 
-    /// Whether what the text of a skill names may be run: one of a project's has to be let count.
+    /// Whether what the text of a skill names may be run: one of a project's must be let count.
     #[must_use]
     pub fn lets_skill_run(&self, skill: &Skill) -> bool {
         let ask = of_template(&skill.location, &skill.content);

@@ -27,8 +27,7 @@ pub struct Plugin {
     /// Its hooks that are security-critical: where one throws, is late or cannot be called, what it guards is refused
     /// (C5).
     pub fail_closed: Vec<String>,
-    /// Of these, those that the policy of the machine requires: the plugin has to bring them, however they are
-    /// declared.
+    /// Of these, those that the policy of the machine requires: the plugin must bring them, however they are declared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required: Vec<String>,
     /// Not loaded.

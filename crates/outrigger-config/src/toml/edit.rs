@@ -141,7 +141,7 @@ fn depth(line: &str) -> usize {
     depth
 }
 
-/// A key, in quotes where it has to be.
+/// A key, in quotes where it must be.
 fn bare(key: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     match !key.is_empty() && key.chars().all(fits) {

@@ -2,8 +2,8 @@
 //! what changed since the last one.
 //!
 //! The process keeps the list of the last call of a session, by its revision. It may drop it at any time and then says
-//! so (`NEED_WHOLE`); a process that was started again has nothing. So nothing here has to be right for the result to
-//! be right: only a revision that the process has is ever counted in.
+//! so (`NEED_WHOLE`); a process that was started again has nothing. So nothing here must be right for the result to be
+//! right: only a revision that the process has is ever counted in.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -95,7 +95,7 @@ impl Kept {
         self.messages = History::default();
     }
 
-    /// What the process has to be sent for it to have `messages`: a list of [`outrigger_protocol::transfer::Piece`] as
+    /// What the process must be sent for it to have `messages`: a list of [`outrigger_protocol::transfer::Piece`] as
     /// JSON.
     ///
     /// Blocks that both lists share are passed over whole, so the work is that of what is new.

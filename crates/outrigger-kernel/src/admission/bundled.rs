@@ -27,11 +27,11 @@ pub struct Bundled {
     pub optional: bool,
     /// It changes something outside of the session.
     pub side_effects: bool,
-    /// Variables that have to be set.
+    /// Variables that must be set.
     pub env: &'static [&'static str],
-    /// Groups of variables of which one has to be set.
+    /// Groups of variables of which one must be set.
     pub env_any: &'static [&'static [&'static str]],
-    /// Programs that have to be on `PATH`.
+    /// Programs that must be on `PATH`.
     pub external_bins: &'static [&'static str],
 }
 

@@ -1,4 +1,4 @@
-//! Which plugins should run: candidates from five sources, each id once, and three layers that all have to pass (D1 to D5).
+//! Which plugins should run: candidates from five sources, each id once, and three layers that all must pass (D1 to D5).
 //!
 //! Everything that is looked up (files, rights, variables, programs) comes in as facts of the candidates; the answer says
 //! what should run and why the rest should not, in an order that does not depend on how the facts were found.
@@ -82,7 +82,7 @@ pub enum Layer {
     Policy,
     /// Files and their rights.
     Admission,
-    /// What has to be there beside it.
+    /// What must be there beside it.
     Dependencies,
 }
 
@@ -167,13 +167,13 @@ pub struct Candidate {
     pub enabled_by_default: bool,
     /// It changes something outside of the session.
     pub side_effects: bool,
-    /// Variables that have to be set.
+    /// Variables that must be set.
     pub env: Vec<String>,
-    /// Groups of variables of which one has to be set.
+    /// Groups of variables of which one must be set.
     pub env_any: Vec<Vec<String>>,
-    /// Programs that have to be there.
+    /// Programs that must be there.
     pub external_bins: Vec<String>,
-    /// Plugins that have to run, by id.
+    /// Plugins that must run, by id.
     pub depends_on: Vec<String>,
     /// What was already said about it before this: OpenCode's own switches, the policy of the machine.
     pub said: Option<Reason>,

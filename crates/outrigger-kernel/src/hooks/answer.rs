@@ -72,7 +72,7 @@ impl Answer {
         let (before, messages) = (item.output.clone(), item.history.clone());
         let kept = guard::keep(point, &before);
         let mut taken = self.apply(item, point);
-        // A conversation is a list still; one that was replaced has to be one again.
+        // A conversation is a list still; one that was replaced must be one again.
         let replaced = messages.is_some() && item.history.is_none();
         let touched = |key: &str| {
             let fields = || before.get(key) != item.output.get(key);

@@ -135,7 +135,7 @@ pub struct Chain {
     block: Option<Block>,
     /// The guarded places as they were before the first handler.
     kept: Vec<Kept>,
-    /// What an output has to be, besides what the point's fields say.
+    /// What an output must be, besides what the point's fields say.
     check: Option<OutputCheck>,
 }
 

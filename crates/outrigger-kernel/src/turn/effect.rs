@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hooks::HookPoint;
 
-/// Something that has to happen in the world. The agent carries it out; only its digest is stored, so the names and the order of
+/// Something that must happen in the world. The agent carries it out; only its digest is stored, so the names and the order of
 /// its keys must stay as they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

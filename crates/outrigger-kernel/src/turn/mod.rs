@@ -1,9 +1,9 @@
 //! The state machine of a turn: from a prompt to idle.
 //!
-//! [`step`] takes what happened and returns what has to happen next. It holds the message that is being written and
-//! which effects are open; everything else (history, instructions, the request itself) is the agent's, which carries
-//! the effects out. Every input is stored before its effects are carried out, so a killed run is restored by replaying
-//! the inputs and then feeding [`Input::Resumed`].
+//! [`step`] takes what happened and returns what must happen next. It holds the message that is being written and which
+//! effects are open; everything else (history, instructions, the request itself) is the agent's, which carries the effects
+//! out. Every input is stored before its effects are carried out, so a killed run is restored by replaying the inputs and
+//! then feeding [`Input::Resumed`].
 //!
 //! The order of hooks and events is OpenCode's, as recorded (`tests/parity/gold`).
 

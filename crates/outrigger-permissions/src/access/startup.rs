@@ -106,7 +106,7 @@ pub(super) fn is_ours_alone(data: &Path, file: &Path) -> bool {
     below.is_some_and(|it| it == "trust" || it.ends_with("-audit-key"))
 }
 
-/// A file that a person has to let a tool change.
+/// A file that a person must let a tool change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunsLater {
     /// As it was asked about.

@@ -87,7 +87,7 @@ pub fn secrets_of_project(folders: &Folders, shown: &[String], project: [&Path; 
     all.iter().map(|it| it.display().to_string()).collect()
 }
 
-/// Whether a file lies in the project, and the folder that is worked in not in it.
+/// Whether a file lies in the project, and the working directory not in it.
 fn is_held_by(project: [&Path; 2], path: &Path) -> bool {
     let mut roots = project.iter().filter(|root| root.parent().is_some());
     roots.any(|root| path != *root && path.starts_with(root)) && !project[0].starts_with(path)

@@ -233,7 +233,7 @@ pub(super) fn read(path: &Path) -> Option<Note> {
 pub(super) fn write(path: &Path, note: &Note) -> io::Result<()> {
     let mut text = serde_json::to_vec(note)?;
     match OpenOptions::new().write(true).open(path) {
-        // Its agent has it locked, so it has to stay the same file. Blanks behind JSON mean nothing.
+        // Its agent has it locked, so it must stay the same file. Blanks behind JSON mean nothing.
         Ok(file) => {
             let size = text.len();
             let before = usize::try_from(file.metadata()?.len()).unwrap_or(size);

@@ -23,7 +23,7 @@ pub struct Link {
     pub turn: Option<TurnId>,
     /// The step at which the chain of its handler was reached.
     pub step: Option<String>,
-    /// When it has to have answered itself.
+    /// When it must have answered itself.
     pub by: Option<Instant>,
 }
 

@@ -1,4 +1,4 @@
-//! What a chain has to do with points of plugins: whom it is reached from, and what is left of that one's time.
+//! What a chain must do with points of plugins: whom it is reached from, and what is left of that one's time.
 
 use std::time::{Duration, Instant};
 

@@ -137,7 +137,7 @@ impl Drive<'_> {
         (answered, theirs)
     }
 
-    /// A `config` hook is called again, with the same, when its process has to be started again.
+    /// A `config` hook is called again, with the same, when its process must be started again.
     fn keep(&self, handler: usize, outcome: &HookOutcome) {
         let changes = match outcome {
             HookOutcome::Failed(_) => return,

@@ -1,6 +1,6 @@
 //! From an entry of the `plugin` list to a file that can be imported (facts 3.2).
 //!
-//! Reads the disk, changes nothing, and never looks at the network: a package that has to be installed first goes through
+//! Reads the disk, changes nothing, and never looks at the network: a package that must be installed first goes through
 //! [`crate::install`].
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Registry {
         inner.plugins.iter().filter_map(own).collect()
     }
 
-    /// What the outputs at a point of a plugin have to be, where its declaration says so.
+    /// What the outputs at a point of a plugin must be, where its declaration says so.
     pub fn output_check(&self, point: HookPoint) -> Option<OutputCheck> {
         if !point.is_declared() {
             return None;

@@ -10,7 +10,7 @@ use super::{Bound, Plugin, RegistryState};
 use crate::access::critical;
 
 impl RegistryState {
-    // Every change of a plugin makes the table anew: that is seldom, and looking up is what has to be cheap.
+    // Every change of a plugin makes the table anew: that is seldom, and looking up is what must be cheap.
     pub(super) fn bind(&mut self) {
         let mut table: HashMap<&'static str, Vec<Bound>> = HashMap::new();
         let declared = self.declared();

@@ -127,7 +127,7 @@ impl Group {
         let given = self.launch.configured.get();
         let next = configure_next(&loaded.process, registry, &answers, given, deadline).await;
         let next = next.map_err(|(_, error)| error)?;
-        // It has loaded everything; now it has to answer like one that is in use.
+        // It has loaded everything; now it must answer like one that is in use.
         if !loaded.process.responds(PING).await {
             return Err(self.failed("its new generation does not answer"));
         }

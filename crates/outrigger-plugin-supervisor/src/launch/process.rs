@@ -25,7 +25,7 @@ const HELLO: Duration = Duration::from_secs(10);
 /// Variables of an environment.
 type Variables = Vec<(OsString, OsString)>;
 
-/// A process that has loaded nothing yet, and what has to last as long as it.
+/// A process that has loaded nothing yet, and what must last as long as it.
 pub(super) struct Started {
     pub(super) process: JsProcess,
     /// Its way to other hosts.

@@ -1,9 +1,9 @@
 //! Where tmux servers of plugins have their sockets (requirement B7: `interactive_bash`).
 //!
 //! tmux puts them below `/tmp`, which no sandbox can write; and a server of the user's is not for plugins. So sandboxed processes
-//! get a folder of the project's in our data folder. It is one for all of them, since plugins tell the model to look at
-//! their terminals with the `bash` tool, which has to find the server there; a plugin that holds a secret keeps its
-//! servers to itself, or others could start programs beside them.
+//! get a folder of the project's in our data folder. It is one for all of them, since plugins tell the model to look at their
+//! terminals with the `bash` tool, which must find the server there; a plugin that holds a secret keeps its servers to itself, or
+//! others could start programs beside them.
 
 use std::ffi::OsString;
 use std::fs;

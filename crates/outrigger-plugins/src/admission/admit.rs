@@ -1,5 +1,5 @@
-//! From the entries of the configuration to the plugins that may be started: found, installed where they have to be,
-//! switched on, and trusted as they are.
+//! From the entries of the configuration to the plugins that may be started: found, installed where they must be, switched on,
+//! and trusted as they are.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -288,7 +288,7 @@ async fn looked(
     }
 }
 
-/// What speaks against a plugin before anybody has to be asked: its id, what it requires, what the policy forbids.
+/// What speaks against a plugin before anybody must be asked: its id, what it requires, what the policy forbids.
 fn fit(options: &LoadOptions, resolved: &ResolvedPlugin) -> Result<(), PluginError> {
     let (spec, id) = (resolved.spec.clone(), resolved.id.clone());
     if RESERVED_IDS.contains(&resolved.id.as_str()) {

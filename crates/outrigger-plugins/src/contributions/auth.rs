@@ -106,7 +106,7 @@ impl Flow {
 
 /// What `authorize` came to.
 pub enum Begun {
-    /// The user has to do something.
+    /// The user must do something.
     Waits(Flow),
     /// `{type: "success", key, …}` or `{type: "failed"}`; null when the method has no `authorize`.
     Over(Value),

@@ -81,7 +81,7 @@ impl ToolRunner {
             context,
         };
         let serial = live.serial;
-        // Given up half-way (a cancelled turn, the deadline of the tool runtime), it has to complete by itself.
+        // Given up half-way (a cancelled turn, the deadline of the tool runtime), it must complete by itself.
         let number = AtomicU64::new(0);
         let mut open = Unfinished {
             group: &group,

@@ -8,7 +8,7 @@ use crate::history::request::CLEARED;
 /// Characters of a tool's answer that a summary is made from (OpenCode's number).
 const MAX_OUTPUT: usize = 2_000;
 
-/// What the summary has to be like.
+/// What the summary must be like.
 const FORM: &str = "\
 Write the summary with which the work goes on: whoever reads it will have nothing else of what happened. Use these headings,
 in this order, and write \"none\" under one that has nothing:

@@ -48,11 +48,11 @@ static TREES: Mutex<Vec<(PathBuf, Arc<Mutex<State>>)>> = Mutex::new(Vec::new());
 enum State {
     Unknown,
     Read(Box<Tree>),
-    /// It has to be walked.
+    /// It must be walked.
     Unfit,
 }
 
-/// What lies below a root that was canonicalized, as a walk finds it; `None` where it has to be walked. Blocking.
+/// What lies below a root that was canonicalized, as a walk finds it; `None` where it must be walked. Blocking.
 pub(super) fn look(worktree: &Path) -> Option<Walked> {
     let state = state(worktree);
     let mut state = lock(&state);
@@ -110,7 +110,7 @@ fn state(worktree: &Path) -> Arc<Mutex<State>> {
 type Id = u64;
 const ROOT: Id = 0;
 
-/// It has to be read anew, or walked.
+/// It must be read anew, or walked.
 #[derive(Debug, PartialEq, Eq)]
 struct Unfit;
 

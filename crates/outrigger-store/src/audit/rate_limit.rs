@@ -1,6 +1,6 @@
-//! How many records one source may cause. A source whose requests cost nothing, or that only has to be refused, must
-//! not fill the audit: its records would push out those of others. What is over the bound is counted, and the count is
-//! a record itself.
+//! How many records one source may cause. A source whose requests cost nothing, or that only must be refused, must not
+//! fill the audit: its records would push out those of others. What is over the bound is counted, and the count is a
+//! record itself.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -92,7 +92,7 @@ impl std::fmt::Display for AuditFault {
 pub struct AuditReport {
     /// Records that were read.
     pub rows: u64,
-    /// Number of the first record that has to be there; older ones were removed by the retention.
+    /// Number of the first record that must be there; older ones were removed by the retention.
     pub first: i64,
     /// Records that the retention removed; the cut is sealed.
     pub removed: u64,
@@ -127,8 +127,8 @@ struct Link {
     hash: Hash,
 }
 
-/// Reads the whole audit. `key` is the public half of the key that seals have to be made with; without one (no seal was
-/// ever made here) seals in the file are as good as forged.
+/// Reads the whole audit. `key` is the public half of the key that seals must be made with; without one (no seal was ever
+/// made here) seals in the file are as good as forged.
 pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Result<AuditReport> {
     let mut faults = BTreeSet::new();
     // The file first: what it seals was committed before, so it is in what is read from here on. A reader reads as of one

@@ -47,7 +47,7 @@ struct StoreState {
 
 impl Drop for StoreState {
     fn drop(&mut self) {
-        // The writer's connection has to be the last one: it is the one that may clean up the write-ahead log.
+        // The writer's connection must be the last one: it is the one that may clean up the write-ahead log.
         self.readers.clear();
     }
 }

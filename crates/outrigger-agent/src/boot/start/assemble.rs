@@ -1,4 +1,4 @@
-//! Putting the parts together to the agent, and connecting to it what reports to it.
+//! Assembles the agent from its parts and connects the sources of its reports.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ use outrigger_session_state::prompt_queue::WaitingPrompts;
 use outrigger_session_state::session_locks::SessionLocks;
 use outrigger_session_state::turns::Turns;
 
-/// What the steps of the start have made.
+/// Results of the start steps.
 pub(super) struct Parts {
     pub(super) plugins: Plugins,
     pub(super) mcp: McpServers,
@@ -50,7 +50,7 @@ pub(super) struct Parts {
 }
 
 impl Bootstrap {
-    /// The agent, which plugin processes reach from now on.
+    /// Creates the agent; plugin processes can reach it from now on.
     pub(super) fn assemble(mut self, parts: Parts) -> Arc<AgentState> {
         let bridge = Arc::clone(&self.bridge);
         let env = lsp::environment(&self.boot);
@@ -120,7 +120,7 @@ impl Bootstrap {
         Access::new(&self.place, &folders.home).with_startup(outside)
     }
 
-    /// Snapshots of the project's files, without those that the model may not read.
+    /// Returns snapshots of the project's files, without those that the model may not read.
     fn snapshots(&self) -> Snapshots {
         let folders = &self.boot.folders;
         let withheld = Withheld::of(&self.config, &self.place, folders);
@@ -136,8 +136,8 @@ impl Bootstrap {
 }
 
 impl AgentState {
-    /// Connects what reports to the agent: tools of plugins and MCP servers, contracts, language servers, notices; and writes
-    /// down in the audit what plugins may do.
+    /// Connects the sources that report to the agent: tools of plugins and MCP servers, contracts, language servers, notices.
+    /// Records in the audit what plugins may do.
     pub(super) async fn bind(self: &Arc<Self>, notices: UnboundedReceiver<Notice>) {
         plugin_tools::register(self);
         mcp::bind(self).await;

@@ -1,4 +1,4 @@
-//! What an agent is started from, in place before anything of it runs.
+//! The parts of a start that exist before anything runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,30 +25,30 @@ use crate::plugin_api::plugin_admission;
 use crate::session::projects;
 use outrigger_session_state::ids::now;
 
-/// The folder, its configuration, the store, how processes are started, and which plugins may run.
+/// The folder, its configuration, the store, the spawners, and the plugins that may run.
 pub(super) struct Bootstrap {
     pub(super) boot: Boot,
     pub(super) place: ProjectLocation,
     pub(super) project: Project,
-    /// As the files have it, and from [`Self::run_config_hooks`] on as plugins changed it.
+    /// As read from the files; from [`Self::run_config_hooks`] on, as changed by plugins.
     pub(super) config: Loaded,
     pub(super) store: Store,
-    /// Starts processes that the audit records and that do not see what the policy of the machine denies.
+    /// Starts processes that the audit records and that cannot see what the machine policy denies.
     pub(super) spawner: Spawner,
-    /// The same for commands, which reach the hosts of `tools.hosts`.
+    /// Like `spawner`, for commands, which may reach the hosts of `tools.hosts`.
     pub(super) commands_spawner: Spawner,
-    /// Programs that work for the model without being its commands: MCP and language servers, formatters.
+    /// Helper programs of the model that are not its commands: MCP servers, language servers, formatters.
     pub(super) helpers: Helpers,
-    /// Sandboxes of what plugins contribute; `helpers` look there.
+    /// Sandboxes of what plugins contribute; used by `helpers`.
     pub(super) sandboxes: SandboxOverrides,
     pub(super) workspace_trust: Option<Arc<WorkspaceTrust>>,
     /// Which plugins should run.
     pub(super) admitted: Snapshot,
-    /// Command hooks, until they are loaded.
+    /// Command hooks; taken when they are loaded.
     pub(super) hooks: Option<FoundHooks>,
-    /// Files of the project that trusted settings execute, and that nothing changes while the agent works.
+    /// Project files that trusted settings execute; they are read-only while the agent runs.
     pub(super) kept_programs: Vec<PathBuf>,
-    /// Where plugin processes reach the agent, once it is there.
+    /// Connects plugin processes to the agent once it exists.
     pub(super) bridge: Arc<Bridge>,
 }
 
@@ -114,7 +114,7 @@ impl Bootstrap {
         crate::tools::mcp::start(&self.boot, &self.owner(), &self.helpers)
     }
 
-    /// Whose helpers are started.
+    /// Returns the owner of the helpers.
     pub(super) fn owner(&self) -> Owner<'_> {
         Owner {
             config: &self.config,
@@ -125,7 +125,7 @@ impl Bootstrap {
         }
     }
 
-    /// Ends what [`Self::prepare`] began, where no agent comes of it.
+    /// Undoes what [`Self::prepare`] began if the start fails.
     pub(super) async fn abandon(self) {
         if let Some(trust) = &self.workspace_trust {
             trust.end().await;
@@ -133,7 +133,7 @@ impl Bootstrap {
     }
 }
 
-/// The configuration with the settings of the project that the user trusts; what is wrong with it is logged.
+/// Loads the configuration with the project settings that the user trusts; logs its problems.
 async fn load_config(boot: &mut Boot, place: &ProjectLocation) -> Result<Loaded, AgentError> {
     let config = boot.load(place)?;
     let (ask, may_ask) = (boot.trust_folder.as_ref(), boot.consent.as_ref());

@@ -1,4 +1,4 @@
-//! What is on offer by name: skills, tools, agents and commands.
+//! Named items that the agent offers: skills, tools, agents and commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ use super::bootstrap::Bootstrap;
 use crate::error::AgentError;
 use crate::tools::lsp;
 
-/// The bundled tools, registered, with the options that they were given.
+/// The registered bundled tools with their options.
 pub(super) struct Tools {
     pub(super) runtime: ToolRuntime,
     pub(super) options: builtin::Options,
 }
 
 impl Bootstrap {
-    /// The skills of the configuration and of plugins; those named by an address are fetched.
+    /// Returns the skills of the configuration and of plugins; skills named by a URL are fetched.
     pub(super) async fn find_skills(&self, plugins: &Plugins) -> Vec<Skill> {
         outrigger_skills::find(
             &self.config,
@@ -42,8 +42,8 @@ impl Bootstrap {
         .await
     }
 
-    /// The service of the tool `websearch`, where OpenCode's variable switches it on: nothing is sent to a service that the user did
-    /// not choose.
+    /// Returns the service of the tool `websearch` if OpenCode's variable enables it: nothing is sent to a service that the user
+    /// did not choose.
     fn search_service(&self) -> Option<builtin::SearchService> {
         let env = &self.boot.env;
         lsp::switch(env, "OPENCODE_ENABLE_EXA")
@@ -78,8 +78,8 @@ impl Bootstrap {
         Ok(Tools { runtime, options })
     }
 
-    /// The agents of the configuration. Where plugins without the grant for it gave them rules, these are no wider than what holds
-    /// without plugins.
+    /// Returns the agents of the configuration. Rules from plugins without the grant for them are limited to what applies without
+    /// plugins.
     pub(super) fn agents(&self, parts: &Parts) -> BTreeMap<String, AgentInfo> {
         let config = &self.config.config;
         let folders = self.config.config_dirs.iter().map(PathBuf::as_path);
@@ -122,7 +122,7 @@ impl Bootstrap {
     }
 }
 
-/// One line for each plugin that may have given rules which were left out.
+/// Logs one line for each plugin whose rules may have been dropped.
 fn warn_of_lifted(lifted: &[LiftedRule], plugins: &[(PluginId, String)]) {
     let Some(first) = lifted.first() else {
         return;
@@ -186,8 +186,8 @@ pub(super) fn all_commands(
     all
 }
 
-/// Names under which the user has a command of `.claude/commands` or a skill: in a folder that is not trusted, a command of the project
-/// takes the place of neither. Between commands of OpenCode's form the configuration has decided.
+/// Names of the user's commands from `.claude/commands` and of the user's skills. In an untrusted folder, a project command
+/// cannot shadow either. Conflicts between commands in OpenCode's format are resolved by the configuration.
 fn kept_names<'a>(
     config: &Loaded,
     of_claude: &'a [ClaudeCommand],

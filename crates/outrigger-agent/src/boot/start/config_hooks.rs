@@ -1,4 +1,4 @@
-//! `config` hooks: plugins change the configuration, within what the user leaves to them.
+//! `config` hooks: plugins change the configuration within the user's limits.
 
 use std::collections::BTreeMap;
 
@@ -15,26 +15,26 @@ use serde_json::Value;
 use super::bootstrap::Bootstrap;
 use crate::plugin_api::plugin_admission;
 
-/// The keys by which the configuration says what agents may do, and which of them answers.
+/// Configuration keys that define the permissions of agents and the default agent.
 const RULES: [&str; 5] = ["agent", "default_agent", "mode", "permission", "tools"];
 
-/// What is known of the configuration beside what is in force.
+/// Facts about the configuration besides the effective values.
 pub(super) struct Configured {
-    /// What the hooks did, for the audit.
+    /// Results of the hooks, for the audit.
     pub(super) records: Vec<HookRecord>,
     /// The rules that plugins cannot lift.
     pub(super) user_rules: UserRules,
-    /// Providers as files have them, the user's and those of a trusted project.
+    /// Providers as defined in the files of the user and of a trusted project.
     pub(super) file_providers: Object,
-    /// Providers that a plugin answers for.
+    /// Providers for which a plugin sends the requests.
     pub(super) speakers: Vec<(String, PluginId)>,
-    /// Plugins that gave rules without the grant for wider ones, with the names of their tables.
+    /// Plugins that set rules without the grant for wider ones, with the names of their tables.
     pub(super) ungranted: Vec<(PluginId, String)>,
 }
 
 impl Bootstrap {
-    /// Lets plugins change the configuration. They do not see the keys in it (invariant 10), what they contribute gets their
-    /// sandboxes, and the user's rules hold whatever they do.
+    /// Lets plugins change the configuration. They do not see its keys (invariant 10), what they contribute gets their
+    /// sandboxes, and the user's rules stay in force.
     pub(super) async fn run_config_hooks(&mut self, plugins: &Plugins) -> Configured {
         let user_rules = UserRules::of(&self.config.config);
         let file_providers = self.config.config.provider.clone();
@@ -75,13 +75,13 @@ impl Bootstrap {
         plugin_admission::hold(&self.admitted, &mut self.config);
     }
 
-    /// Starts the MCP servers that plugins added, and ends those that they took away. The answer is which servers of
-    /// `.mcp.json` wait for the user, and why.
+    /// Starts the MCP servers that plugins added and ends those that they removed. Returns the servers of `.mcp.json` that
+    /// wait for the user, with the reasons.
     pub(super) fn configure_mcp_servers(&self, mcp: &McpServers) -> BTreeMap<String, String> {
         let (servers, waiting) = outrigger_mcp_tools::with_claude(&self.config, &self.boot.folders);
         mcp.limit_calls(crate::tools::mcp::call_timeout(&self.config));
         mcp.configure(&servers);
-        // One line says what is skipped of a folder that is not trusted.
+        // For an untrusted folder, one line lists everything that is skipped.
         for (name, why) in waiting.iter().filter(|_| !self.config.left_out) {
             tracing::warn!("[mcp:{name}] is not started: {why}");
         }

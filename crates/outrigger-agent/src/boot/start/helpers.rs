@@ -1,4 +1,5 @@
-//! What works for the model without being its commands: formatters, language servers, MCP servers. Where each runs.
+//! Helper programs of the model other than its commands (formatters, language servers, MCP servers), and the
+//! sandbox of each.
 
 use std::sync::Arc;
 
@@ -18,22 +19,22 @@ use outrigger_workspace::{Folders, ProjectLocation};
 
 use crate::tools::lsp;
 
-/// How they are started.
+/// How helpers are started.
 pub(crate) struct Helpers {
-    /// As the user: what rules deny is covered, and what plugins contribute is in its own sandboxes.
+    /// Runs as the user: denied files are masked, and what plugins contribute runs in its own sandboxes.
     pub(crate) spawner: Spawner,
     sandbox: Arc<HelperSandbox>,
-    /// Which of their programs may be started.
+    /// Decides which project programs may be started.
     pub(super) programs: Arc<ProjectPrograms>,
-    /// Decides where MCP servers start.
+    /// Decides in which sandbox MCP servers start.
     pub(crate) launcher: Arc<ServerLauncher>,
-    /// The folder for temporary files of commands, and of what runs in their sandbox.
+    /// Folder for temporary files of commands and of everything in their sandbox.
     pub(super) temporary: Arc<Temporary>,
-    /// Services of this machine that these reach.
+    /// Services of this machine that commands and helpers can reach.
     pub(super) loopback: Loopback,
 }
 
-/// Whose helpers they are.
+/// The owner of helpers.
 pub(crate) struct Owner<'a> {
     pub(crate) config: &'a Loaded,
     pub(crate) place: &'a ProjectLocation,
@@ -43,7 +44,7 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Helpers {
-    /// Those of an agent. `overrides` are the sandboxes of what plugins contribute.
+    /// Creates the helpers of an agent. `overrides` are the sandboxes of what plugins contribute.
     pub(super) fn new(owner: &Owner<'_>, spawner: &Spawner, overrides: &SandboxOverrides) -> Self {
         let Owner {
             config,
@@ -86,7 +87,7 @@ impl Helpers {
         Formatters::new(configured, owner.place, &spawner, env).with_programs(programs)
     }
 
-    /// None is started yet.
+    /// Returns the language servers; none is started yet.
     pub(super) fn language_servers(&self, owner: &Owner<'_>, env: lsp::Environment) -> Lsp {
         Lsp::new(
             owner.config.config.lsp.as_ref(),
@@ -101,14 +102,14 @@ impl Helpers {
         )
     }
 
-    /// Starts what it starts in the sandbox of commands, with the hosts that these reach.
+    /// Returns a spawner that starts everything in the command sandbox, with the hosts that commands can reach.
     fn confined(&self, owner: &Owner<'_>, process: Process) -> Spawner {
         let profile = self.sandbox.profile();
         let confined = self.sandbox.confine(&self.spawner, profile, process);
         network::spawner(&confined, owner.config, owner.store)
     }
 
-    /// Which programs of the entries below a key of the settings may be started.
+    /// Returns which programs of the entries below a settings key may be started.
     fn programs(&self, key: &'static str) -> Programs {
         let programs = Arc::clone(&self.programs);
         Programs {

@@ -1,4 +1,4 @@
-//! Models and providers, those of plugins among them.
+//! Models and providers, including those of plugins.
 
 use outrigger_config::Loaded;
 use outrigger_contributions::providers::providers;
@@ -11,7 +11,7 @@ use super::config_hooks::Configured;
 use crate::boot::options::Boot;
 use crate::plugin_api::providers::auth;
 
-/// Our copy of the published catalog, in our cache folder.
+/// Name of the local copy of the published catalog in the cache folder.
 const CATALOG: &str = "models.json";
 
 impl Bootstrap {
@@ -29,7 +29,8 @@ impl Bootstrap {
     }
 }
 
-/// Where the published catalog is kept and fetched from. Variables of OpenCode's count above the settings.
+/// Returns where the published catalog is stored and fetched from. OpenCode's variables override the
+/// settings.
 fn catalog(boot: &Boot, config: &Loaded) -> CatalogOptions {
     let settings = &config.settings.models;
     let variable = |name: &str| boot.env.get(name).filter(|value| !value.is_empty());
@@ -39,7 +40,7 @@ fn catalog(boot: &Boot, config: &Loaded) -> CatalogOptions {
     let cache = &boot.folders.cache;
     let of_opencode = cache.parent().map(|it| it.join(reserved_paths::MODELS));
     match variable("OPENCODE_MODELS_PATH") {
-        // A file of the user's own counts alone.
+        // A catalog file of the user replaces the others.
         Some(path) => CatalogOptions {
             of_opencode: Some(boot.directory.join(path)),
             ..CatalogOptions::default()
@@ -53,7 +54,7 @@ fn catalog(boot: &Boot, config: &Loaded) -> CatalogOptions {
     }
 }
 
-/// Where one logs in. What stands in for the real servers in tests is the user's to say, and no project's.
+/// Returns the login servers. Only the user, not a project, can replace the real servers (for tests).
 fn login_servers(boot: &Boot) -> LoginServers {
     let named = boot.env.get("OUTRIGGER_LOGIN_SERVER");
     let Some(named) = named.filter(|value| !value.is_empty()) else {
@@ -67,7 +68,7 @@ fn login_servers(boot: &Boot) -> LoginServers {
     })
 }
 
-/// Models as the configuration has them, without plugins.
+/// Returns the options for the models of the configuration, without plugins.
 pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> ModelsOptions {
     ModelsOptions {
         providers: config.config.provider.clone(),

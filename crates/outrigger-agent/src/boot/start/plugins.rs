@@ -17,7 +17,7 @@ use crate::plugin_api::plugin_admission;
 use outrigger_session_state::ids::now;
 
 impl Bootstrap {
-    /// Loads the plugins. What becomes of them while they run comes over the channel.
+    /// Loads the plugins. Changes of their state arrive through the channel.
     pub(super) async fn load_plugins(&mut self) -> (Plugins, UnboundedReceiver<Notice>) {
         let (notice, notices) = notices::channel();
         let mut options = self.load_options(notice);
@@ -72,7 +72,7 @@ impl Bootstrap {
     }
 }
 
-/// As OpenCode has it: `/` outside version control.
+/// Returns the worktree as OpenCode reports it: `/` outside version control.
 pub(crate) fn worktree(place: &ProjectLocation) -> PathBuf {
     if place.git {
         place.worktree.clone()

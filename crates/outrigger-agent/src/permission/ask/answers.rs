@@ -1,4 +1,4 @@
-//! What clients ask about open questions, and their answers.
+//! Open questions as clients see them, and their answers.
 
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::{PermissionId, PluginId};
@@ -11,7 +11,7 @@ use crate::state::Agent;
 use outrigger_permissions::questions::{Firmness, OpenQuestion};
 
 impl Agent {
-    /// Questions that wait for an answer.
+    /// Returns the questions that wait for an answer.
     #[must_use]
     pub fn questions(&self) -> Vec<PermissionRequest> {
         lock(&self.inner.questions.open)
@@ -20,7 +20,7 @@ impl Agent {
             .collect()
     }
 
-    /// Why a reply by this plugin's client may not approve this question of the user's; `None` where it may.
+    /// Returns why a client of this plugin may not approve this question for the user; `None` if it may.
     #[must_use]
     pub fn may_not_approve(&self, id: &PermissionId, plugin: &PluginId) -> Option<String> {
         let why = match lock(&self.inner.questions.firm).get(id) {
@@ -31,7 +31,7 @@ impl Agent {
         Some(format!("only you may answer it: {why}"))
     }
 
-    /// Why this plugin's client may not answer what the model asks the user; `None` where it may.
+    /// Returns why a client of this plugin may not answer the model's questions to the user; `None` if it may.
     #[must_use]
     pub fn may_not_answer(&self, plugin: &PluginId) -> Option<String> {
         let what = "may not answer in the user's place";
@@ -39,7 +39,7 @@ impl Agent {
         lacking.map(|it| it.why)
     }
 
-    /// Why this plugin may not have a client send what the user has typed; `None` where it may.
+    /// Returns why this plugin may not have a client send the text that the user has typed; `None` if it may.
     #[must_use]
     pub fn may_not_submit(&self, plugin: &PluginId) -> Option<String> {
         let what = "may not send prompts in the user's place";
@@ -47,7 +47,7 @@ impl Agent {
         lacking.map(|it| it.why)
     }
 
-    /// Answers a question; false when there is none of that identifier any more.
+    /// Answers a question; returns false if there is no open question with that id.
     #[must_use]
     pub fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
         self.answer_with(id, reply, None, Actor::User)
@@ -84,7 +84,8 @@ impl Agent {
         Ok(Some(file))
     }
 
-    /// Like [`Self::answer`], with who answers. A refusal with a message does not end the turn: the model reads what to do instead.
+    /// Like [`Self::answer`], with the actor that answers. A refusal with a message does not end the turn: the model reads what
+    /// to do instead.
     #[must_use]
     pub fn answer_with(
         &self,

@@ -1,4 +1,4 @@
-//! The call behind a question: what clients show of it, and what a tool of an MCP server was when it was allowed.
+//! The call behind a question: what clients show of it, and the MCP tool's definition when it was allowed.
 
 use outrigger_protocol::permission::CALL;
 use outrigger_workspace::sync::lock;
@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use super::Asker;
 use crate::state::AgentState;
 
-/// Why a tool is asked about that the user had allowed.
+/// Why a previously allowed tool needs approval again.
 pub(super) const TOOL_CHANGED: &str =
     "its server changed what the tool says of itself since you allowed it with \"always\"";
 
 impl AgentState {
-    /// What a tool of an MCP server says of itself now, as a hash; nothing for other permissions.
+    /// Returns the hash of an MCP tool's current definition; `None` for other permissions.
     pub(super) fn mcp_tool_as(&self, permission: &str) -> Option<String> {
         let spec = self.runtime.spec(permission)?;
         outrigger_mcp_tools::is_mcp(&spec).then(|| {
@@ -20,12 +20,12 @@ impl AgentState {
         })
     }
 
-    /// The user allowed the tool by "always", as it was when it was asked about.
+    /// Records that the user allowed the tool with "always", as it was defined when the question was asked.
     pub(super) fn allowed_as(&self, tool: &str, tool_as: &str) {
         lock(&self.questions.allowed_as).insert(tool.to_owned(), tool_as.to_owned());
     }
 
-    /// What is shown of a question, with the call that asks. A tool, which may be a plugin's, says nothing in its place.
+    /// Adds the call to the metadata of a question. The metadata of a tool, which may be a plugin's, cannot replace it.
     pub(super) fn with_call(&self, metadata: Value, permission: &str, asker: &Asker<'_>) -> Value {
         let mut fields = match metadata {
             Value::Object(fields) => fields,
@@ -37,7 +37,7 @@ impl AgentState {
         let called = asker.tool.as_ref();
         let called = called.and_then(|tool| self.questions.call(session, &tool.call_id.0));
         if let Some((tool, input)) = called {
-            // The difference says it in fewer bytes.
+            // The diff shows the same in fewer bytes.
             let has_diff = fields.get("diff").is_some_and(|diff| *diff != json!(""));
             let call = match permission == "edit" && has_diff {
                 true => json!({ "tool": tool }),

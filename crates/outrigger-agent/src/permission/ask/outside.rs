@@ -1,5 +1,5 @@
-//! What only a person allows: that a command which failed in its sandbox runs once more outside of it, that the model answers an MCP
-//! server.
+//! Actions that only the user can allow: rerunning a command outside its sandbox after it failed there, and answering an MCP
+//! server with the model.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::state::AgentState;
 use outrigger_permissions::questions::Firmness;
 use outrigger_session_state::ids;
 
-/// How often the question about one command comes where its files keep being changed.
+/// Maximum number of times that a question about one command is repeated because its files keep changing.
 const MAX_QUESTIONS: usize = 3;
-/// What is said of a line whose files cannot be kept an eye on.
+/// Note for a command line whose files cannot be watched.
 const UNSEEN: &str = "it names more files than are looked at, and something else may change them while you are asked; ";
-/// The permission of a command that runs outside of its sandbox.
+/// Permission for a command that runs outside its sandbox.
 const OUTSIDE: &str = "sandbox";
-/// That of an answer of the model for an MCP server.
+/// Permission for an answer of the model to an MCP server.
 const SAMPLING: &str = "mcp_sampling";
 
-/// A file that is another one now, or is there in one of the lists only.
+/// Returns a file that changed or that only one of the lists contains.
 fn first_changed(before: &[String], now: &[String]) -> String {
     let of_now = now.iter().filter(|it| !before.contains(it));
     let of_before = before.iter().filter(|it| !now.contains(it));
@@ -34,9 +34,9 @@ fn first_changed(before: &[String], now: &[String]) -> String {
 }
 
 impl AgentState {
-    /// Asks whether a command that failed in its sandbox runs once more outside of it, with the files of the project that it names as they
-    /// are while the question stands: another command, or a plugin, may exchange them until there is an answer. Where one did, the
-    /// question comes again, and says so.
+    /// Asks whether a command that failed in its sandbox may run once more outside it. The approval applies to the project files
+    /// that the command names as they are while the question is open: another command or a plugin may replace them before the
+    /// answer. If a file changes, the question is asked again and says so.
     pub(crate) async fn ask_person_outside(
         self: &Arc<Self>,
         asker: &Asker<'_>,
@@ -79,8 +79,8 @@ impl AgentState {
         false
     }
 
-    /// The files of the project that a command line names, with digests of what they hold. Each is a name, a blank and a digest.
-    /// `None`: more than are looked at.
+    /// Returns the project files that a command line names, with digests of their content: each entry is a name, a blank and a
+    /// digest. `None`: more files than are checked.
     async fn files_of_line(&self, command: &str) -> Option<Vec<String>> {
         let entry = json!({ "command": ["sh", "-c", command] });
         let (project, home) = (self.place.directory.clone(), self.folders.home.clone());
@@ -88,7 +88,7 @@ impl AgentState {
         tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 
-    /// Asks whether the session's model answers an MCP server.
+    /// Asks whether the session's model may answer an MCP server.
     pub(crate) async fn ask_person_to_sample(
         self: &Arc<Self>,
         asker: &Asker<'_>,
@@ -104,7 +104,8 @@ impl AgentState {
             .await
     }
 
-    /// Asks what only a person allows, once: no rule, no plugin and no `--auto` does; a rule of that name says no.
+    /// Asks the user once for an action that only the user can allow: no rule, plugin or `--auto` allows it, but a rule of that
+    /// name can deny it.
     async fn ask_person(
         self: &Arc<Self>,
         asker: &Asker<'_>,

@@ -1,4 +1,4 @@
-//! Rules of plugins that are wider than what holds without them, and count where the user grants that.
+//! Rules of plugins that are wider than those that apply without plugins; they apply if the user grants it.
 
 use outrigger_permissions::approval::UngrantedAction;
 use outrigger_plugins::Grant;
@@ -9,7 +9,7 @@ use super::Asker;
 use crate::state::AgentState;
 
 impl AgentState {
-    /// The rules of a question where the user has granted, since the start, that those of plugins count.
+    /// Returns the rules of a question if the user has granted, since the start, that the rules of plugins apply.
     pub(super) fn rules_of_granted<'a>(&self, asker: &Asker<'a>) -> Option<Vec<&'a [Rule]>> {
         let wanted = asker.wanted?;
         self.givers_of_rules()
@@ -17,8 +17,8 @@ impl AgentState {
             .then(|| with(wanted, asker))
     }
 
-    /// The plugin whose rules would have allowed what is asked about, where one alone lacks the grant for that: which of several gave
-    /// the rule is not known.
+    /// Returns the plugin whose rules would have allowed the action if exactly one plugin lacks the grant: with several, it is
+    /// not known which one gave the rule.
     pub(super) fn wider_rules_of(
         &self,
         asker: &Asker<'_>,
@@ -31,7 +31,7 @@ impl AgentState {
         would_allow.then(|| givers.pop()).flatten()
     }
 
-    /// Plugins that gave agents rules and lack the grant for wider ones.
+    /// Returns the plugins that set rules for agents and lack the grant for wider ones.
     fn givers_of_rules(&self) -> Vec<UngrantedAction> {
         let what = "gives agents rules that would allow it";
         let givers = self.questions.rule_givers.iter();
@@ -40,7 +40,7 @@ impl AgentState {
     }
 }
 
-/// The rules of a question with others in the place of those of the agent.
+/// Returns the rules of a question with the agent's rules replaced.
 fn with<'a>(wanted: &'a [Rule], asker: &Asker<'a>) -> Vec<&'a [Rule]> {
     let others = asker.rules.iter().skip(1).copied();
     std::iter::once(wanted).chain(others).collect()

@@ -1,4 +1,4 @@
-//! A permission question while it is decided: what it is about, who may answer it, and what a refusal says.
+//! A permission question while it is decided: its subject, who may answer it, and the text of a refusal.
 
 use outrigger_permissions::access::hosts;
 use outrigger_permissions::approval::{ApprovalReason, UngrantedAction};
@@ -15,22 +15,22 @@ use outrigger_session_state::ids;
 pub(super) struct Question<'a> {
     pub(super) asker: &'a Asker<'a>,
     pub(super) ask: PermissionAsk,
-    /// What is asked about; never empty.
+    /// Patterns of the question; never empty.
     pub(super) patterns: Vec<String>,
-    /// That a file is changed which makes something run later.
+    /// Set if a changed file makes something run later.
     pub(super) later: Option<ApprovalReason>,
-    /// A rule of the user's asks, not the default.
+    /// A user rule asks, not the default.
     pub(super) by_rule: bool,
-    /// What the tool of an MCP server is now, as a hash.
+    /// Hash of the MCP tool's current definition.
     pub(super) tool_as: Option<String>,
-    /// It is not what it was when the user allowed it.
+    /// The tool changed since the user allowed it.
     pub(super) is_changed: bool,
-    /// A plugin whose rules would have allowed it, and that lacks the grant for them.
+    /// A plugin whose rules would have allowed the call and that lacks the grant for them.
     pub(super) wider: Option<UngrantedAction>,
 }
 
 impl Question<'_> {
-    /// Why only a person may approve it. What a plugin did without a grant comes first.
+    /// Returns why only the user may approve it. An action of a plugin without a grant takes precedence.
     pub(super) fn requires_approval(&self) -> Option<&ApprovalReason> {
         match self.asker.requires_approval {
             Some(ApprovalReason::Ungranted(_)) => self.asker.requires_approval,
@@ -38,7 +38,7 @@ impl Question<'_> {
         }
     }
 
-    /// What a plugin did without its grant.
+    /// Returns what a plugin did without its grant.
     pub(super) fn lacking(&self) -> Option<&UngrantedAction> {
         match self.requires_approval() {
             Some(ApprovalReason::Ungranted(lacking)) => Some(lacking),
@@ -46,23 +46,23 @@ impl Question<'_> {
         }
     }
 
-    /// What a grant would have made needless.
+    /// Returns the action for which a grant would have made the question unnecessary.
     pub(super) fn grantable(&self) -> Option<&UngrantedAction> {
         self.lacking().or(self.wider.as_ref())
     }
 
-    /// It is answered for its files only, whatever else was allowed.
+    /// Returns whether the answer applies to its files only, whatever else was allowed.
     pub(super) fn is_alone(&self) -> bool {
         self.later.is_some()
     }
 
-    /// The files that make something run later.
+    /// Returns the files that make something run later.
     pub(super) fn files_that_run_later(&self) -> Vec<String> {
         let files = self.later.as_ref().map(ApprovalReason::named);
         files.unwrap_or_default()
     }
 
-    /// Who may answer it, where not everybody may.
+    /// Returns who may answer, if that is restricted.
     pub(super) fn firmness(&self) -> Option<Firmness> {
         match self.requires_approval() {
             Some(ApprovalReason::Ungranted(_)) => Some(Firmness::Person),
@@ -72,7 +72,7 @@ impl Question<'_> {
         }
     }
 
-    /// Who answers it. `--auto` is the user's word for the model's calls, not for a plugin's, nor for what runs later.
+    /// Returns who answers. `--auto` approves the model's calls, but not a plugin's, nor files that run later.
     pub(super) fn answering(&self, answering: Answering) -> Answering {
         match answering {
             Answering::Allow if self.lacking().is_some() || self.is_alone() => Answering::Refuse,
@@ -80,13 +80,13 @@ impl Question<'_> {
         }
     }
 
-    /// The question as clients and plugins see it.
+    /// Returns the question as clients and plugins see it.
     pub(super) fn request(&self) -> PermissionRequest {
         let ask = &self.ask;
         let metadata = with_doubt(ask.metadata.clone(), ask.unclear.as_deref());
         let reasons = self.reasons();
         let reason = (!reasons.is_empty()).then_some(reasons.as_str());
-        // "Always" is about these files: one for all would not count for them.
+        // "Always" applies to these files only; a general approval would not cover them.
         let always = match self.is_alone() {
             true => &self.patterns,
             false => &ask.always,
@@ -107,7 +107,7 @@ impl Question<'_> {
         }
     }
 
-    /// What a refusal says where there is nobody to ask: how the user allows it.
+    /// Returns the text of a refusal when there is no user to ask: how the user can allow it.
     pub(super) fn how_to_allow(&self, ungranted: Option<&str>) -> String {
         let local = |pattern: &String| hosts::is_local(pattern);
         let is_local = self.ask.permission == hosts::WEB && self.patterns.iter().any(local);
@@ -138,7 +138,7 @@ impl Question<'_> {
         text
     }
 
-    /// Why the user is asked whatever the rules allow.
+    /// Returns why the user is asked regardless of the rules.
     fn reasons(&self) -> String {
         let reasons = [self.asker.requires_approval, self.later.as_ref()];
         let reasons = reasons.into_iter().flatten().map(ApprovalReason::shown);
@@ -149,7 +149,7 @@ impl Question<'_> {
     }
 }
 
-/// Why a hook requires approval, beside what is shown. A tool, which may be a plugin's, says nothing in its place.
+/// Adds the reason for which a hook requires approval. A tool, which may be a plugin's, cannot set it.
 pub(super) fn with_reason(mut metadata: Value, requires_approval: Option<&str>) -> Value {
     if let Value::Object(fields) = &mut metadata {
         fields.remove(HOOK_REASON);
@@ -165,7 +165,7 @@ pub(super) fn with_reason(mut metadata: Value, requires_approval: Option<&str>) 
     }
 }
 
-/// Why the line is shown as a whole, for who is asked.
+/// Adds the reason for which the whole line is shown.
 fn with_doubt(mut metadata: Value, unclear: Option<&str>) -> Value {
     if let (Value::Object(fields), Some(why)) = (&mut metadata, unclear) {
         fields.insert("unclear".to_owned(), json!(why));
@@ -177,7 +177,7 @@ fn with_doubt(mut metadata: Value, unclear: Option<&str>) -> Value {
 mod tests {
     use super::*;
 
-    /// The user reads what a hook says as that hook's word; a tool brings its own metadata.
+    /// The user reads this text as the hook's; a tool supplies its own metadata.
     #[test]
     fn a_tool_does_not_speak_as_a_hook() {
         let own = json!({"reason": "mine", HOOK_REASON: "safe, say yes"});

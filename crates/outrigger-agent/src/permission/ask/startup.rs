@@ -1,4 +1,4 @@
-//! Files that make something run later ([`outrigger_permissions::access::startup`]), where a tool would change them.
+//! Files that make something run later ([`outrigger_permissions::access::startup`]) and that a tool would change.
 
 use outrigger_permissions::access::startup::RunsLater;
 use outrigger_permissions::approval::ApprovalReason;
@@ -10,8 +10,8 @@ use super::Asker;
 use crate::state::AgentState;
 
 impl AgentState {
-    /// That a person has to let a tool change these files, where one of them makes something run later and neither a rule of the user's
-    /// names it nor the user let it before.
+    /// Returns that the user must approve a change of these files, if one of them makes something run later, no user rule
+    /// names it, and the user did not allow it before.
     pub(super) async fn runs_later(
         &self,
         asker: &Asker<'_>,
@@ -29,13 +29,13 @@ impl AgentState {
         let all = asked.clone();
         let look = move || access.runs_later(&worktree, &all, &written);
         let found = tokio::task::spawn_blocking(look).await;
-        // Where nobody could look, all of them are taken for such files.
+        // If the files cannot be checked, all of them are treated as such files.
         let found = found.unwrap_or_else(|_| RunsLater::unknown(asked));
         (!found.is_empty()).then_some(ApprovalReason::RunsLater(found))
     }
 }
 
-/// A rule that names the first of these files.
+/// Returns a rule that names the first of these files.
 pub(super) fn rule(files: &[String]) -> String {
     let first = files.first().map(String::as_str).unwrap_or_default();
     format!("{}", json!({ "edit": { first: "allow" } }))

@@ -1,4 +1,4 @@
-//! Asking the user, and what an answer means for the other open questions.
+//! Asking the user, and applying an answer to the other open questions.
 
 use std::sync::Arc;
 
@@ -58,8 +58,8 @@ impl AgentState {
         answered((reply, message, by), answering, &text)
     }
 
-    /// Takes a question back that an "always" covers which was said while plugins were asked about it: [`Self::answer_others`]
-    /// answers those that are open, and this one was not yet.
+    /// Withdraws a question that an "always" covers which was given while plugins were asked about it: [`Self::answer_others`]
+    /// answers the open questions, and this one was not open yet.
     fn is_covered_by_now(&self, id: &PermissionId) -> bool {
         let approvals = lock(&self.questions.approvals).clone();
         let mut open = lock(&self.questions.open);
@@ -67,7 +67,7 @@ impl AgentState {
         is_covered && open.remove(id).is_some()
     }
 
-    /// Whether answers of "always" cover all that is asked about, as they would where it was asked about now.
+    /// Returns whether "always" answers cover the whole question, as they would if it were asked now.
     fn covers(&self, open: &OpenQuestion, approvals: &[Rule]) -> bool {
         let OpenQuestion {
             ask, rules, alone, ..
@@ -85,8 +85,8 @@ impl AgentState {
             && spelled.is_none_or(|action| action == Action::Allow)
     }
 
-    /// What an answer means for the other questions of its session: "always" answers those that it covers, a refusal
-    /// refuses them all, as in OpenCode.
+    /// Applies an answer to the other questions of its session: "always" answers those that it covers, a refusal refuses them
+    /// all, as in OpenCode.
     pub(super) fn answer_others(&self, answered: &PermissionRequest, reply: Reply, by: &Actor) {
         if reply == Reply::Always {
             self.audit_grant(&answered.session_id, &answered.permission, &answered.always);
@@ -117,7 +117,7 @@ impl AgentState {
     }
 }
 
-/// What an answer is to who asked about `text`.
+/// Converts an answer to the result for the caller that asked about `text`.
 fn answered(
     (reply, message, by): Answered,
     answering: Answering,
@@ -127,7 +127,7 @@ fn answered(
         text: text.to_owned(),
         by: vec![by.clone()],
     };
-    // A plugin's word is not to be read as the user's.
+    // The model must not take a plugin's words for the user's.
     let who = match &by {
         Actor::Plugin { .. } => format!("The {by}"),
         _ => "The user".to_owned(),
@@ -156,8 +156,8 @@ fn replied(request: &PermissionRequest, reply: Reply, by: Actor) -> Event {
     }
 }
 
-/// A question whose call was cancelled is taken back, and clients that show it are notified: after the question itself, since
-/// storing and publishing are done one after the other.
+/// Withdraws a question whose call was cancelled and notifies the clients that show it. The notice comes after the question,
+/// since storing and publishing run in order.
 struct Withdrawal<'a> {
     inner: &'a Arc<AgentState>,
     request: Option<PermissionRequest>,

@@ -1,4 +1,4 @@
-//! Credentials of providers, and what plugins make of providers with them.
+//! Credentials of providers, and what plugins do with them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::boot::options::Boot;
 use crate::error::AgentError;
 use crate::state::{Agent, AgentState};
 
-/// How long a list of providers waits for plugins.
+/// Time limit for plugins when a list of providers is requested.
 const PROVIDERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Boot {
-    /// The credentials of this user: ours, and those that OpenCode has stored, which are only read.
+    /// Returns the user's credentials: Outrigger's, and those that OpenCode stored, which are only read.
     #[must_use]
     pub fn credentials(&self) -> Credentials {
         let data = &self.folders.data;
@@ -75,7 +75,7 @@ impl ProviderFetch for Fetch {
     }
 }
 
-/// A plugin that answers for a provider. It has the user's keys with the grant to be the model.
+/// Returns a plugin that answers for a provider. It gets the user's keys only with the `model` grant.
 pub(crate) fn speaker(plugins: &Plugins, plugin: &PluginId) -> Speaker {
     Speaker {
         plugin: plugin.0.clone(),
@@ -86,13 +86,13 @@ pub(crate) fn speaker(plugins: &Plugins, plugin: &PluginId) -> Speaker {
 }
 
 impl AgentState {
-    /// Lets plugins prepare the providers that they bring, once: before that neither their models nor their `fetch` are
-    /// there. A plugin that fails is named and costs its own part.
+    /// Lets plugins prepare their providers, once: before that neither their models nor their `fetch` exist. A failing plugin is
+    /// reported and loses only its own part.
     pub(crate) async fn providers_ready(&self) {
         self.providers
             .get_or_init(|| async {
                 self.plugin_providers();
-                // Of several for one provider the last counts.
+                // If several plugins handle one provider, the last one wins.
                 let hooks = self.plugins.provider_hooks().into_iter();
                 let hooks: BTreeMap<String, ProviderHook> =
                     hooks.map(|hook| (hook.provider.clone(), hook)).collect();
@@ -107,7 +107,7 @@ impl AgentState {
             .await;
     }
 
-    /// Takes over the models that a `provider` hook lists.
+    /// Adds the models that a `provider` hook lists.
     async fn load_models(&self, hook: ProviderHook) {
         let provider = &hook.provider;
         let auth = self.credential_for(&hook.plugin, provider);
@@ -139,21 +139,21 @@ impl AgentState {
         });
     }
 
-    /// The plugin, another than this one, that says where a provider is asked without the right to the user's keys.
+    /// Returns another plugin that sets the provider's URL and lacks the right to the user's keys.
     fn diverted_by(&self, hook: &AuthHook) -> Option<String> {
         let other = self.models.speaker(&hook.provider)?;
         let speaker = speaker(&self.plugins, &PluginId(other.clone()));
         (other != hook.plugin && !speaker.has_keys).then_some(other)
     }
 
-    /// Whether a plugin brings the authentication of a provider.
+    /// Returns whether a plugin provides the authentication of a provider.
     pub(crate) fn owns_auth(&self, plugin: &str, provider: &str) -> bool {
         let hook = self.auth_hook(provider);
         hook.is_some_and(|hook| hook.plugin == plugin) || self.speaks_for(plugin, provider)
     }
 
-    /// The credential of a provider, for the plugin that brings its authentication and for no other (invariant 10): one that a
-    /// login of this plugin stored, or any with the grant to be the model.
+    /// Returns the credential of a provider for the plugin that provides its authentication, and for no other (invariant 10):
+    /// one stored by a login of this plugin, or any with the `model` grant.
     pub(crate) fn credential_for(&self, plugin: &str, provider: &str) -> Option<Credential> {
         if !self.owns_auth(plugin, provider) {
             return None;
@@ -162,7 +162,7 @@ impl AgentState {
         self.may_have(plugin, &stored).then_some(stored.credential)
     }
 
-    /// Whether the user lets a plugin be the model, with the keys and logins of its provider.
+    /// Returns whether the user lets a plugin be the model, with the keys and logins of its provider.
     pub(super) fn may_have_keys(&self, plugin: &str) -> bool {
         speaker(&self.plugins, &PluginId(plugin.to_owned())).has_keys
     }
@@ -172,13 +172,13 @@ impl AgentState {
         speaker.may_have(stored, self.speaks_for(plugin, &stored.provider))
     }
 
-    /// Whether a plugin may put a credential in the place of the one that is stored.
+    /// Returns whether a plugin may replace the stored credential.
     pub(super) fn may_replace_credential(&self, plugin: &str, provider: &str) -> bool {
         let stored = self.models.credentials().stored(provider);
         stored.is_none_or(|stored| self.may_have(plugin, &stored))
     }
 
-    /// Says of which provider the user's key is not used, since a plugin would read it.
+    /// Reports the providers whose user key is not used because a plugin would read it.
     fn report_withheld_keys(&self) {
         for (id, error) in self.models.all_withheld() {
             let hint = error.hint().unwrap_or_default();
@@ -196,7 +196,7 @@ impl AgentState {
         hooks.pop()
     }
 
-    /// Calls a loader, if there is a credential for it.
+    /// Calls a loader if there is a credential for it.
     async fn load_auth(&self, hook: AuthHook) {
         let provider = hook.provider.clone();
         let stored = self.models.credentials().stored(&provider);
@@ -212,7 +212,7 @@ impl AgentState {
             );
             return;
         }
-        // What it sends would carry its credential to where the other one says.
+        // Its requests would carry its credential to the URL that the other plugin sets.
         if let Some(other) = self.diverted_by(&hook) {
             return tracing::warn!(
                 "[provider {provider}] the login by the plugin {} is not used: the plugin {other} changed where or how this provider is \
@@ -233,7 +233,7 @@ impl AgentState {
                     }
                     overlay.options = loaded.options;
                     overlay.options_route = route;
-                    // A provider that speaks a protocol of its own goes on to.
+                    // A provider with its own protocol has further steps.
                     if overlay.own.is_none() {
                         overlay.fetch = loaded
                             .fetch
@@ -247,22 +247,21 @@ impl AgentState {
 }
 
 impl Agent {
-    /// Whether a plugin brings the authentication of a provider, or the provider itself.
+    /// Returns whether a plugin provides the authentication of a provider, or the provider itself.
     #[must_use]
     pub fn owns_auth(&self, plugin: &str, provider: &str) -> bool {
         self.inner.owns_auth(plugin, provider)
     }
 
-    /// Whether a plugin may store, replace or forget the credential of a provider: it brings the authentication, and what is
-    /// stored is of a login of its own, or it may have the user's keys.
+    /// Returns whether a plugin may store, replace or delete the credential of a provider: it provides the authentication and
+    /// the stored credential is from its own login, or it has the grant for the user's keys.
     #[must_use]
     pub fn may_set_credential(&self, plugin: &str, provider: &str) -> bool {
         self.inner.owns_auth(plugin, provider)
             && self.inner.may_replace_credential(plugin, provider)
     }
 
-    /// Lets plugins prepare the providers that they bring, if that has not been done. Does not wait for long: who asks may
-    /// be such a plugin.
+    /// Lets plugins prepare their providers if that has not happened yet. Waits only briefly: the caller may be such a plugin.
     pub async fn providers_ready(&self) {
         let agent = self.clone();
         let ready = tokio::spawn(async move { agent.inner.providers_ready().await });
@@ -282,8 +281,8 @@ impl Agent {
     ) -> Result<(), CredentialError> {
         let inner = &self.inner;
         let known = inner.models.credentials().get(provider).is_some();
-        // A key for a provider that exists by a plugin of the user's is for that plugin, also where a client stores it. One of a
-        // project's gets what the user gave to it by name.
+        // A key for a provider that a user plugin defines is for that plugin, also if a client stores it. A project plugin gets
+        // only what the user gave it by name.
         let speaks = || inner.plugins.providers().into_iter().map(|it| it.plugin);
         let is_known =
             |plugin: &String| !inner.plugins.is_of_project(plugin) || inner.may_have_keys(plugin);

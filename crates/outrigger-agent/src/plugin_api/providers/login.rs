@@ -1,5 +1,5 @@
-//! Logins at providers, by the methods that plugins bring, else by built-in ones: what `outrigger auth` and the routes under
-//! `/provider` do.
+//! Logins at providers, by methods of plugins or built-in ones: the implementation of `outrigger auth` and the routes under
+//! `/provider`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use outrigger_session_state::logins::{LoginAt, PendingLogin};
 /// Why a login failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// There is no such login.
+    /// The login method does not exist.
     #[error("provider `{provider}` has no login method {method}")]
     NoMethod {
-        /// Provider.
+        /// Id of the provider.
         provider: String,
         /// Index of the method.
         method: usize,
     },
-    /// It was not begun.
+    /// No login is in progress.
     #[error("no login to provider `{0}` has been begun")]
     NotBegun(String),
-    /// It ends with a code that the user brings, and none came.
+    /// The login needs a code from the user, and none was given.
     #[error("the login to provider `{0}` needs the code that its page shows")]
     NoCode(String),
-    /// A question has another answer.
+    /// An answer is invalid.
     #[error("{message}")]
     Answer {
-        /// Name of the answer.
+        /// Name of the field.
         field: String,
         /// What is wrong with it.
         message: String,
     },
-    /// It came to nothing.
+    /// The login failed.
     #[error("the login to provider `{provider}` came to nothing{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
     Failed {
-        /// Provider.
+        /// Id of the provider.
         provider: String,
-        /// What the plugin, or the server, says of it.
+        /// Reason given by the plugin or the server.
         reason: Option<String>,
     },
     /// The plugin threw, hung or died.
@@ -56,7 +56,7 @@ pub enum LoginError {
 }
 
 impl LoginError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl LoginError {
         }
     }
 
-    /// OpenCode's name for it, as routes answer it.
+    /// Returns OpenCode's name for the error, used by routes.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl LoginError {
 }
 
 impl Agent {
-    /// The ways to log in, by provider: those that plugins bring, the user's own before a project's, else those that are built in.
+    /// Returns the login methods by provider: methods of plugins, the user's before a project's, or the built-in ones.
     #[must_use]
     pub fn auth_methods(&self) -> BTreeMap<String, LoginMethods> {
         let built_in = login_methods().into_iter().map(|(provider, methods)| {
@@ -102,7 +102,7 @@ impl Agent {
                 of_project: hook.of_project,
                 methods: hook.methods,
             };
-            // A plugin that only loads what is stored brings no way to log in.
+            // A plugin that only loads stored credentials provides no login method.
             if !methods.methods.is_empty() || !all.contains_key(&hook.provider) {
                 all.insert(hook.provider, methods);
             }
@@ -113,7 +113,7 @@ impl Agent {
         all
     }
 
-    /// Providers that exist by a plugin which brings no login at them: it gets the key that is typed.
+    /// Returns methods for providers whose plugin provides no login: the plugin gets the key that the user types.
     fn keys_of_plugins(&self) -> BTreeMap<String, LoginMethods> {
         let inner = &self.inner;
         let own = inner.plugins.providers().into_iter();
@@ -134,7 +134,7 @@ impl Agent {
         methods.collect()
     }
 
-    /// A method, and the hook of the plugin that brings it; `None`: it is built in, or takes a key alone.
+    /// Returns a method and the hook of the plugin that provides it; `None`: it is built in or only needs a key.
     fn method(
         &self,
         provider: &str,
@@ -145,7 +145,7 @@ impl Agent {
             method,
         };
         let found = self.auth_methods().remove(provider).ok_or_else(missing)?;
-        // A plugin whose provider takes a key alone has no hook.
+        // A plugin whose provider only needs a key has no hook.
         let hook = found
             .plugin
             .and_then(|_| self.inner.auth_hook(provider))
@@ -230,7 +230,7 @@ impl Agent {
                 });
             }
         }
-        // A login that was begun before may hold the port that this one needs.
+        // An earlier login may hold the port that this one needs.
         lock(&self.inner.logins).remove(provider);
         let begun = match hook {
             Some(hook) => match hook.authorize(method, answers).await? {
@@ -313,8 +313,8 @@ impl Agent {
             .await
     }
 
-    /// Stores what a login came to. A plugin names another provider than its own, as in OpenCode, with the grant to be the model: whose
-    /// account pays there is no more its choice than anywhere else.
+    /// Stores the result of a login. As in OpenCode, a plugin with the `model` grant may store a credential for another provider
+    /// than its own: without it, the plugin must not choose whose account pays.
     async fn store_login(
         &self,
         (provider, plugin): (&str, &str),

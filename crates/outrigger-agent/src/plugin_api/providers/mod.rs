@@ -1,4 +1,4 @@
-//! Model providers of plugins: how one logs in, and which they bring.
+//! Model providers of plugins: logins and models.
 
 pub(crate) mod auth;
 pub(crate) mod login;

@@ -1,4 +1,4 @@
-//! Providers that plugins speak for with a protocol of their own (B8), between the plugins and the models.
+//! Providers for which plugins implement the protocol (B8), between the plugins and the models.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use outrigger_protocol::id::PluginId;
 use crate::state::AgentState;
 use outrigger_session_state::ids::now;
 
-/// A plugin's provider as the models see it: what sends its requests.
+/// A plugin's provider as the models see it: it sends the provider's requests.
 struct Speaks(PluginProvider);
 
 impl ProviderFetch for Speaks {
@@ -35,7 +35,7 @@ impl ProviderFetch for Speaks {
     }
 }
 
-/// Whether a plugin speaks for a provider, as the audit has it: from then on it gets that one's key and prompts.
+/// Returns the audit record that a plugin speaks for a provider: from then on it gets the provider's key and prompts.
 fn spoken(provider: &PluginProvider, refused: Option<&str>) -> AuditRecord {
     let decision = if refused.is_some() { "deny" } else { "allow" };
     AuditRecord {
@@ -50,8 +50,8 @@ fn spoken(provider: &PluginProvider, refused: Option<&str>) -> AuditRecord {
 }
 
 impl AgentState {
-    /// Makes the providers of plugins known. One that is known already is left alone; of two plugins for one provider the
-    /// first counts, since nobody takes from another what was asked of him.
+    /// Registers the providers of plugins. Existing ones are left alone; if two plugins define one provider, the first
+    /// wins, since no plugin may take over requests meant for another.
     pub(crate) fn plugin_providers(&self) {
         let mut taken: Vec<String> = Vec::new();
         for provider in self.plugins.providers() {
@@ -84,7 +84,7 @@ impl AgentState {
         }
     }
 
-    /// Whether a plugin speaks for a provider with a protocol of its own.
+    /// Returns whether a plugin implements the protocol of a provider.
     pub(crate) fn speaks_for(&self, plugin: &str, provider: &str) -> bool {
         let mut own = self.plugins.providers().into_iter();
         let first = own.find(|own| own.declared.id == provider);

@@ -1,4 +1,4 @@
-//! How the addresses are asked that plugins named for providers.
+//! Network routes for the URLs that plugins set for providers.
 
 use outrigger_contributions::NOTHING;
 use outrigger_contributions::providers::new_in_models;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::state::AgentState;
 
 impl AgentState {
-    /// How the address is asked that an `auth.loader` named, where our process asks it.
+    /// Returns the network route for a URL set by an `auth.loader`, if our process sends the request.
     pub(crate) async fn auth_route(&self, hook: &AuthHook, loaded: &LoadedAuth) -> Option<Route> {
         let options = loaded.options.as_ref()?;
         if loaded.fetch.is_some() || !outrigger_models::names_place(options) {
@@ -23,7 +23,7 @@ impl AgentState {
         self.route("auth", &hook.provider, own)
     }
 
-    /// How the addresses of models are asked that a `provider` hook listed; those that were known `before` are nobody's.
+    /// Returns the network routes for models listed by a `provider` hook; models known `before` belong to no plugin.
     pub(crate) async fn models_route(
         &self,
         hook: &ProviderHook,
@@ -51,7 +51,7 @@ impl AgentState {
             Ok(None) => return None,
             Ok(Some(own)) => {
                 let proxy = own.proxy().ok_or_else(|| NOTHING.to_owned());
-                // The proxy knows the plugin for as long as the sandbox is kept.
+                // The proxy knows the plugin for as long as the sandbox exists.
                 self.sandboxes.set(format!("{what}:{provider}"), own);
                 proxy
             }

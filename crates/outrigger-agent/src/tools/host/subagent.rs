@@ -1,4 +1,4 @@
-//! Work that a call hands to a subagent in a session of its own.
+//! Tasks that a call delegates to a subagent in a separate session.
 
 use outrigger_permissions::pinned_rules;
 
@@ -35,16 +35,16 @@ impl CallHost {
         self.inner.callers.add(&session.id, self.callers_of_child());
         let model = info.model.clone().unwrap_or_else(|| self.model.clone());
         self.started_subagent(&session.id, &model, &request);
-        // Clients know of the child session before anything comes of it.
+        // Clients must learn of the child session before its events.
         self.sender.flushed().await;
         let prompt = self.subagent_prompt(&info.name, &model, request.prompt);
         let _awaited = self.inner.deferred.awaits(&session.id, &self.session_id);
-        // Dropping this cancels the child's turn, which then ends by itself.
+        // Dropping this cancels the child's turn, which then ends on its own.
         let outcome = tokio::select! {
             outcome = agent.run(TurnRequest::prompt(&session.id, prompt)) => outcome.map_err(failed),
             () = self.cancel.cancelled() => Err(ToolError::Cancelled),
         };
-        // Its work is done; a task that is resumed starts them again.
+        // The task is finished; resuming it restarts them.
         self.inner.skill_servers.release(&session.id).await;
         let outcome = outcome?;
         match outcome {
@@ -58,7 +58,7 @@ impl CallHost {
         }
     }
 
-    /// The session that a new task gets.
+    /// Returns the options of the session for a new task.
     fn child(&self, info: &AgentInfo, description: &str) -> NewSession {
         NewSession {
             parent: Some(self.session_id.clone()),
@@ -86,7 +86,7 @@ impl CallHost {
         }
     }
 
-    /// A task can only be resumed where it was begun.
+    /// Returns the session of a task. It can be resumed only from the session that started it.
     fn own_child(&self, id: &str) -> Result<Session, ToolError> {
         let session = self
             .inner
@@ -102,8 +102,8 @@ impl CallHost {
             })
     }
 
-    /// A resumed task has no more permissions than the session that resumes it, which may run another agent than the
-    /// one that began it.
+    /// Limits a resumed task to the permissions of the session that resumes it, which may run another agent than the one that
+    /// started it.
     async fn within_caller(
         &self,
         agent: &Agent,
@@ -120,8 +120,8 @@ impl CallHost {
         agent.update_session(&session.id, change).await
     }
 
-    /// What holds in a subagent's session: whatever its parent is denied or asked about, and no planning or delegating unless its own
-    /// rules say so.
+    /// Returns the rules of a subagent's session: all denies and approvals of its parent, and no planning or delegating unless
+    /// its own rules allow it.
     fn child_rules(&self, child: &AgentInfo) -> Vec<Rule> {
         let own = self.session_rules();
         let mut rules: Vec<Rule> = own
@@ -140,7 +140,7 @@ impl CallHost {
             pattern: "*".into(),
             action: Action::Deny,
         }));
-        // What the caller may change is no reason for the subagent to change more than its own rules say.
+        // The subagent may not change more than its own rules allow, even if the caller may.
         let of_child = child.permission.iter();
         let of_child = of_child.filter(|rule| rule.permission != "external_directory");
         let of_child: Vec<Rule> = of_child.cloned().collect();
@@ -150,9 +150,9 @@ impl CallHost {
         rules
     }
 
-    /// What of the rules of a subagent permits more than the caller's do, as rules behind them: nobody gets by a subagent what they may
-    /// not do themselves (issue 18). A command of the user's names its subagent as the user wants it, where no
-    /// plugin contributed or changed that.
+    /// Returns rules to append to a subagent's, which restrict it to the permissions of its caller: a subagent must not be a way
+    /// around one's own limits. If the user's command names the subagent and no plugin contributed or changed that, the user's
+    /// choice stands.
     fn caller_limits(&self, child: &[Rule]) -> Vec<Rule> {
         if self.is_named_by_user() {
             return Vec::new();
@@ -165,7 +165,7 @@ impl CallHost {
         self.is_users() && self.causes().plugins_that(Deed::Contributed).is_empty()
     }
 
-    /// The agents within whose grants and routes a subagent of this call stays.
+    /// Returns the agents whose grants and routes limit a subagent of this call.
     fn callers_of_child(&self) -> Vec<String> {
         let mut callers = self.inner.callers_of(&self.session_id);
         if !self.is_named_by_user() {

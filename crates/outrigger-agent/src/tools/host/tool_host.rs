@@ -1,4 +1,4 @@
-//! What the tool of a call asks of its session.
+//! The session side of a tool call.
 
 use outrigger_permissions::workspace_trust;
 
@@ -10,7 +10,7 @@ impl ToolHost for CallHost {
             if point == HookPoint::ToolAfterResult {
                 self.after_the_model().await;
             }
-            // Nobody waits for plugins in a turn that was stopped.
+            // A stopped turn does not wait for plugins.
             if point == HookPoint::ToolOnError && self.cancel.is_cancelled() {
                 let about = About::Turn(self.session_id.clone(), self.turn.clone());
                 let output = payload.output.clone();
@@ -32,7 +32,7 @@ impl ToolHost for CallHost {
                     Some(self.cancel.clone()),
                 )
                 .await;
-            // The turn ends after this step, as where the user says no.
+            // The turn ends after this step, as if the user had denied the call.
             if result.stop.is_some() {
                 let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
             }
@@ -116,8 +116,7 @@ impl ToolHost for CallHost {
     }
 
     fn progress(&self, title: Option<String>, metadata: Value) {
-        // A tool that says what it is at is a fact of the turn; one that shows what came out so far does so many times,
-        // and all of it is in its result.
+        // A title change is a fact of the turn; previews of output are frequent, and the result contains all of it.
         let _ = self.sender.send(match title {
             Some(_) => Msg::Input(Input::ToolProgress {
                 effect: self.effect,
@@ -148,7 +147,7 @@ impl ToolHost for CallHost {
             let before = before.and_then(|it| workspace_trust::digest(file, it));
             let after = workspace_trust::digest(file, after);
             let file = file.to_path_buf();
-            // It may read the configuration, and another program may have the notes.
+            // This may read the configuration and wait for another program that holds the notes.
             let count = move || trust.count(&file, before.as_deref(), after.as_deref());
             if let Err(error) = tokio::task::spawn_blocking(count).await {
                 tracing::warn!("[config] {error}");
@@ -314,7 +313,7 @@ impl ToolHost for CallHost {
         self.inner.lsp.warm(file);
     }
 
-    /// Instructions of folders below the working folder, each shown once in a session.
+    /// Returns instructions of folders below the working directory, each shown once in a session.
     fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
         let mut shown = lock(&self.inner.shown_instructions);
         nearby_instruction_files(file, &self.inner.place.directory)

@@ -1,4 +1,4 @@
-//! Servers as clients switch them, and logins at them.
+//! Enabling MCP servers by clients, and logins at them.
 
 use outrigger_mcp::{AuthStart, AuthState, Status};
 use outrigger_protocol::event::{CustomEvent, Event};
@@ -79,13 +79,13 @@ impl Agent {
         Ok(self.inner.mcp.remove_auth(name)?)
     }
 
-    /// Whether one can log in at a server, and has; `None` where one cannot.
+    /// Returns the login state of a server; `None` if it has no login.
     #[must_use]
     pub fn mcp_auth_state(&self, name: &str) -> Option<AuthState> {
         self.inner.mcp.auth_state(name)
     }
 
-    /// The resources of all MCP servers, by OpenCode's keys, `SERVER:URI`.
+    /// Returns the resources of all MCP servers, by OpenCode's keys, `SERVER:URI`.
     pub async fn mcp_resources(&self) -> Value {
         let listed = self.inner.mcp.resources(None).await;
         let entries = listed.into_iter().filter_map(|listed| {
@@ -99,7 +99,7 @@ impl Agent {
         Value::Object(entries.collect())
     }
 
-    // A process of ours ends with us, which a browser must not; so it is left to a client that gets the address.
+    // A child process would end with Outrigger, which a browser must not; so a client opens the URL.
     async fn publish_address(&self, name: &str, url: &str) {
         let properties = json!({"mcpName": name, "url": url});
         let event = Event::Custom(CustomEvent {

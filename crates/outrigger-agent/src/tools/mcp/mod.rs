@@ -1,4 +1,4 @@
-//! MCP servers of an agent: started with it, their tools kept up with, and logins at them.
+//! MCP servers of an agent: started with it, with their current tools and logins.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -72,13 +72,13 @@ impl McpHost for AgentState {
     }
 }
 
-/// The agent as the crate of MCP tools knows it.
+/// Returns the agent as the `outrigger-mcp-tools` crate sees it.
 pub(crate) fn host(inner: &Arc<AgentState>) -> Arc<dyn McpHost> {
     Arc::clone(inner) as Arc<dyn McpHost>
 }
 
 impl Agent {
-    /// The MCP servers and how each is.
+    /// Returns the MCP servers with their status.
     #[must_use]
     pub fn mcp(&self) -> Vec<Status> {
         let mut all = self.inner.mcp.status();
@@ -131,7 +131,7 @@ fn options(
     }
 }
 
-/// What the user says of logins, by `[mcp.NAME]`. Files are relative to the user's own folder of settings.
+/// Returns the user's login settings, by `[mcp.NAME]`. Paths are relative to the user's settings folder.
 fn logins(config: &Loaded, folders: &Folders) -> BTreeMap<String, LoginSettings> {
     let file = |path: &String| match path.strip_prefix("~/") {
         Some(rest) => folders.home.join(rest),
@@ -158,25 +158,25 @@ fn logins(config: &Loaded, folders: &Folders) -> BTreeMap<String, LoginSettings>
         .collect()
 }
 
-/// `experimental.mcp_timeout`, in force for servers that set none.
+/// Returns `experimental.mcp_timeout`, the default for servers that set none.
 pub(crate) fn call_timeout(config: &Loaded) -> Option<Duration> {
     let timeout = config.config.experimental.get("mcp_timeout");
     timeout.and_then(Value::as_u64).map(Duration::from_millis)
 }
 
-/// What is kept of logins at MCP servers, with OpenCode's name in our folder.
+/// Returns the store of MCP login tokens, under OpenCode's file name in Outrigger's folder.
 #[must_use]
 pub fn tokens(folders: &Folders) -> TokenStore {
     TokenStore::new(folders.data.join("mcp-auth.json"))
 }
 
-/// The same, none of which gets into the audit.
+/// Like [`tokens`], but keeps the tokens out of the audit.
 fn watched_tokens(folders: &Folders, store: &Store) -> TokenStore {
     tokens(folders).watched(outrigger_audit::credential_watcher(store))
 }
 
-/// Waits for the servers, registers their tools after those that there are, and follows changes: a server that came up
-/// late, a list of tools that the server changed.
+/// Waits for the servers, registers their tools after the existing ones, and follows changes: servers that start late
+/// and changed lists of tools.
 pub(crate) async fn bind(inner: &Arc<AgentState>) {
     inner.mcp.ready().await;
     let (owner, mut changes) = (Arc::downgrade(inner), inner.mcp.changes());
@@ -193,7 +193,7 @@ pub(crate) async fn bind(inner: &Arc<AgentState>) {
     });
 }
 
-/// The tools of the servers that are connected, and of those that have ended.
+/// Tools of the connected servers and of those that have ended.
 type Offered = BTreeMap<String, (State, Vec<String>)>;
 
 fn offered(inner: &AgentState) -> Offered {
@@ -204,7 +204,7 @@ fn offered(inner: &AgentState) -> Offered {
         .collect()
 }
 
-/// `mcp.tools.changed`, as in OpenCode: for servers that were connected and have other tools now, or have ended.
+/// Publishes `mcp.tools.changed`, as in OpenCode: for servers whose tools changed while connected, or that ended.
 async fn publish_changes(inner: &AgentState, before: &Offered, after: &Offered) {
     let changed = before
         .iter()
@@ -225,7 +225,7 @@ async fn publish_changes(inner: &AgentState, before: &Offered, after: &Offered) 
 }
 
 impl Agent {
-    /// The prompts of all MCP servers, by the names under which they are commands.
+    /// Returns the prompts of all MCP servers, by their command names.
     pub async fn mcp_prompts(&self) -> Vec<McpPrompt> {
         outrigger_mcp_tools::prompts::prompts(&self.inner.mcp).await
     }

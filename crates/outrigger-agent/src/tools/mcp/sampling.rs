@@ -1,4 +1,4 @@
-//! An answer of the session's model for an MCP server. A person has agreed to it before.
+//! Answers an MCP server with the session's model. The user has approved it before.
 
 use futures_util::StreamExt as _;
 use outrigger_kernel::hooks::points::llm::{RequestInput, before_request};
@@ -11,11 +11,11 @@ use outrigger_tools::{SampleAnswer, SampleRequest};
 use crate::state::AgentState;
 use crate::turn::request_options;
 
-/// The agent of such a request, for hooks.
+/// Agent name of such a request, for hooks.
 const AGENT: &str = "mcp_sampling";
 
 impl AgentState {
-    /// Makes the request. The hooks of a request see it, as they see that for a title.
+    /// Sends the request. It runs the same hooks as the request for a title.
     pub(crate) async fn sample(
         &self,
         session_id: &SessionId,

@@ -1,4 +1,4 @@
-//! Carrying the effects out: each begins here, in a task of its own, and comes back as a message.
+//! Starts the effects: each runs in a separate task and reports back with a message.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ impl Driver {
         });
     }
 
-    /// The payload of a point whose contents the agent holds.
+    /// Returns the payload of a point whose contents the agent holds.
     fn payload(&mut self, point: HookPoint) -> Result<HookPayload, AgentError> {
         match &self.state {
             Some(state) if point == crate::turn::queue::continuation::POINT => Ok(self
@@ -279,7 +279,7 @@ impl Driver {
         });
     }
 
-    /// The answer that the prompt wants comes as a call; nothing is run for it.
+    /// Accepts the structured answer, which arrives as a tool call; no tool runs.
     fn take_answer(&self, effect: EffectId, schema: &Value, input: Value) {
         let started = Input::ToolStarted {
             effect,
@@ -294,7 +294,7 @@ impl Driver {
 
     // ---- the project's files ----
 
-    /// Not cancelled with the turn: what a tool did until then is what someone may want back.
+    /// Not cancelled with the turn: changes made until then may have to be reverted.
     fn begin_files(&self, effect: EffectId, since: Option<String>, first: Option<String>) {
         let inner = Arc::clone(&self.inner);
         let lost = Input::FilesTracked {
@@ -323,7 +323,7 @@ impl Driver {
                 answer = inner.ask_about_loop(&call, &rules) => answer.err(),
                 () = cancel.cancelled() => Some("The turn was cancelled.".into()),
             };
-            // The call never comes to the runtime, which notifies plugins of every other failure.
+            // The call does not reach the runtime, which notifies plugins of every other failure.
             if let Some(message) = &refusal {
                 let input = on_error::Input {
                     tool: &call.tool,
@@ -355,7 +355,7 @@ impl Driver {
     }
 }
 
-/// A plugin sent the message, or its hook had it start a subagent.
+/// Returns whether a plugin sent the message, or its hook made it start a subagent.
 fn sent_by_plugin(message: &UserMessage) -> bool {
     !message.provenance.plugins_that(Deed::Prompted).is_empty()
 }

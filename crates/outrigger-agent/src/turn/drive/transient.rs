@@ -1,4 +1,4 @@
-//! What a turn publishes without storing it.
+//! Events of a turn that are published but not stored.
 
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{PartKind, ToolPart, ToolState};
@@ -10,7 +10,7 @@ use outrigger_session_state::bus::numbered;
 use outrigger_session_state::ids::now;
 
 impl Driver {
-    /// A piece of streamed text.
+    /// Publishes a chunk of streamed text.
     pub(super) fn publish_delta(&self, index: u32, delta: String) {
         let Some(state) = &self.state else { return };
         let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else {
@@ -26,7 +26,7 @@ impl Driver {
         self.inner.broadcast(vec![numbered(event)]);
     }
 
-    /// The part as it would be with this much of the output. What is stored comes with the result.
+    /// Publishes the part with the output so far. The final result is stored.
     pub(super) fn publish_preview(&self, effect: EffectId, preview: Value) {
         let Some(mut part) = self
             .state

@@ -1,4 +1,4 @@
-//! What a turn's effects do in the world: each runs in a task of its own and reports to the loop.
+//! Running a turn's effects: each in a separate task that reports to the loop.
 
 pub(crate) mod model_task;
 pub(crate) mod spawn;

@@ -1,4 +1,4 @@
-//! One model request under way: from the stream to the kernel's signals.
+//! A model request in progress: converts its stream to signals for the kernel.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use outrigger_session_state::ids::now;
 use outrigger_session_state::notifications::About;
 use outrigger_session_state::turn_channel::{Msg, Outbox};
 
-/// Blocks that are not complete: whether they are reasoning, and what has come of them.
+/// Incomplete blocks: whether each is reasoning, and its text so far.
 type Texts = BTreeMap<u32, (bool, String)>;
 
-/// One model request under way.
+/// A model request in progress.
 pub(crate) struct ModelTask {
     pub(crate) inner: Arc<AgentState>,
     pub(crate) sender: Outbox,
     pub(crate) effect: EffectId,
     pub(crate) session_id: SessionId,
     pub(crate) turn: TurnId,
-    /// What hooks are shown of the request.
+    /// Step as shown to hooks.
     pub(crate) step: Step,
     pub(crate) cancel: CancelFlag,
 }
@@ -46,7 +46,7 @@ impl ModelTask {
         }));
     }
 
-    /// Runs to the end and answers the last signal. What had streamed by then is complete as it stands: clients saw it.
+    /// Runs to the end and returns the last signal. Text streamed by then is kept as it is: clients saw it.
     pub(crate) async fn run(self, model: ModelRef, request: ModelRequest) -> ModelSignal {
         let mut texts = Texts::new();
         let last = match self.stream(model, request, &mut texts).await {
@@ -69,7 +69,7 @@ impl ModelTask {
         last
     }
 
-    /// What hooks of the turn did not get of the options.
+    /// Restores the options that were hidden from hooks.
     fn put_back(&self, resolved: &Resolved, request: &mut ModelRequest) {
         let agent = self.inner.agents.get(&self.step.agent).cloned();
         let (agent, left) = (agent.unwrap_or_default(), &mut request.params);
@@ -97,7 +97,7 @@ impl ModelTask {
             self.put_back(&resolved, &mut request);
             resolved.stream(&request, &self.inner.stream_options(&self.session_id))
         };
-        // It is written; as it was, with the schemas of all tools, it is several times as large.
+        // The serialised form replaces it; the request with all tool schemas is several times larger.
         drop(request);
         loop {
             let item = tokio::select! {
@@ -130,8 +130,8 @@ impl ModelTask {
         }
     }
 
-    /// The error of a request that has failed for good, and after its message what the hooks of `llm.on_error` add (C4):
-    /// readers of the error see that too. Nobody waits for plugins in a turn that was stopped.
+    /// Returns the error of a request that failed for good, with the additions of `llm.on_error` hooks appended to its
+    /// message (C4), so that everyone who reads the error sees them. A stopped turn does not wait for plugins.
     async fn explained(&self, mut error: NamedError) -> NamedError {
         if !self.inner.plugins.pipeline().has(HookPoint::LlmOnError) {
             return error;

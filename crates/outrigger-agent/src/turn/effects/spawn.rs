@@ -1,4 +1,4 @@
-//! Effects beside the loop of a turn.
+//! Effects that run beside the loop of a turn.
 
 use std::panic::AssertUnwindSafe;
 
@@ -7,13 +7,13 @@ use tokio::sync::watch;
 
 use outrigger_session_state::turn_channel::{Msg, Outbox};
 
-/// Waits until a switch is raised; false when it is gone, since a canceller that is gone can cancel nothing any more.
+/// Waits until a switch is raised; returns false if its sender is dropped, since no one can cancel any longer.
 pub(crate) async fn is_raised(switch: &mut watch::Receiver<bool>) -> bool {
     switch.wait_for(|raised| *raised).await.is_ok()
 }
 
-/// Runs an effect beside the loop. Every effect reports exactly once, a panic included: a turn that waits for an effect that
-/// is gone would wait for ever.
+/// Runs an effect beside the loop. Every effect reports exactly once, even after a panic: otherwise the turn would wait
+/// forever.
 pub(crate) fn spawn_effect(
     sender: Outbox,
     lost: Msg,

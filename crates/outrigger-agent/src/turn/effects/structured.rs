@@ -1,4 +1,4 @@
-//! Prompts that want their answer in the form of a JSON Schema: what the model is offered for it, and who takes the answer.
+//! Structured output: prompts whose answer must match a JSON Schema, and the tool through which the model gives it.
 
 use outrigger_kernel::turn::Turn;
 use outrigger_protocol::model::ToolOffer;
@@ -6,7 +6,7 @@ use outrigger_protocol::session::OutputFormat;
 use outrigger_protocol::turn::KnownTool;
 use serde_json::Value;
 
-/// The schema that the answer of this turn shall have, if it shall have one.
+/// Returns the schema of the answer, if the turn has one.
 pub(crate) fn wanted(state: &Turn) -> Option<Value> {
     if state.compaction().is_some() {
         return None;
@@ -14,7 +14,7 @@ pub(crate) fn wanted(state: &Turn) -> Option<Value> {
     state.user().format.as_ref()?.schema()
 }
 
-/// Puts the tool for the answer among the others, where their order is kept. It stands in for one of that name.
+/// Inserts the answer tool among the others in sorted order. It replaces a tool of the same name.
 pub(crate) fn add(schema: Value, offers: &mut Vec<ToolOffer>, known: &mut Vec<KnownTool>) {
     let name = OutputFormat::TOOL;
     offers.retain(|offer| offer.name != name);
@@ -24,7 +24,7 @@ pub(crate) fn add(schema: Value, offers: &mut Vec<ToolOffer>, known: &mut Vec<Kn
     offers.insert(place, outrigger_tools::answer::offer(schema));
     known.push(KnownTool {
         name: name.to_owned(),
-        // Nothing is done, so nothing is done twice.
+        // The call does nothing, so repeating it is harmless.
         read_only: true,
     });
 }

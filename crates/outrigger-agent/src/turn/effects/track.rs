@@ -1,4 +1,4 @@
-//! Effects that belong to no model and no tool: trees of files, and the question about calls that repeat themselves.
+//! Effects for snapshots of files and for questions about repeated calls.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::permission::ask::Asker;
 use crate::state::AgentState;
 
 impl AgentState {
-    /// Makes a tree, and says what changed since another one. A failure costs the snapshot, never the turn.
+    /// Creates a snapshot and returns the changes since another one. A failure loses the snapshot but never fails
+    /// the turn.
     pub(crate) async fn track_files(
         &self,
         effect: EffectId,
@@ -44,7 +45,7 @@ impl AgentState {
         }
     }
 
-    /// Files that a step changed, and what the turn changed so far.
+    /// Returns the files that a step changed and those that the turn changed so far.
     async fn changes_between(
         &self,
         since: &str,
@@ -64,7 +65,7 @@ impl AgentState {
         Ok((absolute.collect(), diffs))
     }
 
-    /// Whether a call that repeats itself may be made: permission `doom_loop`, as in OpenCode.
+    /// Asks whether a repeated call may run: permission `doom_loop`, as in OpenCode.
     pub(crate) async fn ask_about_loop(
         self: &Arc<Self>,
         call: &ToolCall,

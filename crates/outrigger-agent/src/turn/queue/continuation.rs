@@ -1,5 +1,5 @@
-//! Turns that handlers keep from ending (`agent_end.before_stop`): what they want done follows as a user message in the
-//! same turn, at most so many times in a row (C16).
+//! Turns that handlers keep from ending (`agent_end.before_stop`): their request follows as a user message in the same
+//! turn, with a limit on consecutive continuations (C16).
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use crate::state::{Agent, AgentState};
 use crate::turn::queue::steering::stored;
 use outrigger_session_state::ids::{self, now};
 
-/// Our name of the point.
+/// The hook point.
 pub(crate) const POINT: HookPoint = HookPoint::AgentEndBeforeStop;
-/// How often in a row, when `agent.max_continuations` says nothing.
+/// Default of `agent.max_continuations`.
 const MAX_CONTINUATIONS: u64 = 10;
 
-/// How often the turn has been kept from ending since the user last said something.
+/// Number of continuations since the user's last message.
 #[derive(Debug, Default)]
 pub(crate) struct Continuation {
     times: u64,
 }
 
 impl Continuation {
-    /// What the handlers are asked with.
+    /// Returns the payload for the handlers.
     pub(crate) fn payload(
         &self,
         inner: &Arc<AgentState>,
@@ -56,7 +56,7 @@ impl Continuation {
         input.payload(&Empty {})
     }
 
-    /// What is to be done before the turn ends, unless it has been kept from ending too often.
+    /// Returns what to do before the turn ends, unless the limit is reached.
     pub(crate) fn wanted(
         &mut self,
         inner: &AgentState,
@@ -85,7 +85,7 @@ impl Continuation {
 }
 
 impl Agent {
-    /// Stores the message that a turn continues with, as one that the program has written, and returns how it begins.
+    /// Stores the message that a turn continues with, as one written by the program, and returns its start.
     pub(crate) async fn continue_with(
         &self,
         id: &SessionId,

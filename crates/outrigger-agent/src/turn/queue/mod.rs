@@ -1,4 +1,4 @@
-//! Prompts that arrive while a turn runs: they wait, or the turn takes them in.
+//! Prompts that arrive while a turn runs: they are queued, or join the turn.
 
 pub(crate) mod continuation;
 pub(crate) mod steering;

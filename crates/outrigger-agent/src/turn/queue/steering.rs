@@ -1,4 +1,4 @@
-//! Prompts that a running turn takes in: they are handed to its driver once their message is stored.
+//! Prompts that join a running turn: they are handed to its driver once their message is stored.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::state::{Agent, AgentState};
 use crate::turn::start::Prompt;
 use outrigger_session_state::turn_channel::{Joining, Msg};
 
-/// What a driver was handed, and who waits for it.
+/// A prompt handed to a driver, with its caller.
 pub(crate) struct Joined {
     inner: Arc<AgentState>,
     session: SessionId,
@@ -33,14 +33,14 @@ impl Joined {
         }
     }
 
-    /// The input that the prompt becomes.
+    /// Returns the input for the prompt.
     pub(crate) fn input(&mut self, joining: Joining) -> Input {
         let Joining { begin, ended } = joining;
         self.waiting.push((begin.message.id.clone(), ended));
         Input::Joined { begin }
     }
 
-    /// Lets requests read the messages that the turn has taken in.
+    /// Makes the messages that joined the turn visible to requests.
     pub(crate) fn stepped(&self, state: &Turn) {
         if self.waiting.is_empty() {
             return;
@@ -51,7 +51,8 @@ impl Joined {
         self.inner.waiting.release(&self.session, &taken);
     }
 
-    /// Notifies those whose prompts the turn went on with. The others go on by themselves, unless they were cancelled too.
+    /// Notifies the callers whose prompts the turn answered. The others continue separately, unless they were cancelled
+    /// too.
     pub(crate) fn ended(&mut self, state: Option<&Turn>, outcome: &TurnOutcome) {
         let open = state.map(Turn::joined).unwrap_or_default();
         for (id, ended) in self.waiting.drain(..) {
@@ -63,7 +64,7 @@ impl Joined {
 }
 
 impl Agent {
-    /// Hands a prompt whose message is stored to the turn that runs. None when there is no turn to take it.
+    /// Hands a prompt with a stored message to the running turn. Returns `None` if no turn can take it.
     pub(crate) fn join(
         &self,
         id: &SessionId,
@@ -72,7 +73,7 @@ impl Agent {
         let Some(turn) = self.inner.turns.steering(id) else {
             return Ok(None);
         };
-        // What is for another vendor's agent is not answered by the model that is at work.
+        // A prompt for another vendor's agent is not answered by the running model.
         if self.executor(&prompt.input)?.is_some() {
             return Ok(None);
         }
@@ -81,7 +82,7 @@ impl Agent {
         let mut prompt = prompt.clone();
         prompt.input.no_reply = None;
         let begin = self.begin(&session, &conversation, prompt)?;
-        // The turn that runs has a model that answers: it is not ended for the sake of one that cannot.
+        // The running turn has a working model: it must not end because of an unavailable one.
         if begin.unaskable.is_some() {
             return Ok(None);
         }
@@ -94,7 +95,7 @@ impl Agent {
         Ok(sent.then_some(end))
     }
 
-    /// The same for a message that wants no reply: the turn reads it in its next step and answers that.
+    /// Like [`Self::join`], for a message that wants no reply: the turn reads it in its next step.
     pub(crate) fn join_silently(
         &self,
         id: &SessionId,
@@ -107,7 +108,7 @@ impl Agent {
         Ok(())
     }
 
-    /// A prompt is taken back that a running turn may hold.
+    /// Withdraws a prompt that a running turn may hold.
     pub(crate) fn leave(&self, id: &SessionId, message: &MessageId) {
         if let Some(turn) = self.inner.turns.steering(id) {
             let message_id = message.clone();
@@ -115,8 +116,8 @@ impl Agent {
         }
     }
 
-    /// Prompts that a process stored during a turn before it died, and that the turn does not know of: the turn is
-    /// resumed, and takes them in. With those that are for other vendors' agents, which answer them after it.
+    /// Returns prompts that a process stored during a turn before it died and that the turn does not know of: the turn is
+    /// resumed and takes them in. Prompts for other vendors' agents are returned separately and answered afterwards.
     pub(crate) fn left_behind(
         &self,
         id: &SessionId,
@@ -140,7 +141,7 @@ impl Agent {
                 continue;
             }
             if let Some(prompt) = readable(message) {
-                // What is for another vendor's agent is not answered by the model.
+                // A prompt for another vendor's agent is not answered by the model.
                 if prompt.executor.is_some() {
                     for_others.push(prompt);
                     continue;
@@ -153,16 +154,17 @@ impl Agent {
     }
 }
 
-/// The beginning of a turn whose message is stored, as its hooks left it. None when someone took it back meanwhile.
+/// Returns the start of a turn whose message is stored, as its hooks changed it. `None` if the message was removed in the
+/// meantime.
 pub(crate) fn stored(mut begin: Begin, conversation: &Conversation) -> Option<Begin> {
     let found = conversation.message(&begin.message.id)?;
     let MessageInfo::User(message) = &found.info else {
         return None;
     };
     begin.message = message.clone();
-    // A hook may have had it start a subagent.
+    // A hook may have made it start a subagent.
     begin.provenance.extend(message.provenance.clone());
-    // What of the parts decides how the turn goes on.
+    // The parts that determine how the turn continues.
     let tasks = found.parts.iter();
     let tasks = tasks.filter(|part| matches!(part.kind, PartKind::Subtask(_)));
     begin.parts = tasks

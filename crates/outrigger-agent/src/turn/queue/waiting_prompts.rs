@@ -1,5 +1,5 @@
 //! Prompts that arrive while a turn runs. Their messages are stored at once, so that every client sees them. The turn
-//! takes them in ([`crate::turn::queue::steering`]); where it cannot, they are answered one after the other.
+//! takes them in ([`crate::turn::queue::steering`]); if it cannot, they are answered one after the other.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::turn::start::Prompt;
 use outrigger_session_state::prompt_queue::InQueue;
 
 impl Agent {
-    /// Stores the message of a prompt whose turn comes later: its hooks run now, as in OpenCode. The answer is the
-    /// prompt that stands for it.
+    /// Stores the message of a prompt whose turn comes later: its hooks run now, as in OpenCode. Returns the queued
+    /// prompt.
     pub(crate) async fn announce(
         &self,
         place: &InQueue<'_>,
@@ -33,7 +33,7 @@ impl Agent {
         let mut begin = self.begin(&session, &conversation, prompt.clone())?;
         begin.no_reply = true;
         begin.message.id = message.clone();
-        // Chosen once: what answers later is what the message says.
+        // Chosen once: the later turn uses what the message states.
         prompt.input.agent = Some(begin.agent.clone());
         prompt.input.model = Some(begin.model.clone());
         let changes = conversation.facts.changes.changes();
@@ -52,7 +52,7 @@ impl Agent {
         Ok(prompt)
     }
 
-    /// Takes a message back whose prompt is refused after all.
+    /// Removes the message of a prompt that is refused after all.
     pub(crate) async fn retract(
         &self,
         id: &SessionId,
@@ -65,7 +65,7 @@ impl Agent {
         self.inner.commit(Vec::new(), vec![event]).await
     }
 
-    /// Ends when no plugin is at work for the session: a prompt that comes out of a hook would run the same hook again.
+    /// Waits until no plugin is active for the session: a prompt sent from a hook would run the same hook again.
     pub(crate) async fn free_of_plugins(&self, id: &SessionId) {
         while self.inner.turns.is_with_plugins(id) {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -38,7 +38,7 @@ impl Turn {
             };
             self.message = Some(message);
             self.publish_message(out);
-            // Of a request that was refused nothing has to be booked (as in OpenCode).
+            // Of a request that was refused nothing must be booked (as in OpenCode).
             if self.unbilled.is_some() {
                 let patch = self.patch_session(true);
                 out.push(patch);
