@@ -1,10 +1,10 @@
-//! Circuit breakers: a hook that keeps timing out is left out for a while, so that it costs its deadline a few times and
+//! Circuit breakers: a hook that keeps timing out is skipped for a while, so that it costs its deadline a few times and
 //! not at every call (A8, A13).
 //!
 //! One [`Breaker`] belongs to one hook of one plugin. It opens at the third timeout within a minute, or at the third in
 //! a row however far apart: at the default deadlines three timeouts may not fit into a minute. While it is open the hook
-//! is skipped; then one call is let through, and how that ends decides. A call that was let through before the breaker
-//! opened decides nothing when it ends later. Time comes in as milliseconds of one clock that does not go back.
+//! is skipped; then one trial call is let through, and its result decides. A call that was let through before the
+//! breaker opened and ends later decides nothing. Times are milliseconds of one monotonic clock.
 
 mod strikes;
 
@@ -18,11 +18,11 @@ pub use strikes::Strikes;
 /// When a breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// So many timeouts open it.
+    /// Number of timeouts that open it.
     pub timeouts: usize,
-    /// Within this time, or in a row.
+    /// Period in which they occur, unless they are in a row.
     pub window: Millis,
-    /// How long it stays open before a trial.
+    /// Time that it stays open before a trial.
     pub pause: Millis,
 }
 
@@ -36,47 +36,47 @@ impl Default for Rules {
     }
 }
 
-/// What a breaker says to a call that is about to be made.
+/// Decision of a breaker about the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// Make it.
+    /// Make the call.
     Call,
-    /// Make it: it is the trial, and all others are skipped until it has ended.
+    /// Make the call as the trial: all others are skipped until it has ended.
     Trial,
-    /// Leave it out; the next trial is at this time, or has begun.
+    /// Skip the call; the next trial is at this time or in progress.
     Skip {
-        /// When the next call is let through, as far as that is known.
+        /// When the next call is let through, if known.
         until: Millis,
     },
 }
 
-/// What changed by the end of a call. Each is reported once (A8: every trip and reset is a log line; a trial is
-/// reported by its [`Gate`]).
+/// State change at the end of a call. Each is reported once (A8: every trip and reset is a log line; a trial is reported
+/// by its [`Gate`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turned {
-    /// It opened, or opened again after a trial. When the trial came to no end that says anything, `until` is past: the
-    /// next call is the next trial.
+    /// It opened, or opened again after a trial. If the trial was inconclusive, `until` is past: the next call is the
+    /// next trial.
     Open {
         /// When the next call is let through.
         until: Millis,
     },
-    /// The trial went well.
+    /// The trial succeeded.
     Closed,
 }
 
-/// How a call ended, as far as its breaker is concerned.
+/// Result of a call for its breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// With an answer, be it an error.
+    /// The handler answered, possibly with an error.
     Answered,
-    /// Past its deadline, or in a crash of its own making.
+    /// The handler exceeded its deadline or crashed.
     TimedOut,
-    /// For another's reason.
+    /// It failed for an unrelated reason.
     Unclear,
 }
 
 impl Ended {
-    /// Notifies a breaker of it.
+    /// Passes the result to a breaker.
     pub fn turn(
         self,
         breaker: &mut Breaker,
@@ -124,16 +124,16 @@ enum State {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breaker {
     state: State,
-    /// Times of the latest timeouts, at most as many as open it.
+    /// Times of the latest timeouts, at most the number that opens it.
     timeouts: Vec<Millis>,
     /// Timeouts since the last answer.
     in_row: usize,
 }
 
-/// What outlives the process of a breaker, in milliseconds since the epoch.
+/// State of a breaker that outlives the process, in milliseconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// It is open, and when the next call is the trial.
+    /// Set if it is open: when the next call is the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Millis>,
     /// Times of the latest timeouts.
@@ -144,12 +144,12 @@ pub struct Kept {
     pub in_row: usize,
 }
 
-/// A breaker as it is shown.
+/// State of a breaker for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Calls go through.
+    /// Calls are let through.
     Closed {
-        /// Timeouts that count still.
+        /// Number of recent timeouts.
         timeouts: usize,
     },
     /// Calls are skipped.
@@ -157,12 +157,12 @@ pub enum View {
         /// When the next call is let through.
         until: Millis,
     },
-    /// One call is under way, the others are skipped.
+    /// A trial is in progress, other calls are skipped.
     HalfOpen,
 }
 
 impl Breaker {
-    /// Asks whether a call may be made now. One that may must be ended with [`Breaker::answered`],
+    /// Asks whether a call may be made now. A call that is made must be ended with [`Breaker::answered`],
     /// [`Breaker::timed_out`] or [`Breaker::unclear`].
     pub fn ask(&mut self, now: Millis) -> Gate {
         match self.state {
@@ -176,7 +176,7 @@ impl Breaker {
         }
     }
 
-    /// A call was answered, be it with an error: the hook lives.
+    /// Records that a call was answered, possibly with an error: the hook works.
     pub fn answered(&mut self, gate: Gate) -> Option<Turned> {
         match (self.state, gate) {
             (State::Trial { .. }, Gate::Trial) => {
@@ -191,7 +191,7 @@ impl Breaker {
         }
     }
 
-    /// A call missed its deadline, or its plugin crashed the process in it.
+    /// Records that a call missed its deadline, or that its plugin crashed the process during it.
     pub fn timed_out(&mut self, gate: Gate, now: Millis, rules: &Rules) -> Option<Turned> {
         match (self.state, gate) {
             (State::Trial { .. }, Gate::Trial) => Some(self.open(now, rules)),
@@ -207,8 +207,8 @@ impl Breaker {
         }
     }
 
-    /// A call ended with no word on the hook: cancelled, or its process was ended for another's fault. A trial is made
-    /// anew by the next call.
+    /// Records that a call ended inconclusively: it was cancelled, or its process was killed for another reason. The
+    /// next call repeats a trial.
     pub fn unclear(&mut self, gate: Gate) -> Option<Turned> {
         let (State::Trial { since }, Gate::Trial) = (self.state, gate) else {
             return None;
@@ -230,7 +230,7 @@ impl Breaker {
         self.timeouts.iter().filter(recent).count()
     }
 
-    /// What is to be kept of it; `None` of one that is as good as new. A trial that is under way says nothing yet.
+    /// Returns the state to store; `None` for an untouched breaker. A trial in progress is not stored.
     #[must_use]
     pub fn keep(&self) -> Option<Kept> {
         let until = match self.state {
@@ -246,7 +246,7 @@ impl Breaker {
         })
     }
 
-    /// The breaker of which that was kept. A clock that was set back makes no pause longer.
+    /// Restores a breaker from its stored state. A clock that was set back does not extend the pause.
     #[must_use]
     pub fn recall(kept: Kept, now: Millis, rules: &Rules) -> Self {
         let longest = now.saturating_add(rules.pause);
@@ -264,7 +264,7 @@ impl Breaker {
         }
     }
 
-    /// How it stands.
+    /// Returns the state for display.
     #[must_use]
     pub fn view(&self, now: Millis, rules: &Rules) -> View {
         match self.state {

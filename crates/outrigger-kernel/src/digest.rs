@@ -8,15 +8,16 @@ use crate::turn::Effect;
 pub use outrigger_protocol::canonical::fnv1a;
 use outrigger_protocol::turn::EffectId;
 
-/// Fingerprint of the effects of one step. A replay of the stored inputs must yield the same one.
+/// Returns the fingerprint of the effects of one step. A replay of the stored inputs must yield the same one.
 #[must_use]
 pub fn effects(effects: &[Effect]) -> String {
-    // Effects are plain data with string keys, so writing them cannot fail; an empty text would show as a mismatch.
+    // Effects are plain data with string keys, so serialising them cannot fail; an empty text would show as a
+    // mismatch.
     let text = serde_json::to_vec(effects).unwrap_or_default();
     format!("{:016x}", fnv1a(&text))
 }
 
-/// Effects on the world: a model request or a tool call. Only these need a durable intent.
+/// Returns the effects on the world: a model request or a tool call. Only these need a durable intent.
 #[must_use]
 pub fn intents(effects: &[Effect]) -> Vec<EffectId> {
     effects

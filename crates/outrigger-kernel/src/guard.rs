@@ -1,11 +1,11 @@
-//! The guard: what no chain of hooks may change, whatever its handlers answer (C3, C9). Pure, and asked after every answer
-//! and once more when a chain is over.
+//! The guard: protects values that no chain of hooks may change, whatever its handlers answer (C3, C9). Pure; it is
+//! applied after every answer and once more at the end of a chain.
 //!
-//! Of C9's rules these concern hooks of an agent without a browser: the path guard and the command policy (4, 5) run
-//! after `tool.before_call`, on the arguments as the hooks left them, and what is approved then cannot be changed any
-//! more ([`Rule::Approval`]); `failed_verify` (7) stays ([`Rule::Verify`]), and so does any other failure
-//! ([`Rule::Failure`]). Those of the bridge (1 to 3, 8) are its own: its points only notify, so no hook can touch them.
-//! That of leases (6) is looked at by the provider of a browser, behind every hook, and no point hands a lease out.
+//! These of C9's rules concern the hooks of an agent without a browser: the path guard and the command policy (4, 5) run
+//! after `tool.before_call`, on the arguments as the hooks left them, and what is approved then cannot be changed
+//! ([`Rule::Approval`]); `failed_verify` (7) is preserved ([`Rule::Verify`]), and so is any other failure
+//! ([`Rule::Failure`]). The rules of the bridge (1 to 3, 8) need no guard: its points only notify, so no hook can change
+//! anything there. The lease rule (6) is checked by the browser's provider after every hook, and no point exposes a lease.
 
 mod request;
 
@@ -25,11 +25,11 @@ use crate::hooks::HookPoint;
 pub enum Rule {
     /// The point does not allow it (C3).
     Rights,
-    /// What would be left is not what the host reads there.
+    /// The result would not have the type that the host expects there.
     Shape,
-    /// Whose message it is.
+    /// The message's identity.
     Identity,
-    /// A refusal of an earlier plugin stands.
+    /// The refusal of an earlier plugin stands.
     Refusal,
     /// A failure never becomes a success.
     Failure,
@@ -54,7 +54,7 @@ impl Rule {
         Self::Account,
     ];
 
-    /// As the audit names it.
+    /// Returns its name in the audit.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,30 +70,30 @@ impl Rule {
     }
 }
 
-/// Something that was done against a rule. It has been undone.
+/// A violation of a rule. It has been undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
     /// The rule.
     pub rule: Rule,
-    /// What was tried.
+    /// Description of the attempt.
     pub message: String,
 }
 
-/// When a place is guarded.
+/// When a field is guarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// From the start.
+    /// Always.
     Always,
-    /// Once it says this.
+    /// Once it has this value.
     Says(Word),
-    /// Where it is there.
+    /// If it is present.
     There,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     True,
-    /// An exit code other than 0, or none: the command was ended.
+    /// If the exit code is not 0, or missing because the command was killed.
     Failed,
     Text(&'static str),
 }
@@ -108,19 +108,19 @@ impl Word {
     }
 }
 
-/// A place of an output that hooks leave as it is, though the field around it is open to them.
+/// A field of an output that hooks cannot change, although the field around it is open to them.
 #[derive(Clone, Copy, Debug)]
 pub struct GuardedField {
-    /// Point.
+    /// Hook point.
     pub point: HookPoint,
-    /// Way to it.
+    /// Path of the field.
     pub path: &'static [&'static str],
-    /// Rule.
+    /// Rule that protects it.
     pub rule: Rule,
     when: When,
 }
 
-/// Every guarded place.
+/// Every guarded field.
 // A table is read by its columns.
 #[rustfmt::skip]
 pub const PLACES: &[GuardedField] = &[
@@ -131,7 +131,7 @@ pub const PLACES: &[GuardedField] = &[
     GuardedField { point: HookPoint::ToolAfterResult, path: &["isError"], rule: Rule::Failure, when: When::Says(Word::True) },
     GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "isError"], rule: Rule::Failure, when: When::Says(Word::True) },
     GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "exit"], rule: Rule::Failure, when: When::Says(Word::Failed) },
-    // What a person is shown of a change.
+    // The display of a change.
     GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "diff"], rule: Rule::Identity, when: When::There },
     GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "filediff"], rule: Rule::Identity, when: When::There },
     GuardedField { point: HookPoint::ToolAfterResult, path: &["metadata", "files"], rule: Rule::Identity, when: When::There },
@@ -143,9 +143,9 @@ pub const PLACES: &[GuardedField] = &[
 /// The point at which variables are added to a command that was approved already.
 const SHELL: HookPoint = HookPoint::ExecuteBeforeShell;
 
-/// Variables that make a program load or run code before its own, or another program in its place: of the loader, of
-/// shells, of interpreters. A trailing `*` stands for any rest. `PATH` and the like stay open: plugins set up tool
-/// chains with them, as in OpenCode.
+/// Variables that make a program load or run other code first, or run another program instead: of the loader, of shells,
+/// of interpreters. A trailing `*` matches any rest. `PATH` and similar variables stay open: plugins set up tool chains
+/// with them, as in OpenCode.
 const CODE_LOADERS: &[&str] = &[
     "LD_*",
     "DYLD_*",
@@ -168,8 +168,8 @@ const CODE_LOADERS: &[&str] = &[
     "RUBYOPT",
 ];
 
-/// Whether a variable of this name makes other code run (C9, 5). This is the only list: it is applied to what a hook
-/// adds to an approved command, and to the environment of every sandboxed process.
+/// Returns whether a variable of this name makes other code run (C9, 5). This is the only list: it is applied to what a
+/// hook adds to an approved command, and to the environment of every sandboxed process.
 #[must_use]
 pub fn runs_other_code(variable: &str) -> bool {
     CODE_LOADERS
@@ -180,7 +180,7 @@ pub fn runs_other_code(variable: &str) -> bool {
         })
 }
 
-/// What the guarded places of an output held.
+/// Values of the guarded fields of an output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
     places: Vec<(usize, Option<Value>)>,
@@ -191,7 +191,7 @@ fn at<'a>(output: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(output, |place, key| place.get(key))
 }
 
-/// Remembers the guarded places of an output at this point.
+/// Saves the guarded fields of an output at this point.
 #[must_use]
 pub fn keep(point: HookPoint, output: &Value) -> Kept {
     let places = PLACES
@@ -219,7 +219,7 @@ pub fn keep(point: HookPoint, output: &Value) -> Kept {
     Kept { places, variables }
 }
 
-/// Puts back what was changed of the guarded places, and says what that was.
+/// Restores changed guarded fields and reports them.
 pub fn uphold(point: HookPoint, kept: &Kept, output: &mut Value) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (i, value) in &kept.places {
@@ -265,7 +265,7 @@ fn variables(kept: &Kept, output: &mut Value, breaches: &mut Vec<Breach>) {
     }
 }
 
-// What stands in the way is made an object: the place was there before.
+// Replaces intermediate values by objects: the path existed before.
 fn put(output: &mut Value, path: &[&str], value: Option<&Value>) {
     let Some((last, parents)) = path.split_last() else {
         return;

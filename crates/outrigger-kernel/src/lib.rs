@@ -1,16 +1,18 @@
-//! Decisions, and nothing else: given what happened, what shall happen next.
+//! Pure decisions: given what happened, what must happen next.
 //!
-//! - [`turn`]: the state machine of a turn. The agent tells it what happened and carries out the effects it answers.
-//! - [`hooks`]: the one table of hook points, and the chain that decides who is called next and folds the answers.
+//! - [`turn`]: the state machine of a turn. The agent reports what happened and carries out the effects that it
+//!   returns.
+//! - [`hooks`]: the one table of hook points, and the chain that decides which handler is called next and folds the
+//!   answers.
 //! - [`guard`]: what no chain may change, whatever its handlers answer.
 //! - [`admission`]: which plugins should run, and why the others should not.
-//! - [`breaker`]: when a hook that keeps timing out is left out.
-//! - [`permission`]: which rule counts for a request.
+//! - [`breaker`]: when a hook that keeps timing out is skipped.
+//! - [`permission`]: which rule applies to a request.
 //! - [`routing`]: which provider a call is bound to.
 //! - [`merge`]: start and result of a tool call become one message.
 //!
-//! Invariant 1: this crate is `no_std`, so that I/O, the clock and threads cannot be named, and it depends on
-//! `outrigger-protocol` and serde only. Time, randomness and everything read from the world come in as data.
+//! Invariant 1: this crate is `no_std`, so that I/O, the clock and threads cannot be named, and it depends only on
+//! `outrigger-protocol` and serde. Time, randomness and everything read from the world come in as data.
 #![no_std]
 
 extern crate alloc;

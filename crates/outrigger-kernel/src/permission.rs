@@ -1,5 +1,5 @@
-//! Which rule counts. Rules are read as OpenCode reads them: all layers one after the other (defaults, configuration,
-//! agent, session), the last rule that matches both permission and pattern wins, and with none the user is asked.
+//! Evaluation of permission rules. Rules are read as in OpenCode: all layers one after the other (defaults, configuration, agent,
+//! session), the last rule that matches both permission and pattern wins, and without a match the user is asked.
 
 use alloc::vec::Vec;
 
@@ -35,11 +35,11 @@ pub fn evaluate(permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
         .map_or(Action::Ask, |rule| rule.action)
 }
 
-/// Stands in a text for a part of it that is not known: any run of characters.
+/// Stands in a text for an unknown part: any run of characters.
 pub const UNKNOWN: char = '\0';
 
-/// What rules about certain commands say of one that is spelled in another way than it is shown: rules that deny or ask only, and
-/// none that is about everything. A rule that may mean it, depending on what is [`UNKNOWN`], asks.
+/// Evaluates the rules for an alternative spelling of a command: only rules that deny or ask, and none that matches everything. A
+/// rule that may match, depending on [`UNKNOWN`] parts, asks.
 #[must_use]
 pub fn restricts(permission: &str, text: &str, layers: &[&[Rule]]) -> Action {
     let mut least = Action::Allow;
@@ -62,8 +62,8 @@ pub fn restricts(permission: &str, text: &str, layers: &[&[Rule]]) -> Action {
     least
 }
 
-/// What rules say of a text of which nobody knows what it does: it is allowed where everything is and no further rule denies or
-/// asks anything, or where a rule names it letter by letter.
+/// Evaluates the rules for a command that cannot be analysed: it is allowed if everything is and no further rule denies or asks,
+/// or if a rule names it verbatim.
 #[must_use]
 pub fn evaluate_unclear(permission: &str, text: &str, layers: &[&[Rule]]) -> Action {
     let mut least = Action::Allow;
@@ -83,7 +83,7 @@ pub fn evaluate_unclear(permission: &str, text: &str, layers: &[&[Rule]]) -> Act
     Action::Ask
 }
 
-/// The rules for a permission, the one with the highest precedence first.
+/// Returns the rules for a permission, highest precedence first.
 fn about<'a>(permission: &str, layers: &[&'a [Rule]]) -> impl Iterator<Item = &'a Rule> {
     layers
         .iter()
@@ -96,8 +96,8 @@ fn is_everything(pattern: &str) -> bool {
     !pattern.is_empty() && pattern.bytes().all(|b| b == b'*')
 }
 
-/// True when nothing that the tool does could ever be allowed, so the model is not offered it at all: the last rule for
-/// the tool denies every pattern.
+/// Returns true if no action of the tool could ever be allowed, so that it is not offered to the model: the last rule for the
+/// tool denies every pattern.
 #[must_use]
 pub fn is_disabled(tool: &str, layers: &[&[Rule]]) -> bool {
     // Several tools ask under a common name (OpenCode's rule).
@@ -114,7 +114,8 @@ pub fn is_disabled(tool: &str, layers: &[&[Rule]]) -> bool {
         .is_some_and(|rule| rule.pattern == "*" && rule.action == Action::Deny)
 }
 
-/// Whether the last rule that names the tool, other than by `*` for all tools, leaves something of it: somebody wants it.
+/// Returns whether the last rule that names the tool, other than by `*` for all tools, allows some of it: it was enabled
+/// explicitly.
 #[must_use]
 pub fn is_wanted(tool: &str, layers: &[&[Rule]]) -> bool {
     layers
@@ -140,7 +141,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     matches_by(pattern, text, |a, b| a == b)
 }
 
-/// The same, with upper and lower case of ASCII letters taken for the same.
+/// Like [`matches`], ignoring the case of ASCII letters.
 #[must_use]
 pub fn matches_any_case(pattern: &str, text: &str) -> bool {
     matches_by(pattern, text, |a, b| a.eq_ignore_ascii_case(b))
@@ -155,8 +156,8 @@ fn matches_by(pattern: &str, text: &str, same: impl Fn(&u8, &u8) -> bool + Copy)
     glob(pattern.as_bytes(), text.as_bytes(), same)
 }
 
-// Iterative matching with one point to go back to: linear space, no recursion on hostile input. Works on bytes; `?` takes
-// one character, so continuation bytes are skipped with it.
+// Iterative matching with one backtracking point: linear space, no recursion on hostile input. Works on bytes; `?` matches one
+// character, so continuation bytes are skipped with it.
 fn glob(pattern: &[u8], text: &[u8], same: impl Fn(&u8, &u8) -> bool) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -167,7 +168,7 @@ fn glob(pattern: &[u8], text: &[u8], same: impl Fn(&u8, &u8) -> bool) -> bool {
                 p += 1;
                 continue;
             }
-            // What is not known may be none or many.
+            // The unknown part may be empty or long.
             Some(b'?') if text.get(t) != Some(&0) => {
                 p += 1;
                 t += 1;
@@ -195,7 +196,7 @@ fn glob(pattern: &[u8], text: &[u8], same: impl Fn(&u8, &u8) -> bool) -> bool {
         .is_some_and(|rest| rest.iter().all(|c| *c == b'*'))
 }
 
-/// Whether a pattern matches a text, or does for some of what is [`UNKNOWN`] in it.
+/// Returns whether a pattern matches a text, or could for some value of the [`UNKNOWN`] parts.
 #[must_use]
 pub fn may_match(pattern: &str, text: &str) -> bool {
     if matches(pattern, text) {
@@ -207,8 +208,8 @@ pub fn may_match(pattern: &str, text: &str) -> bool {
             || head.is_some_and(|head| meet(head.as_bytes(), text.as_bytes())))
 }
 
-// Row by row: `row[t]` says whether what was taken of the pattern can be the first `t` bytes of the text. Bytes instead of
-// characters for `?`: where it errs, it answers that they may match.
+// Row by row: `row[t]` states whether the consumed part of the pattern can match the first `t` bytes of the text. Uses bytes
+// instead of characters for `?`: if wrong, it answers that they may match.
 fn meet(pattern: &[u8], text: &[u8]) -> bool {
     let unknown = |t: usize| text.get(t) == Some(&0);
     let mut row: Vec<bool> = Vec::with_capacity(text.len() + 1);
@@ -226,7 +227,7 @@ fn meet(pattern: &[u8], text: &[u8]) -> bool {
             let can = if *p == b'*' {
                 was(t + 1) || here
             } else {
-                // An unknown part takes this byte, or is empty; `?` takes a byte, or one more of its character.
+                // An unknown part matches this byte or is empty; `?` matches a byte, or a further byte of its character.
                 let takes = *p == b'?' || text.get(t) == Some(p);
                 let more = *p == b'?' && text.get(t).is_some_and(|b| b & 0xC0 == 0x80);
                 (takes && was(t))

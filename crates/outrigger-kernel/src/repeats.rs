@@ -1,17 +1,17 @@
-//! Doom loops: a model that makes the same calls, gets the same results, and makes them again.
+//! Doom loops: a model that repeats the same calls with the same results.
 //!
-//! A call is a repetition when it would complete the third round of a cycle: of one call or of several, with the same
+//! A call is a repetition if it would complete the third round of a cycle: of one call or of several, with the same
 //! arguments and the same results each time. Success makes no difference: a call that succeeds a third time with the
-//! same result has given the model nothing new. A result that is not there yet (parallel calls) counts as the same.
+//! same result has given the model nothing new. A missing result (parallel calls) counts as the same.
 
 use alloc::vec::Vec;
 
-/// Rounds of a cycle that are too many.
+/// Number of rounds that make a loop.
 const ROUNDS: usize = 3;
-/// The longest cycle that is looked for, in calls.
+/// Length in calls of the longest cycle that is detected.
 const LONGEST: usize = 8;
 
-/// A call as far as repetition goes.
+/// A call, for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
     /// Fingerprint of tool and arguments.
@@ -20,16 +20,16 @@ pub struct Made {
     pub result: Option<u64>,
 }
 
-/// The calls of a turn, as many as are needed to see repetition.
+/// The latest calls of a turn, as many as the detection needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeats {
     made: Vec<Made>,
-    /// Calls that were forgotten, so that positions stay valid.
+    /// Number of forgotten calls, so that positions stay valid.
     dropped: usize,
 }
 
 impl Repeats {
-    /// Adds a call that is about to be made; its position, and whether it is one too many.
+    /// Adds a call before it is made; returns its position and whether it is a repetition.
     pub fn add(&mut self, call: u64) -> (usize, bool) {
         self.made.push(Made { call, result: None });
         let spare = self.made.len().saturating_sub(ROUNDS * LONGEST);
@@ -38,7 +38,7 @@ impl Repeats {
         (self.dropped + self.made.len() - 1, is_loop(&self.made))
     }
 
-    /// The result of the call at a position.
+    /// Records the result of the call at a position.
     pub fn answered(&mut self, position: usize, result: u64) {
         let made = position
             .checked_sub(self.dropped)
@@ -49,7 +49,7 @@ impl Repeats {
     }
 }
 
-/// The last call ends the third round of a cycle.
+/// Returns whether the last call completes the third round of a cycle.
 #[must_use]
 pub fn is_loop(made: &[Made]) -> bool {
     (1..=LONGEST).any(|length| {

@@ -1,5 +1,5 @@
-//! Who fulfils a contract (C11): the rules that bind calls to providers. Paths are compared by their text alone, since a path on
-//! another machine has no links here.
+//! Routing of contracts (C11): the rules that bind calls to providers. Paths are compared as text only, since a path on another
+//! machine has no links here.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -8,42 +8,42 @@ use alloc::vec::Vec;
 use outrigger_protocol::descriptor::Contract;
 use serde::{Deserialize, Serialize};
 
-/// Name of the provider that is the machine, or the browser, that the kernel runs in.
+/// Name of the provider that is this machine or its browser.
 pub const LOCAL: &str = "local";
 /// Name of the native provider of the contracts `browser.read` and `browser.write`: a Chromium over the DevTools protocol.
 pub const CDP: &str = "cdp";
 
-/// A routing rule. What it does not name it does not ask about.
+/// A routing rule. An absent field matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Route {
-    /// For this contract.
+    /// Contract.
     pub contract: Option<Contract>,
-    /// For the tool of this name, or with a `*` after it for those whose names begin so.
+    /// Tool of this name, or with a trailing `*` all tools with this prefix.
     pub tool: Option<String>,
-    /// For this agent and its subagents.
+    /// This agent and its subagents.
     pub agent: Option<String>,
-    /// For paths at or below this one (the working folder of commands), absolute or from the session's folder.
+    /// Paths at or below this one (the working directory of commands), absolute or relative to the session's folder.
     pub path: Option<String>,
-    /// Who does it.
+    /// Provider that fulfils the contract.
     pub provider: String,
 }
 
-/// A call, as far as rules ask about it.
+/// The properties of a call that rules match.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Tool.
+    /// Name of the tool.
     pub tool: &'a str,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// The agents that called that one.
+    /// Parent agents of that agent.
     pub callers: &'a [String],
-    /// The session's folder, absolute.
+    /// Absolute path of the session's folder.
     pub directory: &'a str,
 }
 
-/// The rule that binds a call with this contract, by its place in the list: the first one that fits counts. `place` is the file or
-/// folder that the call is about; without one it is the session's folder.
+/// Returns the index of the rule that binds a call with this contract: the first match wins. `place` is the file or folder of the
+/// call; without one it is the session's folder.
 #[must_use]
 pub fn bound(
     rules: &[Route],
@@ -61,7 +61,7 @@ pub fn bound(
     })
 }
 
-/// Who else than this machine does some of a contract at or below a place, or anywhere.
+/// Returns the providers other than this machine that fulfil part of a contract at or below a path, or anywhere.
 #[must_use]
 pub fn elsewhere<'a>(
     rules: &'a [Route],
@@ -90,12 +90,12 @@ pub fn elsewhere<'a>(
     None
 }
 
-/// Whether a rule is for this contract, tool and agent.
+/// Returns whether a rule matches this contract, tool and agent.
 fn is_for(rule: &Route, contract: Contract, call: &Call<'_>) -> bool {
     let (tool, agent) = (rule.tool.as_ref(), rule.agent.as_ref());
     rule.contract.is_none_or(|it| it == contract)
         && tool.is_none_or(|tool| names(tool, call.tool))
-        // What an agent has done elsewhere, its subagents do not do here.
+        // What an agent delegates elsewhere, its subagents do not do here.
         && agent.is_none_or(|agent| agent == call.agent || call.callers.contains(agent))
 }
 
@@ -106,7 +106,7 @@ fn names(pattern: &str, tool: &str) -> bool {
     }
 }
 
-/// The names on the way from the root to a path seen from a folder, without `.` and `..`.
+/// Returns the components of a path relative to a folder, from the root, without `.` and `..`.
 fn resolve(folder: &str, path: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let from = if path.starts_with('/') { "" } else { folder };

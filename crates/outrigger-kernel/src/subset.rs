@@ -1,4 +1,4 @@
-//! What a plugin that is hosted by another one may have (C8): what it asks for, and no more than its host has. Pure.
+//! Limits of a plugin hosted by another one (C8): what it requests, and no more than its host has. Pure.
 //!
 //! Law (property test): whatever the result allows, both the host's manifest and the plugin's own allow.
 
@@ -14,7 +14,7 @@ use outrigger_protocol::manifest::{
 
 use crate::hooks::HookPoint;
 
-/// The manifest that a hosted plugin is started with, and what it asked for and does not get, in words.
+/// Returns the manifest that a hosted plugin is started with, and descriptions of what it requested and does not get.
 #[must_use]
 pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
     let mut lost = Vec::new();
@@ -40,7 +40,7 @@ pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
         kind: host.kind,
         entry: Some(own.entry.clone()),
         provides: Provides {
-            // Unlike a plugin of the user's it must name what it brings.
+            // Unlike a user plugin, it must name what it contributes.
             tools: Some(kept("the tool", &own.tools, has_tool, &mut lost)),
             has_side_effects: host.provides.has_side_effects,
             ..Provides::default()
@@ -62,18 +62,18 @@ pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
     (manifest, lost)
 }
 
-/// What a hosted plugin goes by: no plugin of the user's can be called so.
+/// Returns the name of a hosted plugin: no user plugin can have such a name.
 #[must_use]
 pub fn named(host: &str, own: &str) -> String {
     format!("{host}>{own}")
 }
 
-/// What both allow; what the second wants beyond that is reported.
+/// Returns what both allow; what the second wants beyond that is reported.
 #[must_use]
 pub fn permissions(host: &Permissions, own: &Permissions, lost: &mut Vec<String>) -> Permissions {
     let (files, network) = (&own.files, &own.network);
     let readable = [host.files.read.as_slice(), &host.files.write].concat();
-    // Routes that are not named are all for a plugin of the user's, and none for one that is hosted.
+    // If no routes are named, a user plugin may use all and a hosted one none.
     let asked = own.client.as_deref().unwrap_or_default();
     let client = match &host.client {
         None => asked.to_vec(),
@@ -104,7 +104,7 @@ pub fn permissions(host: &Permissions, own: &Permissions, lost: &mut Vec<String>
             lost,
         ),
         client: Some(client),
-        // As for routes: not named is whatever there is for a plugin of the user's, and nothing for one that is hosted.
+        // As for routes: an absent list means everything for a user plugin and nothing for a hosted one.
         processes: {
             let asked = own.processes.as_deref().unwrap_or_default();
             Some(match &host.processes {
@@ -132,7 +132,8 @@ fn kept(
     asked.iter().filter(|it| has(it)).cloned().collect()
 }
 
-/// What both sides allow, pattern by pattern. `meet` says what two patterns have in common, and never more than that.
+/// Returns what both sides allow, pattern by pattern. `meet` returns the intersection of two patterns, and never more
+/// than that.
 fn common(
     what: &str,
     host: &[String],
@@ -162,7 +163,7 @@ fn common(
     once
 }
 
-/// The narrower of two patterns of which one covers the other; any other two have nothing in common.
+/// Returns the narrower of two patterns if one covers the other; otherwise they are treated as disjoint.
 fn narrower(a: &str, b: &str, covers: fn(&str, &str) -> bool) -> Option<String> {
     match (covers(a, b), covers(b, a)) {
         (true, _) => Some(b.to_owned()),
@@ -190,13 +191,13 @@ fn routes(a: &str, b: &str) -> Option<String> {
     Some(format!("{verb} {path}"))
 }
 
-/// Two names of one hook.
+/// Returns whether two names mean the same hook.
 fn same(a: &str, b: &str) -> bool {
     let point = HookPoint::parse(a);
     a == b || (point.is_some() && point == HookPoint::parse(b))
 }
 
-/// Where a root begins.
+/// Start of a root.
 #[derive(PartialEq, Eq)]
 enum Start {
     Project,
@@ -204,8 +205,8 @@ enum Start {
     Home,
 }
 
-/// Parts of a root after its start. What climbs, or is written otherwise, is no root: it covers nothing and is covered by
-/// nothing.
+/// Returns the components of a root after its start. A root with `..` or in another form is invalid: it covers nothing
+/// and is covered by nothing.
 fn parts(root: &str) -> Option<(Start, Vec<&str>)> {
     let (start, rest) = match root.strip_prefix("${project}") {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => (Start::Project, rest),
@@ -235,8 +236,8 @@ fn name_covers(a: &str, b: &str) -> bool {
     }
 }
 
-/// Hosts are compared as they are written, so that a port, a case or a form that is not known costs something and gives
-/// nothing. `*` stands for names: an address, or this machine, must be named by both.
+/// Returns whether one host pattern covers another. Hosts are compared as written, so an unrecognised port, case or form
+/// restricts and never permits. `*` matches names: an address, or this machine, must be named by both.
 fn host_covers(a: &str, b: &str) -> bool {
     let under = |rest: &str| rest.starts_with('.') && b.ends_with(rest) && b.len() > rest.len();
     match a.strip_prefix('*') {

@@ -1,5 +1,5 @@
-//! Which hooks are left out because they keep timing out: a breaker for each hook of each plugin (A8), and for one turn
-//! the plugins that timed out at two points of it (A13).
+//! Circuit breakers: a breaker for each hook of each plugin that keeps timing out (A8), and, for one turn, the plugins
+//! that timed out at two points of it (A13).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -12,10 +12,10 @@ use outrigger_plugin_status::{BreakerMemory, BreakerState, BreakerStatus, Notice
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
 
-/// A hook of a plugin: the plugin's index and the point.
+/// Key of a hook: the plugin's index and the point.
 type HookKey = (usize, &'static str);
 
-/// What is kept of breakers, and the name that each plugin has there.
+/// Stored breakers, and the name of each plugin in the store.
 struct Kept {
     memory: Arc<dyn BreakerMemory>,
     names: BTreeMap<usize, String>,
@@ -24,25 +24,26 @@ struct Kept {
 #[derive(Default)]
 struct State {
     hooks: BTreeMap<HookKey, Breaker>,
-    /// By plugin the hooks at which it timed out.
+    /// Hooks that timed out, by plugin.
     strikes: Strikes<usize, &'static str>,
 }
 
 /// Breakers of all hooks.
 pub struct Breakers {
-    /// Flag `plugin_circuit_breaker`; without it every call is let through and nothing is counted.
+    /// Flag `plugin_circuit_breaker`; if off, every call is let through and nothing is counted.
     on: bool,
     rules: Rules,
-    /// When it was made, also in milliseconds since the epoch.
+    /// Time of creation, also in milliseconds since the epoch.
     began: (Instant, Millis),
     state: Mutex<State>,
-    /// Set when the versions of plugins are known.
+    /// Set once the versions of plugins are known.
     kept: OnceLock<Kept>,
     notice: NoticeFn,
 }
 
 impl Breakers {
-    /// None is open yet. `on` is the flag `plugin_circuit_breaker`, `now` milliseconds since the epoch.
+    /// Creates the breakers, all closed. `on` is the flag `plugin_circuit_breaker`, `now` is in milliseconds since the
+    /// epoch.
     pub fn new(on: bool, rules: Rules, now: Millis, notice: NoticeFn) -> Self {
         Self {
             on,
@@ -54,7 +55,7 @@ impl Breakers {
         }
     }
 
-    /// Whether breakers are in use.
+    /// Returns whether breakers are in use.
     pub fn on(&self) -> bool {
         self.on
     }
@@ -65,7 +66,8 @@ impl Breakers {
         at.saturating_add(elapsed)
     }
 
-    /// Takes over what earlier processes kept of plugins, each with the name of its version there, and keeps what comes.
+    /// Restores what earlier processes stored of plugins, under the name of their version, and stores changes from now
+    /// on.
     pub fn remember(&self, memory: Arc<dyn BreakerMemory>, names: BTreeMap<usize, String>) {
         if !self.on {
             return;
@@ -84,7 +86,7 @@ impl Breakers {
         let _ = self.kept.set(Kept { memory, names });
     }
 
-    /// Keeps a breaker that has changed.
+    /// Stores a breaker that has changed.
     fn keep(&self, (plugin, point): HookKey, breaker: &Breaker) {
         let kept = self.kept.get();
         if let Some((kept, name)) = kept.and_then(|it| Some((it, it.names.get(&plugin)?))) {
@@ -117,7 +119,7 @@ impl Breakers {
                 points.join(" and ")
             ));
         }
-        // Most hooks never time out, and have no breaker.
+        // Most hooks never time out and have no breaker.
         let Some(breaker) = state.hooks.get_mut(&(plugin.0, point.name())) else {
             return Ok(Gate::Call);
         };
@@ -139,7 +141,7 @@ impl Breakers {
         }
     }
 
-    /// A call that was let through has ended.
+    /// Records the end of a call that was let through.
     pub fn ended(
         &self,
         plugin: (usize, &str),
@@ -203,7 +205,7 @@ impl Breakers {
         });
     }
 
-    /// The breakers of a plugin that are not at rest.
+    /// Returns the breakers of a plugin that are not at rest.
     pub fn of(&self, plugin: usize) -> Vec<BreakerStatus> {
         let now = self.now();
         let state = self.state();

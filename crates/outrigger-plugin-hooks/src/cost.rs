@@ -1,5 +1,5 @@
-//! What a plugin costs a turn, and what became of it, from what the log keeps: the records of its hook calls and the notices
-//! about it (issue 4, item 9; A1). For `outrigger doctor`.
+//! Cost and history of a plugin from the log: the records of its hook calls and the notices about it (A1). For `outrigger
+//! doctor`.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use serde_json::Value;
 
 use crate::perf::{Histogram, rounded};
 
-/// Events that tell of plugins begin so.
+/// Prefix of events about plugins.
 const NOTICE: &str = "outrigger.plugin.";
 
-/// What one plugin cost.
+/// Cost of one plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cost {
     /// Plugin.
     pub plugin: String,
     /// Turns in which it was called.
     pub turns: u64,
-    /// Half of them waited for it at most so many milliseconds, all its hooks together.
+    /// Median of the milliseconds that a turn waited for all its hooks.
     pub turn_p50_ms: f64,
-    /// 95 of 100 of them.
+    /// 95th percentile of the same.
     pub turn_p95_ms: f64,
-    /// Milliseconds in all calls, those outside turns too.
+    /// Milliseconds in all calls, including those outside turns.
     pub total_ms: f64,
-    /// Calls of its hooks that were made.
+    /// Number of calls of its hooks.
     pub calls: u64,
     /// The hook that took most of the time.
     pub costliest: Option<String>,
@@ -36,23 +36,23 @@ pub struct Cost {
     pub timeouts: BTreeMap<String, u64>,
     /// Calls that threw.
     pub errors: u64,
-    /// Calls whose process was gone.
+    /// Calls whose process exited.
     pub lost: u64,
-    /// Calls that were left out (breaker open, turn cancelled, process gone).
+    /// Calls that were skipped (breaker open, turn cancelled, process exited).
     pub skipped: u64,
-    /// How often a breaker opened, by hook.
+    /// Number of times that a breaker opened, by hook.
     pub opened: BTreeMap<String, u64>,
-    /// How often its process was ended and started again, for its own fault or nobody's known.
+    /// Number of times that its process was restarted, through its own fault or an unknown one.
     pub restarts: u64,
-    /// Why, the last time.
+    /// Cause of the last restart.
     pub restart_cause: Option<String>,
-    /// How often that was the fault of another plugin in its process, by plugin.
+    /// Number of restarts caused by other plugins in its process, by plugin.
     pub restarts_by_others: BTreeMap<String, u64>,
-    /// CPU time, in milliseconds, that was its own (see `HookRecord::cpu_ms`).
+    /// CPU time in milliseconds attributed to it (see `HookRecord::cpu_ms`).
     pub cpu_ms: f64,
-    /// Why it was given a process of its own, the last time.
+    /// Why it was last moved to its own process.
     pub quarantine: Option<String>,
-    /// Why it was put off for the rest of a run, the last time.
+    /// Why it was last switched off for the rest of a run.
     pub off: Option<String>,
 }
 
@@ -63,7 +63,7 @@ struct Sums {
     cost: Cost,
 }
 
-/// Adds up what the log says.
+/// Sums up the log.
 #[derive(Default)]
 pub struct Costs(BTreeMap<String, Sums>);
 
@@ -95,7 +95,7 @@ impl Costs {
         }
     }
 
-    /// Adds calls of a hook that nobody waits for.
+    /// Adds calls of a background hook.
     pub fn observed(&mut self, calls: &RanCalls) {
         let sums = self.of(calls.plugin.as_str());
         let ms: f64 = calls.ms.iter().sum();
@@ -104,7 +104,7 @@ impl Costs {
         *sums.hooks.entry(calls.hook.clone()).or_default() += ms;
     }
 
-    /// Adds what was reported of a plugin; other events are skipped.
+    /// Adds a report about a plugin; other events are skipped.
     pub fn notified(&mut self, event: &CustomEvent) {
         let Some(kind) = event.kind.strip_prefix(NOTICE) else {
             return;
@@ -137,7 +137,7 @@ impl Costs {
         }
     }
 
-    /// The costs, the plugin that took most time first.
+    /// Returns the costs, the plugin with the largest time first.
     #[must_use]
     pub fn rows(self) -> Vec<Cost> {
         let row = |(plugin, sums): (String, Sums)| {

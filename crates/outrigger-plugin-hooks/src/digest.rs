@@ -1,4 +1,4 @@
-//! The hashes that the audit keeps instead of contents (C13).
+//! The hashes that the audit stores instead of contents (C13).
 
 use outrigger_protocol::history::History;
 use outrigger_protocol::text::hex;
@@ -6,7 +6,7 @@ use outrigger_protocol::turn::HookPayload;
 use ring::digest::{Context, Digest, SHA256, digest};
 use serde::Serialize;
 
-/// The hash that the audit keeps instead of a value: SHA-256 of its JSON text, in hexadecimal digits.
+/// Returns the hash of a value for the audit: SHA-256 of its JSON text, in hexadecimal digits.
 #[must_use]
 pub fn hash<T: Serialize + ?Sized>(value: &T) -> String {
     hex(json_digest(value).as_ref())
@@ -17,13 +17,13 @@ fn json_digest<T: Serialize + ?Sized>(value: &T) -> Digest {
         context: Context::new(&SHA256),
         waiting: Vec::with_capacity(BLOCK),
     };
-    // Nothing here fails to write; a value that has no JSON text has the hash of what there is of it.
+    // Serialising cannot fail here; for a value without JSON text the hash covers the part written so far.
     let _ = serde_json::to_writer(&mut sha, value);
     sha.finish()
 }
 
-/// The hash of what a handler is given. A conversation in it stands for its `messages` as a hash of its own, most of which
-/// is known from the call before: see [`History::digest`].
+/// Returns the hash of a handler's input. A conversation in it replaces its `messages` by a separate hash, most of which
+/// is known from the previous call: see [`History::digest`].
 #[must_use]
 pub(crate) fn hash_items(items: &[HookPayload]) -> String {
     if items.iter().all(|item| item.history.is_none()) {
@@ -50,16 +50,16 @@ fn bytes(digest: &Digest) -> [u8; 32] {
     bytes
 }
 
-/// The hash of what a handler is given when an answer before it was taken: of both hashes.
+/// Returns the hash of a handler's input after an answer before it was applied: computed from both hashes.
 #[must_use]
 pub(crate) fn hash_after(before: &str, answer: &str) -> String {
     hex(digest(&SHA256, format!("{before}{answer}").as_bytes()).as_ref())
 }
 
-/// A serialiser writes a few bytes at a time, and each update has a price: so much is gathered first.
+/// Block size: a serialiser writes a few bytes at a time, and each update has a cost.
 const BLOCK: usize = 4096;
 
-// A long history is hashed as it is written, without a copy of its text.
+// Hashes a long history as it is serialised, without a copy of its text.
 struct Hasher {
     context: Context,
     waiting: Vec<u8>,
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn hashes_are_those_of_the_json_text() {
-        // Worked out independently with `printf '{"a":1}' | sha256sum`.
+        // Computed independently with `printf '{"a":1}' | sha256sum`.
         assert_eq!(
             hash(&json!({"a": 1})),
             "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
         );
-        // However long its texts are, and wherever a block ends.
+        // For texts of any length, wherever a block ends.
         for length in [0, 4090, 4095, 4096, 4097, 9000] {
             let value = json!({"a": "x".repeat(length), "b": ["y".repeat(length), 1]});
             let text = serde_json::to_string(&value).unwrap();

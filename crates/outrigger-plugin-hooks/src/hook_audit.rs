@@ -1,5 +1,5 @@
-//! What is written down of a chain: lines of the log, and for the audit hashes of what each handler was given and of what
-//! it answered (C13).
+//! Records of a chain: lines of the log, and for the audit hashes of what each handler was given and of what it answered
+//! (C13).
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -16,10 +16,10 @@ use outrigger_protocol::turn::HookPayload;
 
 use crate::digest::{hash, hash_after, hash_items};
 
-/// The audit's side of a chain under way.
+/// Audit state of a running chain.
 #[derive(Default)]
 pub(crate) struct ChainAudit {
-    /// Hash of the payloads as the handlers so far left them; none before the first call.
+    /// Hash of the payloads as the handlers so far left them; `None` before the first call.
     given: Option<String>,
     handlers: Vec<HookAudit>,
 }
@@ -32,13 +32,13 @@ impl ChainAudit {
         }
     }
 
-    /// The hash of what the next handlers are given. Meant to run while their process is at work: of a long history it
+    /// Returns the hash of the input for the next handlers. Intended to run while their process is working: a long history
     /// takes milliseconds.
     pub(crate) fn hash(&self, items: &[HookPayload]) -> String {
         self.given.clone().unwrap_or_else(|| hash_items(items))
     }
 
-    /// These handlers are called with that.
+    /// Records that these handlers are called with this input.
     pub(crate) fn called(&mut self, handlers: &[usize], given: String, shared: bool) {
         for handler in handlers {
             if let Some(audit) = self.handlers.get_mut(*handler) {
@@ -48,14 +48,14 @@ impl ChainAudit {
         self.given = Some(given);
     }
 
-    /// What a handler was given is known now.
+    /// Records the input of a handler.
     pub(crate) fn reached(&mut self, handler: usize) {
         if let Some(audit) = self.handlers.get_mut(handler) {
             audit.input_hash.clone_from(&self.given);
         }
     }
 
-    /// A handler has answered, and the chain has made this of it.
+    /// Records the answer of a handler and what the chain made of it.
     pub(crate) fn answered(
         &mut self,
         handler: usize,
@@ -82,7 +82,7 @@ impl ChainAudit {
         audit.output_hash = Some(answer);
     }
 
-    /// What is written down of a handler.
+    /// Returns the audit record of a handler.
     pub(crate) fn of(&mut self, run: &HandlerRun) -> HookAudit {
         let mut audit = self
             .handlers
@@ -94,11 +94,11 @@ impl ChainAudit {
     }
 }
 
-/// The target of `[plugin-perf]` lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
+/// Target of `[plugin-perf]` lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
 const PERF: &str = "plugin::perf";
 
-/// `event=H plugin=P payload_bytes=N way=W sent_bytes=N duration_ms=N cpu_ms=N outcome=O`; `way` and `sent_bytes` where
-/// something was sent to a process, `cpu_ms` where it is known.
+/// Returns `event=H plugin=P payload_bytes=N way=W sent_bytes=N duration_ms=N cpu_ms=N outcome=O`; `way` and `sent_bytes` if
+/// something was sent to a process, `cpu_ms` if known.
 fn perf(record: &HookRecord) -> String {
     let mut line = format!(
         "event={} plugin={} payload_bytes={}",
@@ -115,7 +115,7 @@ fn perf(record: &HookRecord) -> String {
     line
 }
 
-/// Runs of a hook that nobody waits for in the log of the program.
+/// Logs the runs of a background hook.
 pub fn log_observed(calls: &RanCalls) {
     if !tracing::enabled!(target: PERF, tracing::Level::DEBUG) {
         return;
@@ -126,12 +126,12 @@ pub fn log_observed(calls: &RanCalls) {
     }
 }
 
-/// What a plugin tries with every request is said once.
+/// Attempts that a plugin repeats with every request, reported once.
 #[derive(Default)]
 pub struct SaidOnce(Mutex<BTreeSet<(PluginId, String)>>);
 
 impl SaidOnce {
-    /// A model request is not for whom a plugin would have it.
+    /// Logs that a plugin tried to change who pays for a model request.
     fn log(&self, record: &HookRecord) {
         let message = record.message.clone().unwrap_or_default();
         let (plugin, hook) = (&record.plugin, &record.hook);
@@ -141,8 +141,8 @@ impl SaidOnce {
     }
 }
 
-/// A handler's run in the log of the program. `heals`: a process that does not answer or has ended is started again, which is
-/// a warning of its own, and says why.
+/// Logs a handler's run. `heals`: a process that is unresponsive or has exited is restarted, which is logged as a separate
+/// warning with the reason.
 pub(crate) fn log(record: &HookRecord, heals: bool, once: &SaidOnce) {
     if tracing::enabled!(target: PERF, tracing::Level::DEBUG) {
         tracing::debug!(target: PERF, "[plugin-perf] {}", perf(record));
@@ -157,7 +157,7 @@ pub(crate) fn log(record: &HookRecord, heals: bool, once: &SaidOnce) {
         let message = record.message.as_deref().unwrap_or_default();
         let session = record.session.as_ref();
         let session = session.map_or_else(String::new, |id| format!(" in session {}", id.0));
-        // It answered well, and what it answered was not taken.
+        // It answered, but the answer was rejected.
         let what = match (record.decision, record.outcome) {
             (Decision::Refused, OutcomeKind::Ok) => "its answer was refused",
             (_, outcome) => outcome.name(),

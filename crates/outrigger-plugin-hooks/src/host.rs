@@ -1,4 +1,4 @@
-//! What the hook chains of a project run with: who is called, where that lives, what is counted.
+//! Shared state of the hook chains of a project: handlers, processes, counters.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,18 +19,18 @@ pub struct HookHost {
     pub registry: Arc<Registry>,
     /// Their processes.
     pub processes: Arc<Processes>,
-    /// How plugins are run.
+    /// Settings for running plugins.
     pub settings: Arc<PluginSettings>,
-    /// The clock of the records.
+    /// Clock of the records.
     pub now: fn() -> Millis,
-    /// Which hooks are skipped because they keep timing out.
+    /// Breakers of hooks that keep timing out.
     pub breakers: Breakers,
-    /// What hooks cost since the start.
+    /// Cost of hooks since the start.
     pub perf: Mutex<Perf>,
-    /// Command hooks; none where they are switched off.
+    /// Command hooks; `None` if disabled.
     pub commands: Option<Commands>,
-    /// The chains that plugins may reach points of their own from.
+    /// Chains from which plugins may reach their custom points.
     pub links: Links,
-    /// What has been said of answers that are refused again and again.
+    /// Reported answers that are rejected again and again.
     pub said: SaidOnce,
 }

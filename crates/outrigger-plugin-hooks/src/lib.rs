@@ -2,8 +2,8 @@
 //! hooks.
 //!
 //! [`Pipeline::run`] runs the chain of a point, with deadlines, breakers, costs and records of every handler.
-//! [`custom_points`] is where a plugin's process asks for points of its own. It is not for what a handler may do, which is the
-//! kernel's table, or for processes, which `outrigger-plugin-supervisor` looks after.
+//! [`custom_points`] handles the requests of a plugin's process for its custom points. The rights of handlers are in the
+//! kernel's table, and `outrigger-plugin-supervisor` manages the processes.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

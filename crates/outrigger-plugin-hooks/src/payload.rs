@@ -1,11 +1,11 @@
-//! What goes to a process with a call of hooks, and what its answer says.
+//! Data sent to a process with a call of hooks, and the conversion of its answer.
 
 use outrigger_kernel::hooks::{Field, HookPoint, Phase, Rights};
 use outrigger_protocol::hook::{Block, HookOutcome};
 use outrigger_protocol::rpc::OpenField;
 use serde_json::Value;
 
-/// What handlers may change there, as the process needs it to know when one goes too far.
+/// Returns the fields that handlers may change, so that the process can detect a violation.
 pub(crate) fn open(point: HookPoint, rights: Rights) -> Vec<OpenField> {
     if point.spec().phase == Phase::Observe || !rights.patch {
         return Vec::new();
@@ -18,12 +18,13 @@ pub(crate) fn open(point: HookPoint, rights: Rights) -> Vec<OpenField> {
     point.spec().patch.iter().map(field).collect()
 }
 
-/// The longest code of a plugin's refusal, its longest text and its largest details as JSON, in bytes.
+/// Maximum size in bytes of the code, the text, and the JSON details of a plugin's refusal.
 const CODE: usize = 64;
 const TEXT: usize = 4096;
 const DETAILS: usize = 16 * 1024;
 
-/// A refusal as it is taken from a plugin: codes that begin with `hook.` are ours, and what is too long is cut or left out.
+/// Returns a refusal as accepted from a plugin: codes that begin with `hook.` are reserved, and values that are too long
+/// are truncated or dropped.
 fn refusal(block: &Block) -> Block {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let code = block.code.as_str();
@@ -44,7 +45,7 @@ fn refusal(block: &Block) -> Block {
     }
 }
 
-/// What a process says that a handler answered, as it is taken: a refusal within its bounds.
+/// Returns a handler's answer as accepted from a process, with its refusal within the limits.
 pub(crate) fn taken(outcome: &HookOutcome) -> HookOutcome {
     match outcome {
         HookOutcome::Block(block) => HookOutcome::Block(refusal(block)),

@@ -1,4 +1,4 @@
-//! What hook calls cost: counts, times and sizes for each hook of each plugin (A1).
+//! Cost of hook calls: counts, times and sizes for each hook of each plugin (A1).
 //!
 //! Times are kept in buckets that are an eighth of a doubling wide, so a percentile is at most 9 % too high, and the memory
 //! of a running server does not grow with the number of calls.
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 /// Buckets for each doubling.
 const PER_DOUBLING: f64 = 8.0;
-/// The first bucket ends here, in milliseconds.
+/// Upper bound of the first bucket, in milliseconds.
 const LEAST: f64 = 0.01;
-/// Buckets; the last one holds everything over about three hours.
+/// Number of buckets; the last one holds everything over about three hours.
 const BUCKETS: usize = 242;
 
 /// Times of calls, in milliseconds.
@@ -40,7 +40,7 @@ impl Histogram {
         self.sum += ms;
     }
 
-    /// The time that this part of the calls did not exceed.
+    /// Returns the time that this fraction of the calls did not exceed.
     pub(crate) fn quantile(&self, part: f64) -> f64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -80,28 +80,28 @@ fn upper(bucket: usize) -> f64 {
     LEAST * (bucket as f64 / PER_DOUBLING).exp2()
 }
 
-/// What one hook of one plugin cost.
+/// Cost of one hook of one plugin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerfRow {
-    /// Plugin.
+    /// Id of the plugin.
     pub plugin: String,
-    /// Hook, by the name under which plugins bring it.
+    /// Hook, by the name under which plugins register it.
     pub hook: String,
     /// Calls that were made.
     pub calls: u64,
-    /// Calls that were left out (breaker, cancelled turn, process gone).
+    /// Calls that were skipped (breaker, cancelled turn, exited process).
     pub skipped: u64,
     /// Calls by outcome: `ok`, `error`, `timeout`, `lost`, `blocked`.
     pub outcomes: BTreeMap<String, u64>,
-    /// Half of the calls took at most so many milliseconds.
+    /// Median in milliseconds.
     pub p50_ms: f64,
     /// 95 of 100 calls.
     pub p95_ms: f64,
-    /// 99 of 100 calls.
+    /// 99th percentile in milliseconds.
     pub p99_ms: f64,
-    /// The longest call.
+    /// The longest call in milliseconds.
     pub max_ms: f64,
-    /// All calls together.
+    /// All calls together in milliseconds.
     pub total_ms: f64,
     /// The largest payload, in bytes.
     pub max_bytes: u64,
@@ -122,7 +122,7 @@ pub struct Perf(BTreeMap<(String, String), Figures>);
 impl Perf {
     /// Adds a call.
     pub fn add(&mut self, record: &HookRecord) {
-        // Nothing was called: what the plugin asked for was refused.
+        // No handler was called: the plugin's request was refused.
         if record.outcome == OutcomeKind::Refused {
             return;
         }
@@ -140,7 +140,7 @@ impl Perf {
         figures.max_bytes = figures.max_bytes.max(record.payload_bytes);
     }
 
-    /// Adds calls of a hook that nobody waits for.
+    /// Adds calls of a background hook.
     pub fn observed(&mut self, calls: &RanCalls) {
         let key = (calls.plugin.to_string(), calls.hook.clone());
         let figures = self.0.entry(key).or_default();
@@ -150,7 +150,7 @@ impl Perf {
         figures.max_bytes = figures.max_bytes.max(calls.bytes);
     }
 
-    /// The figures, the costliest hook first.
+    /// Returns the figures, the most expensive hook first.
     #[must_use]
     pub fn rows(&self) -> Vec<PerfRow> {
         let row = |((plugin, hook), figures): (&(String, String), &Figures)| PerfRow {

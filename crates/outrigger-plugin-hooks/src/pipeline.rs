@@ -29,40 +29,40 @@ use crate::hook_audit::ChainAudit;
 use crate::host::HookHost;
 use outrigger_plugin_registry::Bound;
 
-/// Whom a chain is run for, and what stops it.
+/// Context of a chain: its session and turn, and what stops it.
 #[derive(Clone, Debug, Default)]
 pub struct PipelineContext {
     /// Session, for the records.
     pub session: Option<SessionId>,
     /// Turn, for the records.
     pub turn: Option<TurnId>,
-    /// Step of the turn at which it was reached, for the records: the turn may be elsewhere when its handlers have answered.
+    /// Step of the turn at which it was reached, for the records: the turn may have moved on when its handlers answer.
     pub step: Option<String>,
-    /// Turns true when nobody wants the result any more; handlers not yet called are skipped then.
+    /// Turns true when the result is no longer needed; handlers not yet called are skipped then.
     pub cancel: Option<watch::Receiver<bool>>,
-    /// Points of plugins that it is reached from, the outermost first (B8).
+    /// Points of plugins that it is reached from, outermost first (B8).
     pub path: Vec<&'static str>,
-    /// Out of how many events of plugins it comes, and the points that those came from.
+    /// Number of plugin events, and of the points before them, that led to it.
     pub depth: u32,
-    /// When its caller must have answered.
+    /// Deadline of its caller.
     pub by: Option<Instant>,
-    /// Only handlers whose failure refuses, and command hooks, are called: what is asked about is no call of a tool, and what
-    /// guards those guards it.
+    /// Call only handlers whose failure refuses, and command hooks: the action is not a tool call, and the guards of tool
+    /// calls apply to it.
     pub guards_only: bool,
 }
 
-/// What became of a chain.
+/// Result of a chain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PipelineResult {
     /// Outputs, one for each item, as the last handler left them.
     pub outputs: Vec<Value>,
-    /// The conversation that a payload had: it stands for the field `messages` of its output.
+    /// Conversation of the payload, if any: it replaces the field `messages` of its output.
     pub history: Option<History>,
-    /// A handler refused; the ones after it were not called.
+    /// Set if a handler refused; later handlers were not called.
     pub block: Option<Block>,
-    /// One for each handler that was reached, in order (A1, A2, C13).
+    /// One record for each handler that was reached, in order (A1, A2, C13).
     pub records: Vec<HookRecord>,
-    /// A handler wants the turn to end after this, and why.
+    /// Set if a handler wants the turn to end after this: the reason.
     pub stop: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct PipelineResult {
 #[derive(Clone)]
 pub struct Pipeline(pub(crate) Arc<HookHost>);
 
-/// What is written down of a handler's call besides its outcome.
+/// Data of a handler's record besides its outcome.
 #[derive(Clone, Copy, Default)]
 struct Sent {
     bytes: u64,
@@ -80,20 +80,20 @@ struct Sent {
 }
 
 impl Pipeline {
-    /// Over the plugins of this project.
+    /// Creates a pipeline over the plugins of this project.
     #[must_use]
     pub fn new(host: Arc<HookHost>) -> Self {
         Self(host)
     }
 
-    /// True when some plugin has a handler there; else [`Pipeline::run`] answers at once, and a caller need not even
-    /// make the payloads.
+    /// Returns whether some plugin has a handler there; otherwise [`Pipeline::run`] returns at once, and a caller need not
+    /// even build the payloads.
     #[must_use]
     pub fn has(&self, point: HookPoint) -> bool {
         self.0.registry.bound(point).is_some()
     }
 
-    /// The plugins with a handler there, each once.
+    /// Returns the plugins with a handler there, without duplicates.
     #[must_use]
     pub fn plugins_at(&self, point: HookPoint) -> Vec<PluginId> {
         let mut plugins: Vec<PluginId> = Vec::new();
@@ -108,8 +108,8 @@ impl Pipeline {
 
     /// Runs the chain of a point over `items`, one payload for most points.
     ///
-    /// Never fails: a handler that throws, hangs or dies is in the records, and the chain goes on after it with the
-    /// output from before it (C5), unless the point or the plugin's rules make that a refusal.
+    /// Never fails: a handler that throws, hangs or dies is in the records, and the chain continues with the output from
+    /// before it (C5), unless the point or the plugin's rules make that a refusal.
     pub async fn run(
         &self,
         point: HookPoint,
@@ -159,7 +159,8 @@ impl Pipeline {
         first.then(again)
     }
 
-    /// One chain, and the call where command hooks in it let pass another one; `again` where that is asked about.
+    /// Runs one chain and returns the changed call if its command hooks approved another one; `again` if this is the second
+    /// pass.
     async fn drive(
         &self,
         (point, check): (HookPoint, Option<OutputCheck>),
@@ -191,8 +192,8 @@ impl Pipeline {
         (drive.finish(), changed)
     }
 
-    /// A chain for each handler, all at the same time (A12, `plugin_seq_hooks` off). Nothing is changed, so the outputs are
-    /// what went in; the records keep the order of the chain.
+    /// Runs a separate chain for each handler, all concurrently (A12, `plugin_seq_hooks` off). Nothing is changed, so the
+    /// outputs equal the inputs; the records keep the order of the chain.
     async fn at_once(
         &self,
         point: HookPoint,
@@ -210,7 +211,7 @@ impl Pipeline {
     }
 }
 
-/// The payloads as they came.
+/// Returns the payloads unchanged.
 fn untouched(mut items: Vec<HookPayload>) -> PipelineResult {
     PipelineResult {
         history: items.iter_mut().find_map(|item| item.history.take()),
@@ -219,7 +220,7 @@ fn untouched(mut items: Vec<HookPayload>) -> PipelineResult {
     }
 }
 
-/// Whether no handler there can change or refuse anything.
+/// Returns whether no handler there can change or refuse anything.
 fn only_observes(point: HookPoint, bound: &[Bound]) -> bool {
     point.spec().patch.is_empty()
         && !point.spec().block
@@ -241,24 +242,24 @@ fn handler(bound: &Bound) -> Handler {
 struct Drive<'a> {
     host: &'a HookHost,
     point: HookPoint,
-    /// Gone once the chain is over.
+    /// `None` once the chain is complete.
     chain: Option<Chain>,
     bound: &'a [Bound],
     sent: Vec<Sent>,
     audit: ChainAudit,
-    /// What the breakers said to the calls that are under way.
+    /// Breaker decisions for the running calls.
     gates: BTreeMap<usize, Gate>,
     context: PipelineContext,
     /// The handler that was called again, since the first request never reached it.
     repeated: Option<usize>,
-    /// A command wants the turn to end.
+    /// Set if a command wants the turn to end.
     stop: Option<String>,
     asked: Asked,
     /// Command hooks are asked again.
     again: Option<Again>,
 }
 
-/// A chain that is dropped half-way has said nothing about whom it called; a trial is made anew by the next call.
+/// Settles the open calls of a chain that is dropped early as inconclusive; the next call repeats a trial.
 impl Drop for Drive<'_> {
     fn drop(&mut self) {
         for handler in self.gates.keys().copied().collect::<Vec<_>>() {
@@ -268,7 +269,7 @@ impl Drop for Drive<'_> {
 }
 
 impl Drive<'_> {
-    /// One request to one process, or the skipping of handlers that cannot be called.
+    /// Sends one request to one process, or skips handlers that cannot be called.
     async fn call(&mut self, handlers: &[usize]) {
         let Some((first, bound)) = handlers
             .first()
@@ -318,7 +319,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    // Once for each call: what comes second finds no gate.
+    // Settles a call once: a second attempt finds no gate.
     fn settle(&mut self, handler: usize, ended: Ended) {
         let (Some(gate), Some(bound)) = (self.gates.remove(&handler), self.bound.get(handler))
         else {
@@ -331,8 +332,8 @@ impl Drive<'_> {
             .ended(plugin, self.point, turn, gate, ended);
     }
 
-    // How many of the neighbours are asked with one request. They must be in that process still, and share the hook's
-    // spelling and the deadline; and where a throw refuses, the ones after it must not be called before it is known.
+    // Returns how many neighbours are called with one request. They must still be in that process and share the hook's
+    // spelling and the deadline; if a throw refuses, later ones must not be called before the result is known.
     fn width(&self, first: usize, handlers: &[usize], group: u64) -> usize {
         let Some(head) = self.bound.get(first) else {
             return 0;
@@ -382,7 +383,7 @@ impl Drive<'_> {
     }
 }
 
-/// Resolves when the flag turns true; never, when there is none or its owner has gone.
+/// Completes when the flag turns true; never, if there is none or its owner was dropped.
 pub async fn cancelled(cancel: Option<watch::Receiver<bool>>) {
     if let Some(mut cancel) = cancel
         && cancel.wait_for(|cancelled| *cancelled).await.is_ok()

@@ -1,12 +1,12 @@
 //! Finding, installing, loading and supervising plugins, and binding them to the hook pipeline.
 //!
-//! This crate is for the way of a plugin from an entry of the configuration to a handler at a hook point: [`resolve`] and
-//! [`Cache`] find and install it, [`Plugins::load`] starts the processes that it lives in, [`Pipeline::run`] calls its
-//! hooks, [`Plugins::tools`] its tools. A plugin that fails, hangs or dies is listed with the cause; nothing here fails
-//! as a whole.
+//! This crate covers the path of a plugin from a configuration entry to a handler at a hook point: [`resolve`] and
+//! [`Cache`] find and install it, [`Plugins::load`] starts the processes that it runs in, [`Pipeline::run`] calls its
+//! hooks, [`Plugins::tools`] returns its tools. A plugin that fails, hangs or dies is listed with the cause; nothing here
+//! fails as a whole.
 //!
-//! It is not for what a hook may do (that is the kernel's table), for talking to a process (`outrigger-js`), or for
-//! sessions: what plugins ask of the host goes to the [`outrigger_js::HostHandler`] that the caller passes in.
+//! It does not cover what a hook may do (the kernel's table), the protocol of a process (`outrigger-js`), or sessions:
+//! requests of plugins to the host go to the [`outrigger_js::HostHandler`] that the caller passes in.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

@@ -1,4 +1,4 @@
-//! What plugins are loaded from and with.
+//! Options for loading plugins.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use outrigger_plugin_registry::error::PluginError;
 /// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
 pub const SERVER_URL: &str = "http://outrigger.localhost/";
 
-/// Whether a plugin of the list should run as everything is now, or why not.
+/// Checks whether a plugin of the list should still run, or why not.
 pub type AdmitFn = Arc<dyn Fn(&PluginSpec) -> Result<(), PluginError> + Send + Sync>;
 
-/// What plugins are loaded from and with.
+/// Options for loading plugins.
 pub struct LoadOptions {
-    /// The plugins in load order, from the configuration; tool files before them, since their tools come first (facts 3.3).
+    /// Configured plugins in load order; tool files come before them, since their tools come first.
     pub plugins: Vec<PluginSpec>,
     /// Entries that are not loaded; they are listed with their reason, after the others.
     pub skipped: Vec<SkippedPlugin>,
-    /// Asked before a plugin is loaded again: whether the layers of the snapshot (D3) still have it. It may block.
+    /// Called before a plugin is reloaded: checks that the layers of the snapshot (D3) still admit it. May block.
     pub admits: Option<AdmitFn>,
-    /// Bundled plugins that run, by id: others may need them.
+    /// Ids of the running bundled plugins: others may depend on them.
     pub bundled: Vec<String>,
-    /// How they are run.
+    /// Settings for running plugins.
     pub settings: PluginSettings,
     /// Project folder.
     pub directory: PathBuf,
@@ -42,40 +42,40 @@ pub struct LoadOptions {
     pub project: Value,
     /// `serverUrl` of the plugin input, usually [`SERVER_URL`].
     pub server_url: String,
-    /// What the user's rules keep from processes; asked at each start of one.
+    /// Returns what the user's rules hide from processes; called at each start of one.
     pub covers: CoversFn,
     /// Starts processes.
     pub spawner: Spawner,
-    /// The same for what installs packages: what it reaches, and what is kept from it.
+    /// Starts installers, with their network access and hidden paths.
     pub installers: Spawner,
-    /// Where a JavaScript runtime is looked for.
+    /// Where to look for a JavaScript runtime.
     pub runtimes: Lookup,
-    /// Our data folder.
+    /// Outrigger's data folder.
     pub data: PathBuf,
-    /// Our cache folder.
+    /// Outrigger's cache folder.
     pub cache: PathBuf,
     /// The user's OpenCode configuration folder; plugin processes get copies of its files.
     pub user_config: Option<PathBuf>,
-    /// Install `@opencode-ai/sdk` and its like when they are not there yet. Without them plugins run, and `client` says
-    /// that it is missing when it is used.
+    /// Install `@opencode-ai/sdk` and related packages if they are missing. Plugins run without them, and using `client`
+    /// then reports that it is missing.
     pub install_modules: bool,
-    /// Command hooks in Claude Code's form, called after the plugins; `None` where they are switched off.
+    /// Command hooks in Claude Code's form, called after the plugins; `None` if disabled.
     pub commands: Option<CommandHooks>,
-    /// Asks before Bun is fetched, where the setting is to ask; `None`: nobody is there who could answer.
+    /// Asks before Bun is fetched, if the setting is to ask; `None`: there is no user to ask.
     pub consent: Option<ConsentFn>,
-    /// Asks whether a plugin that is new or changed is to be trusted; `None`: nobody is there who could answer.
+    /// Asks whether to trust a new or changed plugin; `None`: there is no user to ask.
     pub trust: Option<TrustFn>,
-    /// What of the project a person let count, with its settings.
+    /// What the user accepted of the project, with its settings.
     pub let_count: Option<LetCount>,
-    /// Answers what plugins ask.
+    /// Answers requests of plugins.
     pub handler: Arc<dyn HostHandler>,
-    /// Notified of every step of every plugin.
+    /// Receives every step of every plugin.
     pub progress: ProgressFn,
-    /// Notified of what becomes of plugins while they run.
+    /// Receives state changes of running plugins.
     pub notice: NoticeFn,
-    /// The clock of the records, in milliseconds since the Unix epoch.
+    /// Clock of the records, in milliseconds since the Unix epoch.
     pub now: fn() -> Millis,
 }
 
-/// Asks whether a program may be fetched from npm; what it is goes in, as `bun@1.4.5`.
+/// Asks whether a program may be fetched from npm; the argument is its spec, such as `bun@1.4.5`.
 pub type ConsentFn = Arc<dyn Fn(&str) -> BoxFuture<'static, bool> + Send + Sync>;

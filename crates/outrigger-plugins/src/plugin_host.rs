@@ -1,4 +1,4 @@
-//! The plugins of a project while they run: their list, their processes, their hook chains, and what they were loaded from.
+//! The running plugins of a project: their list, their processes, their hook chains, and their load options.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use outrigger_plugin_supervisor::group::{Group, Live};
 use outrigger_plugin_supervisor::launch::Launch;
 use outrigger_plugin_supervisor::processes::Processes;
 
-/// Shared by [`crate::Plugins`] and what plugins contribute.
+/// Shared by [`crate::Plugins`] and the contributions of plugins.
 pub(crate) struct PluginHost {
     pub(crate) registry: Arc<Registry>,
     pub(crate) processes: Arc<Processes>,
@@ -22,16 +22,16 @@ pub(crate) struct PluginHost {
     pub(crate) loading: Loading,
 }
 
-/// What plugins were loaded from, and what it takes to load one again.
+/// Options and state for loading and reloading plugins.
 #[derive(Default)]
 pub(crate) struct Loading {
-    /// What everything was loaded from; none where there are no plugins at all.
+    /// Load options; `None` if there are no plugins at all.
     pub(crate) options: Option<Arc<LoadOptions>>,
-    /// What processes are started with, once there was one to start.
+    /// Start options of processes, set by the first start.
     pub(crate) launch: OnceLock<Arc<Launch>>,
     /// The configuration as the `config` hooks left it.
     pub(crate) configured: Arc<OnceLock<Value>>,
-    /// One change of states at a time.
+    /// Allows one state change at a time.
     pub(crate) changing: tokio::sync::Mutex<()>,
 }
 
@@ -44,8 +44,8 @@ impl PluginHost {
         self.processes.live(&self.registry, plugin).await
     }
 
-    /// Plugins that bring authentication handle secrets, and no other plugin's code may live beside them: where one turns
-    /// out to be in a shared process, it gets one of its own, and that process is started again without it.
+    /// Plugins with authentication handle secrets, so no other plugin's code may share their process. Moves such a plugin
+    /// out of a shared process into its own, and restarts the shared process without it.
     pub(crate) async fn apart(&self) -> Vec<Arc<Group>> {
         let mut fresh = Vec::new();
         for group in self.processes.all() {
@@ -55,7 +55,7 @@ impl PluginHost {
             if members.len() < 2 || leave.is_empty() {
                 continue;
             }
-            // All of them handle secrets: the first may stay where it is.
+            // All of them handle secrets: the first may stay.
             let stays = usize::from(leave.len() == members.len());
             let leave = leave.get(stays..).unwrap_or_default();
             group.without(leave).await;
@@ -68,13 +68,13 @@ impl PluginHost {
         fresh
     }
 
-    /// Starts the processes side by side. They are known before: a restart may need them.
+    /// Starts the processes concurrently. They are registered first: a restart may need them.
     pub(crate) async fn run(&self, fresh: Vec<Arc<Group>>) {
         for group in &fresh {
             self.processes.add(group);
         }
         join_all(fresh.iter().map(|group| group.live())).await;
-        // One that came apart while it loaded has made others.
+        // A process that was split while loading has created others.
         let all = self.processes.all();
         join_all(all.iter().map(|group| group.live())).await;
     }

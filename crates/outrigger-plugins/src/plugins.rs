@@ -49,8 +49,8 @@ use start::{Started, start, under_bun};
 pub struct Plugins(pub(crate) Arc<PluginHost>);
 
 impl Plugins {
-    /// Finds, installs, starts and initialises the plugins. Never fails: what could not be loaded is in
-    /// [`Plugins::list`] with its stage and cause, and the rest runs (A13). Without plugins no process is started.
+    /// Finds, installs, starts and initialises the plugins. Never fails: plugins that could not be loaded are in
+    /// [`Plugins::list`] with their stage and cause, and the rest run (A13). Without plugins no process is started.
     pub async fn load(options: LoadOptions) -> Self {
         let options = Arc::new(options);
         let (found, base) = found(&options);
@@ -83,7 +83,7 @@ impl Plugins {
         Self(host)
     }
 
-    /// No plugins at all.
+    /// Returns a value without plugins.
     #[must_use]
     pub fn none() -> Self {
         let registry = Arc::new(Registry::new(Vec::new(), Arc::new(|_| {})));
@@ -108,13 +108,13 @@ impl Plugins {
         }))
     }
 
-    /// Runs hook chains.
+    /// Returns the pipeline that runs hook chains.
     #[must_use]
     pub fn pipeline(&self) -> Pipeline {
         Pipeline::new(Arc::clone(&self.0.hooks))
     }
 
-    /// The tools of all plugins in load order; of two with one name the later one is meant to replace the earlier one.
+    /// Returns the tools of all plugins in load order; of two with one name the later one replaces the earlier one.
     #[must_use]
     pub fn tools(&self) -> Vec<PluginToolEntry> {
         let entry = |(plugin, id, tool): (usize, String, outrigger_protocol::rpc::PluginTool)| {
@@ -139,8 +139,8 @@ impl Plugins {
         self.0.registry.tools().into_iter().map(entry).collect()
     }
 
-    /// Hands events to the plugins, in order. Nothing waits for them; a process sees them before any later call, and one
-    /// that is being started again sees them when it is there.
+    /// Sends events to the plugins, in order. Nothing waits for them; a process sees them before any later call, and a
+    /// restarting one when it is back.
     pub fn events(&self, events: &[BusEvent]) {
         for key in self.0.registry.groups_at(HookPoint::SessionOnEvent) {
             if let Some(group) = self.0.processes.get(key) {
@@ -149,9 +149,9 @@ impl Plugins {
         }
     }
 
-    /// Runs the `config` hooks over the merged configuration. Done once: after a restart of a process they are called, and
-    /// what they change is compared and not applied, since it is in the configuration already. The records are for the
-    /// audit, which is not there yet when this is called.
+    /// Runs the `config` hooks over the merged configuration. Runs once: after a restart of a process they are called, and
+    /// their changes are compared but not applied, since they are in the configuration already. The records are for the
+    /// audit, which does not exist yet at this point.
     pub async fn configure(&self, config: Value) -> (Value, Vec<HookRecord>) {
         let (point, item) = configure::Input.call(&config);
         let mut result = self
@@ -159,13 +159,13 @@ impl Plugins {
             .run(point, vec![item], PipelineContext::default())
             .await;
         let output = result.outputs.pop().unwrap_or_default();
-        // For hooks that a later generation brings; once, since this is done once.
+        // For hooks of a later generation; set once, since this runs once.
         let _ = self.0.loading.configured.set(output.clone());
         (output, result.records)
     }
 
-    /// Notifies command hooks that the sessions of this process end. Goes before [`Plugins::dispose`]; what takes longer than
-    /// the deadline is ended.
+    /// Notifies command hooks that the sessions of this process end. Called before [`Plugins::dispose`]; hooks that exceed
+    /// the deadline are killed.
     pub async fn end_sessions(&self, deadline: Duration) -> Vec<HookRecord> {
         let pipeline = self.pipeline();
         let ended = tokio::time::timeout(deadline, pipeline.end_sessions()).await;
@@ -179,20 +179,21 @@ impl Plugins {
         records
     }
 
-    /// Lets all plugins dispose of what they hold and ends their processes, by force at the deadline. Nothing is called
+    /// Lets all plugins dispose of their resources and ends their processes, by force at the deadline. No plugin is called
     /// afterwards.
     pub async fn dispose(&self, deadline: Duration) {
         let groups = self.0.processes.all();
         join_all(groups.iter().map(|group| group.close(deadline))).await;
     }
 
-    /// Why the user is to be asked about a call whatever the rules allow, if a command hook wants that. Said once.
+    /// Returns why the user must be asked about a call regardless of the rules, if a command hook requires that. Returned
+    /// once.
     #[must_use]
     pub fn requires_approval(&self, session: &str, call: &str) -> Option<String> {
         self.0.hooks.commands.as_ref()?.take_asked(session, call)
     }
 
-    /// Adds what hooks took that nobody waits for (A1).
+    /// Adds the cost of background hooks (A1).
     pub fn observed(&self, calls: &[RanCalls]) {
         let perf = self.0.hooks.perf.lock();
         let mut perf = perf.unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +203,7 @@ impl Plugins {
         }
     }
 
-    /// Adds those that failed; other records came through a chain, which counted them.
+    /// Adds failed calls; other records came through a chain, which counted them.
     pub fn failed_beside(&self, records: &[HookRecord]) {
         let perf = self.0.hooks.perf.lock();
         let mut perf = perf.unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +213,7 @@ impl Plugins {
         beside.for_each(|record| perf.add(record));
     }
 
-    /// What the hooks cost since the start, the costliest first (A1).
+    /// Returns the cost of hooks since the start, most expensive first (A1).
     #[must_use]
     pub fn perf(&self) -> Vec<PerfRow> {
         let perf = self.0.hooks.perf.lock();
@@ -220,27 +221,27 @@ impl Plugins {
         perf.rows()
     }
 
-    /// The `[plugins.NAME]` under which the user would have to grant this to the plugin; `None` where it has it. Command
-    /// hooks need no grant: a file of them runs only if the user allowed its content. Of several plugins with this id, all
-    /// need it.
+    /// Returns the `[plugins.NAME]` under which the user would have to grant this to the plugin; `None` if it has the grant.
+    /// Command hooks need no grant: their file runs only if the user allowed its content. If several plugins have this id,
+    /// all of them need it.
     #[must_use]
     pub fn grant_missing(&self, id: &PluginId, grant: Grant) -> Option<String> {
         self.0.registry.grant_missing(&id.0, grant)
     }
 
-    /// Whether a project brings a plugin of this identifier. One that nobody knows counts as a project's.
+    /// Returns whether a plugin with this id is from a project. An unknown id is treated as a project's.
     #[must_use]
     pub fn is_of_project(&self, id: &str) -> bool {
         self.0.registry.is_of_project(id)
     }
 
-    /// The NAME of `[plugins.NAME]` that stands for this plugin and no other; `None` where there is none.
+    /// Returns the NAME of `[plugins.NAME]` that identifies this plugin and no other; `None` if there is none.
     #[must_use]
     pub fn grant_name(&self, id: &PluginId) -> Option<String> {
         self.0.registry.grant_name(&id.0)
     }
 
-    /// Every plugin of the configuration, in load order.
+    /// Returns every plugin of the configuration, in load order.
     #[must_use]
     pub fn list(&self) -> Vec<PluginStatus> {
         let with_process = |(index, (group, mut status)): (usize, (Option<u64>, PluginStatus))| {
@@ -274,7 +275,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What of a plugin its process is in.
+/// Returns the hooks and tools of a plugin that its process is running.
 fn entered(live: Option<&Live>, plugin: &str) -> Vec<String> {
     let all = live.map(|live| live.process.all_entered());
     let its = all.into_iter().flatten();
@@ -282,7 +283,7 @@ fn entered(live: Option<&Live>, plugin: &str) -> Vec<String> {
     its.map(|enter| enter.what).collect()
 }
 
-/// Each hosted plugin behind its host.
+/// Places each hosted plugin after its host.
 fn under_their_hosts(
     all: Vec<PluginStatus>,
     host_of: impl Fn(usize) -> Option<usize>,
@@ -301,7 +302,7 @@ fn under_their_hosts(
     places.into_iter().map(|(_, _, status)| status).collect()
 }
 
-/// What the list begins with: the plugins of the configuration, those of it that are not loaded, and files of command hooks,
+/// Returns the initial list: the plugins of the configuration, those of it that are not loaded, and files of command hooks,
 /// with the index of the first of these.
 fn found(options: &LoadOptions) -> (Vec<Plugin>, usize) {
     let loaded = options.plugins.iter();
@@ -360,7 +361,7 @@ fn host(options: &Arc<LoadOptions>, base: usize, registry: &Arc<Registry>) -> Pl
     }
 }
 
-/// Looks after the processes until the plugins are gone: what they use, what must not be seen, whether they answer.
+/// Watches the processes until the plugins are dropped: resource use, hidden paths, health.
 fn watch(host: &PluginHost) {
     let (processes, settings) = (&host.processes, &host.settings);
     let stuck = settings.self_heal.then_some(settings.deadlines.normal);

@@ -33,7 +33,7 @@ impl Agent {
 /// Key under which the store keeps the flags of the last start.
 const LAST: &str = "flags";
 
-/// Writes the flags to the log, so that the figures after that line can be told apart from those of another configuration. A
+/// Writes the flags to the log, so that the figures after that line can be distinguished from those of another configuration. A
 /// flag that changed since the last start is logged as a warning and recorded in the audit.
 pub(crate) async fn record(config: &Loaded, store: &Store) {
     let flags = flags(config);

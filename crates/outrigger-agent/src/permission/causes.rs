@@ -88,7 +88,7 @@ impl AgentState {
         }
     }
 
-    /// Returns the causes of a prompt that a call sends: whoever made or changed the call without the grant also caused the
+    /// Returns the causes of a prompt that a call sends: the one that made or changed the call without the grant also caused the
     /// prompt.
     pub(crate) fn causes_of_prompt(&self, causes: &Provenance) -> Provenance {
         let sent = |cause: &Cause| {

@@ -215,7 +215,7 @@ impl NamedFile<'_> {
         Attachment { path, rules }.parts(self.forbids)
     }
 
-    /// Returns why the user must approve a project link that points outside: whoever created the project chose the target.
+    /// Returns why the user must approve a project link that points outside: the creator of the project chose the target.
     fn leads_out(&self, real: &Path) -> Option<String> {
         let roots = [&self.place.worktree, &self.place.directory];
         let roots: Vec<PathBuf> = roots.iter().flat_map(|it| it.canonicalize()).collect();

@@ -1,6 +1,5 @@
-//! The bundled plugins (D5): one row each. What such a plugin brings is built where it belongs (tools in
-//! `outrigger-tools`, models in `outrigger-models`, MCP in `outrigger-mcp`); here stands what it is called, when it runs and
-//! which tools go away with it.
+//! The bundled plugins (D5): one row each with id, profile, requirements and tools. What such a plugin contributes is built
+//! in its own crate (tools in `outrigger-tools`, models in `outrigger-models`, MCP in `outrigger-mcp`).
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -15,15 +14,15 @@ use super::{Candidate, Profile, Source};
 pub struct Bundled {
     /// What it is called.
     pub id: &'static str,
-    /// What it is.
+    /// Kind of plugin.
     pub kind: PluginKind,
-    /// It always runs, and nobody else may be called so (D4).
+    /// It always runs, and its id is reserved (D4).
     pub required: bool,
-    /// The lowest profile that has it.
+    /// Lowest profile that includes it.
     pub profile: Profile,
-    /// Tools that are there only with it.
+    /// Tools that exist only while it runs.
     pub tools: &'static [&'static str],
-    /// A model is offered its tools only where a permission rule or an agent names them.
+    /// Its tools are offered to a model only if a permission rule or an agent names them.
     pub optional: bool,
     /// It changes something outside of the session.
     pub side_effects: bool,
@@ -50,7 +49,7 @@ const fn toolset(id: &'static str, tools: &'static [&'static str]) -> Bundled {
     }
 }
 
-/// All of them.
+/// All bundled plugins.
 pub const BUNDLED: &[Bundled] = &[
     Bundled {
         required: true,
@@ -99,14 +98,14 @@ pub const BUNDLED: &[Bundled] = &[
     },
 ];
 
-/// The bundled plugin of that id.
+/// Returns the bundled plugin with this id.
 #[must_use]
 pub fn bundled(id: &str) -> Option<&'static Bundled> {
     BUNDLED.iter().find(|plugin| plugin.id == id)
 }
 
 impl Bundled {
-    /// It as a candidate.
+    /// Returns it as a candidate.
     #[must_use]
     pub fn candidate(&self) -> Candidate {
         let texts =

@@ -1,4 +1,4 @@
-//! Plugins that need other plugins.
+//! Dependencies between plugins.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use super::Reason;
 
-/// The plugins that would run but cannot, since something they need does not run: `(index, why)`. `known` are the ids
-/// of all candidates. What needs one of those does not run either; the reason of those in a cycle names the cycle.
+/// Returns the plugins that would run but have an unmet dependency: `(index, reason)`. `known` has the ids of all
+/// candidates. The dependents of such a plugin do not run either; the reason for members of a cycle names the cycle.
 #[must_use]
 pub fn unmet(running: &[(usize, &str, &[String])], known: &BTreeSet<&str>) -> Vec<(usize, Reason)> {
     let mut lost: BTreeMap<usize, Reason> = BTreeMap::new();
@@ -43,12 +43,12 @@ pub fn unmet(running: &[(usize, &str, &[String])], known: &BTreeSet<&str>) -> Ve
     lost.into_iter().collect()
 }
 
-/// Those of the rest that reach themselves.
+/// Returns those of the rest that depend on themselves.
 fn circles(
     running: &[(usize, &str, &[String])],
     lost: &BTreeMap<usize, Reason>,
 ) -> Vec<(usize, Reason)> {
-    // A plugin that needs itself is satisfied.
+    // A plugin that names itself is satisfied.
     let mut needs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, id, list) in running.iter().filter(|(at, ..)| !lost.contains_key(at)) {
         needs
@@ -65,7 +65,7 @@ fn circles(
     found
 }
 
-/// The shortest way from an id back to it, from its smallest id on, with that one at both ends.
+/// Returns the shortest cycle through an id, starting from its smallest id, with that id at both ends.
 fn way_round(id: &str, needs: &BTreeMap<&str, BTreeSet<&str>>) -> Option<Vec<String>> {
     let mut from: BTreeMap<&str, &str> = BTreeMap::new();
     let mut edge: Vec<&str> = [id].into();

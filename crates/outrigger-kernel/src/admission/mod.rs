@@ -1,7 +1,8 @@
-//! Which plugins should run: candidates from five sources, each id once, and three layers that all must pass (D1 to D5).
+//! Decides which plugins should run: candidates from five sources, each id once, and three layers that all must pass (D1 to
+//! D5).
 //!
-//! Everything that is looked up (files, rights, variables, programs) comes in as facts of the candidates; the answer says
-//! what should run and why the rest should not, in an order that does not depend on how the facts were found.
+//! Everything that must be looked up (files, permissions, variables, programs) is passed in as facts of the candidates. The
+//! result states what should run and why the rest should not, in an order that does not depend on how the facts were found.
 
 mod bundled;
 mod depends;
@@ -19,23 +20,23 @@ pub use depends::unmet;
 pub use reason::Reason;
 pub use rules::decide;
 
-/// Where a candidate comes from, the highest precedence first (D1).
+/// Source of a candidate, highest precedence first (D1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Source {
-    /// The user's configuration names it.
+    /// Named in the user's configuration.
     ConfigPath,
-    /// A folder of the environment variable for plugins.
+    /// In a folder of the environment variable for plugins.
     EnvRoot,
-    /// A folder of the project.
+    /// In a folder of the project.
     WorkspaceRoot,
-    /// A folder of the user.
+    /// In a folder of the user.
     UserRoot,
     /// Part of the program.
     Bundled,
 }
 
 impl Source {
-    /// Its number, 0 to 4.
+    /// Returns its number, 0 to 4.
     #[must_use]
     pub fn precedence(self) -> u8 {
         match self {
@@ -47,7 +48,7 @@ impl Source {
         }
     }
 
-    /// Its name in D1.
+    /// Returns its name in D1.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +60,7 @@ impl Source {
         }
     }
 
-    /// What people call it.
+    /// Returns its display name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -72,22 +73,22 @@ impl Source {
     }
 }
 
-/// What decides, in this order (D2, D3).
+/// Layers of the decision, in order (D2, D3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
     /// One candidate for each id.
     Identity,
-    /// Profile, lists, switches.
+    /// Profile, lists and switches.
     Policy,
-    /// Files and their rights.
+    /// Files and their permissions.
     Admission,
-    /// What must be there beside it.
+    /// Requirements on the environment and on other plugins.
     Dependencies,
 }
 
 impl Layer {
-    /// All of them, in order.
+    /// All layers, in order.
     pub const ALL: [Self; 4] = [
         Self::Identity,
         Self::Policy,
@@ -95,7 +96,7 @@ impl Layer {
         Self::Dependencies,
     ];
 
-    /// As it is written.
+    /// Returns its name as written in output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -107,7 +108,7 @@ impl Layer {
     }
 }
 
-/// Which of the bundled plugins run (D5).
+/// Profile: which bundled plugins run (D5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Profile {
     /// All but `telegram` and `mcp`.
@@ -115,12 +116,12 @@ pub enum Profile {
     Minimal,
     /// `telegram` too.
     Messaging,
-    /// `mcp` too.
+    /// All, including `mcp`.
     Full,
 }
 
 impl Profile {
-    /// Its name in D5.
+    /// Returns its name in D5.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -130,7 +131,7 @@ impl Profile {
         }
     }
 
-    /// How it is written in the settings.
+    /// Returns its name in the settings.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -141,29 +142,29 @@ impl Profile {
     }
 }
 
-/// What is known of a plugin before anything of it is started.
+/// Facts about a plugin before anything of it is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// What it is called.
     pub id: String,
-    /// Where it comes from.
+    /// Source of the candidate.
     pub source: Source,
-    /// Position within its source: an earlier root goes before a later one.
+    /// Position within its source: an earlier root precedes a later one.
     pub order: usize,
-    /// The file or entry that it is; unique within its source.
+    /// Path or entry; unique within its source.
     pub place: String,
-    /// OpenCode's own rules put it onto the list, which say by themselves which of two entries counts: two of these with one
-    /// id are two plugins.
+    /// Listed by OpenCode's own rules, which decide on their own which of two entries is used: two of these with one id are
+    /// two plugins.
     pub listed: bool,
-    /// Its id is what its manifest says. Else it is the mere name of a file or package, which stands in nobody's way.
+    /// The id comes from its manifest. Otherwise it is just the name of a file or package and conflicts with no other.
     pub has_own_id: bool,
-    /// A project brings it: what the user wrote for his own of the same id is not for this one.
+    /// From a project. User settings for a user plugin with the same id do not apply.
     pub of_project: bool,
-    /// It is a bundled one that nobody can take the place of (D4).
+    /// A bundled plugin that cannot be replaced (D4).
     pub required: bool,
-    /// The lowest profile that has it; bundled ones only.
+    /// Lowest profile that includes it; bundled plugins only.
     pub profile: Option<Profile>,
-    /// Its manifest switches it on.
+    /// Its manifest enables it.
     pub enabled_by_default: bool,
     /// It changes something outside of the session.
     pub side_effects: bool,
@@ -171,22 +172,22 @@ pub struct Candidate {
     pub env: Vec<String>,
     /// Groups of variables of which one must be set.
     pub env_any: Vec<Vec<String>>,
-    /// Programs that must be there.
+    /// Programs that must be installed.
     pub external_bins: Vec<String>,
-    /// Plugins that must run, by id.
+    /// Ids of plugins that must run.
     pub depends_on: Vec<String>,
-    /// What was already said about it before this: OpenCode's own switches, the policy of the machine.
+    /// Exclusion decided earlier: by OpenCode's own switches or the machine policy.
     pub said: Option<Reason>,
-    /// What speaks against its files; `None` for what has no path.
+    /// Checks of its files; `None` if it has no path.
     pub files: Option<Files>,
-    /// Why it would not be trusted as it is, where that is known before it is loaded.
+    /// Why it is not trusted in its current state, if known before it is loaded.
     pub untrusted: Option<String>,
-    /// Why it cannot be loaded by this program.
+    /// Why this program cannot load it.
     pub unsupported: Option<String>,
 }
 
 impl Candidate {
-    /// One that nothing speaks against.
+    /// Creates a candidate that no rule excludes.
     #[must_use]
     pub fn new(id: &str, source: Source, place: &str) -> Self {
         Self {
@@ -213,45 +214,45 @@ impl Candidate {
     }
 }
 
-/// What is known of a candidate's files (D3).
+/// Facts about a candidate's files (D3).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Files {
-    /// Where its manifest really is, when that is not inside of its root.
+    /// Real path of its manifest, if outside its root.
     pub outside: Option<String>,
-    /// A path on the way to it that everybody may change.
+    /// A world-writable path component.
     pub world_writable: Option<String>,
-    /// What is wrong with its signature, where one is required or there.
+    /// Problem with its signature, if one is required or present.
     pub signature: Option<String>,
 }
 
-/// A switch of a single plugin.
+/// Switch for a single plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Switch {
-    /// On or off.
+    /// Whether it is on.
     pub on: bool,
-    /// Who says so.
+    /// Where it is set.
     pub by: String,
 }
 
-/// What the user says.
+/// The user's rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
     /// Which bundled plugins run.
     pub profile: Profile,
-    /// Plugins with side effects that may run although they are not bundled (`policy.allow` of D3), by id; those of a project
-    /// by place.
+    /// Ids of plugins with side effects that may run although they are not bundled (`policy.allow` of D3); plugins of a
+    /// project by path.
     pub allow: Vec<String>,
-    /// Plugins that do not run; `*` stands for any run of characters.
+    /// Plugins that do not run; `*` matches any run of characters.
     pub deny: Vec<String>,
-    /// Single ones, by place or by id. By id nothing of a project is switched on.
+    /// Switches of single plugins, by path or id. An id switches nothing of a project on.
     pub switches: BTreeMap<String, Switch>,
-    /// Ids that the user has rules for. No candidate of a project takes one of these from a candidate that is none.
+    /// Ids that the user has rules for. No project candidate takes one of these from a candidate of another source.
     pub kept: BTreeSet<String>,
 }
 
-/// What is there on the machine, of what candidates require.
+/// Requirements of candidates that the machine meets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Machine {
@@ -261,23 +262,23 @@ pub struct Machine {
     pub bins: Vec<String>,
 }
 
-/// One candidate and what was decided about it.
+/// A candidate with the decision about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The candidate.
     pub candidate: Candidate,
-    /// Why it does not run; `None`: it does.
+    /// Why it does not run; `None`: it runs.
     pub disabled: Option<Reason>,
 }
 
 impl Entry {
-    /// Whether it should run.
+    /// Returns whether it should run.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.disabled.is_none()
     }
 
-    /// The layer that decided against it.
+    /// Returns the layer that excluded it.
     #[must_use]
     pub fn layer(&self) -> Option<Layer> {
         self.disabled.as_ref().map(Reason::layer)

@@ -1,4 +1,4 @@
-//! Why a candidate does not run, and what would change that.
+//! Reasons for which a candidate does not run, with remedies.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,41 +8,41 @@ use serde::Serialize;
 
 use super::{Layer, Profile, Source};
 
-/// Why a candidate does not run. The names are those of the requirements where they have one.
+/// Why a candidate does not run. The names are those of the requirements, where they define one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason")]
 pub enum Reason {
-    /// Another candidate of its id counts (D2).
+    /// Another candidate with its id takes precedence (D2).
     ShadowedByHigherPrecedence {
-        /// Where that one comes from.
+        /// Source of that candidate.
         by: Source,
-        /// Which one it is.
+        /// Its path or entry.
         place: String,
     },
-    /// It is called as a bundled plugin that is required (D4).
+    /// Its id is that of a required bundled plugin (D4).
     ReservedBundledPluginId,
-    /// It is called as a plugin that the user has rules for, and a project brings it.
+    /// It is from a project and has the id of a plugin that the user has rules for.
     ReservedUserPluginId {
-        /// Where that one comes from.
+        /// Source of that plugin.
         by: Source,
-        /// Which one it is.
+        /// Its path or entry.
         place: String,
     },
-    /// What put it onto the list takes it from there again: `--pure`, `plugin bisect`, a later file.
+    /// It was listed and then excluded again: by `--pure`, `plugin bisect`, or a later file.
     LeftOut {
-        /// By what.
+        /// What excluded it.
         by: String,
     },
-    /// The policy of the machine does not have it.
+    /// The machine policy excludes it.
     ForbiddenByManagedPolicy {
-        /// Its file.
+        /// File of the policy.
         file: String,
     },
-    /// A project brings it, and the folder is not trusted, or was not with this plugin in it.
+    /// It is from a project whose folder is not trusted, or was trusted without this plugin.
     FolderNotTrusted,
-    /// A list of plugins that do not run names it.
+    /// A deny list names it.
     Denied {
-        /// As it stands there.
+        /// The matching pattern as written.
         pattern: String,
     },
     /// It is switched off.
@@ -50,76 +50,76 @@ pub enum Reason {
         /// Where.
         by: String,
     },
-    /// The profile does not have it.
+    /// The profile does not include it.
     NotInProfile {
-        /// The profile.
+        /// The current profile.
         profile: Profile,
-        /// The lowest one that has it.
+        /// Lowest profile that includes it.
         needs: Profile,
     },
-    /// Its own manifest leaves it off, and nothing switches it on.
+    /// Its own manifest disables it by default, and nothing enables it.
     OffByDefault,
-    /// Its manifest is a link to somewhere else.
+    /// Its manifest is a link to a path outside its root.
     ManifestOutsideRoot {
         /// Where that is.
         path: String,
     },
-    /// Everybody may change it.
+    /// It is world-writable.
     WorldWritablePath {
-        /// What of it.
+        /// The writable path.
         path: String,
     },
-    /// It changes something outside of the session, and `discovery.allow` does not name it.
+    /// It has side effects outside the session, and `discovery.allow` does not name it.
     SideEffectsNotAllowed,
-    /// Its signature is not what the policy of the machine asks for.
+    /// Its signature does not meet the machine policy.
     Signature {
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// It would not be trusted as it is, and so takes nobody's place.
+    /// It is not trusted in its current state, so it cannot shadow another plugin.
     Untrusted {
-        /// Why.
+        /// Why it is not trusted.
         why: String,
     },
     /// This program cannot load it (D8).
     UnsupportedExternalPlugin {
-        /// Why.
+        /// Why not.
         why: String,
     },
     /// A variable is not set.
     MissingEnv {
-        /// Which.
+        /// Its name.
         name: String,
     },
     /// None of these variables is set.
     MissingEnvAny {
-        /// Which.
+        /// Their names.
         names: Vec<String>,
     },
     /// A program is not on `PATH`.
     MissingExternalBin {
-        /// Which.
+        /// Its name.
         name: String,
     },
-    /// No plugin is called so.
+    /// A plugin that it needs does not exist.
     MissingDependency {
-        /// How.
+        /// Id of that plugin.
         id: String,
     },
     /// A plugin that it needs does not run.
     DependencyDisabled {
-        /// Which.
+        /// Id of that plugin.
         id: String,
     },
-    /// It needs itself in the end.
+    /// It depends on itself through other plugins.
     DependencyCycle {
-        /// The way round, from its smallest id.
+        /// The cycle, from its smallest id.
         ids: Vec<String>,
     },
 }
 
 impl Reason {
-    /// The layer that it belongs to.
+    /// Returns the layer that it belongs to.
     #[must_use]
     pub fn layer(&self) -> Layer {
         match self {
@@ -148,7 +148,7 @@ impl Reason {
         }
     }
 
-    /// Its name, as the requirements have it.
+    /// Returns its name, as in the requirements.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -177,7 +177,7 @@ impl Reason {
         }
     }
 
-    /// In words, without the plugin's name.
+    /// Returns a description without the plugin's name.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -232,7 +232,7 @@ impl Reason {
         }
     }
 
-    /// What would change it.
+    /// Returns how to resolve it.
     #[must_use]
     pub fn remedy(&self, id: &str) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! The decision.
+//! The admission decision.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -8,10 +8,10 @@ use super::depends::unmet;
 use super::{Candidate, Entry, Machine, Reason, Rules, Source};
 use crate::permission::matches;
 
-/// Decides about all candidates: which of each id counts, then policy, admission and dependencies in this order (D2, D3). The
-/// answer is sorted by id and precedence, whatever the order of the candidates was.
+/// Decides about all candidates: which one of each id is used, then policy, admission and dependencies in this order (D2, D3).
+/// The result is sorted by id and precedence, whatever the order of the candidates.
 ///
-/// Only what runs takes the place of another one: what is off, refused or without what it needs displaces nothing. A project's
+/// Only a running plugin shadows another one: a plugin that is off, refused or lacks a requirement shadows nothing. A project's
 /// candidate does not take the id of one that the user has rules for.
 #[must_use]
 pub fn decide(mut candidates: Vec<Candidate>, rules: &Rules, machine: &Machine) -> Vec<Entry> {
@@ -26,7 +26,7 @@ pub fn decide(mut candidates: Vec<Candidate>, rules: &Rules, machine: &Machine) 
         })
         .collect();
     let known: BTreeSet<&str> = candidates.iter().map(|it| it.id.as_str()).collect();
-    // Each round makes one at least step back for good, or is the last.
+    // Each round excludes at least one more candidate for good, or is the last.
     let disabled = loop {
         let (mut disabled, before) = places(&candidates, &own);
         let running: Vec<(usize, &str, &[String])> = candidates
@@ -62,8 +62,8 @@ pub fn decide(mut candidates: Vec<Candidate>, rules: &Rules, machine: &Machine) 
         .collect()
 }
 
-/// Why each does not run, with one candidate for each id; and those that have another one's place. `own` is what speaks against
-/// each by itself.
+/// Returns why each candidate does not run, with one candidate for each id, and which candidates shadow another. `own` has the
+/// reason of each candidate considered alone.
 fn places(
     candidates: &[Candidate],
     own: &[Option<Reason>],
@@ -93,7 +93,7 @@ fn places(
     (disabled, before)
 }
 
-/// A project's candidate leaves the id of one that the user has rules for to that one, whether it runs or not.
+/// Excludes a project's candidate if the user has rules for its id, whether the user's own plugin runs or not.
 fn kept(it: &Candidate, all: &[Candidate], rules: &Rules) -> Option<Reason> {
     if !(it.of_project && it.has_own_id && rules.kept.contains(&it.id)) {
         return None;
@@ -111,7 +111,7 @@ fn place(it: &Candidate) -> (&str, u8, usize, &str) {
     (&it.id, it.source.precedence(), it.order, &it.place)
 }
 
-/// One candidate for each id; `counts` is the one that goes before this one.
+/// Checks that a candidate is the one for its id; `counts` is the one that precedes it.
 fn identity(
     it: &Candidate,
     counts: Option<&Candidate>,
@@ -120,7 +120,7 @@ fn identity(
     if reserved.contains(it.id.as_str()) {
         return (it.source != Source::Bundled).then_some(Reason::ReservedBundledPluginId);
     }
-    // Of two that OpenCode's rules list both run, as in OpenCode.
+    // If OpenCode's rules list both, both run, as in OpenCode.
     let other = counts.filter(|other| it.has_own_id && !(other.listed && it.listed))?;
     Some(Reason::ShadowedByHigherPrecedence {
         by: other.source,
@@ -132,7 +132,7 @@ fn policy(it: &Candidate, rules: &Rules) -> Option<Reason> {
     if let Some(said) = &it.said {
         return Some(said.clone());
     }
-    // What is required runs whatever is said about it.
+    // A required plugin runs regardless of any rule.
     if it.required && it.source == Source::Bundled {
         return None;
     }
@@ -141,7 +141,7 @@ fn policy(it: &Candidate, rules: &Rules) -> Option<Reason> {
             pattern: pattern.clone(),
         });
     }
-    // What the user wrote for his own by its id switches nothing of a project on; its place does. Off is off by any name.
+    // A user rule by id does not switch on anything of a project; a rule by path does. Off applies by any name.
     let by_place = rules.switches.get(&it.place);
     let by_id = rules.switches.get(&it.id);
     let by_id = by_id.filter(|switch| !(switch.on && it.of_project));
@@ -184,7 +184,8 @@ fn admission(it: &Candidate, rules: &Rules) -> Option<Reason> {
     if let Some(why) = &it.unsupported {
         return Some(Reason::UnsupportedExternalPlugin { why: why.clone() });
     }
-    // What the user's own OpenCode configuration names, or a folder holds that OpenCode loads all of, is allowed by that.
+    // Plugins named in the user's own OpenCode configuration, or in a folder that OpenCode loads completely, are allowed by
+    // that.
     let found = it.files.is_some() && it.source != Source::Bundled && !it.listed;
     let allowed = rules.allow.contains(&it.place) || !it.of_project && rules.allow.contains(&it.id);
     (found && it.side_effects && !allowed).then_some(Reason::SideEffectsNotAllowed)

@@ -1,16 +1,16 @@
-//! Who timed out where in a turn, and so sits out the rest of it (A13).
+//! Handlers that timed out in a turn and are skipped for the rest of it (A13).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use outrigger_protocol::id::TurnId;
 
-/// Places of one turn at which one may time out before it sits out the rest.
+/// Number of distinct places in a turn at which a handler may time out before it is skipped.
 const PLACES: usize = 2;
-/// Turns that are kept in mind; the oldest is forgotten first.
+/// Number of turns that are remembered; the oldest is forgotten first.
 const TURNS: usize = 256;
 
-/// By turn and by the one that timed out: the places where it did.
+/// Places of timeouts, by turn and handler.
 pub struct Strikes<Who, Place>(VecDeque<(TurnId, BTreeMap<Who, Vec<Place>>)>);
 
 impl<Who, Place> Default for Strikes<Who, Place> {
@@ -20,7 +20,7 @@ impl<Who, Place> Default for Strikes<Who, Place> {
 }
 
 impl<Who: Clone + Ord, Place: PartialEq> Strikes<Who, Place> {
-    /// Where one timed out that sits out the rest of a turn.
+    /// Returns where a handler timed out that is skipped for the rest of the turn.
     #[must_use]
     pub fn out(&self, turn: &TurnId, who: &Who) -> Option<&[Place]> {
         let (_, strikes) = self.0.iter().find(|(id, _)| id == turn)?;
@@ -28,7 +28,7 @@ impl<Who: Clone + Ord, Place: PartialEq> Strikes<Who, Place> {
         (places.len() >= PLACES).then_some(places)
     }
 
-    /// It has timed out; the same place counts once.
+    /// Records a timeout; the same place counts once.
     pub fn add(&mut self, turn: &TurnId, who: &Who, place: Place) {
         if !self.0.iter().any(|(id, _)| id == turn) {
             if self.0.len() >= TURNS {

@@ -1,5 +1,5 @@
-//! What of a model request decides who pays for it, where it goes, which model answers, and what the service does besides
-//! answering: with any of these a plugin is as good as the model. Only one with the user's grant `model` changes it.
+//! Fields of a model request that decide who pays for it, where it goes, which model answers, and what else the service
+//! does: control over any of these amounts to being the model. Only a plugin with the user's grant `model` may change them.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 use super::{Breach, Rule, at};
 use crate::hooks::HookPoint;
 
-/// Headers of this kind, besides those that have the name of a secret: whose account it is, where the request goes, and how
-/// long it is.
+/// Headers of this kind, besides those named like a secret: the account, the destination, and the length of the request.
 const HEADERS: &[&str] = &[
     "ai-model-id",
     "chatgpt-account-id",
@@ -35,7 +34,7 @@ const HEADERS: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// How others begin: of proxies, of clouds, and of gateways that choose the account and the model.
+/// Prefixes of other such headers: of proxies, clouds, and gateways that choose the account and the model.
 const HEADER_PREFIXES: &[&str] = &[
     "ai-gateway-",
     "cf-aig-",
@@ -49,8 +48,8 @@ const HEADER_PREFIXES: &[&str] = &[
     "x-portkey-",
 ];
 
-/// Options of this kind, in small letters and without `-` and `_`. What holds fields for the service as they are
-/// (`extra_body`) is one of them.
+/// Options of this kind, in lower case and without `-` and `_`, including those that pass raw fields to the service
+/// (`extra_body`).
 const OPTIONS: &[&str] = &[
     "account",
     "adapterid",
@@ -100,7 +99,7 @@ const OPTIONS: &[&str] = &[
     "websearchoptions",
 ];
 
-/// Last words of others (`mcp_servers`, `webhook_url`, `serverTools`).
+/// Last words of other such options (`mcp_servers`, `webhook_url`, `serverTools`).
 const OPTION_ENDS: &[&str] = &[
     "connector",
     "connectors",
@@ -123,12 +122,12 @@ const OPTION_ENDS: &[&str] = &[
     "webhooks",
 ];
 
-/// Where a point has headers or options of a request.
+/// Location of headers or options of a request at a point.
 struct Part {
     point: HookPoint,
     path: &'static [&'static str],
     is_guarded: fn(&str) -> bool,
-    /// What an entry of it is, for people.
+    /// Name of an entry for messages.
     what: &'static str,
 }
 
@@ -153,7 +152,7 @@ const PARTS: [Part; 3] = [
     },
 ];
 
-/// Whether a header says who pays for a request or where it goes.
+/// Returns whether a header decides who pays for a request or where it goes.
 #[must_use]
 pub fn is_guarded_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('_', "-");
@@ -162,7 +161,8 @@ pub fn is_guarded_header(name: &str) -> bool {
         || HEADER_PREFIXES.iter().any(|it| name.starts_with(it))
 }
 
-/// Whether an option says which model answers a request, where, for whose account, or what the service does besides.
+/// Returns whether an option decides which model answers a request, where, for whose account, or what else the service
+/// does.
 #[must_use]
 pub fn is_guarded_option(name: &str) -> bool {
     let words = words(name);
@@ -172,7 +172,7 @@ pub fn is_guarded_option(name: &str) -> bool {
         || OPTION_ENDS.contains(&last)
 }
 
-/// Puts back what a plugin without the grant changed of it, and says what that was.
+/// Restores what a plugin without the grant changed, and reports it.
 pub(crate) fn uphold_request(
     point: HookPoint,
     grant: &str,

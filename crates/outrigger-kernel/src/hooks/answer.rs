@@ -1,4 +1,4 @@
-//! What a handler answered about one item, and what of it is taken.
+//! A handler's answer about one item, and the part of it that is applied.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,14 +15,14 @@ use super::fold::{apply_to, pointer, take_history};
 use super::points::HookPoint;
 use crate::guard::{self, Rule};
 
-/// Says what is wrong with an output, for points whose outputs have a schema (B8). Pure: it looks at nothing else.
+/// Validates an output, for points whose outputs have a schema (B8). Pure.
 #[derive(Clone)]
 pub struct OutputCheck(Arc<Check>);
 
 type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
 impl OutputCheck {
-    /// A check.
+    /// Creates a check.
     pub fn new(check: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
@@ -42,26 +42,26 @@ impl core::fmt::Debug for OutputCheck {
     }
 }
 
-/// Changes of one item.
+/// Changes to one item.
 pub(super) struct Answer {
     pub(super) changes: Vec<Change>,
-    /// The conversation as the handler arranged it.
+    /// The conversation as arranged by the handler.
     pub(super) history: Option<History>,
-    /// In front of the places of this item in records.
+    /// Prefix of this item's JSON pointers in records.
     pub(super) prefix: String,
 }
 
-/// What became of an answer.
+/// Result of applying an answer.
 #[derive(Default)]
 pub(super) struct Taken {
-    /// Places that changed, as JSON pointers.
+    /// Changed fields, as JSON pointers.
     pub(super) changed: Vec<String>,
-    /// What was not taken: the rule against it, and why.
+    /// Rejected changes: the rule and the reason.
     pub(super) refused: Vec<(Rule, String)>,
 }
 
 impl Answer {
-    /// Applies what is allowed. An item that does not have the shape of the point afterwards is as it was.
+    /// Applies the allowed changes. If the result does not match the point's schema, the item is left unchanged.
     pub(super) fn fold_into(
         self,
         item: &mut HookPayload,
@@ -72,7 +72,7 @@ impl Answer {
         let (before, messages) = (item.output.clone(), item.history.clone());
         let kept = guard::keep(point, &before);
         let mut taken = self.apply(item, point);
-        // A conversation is a list still; one that was replaced must be one again.
+        // A conversation must remain a list, also if it was replaced.
         let replaced = messages.is_some() && item.history.is_none();
         let touched = |key: &str| {
             let fields = || before.get(key) != item.output.get(key);
@@ -102,7 +102,7 @@ impl Answer {
         taken
     }
 
-    /// Change by change.
+    /// Applies the changes one by one.
     fn apply(self, item: &mut HookPayload, point: HookPoint) -> Taken {
         let mut taken = Taken::default();
         if let Some(history) = self.history {

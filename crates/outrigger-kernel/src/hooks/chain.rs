@@ -1,7 +1,7 @@
-//! The chain of handlers at a point: who is called next, and what becomes of the answers.
+//! The chain of handlers at a point: which handler is called next, and how answers are folded.
 //!
-//! A chain is driven by `plugins::Pipeline::run` and nothing else: [`Chain::next`] says what to call, the driver calls it
-//! and tells [`Chain::feed`] how each handler ended, until `next` answers [`Next::Done`].
+//! A chain is driven only by `plugins::Pipeline::run`: [`Chain::next`] returns what to call, the driver calls it and passes
+//! the outcome of each handler to [`Chain::feed`], until `next` returns [`Next::Done`].
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -22,26 +22,26 @@ use super::rights::Rights;
 use super::spec::Failure;
 use crate::guard::{self, Kept, Rule};
 
-/// Said of a point where a handler has no right of its plugin's manifest.
+/// Message for a handler without a right in its plugin's manifest.
 const UNNAMED: &str = "its manifest does not name in `hook_policy.allowed_hooks`";
 
-/// A hook function that is registered at a point.
+/// A hook function registered at a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handler {
-    /// Plugin.
+    /// The plugin.
     pub plugin: PluginId,
-    /// Which of the plugin's hook objects.
+    /// Index of the plugin's hook object.
     pub instance: usize,
-    /// Process it lives in; neighbours in one process are called with one request.
+    /// Process that it runs in; neighbours in one process are called with one request.
     pub process: u64,
-    /// Higher comes first (C4).
+    /// Higher runs first (C4).
     pub priority: i32,
     /// Load order, which decides between equal priorities.
     pub order: u32,
-    /// Security-critical: a throw or timeout refuses (C5), where [`HookPoint::fails_closed`]. Such a one may refuse by its
-    /// answer, too.
+    /// Security-critical: a throw or timeout refuses (C5), if [`HookPoint::fails_closed`]. Such a handler may also refuse by
+    /// its answer.
     pub fail_closed: bool,
-    /// What its plugin may do there.
+    /// Rights of its plugin at the point.
     pub rights: Rights,
 }
 
@@ -50,16 +50,16 @@ pub struct Handler {
 pub enum Next {
     /// Call these handlers, in this order, in their process.
     Call(Call),
-    /// The chain is over.
+    /// The chain is complete.
     Done(Folded),
 }
 
 /// One request to one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// Indexes into [`Chain::handlers`], neighbours in the order.
+    /// Indexes into [`Chain::handlers`]: neighbours in the order.
     pub handlers: Vec<usize>,
-    /// The payloads as the handlers before left them.
+    /// Payloads as changed by the previous handlers.
     pub items: Vec<HookPayload>,
 }
 
@@ -68,30 +68,30 @@ pub struct Call {
 pub struct Folded {
     /// Outputs, one for each item.
     pub outputs: Vec<Value>,
-    /// The conversation of the item that has one; it stands for the field `messages` of its output.
+    /// Conversation of the item that has one; it replaces the field `messages` of its output.
     pub history: Option<History>,
-    /// A handler refused; the ones after it were not called.
+    /// Set if a handler refused; later handlers were not called.
     pub block: Option<Block>,
-    /// What became of each handler that was reached, in order.
+    /// Results of the handlers that were reached, in order.
     pub runs: Vec<HandlerRun>,
 }
 
-/// What became of one handler.
+/// Result of one handler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandlerRun {
     /// Index into [`Chain::handlers`].
     pub handler: usize,
-    /// What its call came to.
+    /// Outcome of its call.
     pub outcome: OutcomeKind,
     /// What was done with the answer.
     pub decision: Decision,
-    /// Places that changed, as JSON pointers.
+    /// Changed fields, as JSON pointers.
     pub changed: Vec<String>,
-    /// Error, refusal, or what of the answer was not allowed.
+    /// Error, refusal, or the rejected part of the answer.
     pub message: Option<String>,
-    /// The rule against which its answer was, or the first one of several.
+    /// The rule that its answer violated, or the first of several.
     pub refused: Option<Rule>,
-    /// Milliseconds.
+    /// Duration in milliseconds.
     pub ms: f64,
 }
 
@@ -129,20 +129,20 @@ pub struct Chain {
     point: HookPoint,
     handlers: Vec<Handler>,
     items: Vec<HookPayload>,
-    /// How many handlers have ended.
+    /// Number of handlers that have ended.
     reached: usize,
     runs: Vec<HandlerRun>,
     block: Option<Block>,
-    /// The guarded places as they were before the first handler.
+    /// Guarded fields before the first handler.
     kept: Vec<Kept>,
-    /// What an output must be, besides what the point's fields say.
+    /// Schema of the output besides the point's fields.
     check: Option<OutputCheck>,
 }
 
 impl Chain {
-    /// A chain over `items` (one for most points). Handlers are put in order: those that are security-critical last, so that
-    /// nothing changes what they let pass; then priority descending, then load order, then the plugin's own order of exports
-    /// (A6, C4).
+    /// Creates a chain over `items` (one for most points). Handlers are sorted: security-critical ones last, so that nothing
+    /// changes what they approved; then by descending priority, then by load order, then by the plugin's own order of
+    /// exports (A6, C4).
     #[must_use]
     pub fn new(point: HookPoint, mut handlers: Vec<Handler>, items: Vec<HookPayload>) -> Self {
         handlers.sort_by(|a, b| {
@@ -168,26 +168,26 @@ impl Chain {
         }
     }
 
-    /// Holds every answer against a schema as well: one that leaves an output that does not fit is refused as a whole.
+    /// Also validates every answer against a schema: an answer whose result does not match is rejected as a whole.
     #[must_use]
     pub fn checked(mut self, check: Option<OutputCheck>) -> Self {
         self.check = check;
         self
     }
 
-    /// The handlers in the order in which they are called.
+    /// Returns the handlers in the order in which they are called.
     #[must_use]
     pub fn handlers(&self) -> &[Handler] {
         &self.handlers
     }
 
-    /// The point.
+    /// Returns the point.
     #[must_use]
     pub fn point(&self) -> HookPoint {
         self.point
     }
 
-    /// What to do next. Asking twice without feeding gives the same answer.
+    /// Returns what to do next. Calling it twice without [`Self::feed`] gives the same result.
     #[must_use]
     pub fn next(&self) -> Next {
         match self.due() {
@@ -199,8 +199,8 @@ impl Chain {
         }
     }
 
-    /// The handlers to call next over [`Chain::items`], as in [`Next::Call`] but without a copy of the payloads; `None`
-    /// when the chain is over.
+    /// Returns the handlers to call next over [`Chain::items`], as in [`Next::Call`] but without a copy of the payloads;
+    /// `None` at the end of the chain.
     #[must_use]
     pub fn due(&self) -> Option<Vec<usize>> {
         let first = self
@@ -217,21 +217,21 @@ impl Chain {
         Some(handlers)
     }
 
-    /// The payloads as the handlers so far left them.
+    /// Returns the payloads as the handlers so far left them.
     #[must_use]
     pub fn items(&self) -> &[HookPayload] {
         &self.items
     }
 
-    /// What became of the handlers so far, in order.
+    /// Returns the results of the handlers so far, in order.
     #[must_use]
     pub fn runs(&self) -> &[HandlerRun] {
         &self.runs
     }
 
-    /// The result of a chain that is over. Handlers that were not reached are not in it.
+    /// Returns the result of a complete chain, without handlers that were not reached.
     ///
-    /// The guard looks at it once more, as a whole: nothing that a handler was not let do can be in it.
+    /// The guard checks it once more as a whole, so it contains no change that a handler was not allowed to make.
     #[must_use]
     pub fn finish(mut self) -> Folded {
         for (kept, item) in self.kept.iter().zip(&mut self.items) {
@@ -249,7 +249,7 @@ impl Chain {
         }
     }
 
-    /// Tells how the next handler ended. Outcomes come in the order of the handlers; one for any other handler is
+    /// Reports how the next handler ended. Outcomes arrive in the order of the handlers; one for any other handler is
     /// ignored, so that a process that answers twice or out of turn changes nothing.
     pub fn feed(&mut self, handler: usize, outcome: HookOutcome, ms: f64) {
         if handler != self.reached || self.block.is_some() {
@@ -280,7 +280,7 @@ impl Chain {
             HookOutcome::Continue => {}
             HookOutcome::Patch(patch) => match self.arranged(&patch) {
                 Ok(None) => self.fold(patch.items, None, rights, &mut run),
-                // There is one conversation, so one item.
+                // There is one conversation, so there is one item.
                 Ok(history) => {
                     let changes = patch.items.into_iter().next().unwrap_or_default();
                     self.fold(alloc::vec![changes], history, rights, &mut run);
@@ -321,7 +321,7 @@ impl Chain {
         let (code, decision) = if fail_closed {
             ("hook.failed_closed", Decision::FailedClosed)
         } else if threw && throw_blocks {
-            // A throw that OpenCode turns into the tool's error text is an answer like any other.
+            // A throw that OpenCode turns into the tool's error text is treated like any other answer.
             ("hook.threw", Decision::Block)
         } else if let HookFailure::Skipped { reason } = failure {
             run.decision = Decision::Skipped;
@@ -342,7 +342,7 @@ impl Chain {
         });
     }
 
-    /// The conversation as a patch arranges it, where it does.
+    /// Returns the conversation as arranged by a patch, if it arranges it.
     fn arranged(&self, patch: &Patch) -> Result<Option<History>, HookFailure> {
         let Some(order) = &patch.order else {
             return Ok(None);
@@ -371,7 +371,7 @@ impl Chain {
             run.message = Some(self.may_not_patch(rights));
             return;
         }
-        // Messages are arranged where there are some, and where they may be changed.
+        // Messages can be arranged only if there are any and they may be changed.
         if rearranged.is_some() && !open(self.point, MESSAGES) {
             rearranged = None;
             refused.push((
@@ -385,7 +385,7 @@ impl Chain {
                 refused.push((Rule::Shape, format!("there is no item {i}")));
                 continue;
             };
-            // Most answers change nothing, and histories are long: no copy for them.
+            // Most answers change nothing and histories are long: avoid a copy.
             if changes.is_empty() && rearranged.is_none() {
                 continue;
             }
@@ -410,7 +410,7 @@ impl Chain {
         }
     }
 
-    /// Why a plugin's changes are not taken at all.
+    /// Returns why a plugin's changes are not applied at all.
     fn may_not_patch(&self, rights: Rights) -> String {
         let name = self.point;
         match rights.missing {

@@ -1,4 +1,4 @@
-//! Which fields of an output an answer may change, and what they must still be afterwards.
+//! Fields of an output that an answer may change, and their required types.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,20 +10,20 @@ use super::fold::pointer;
 use super::points::HookPoint;
 use super::spec::{Field, Kind, Phase};
 
-/// Whether a field of the output may be changed.
+/// Returns whether a field of the output may be changed.
 pub(super) fn open(point: HookPoint, name: &str) -> bool {
     let mut fields = point.spec().patch.iter();
     point.spec().phase != Phase::Observe
         && fields.any(|field| field.key == name || field.key == "*")
 }
 
-/// The place that a change touches and may not, if there is one.
+/// Returns the forbidden field that a change touches, if any.
 pub(super) fn forbidden(point: HookPoint, output: &Value, change: &Change) -> Option<String> {
     let open = |name: &str| open(point, name);
     match change.path.first() {
         Some(Key::Name(name)) if open(name) => None,
         Some(_) => Some(pointer(&change.path)),
-        // Replacing the whole output is replacing every field that is different afterwards; the types are checked later.
+        // Replacing the whole output counts as replacing every field that differs; the types are checked later.
         None => {
             let (Value::Object(before), Some(Value::Object(after))) = (output, &change.value)
             else {
@@ -36,8 +36,8 @@ pub(super) fn forbidden(point: HookPoint, output: &Value, change: &Change) -> Op
     }
 }
 
-// A handler that turns a list into a text or deletes what the host needs would break whatever reads it next. Only what
-// it changed is held against it: a field that was absent or of another type may stay so.
+// Returns a field that a handler broke: turning a list into a text, or deleting what the host needs, would break the
+// next reader. Only its own changes are checked: a field that was absent or of another type before may stay so.
 pub(super) fn broken_field(
     patch: &[Field],
     touched: impl Fn(&str) -> bool,
@@ -55,7 +55,7 @@ pub(super) fn broken_field(
         .find_map(|field| match fields.get(field.key) {
             None => field.required.then(|| format!("{} is gone", field.key)),
             Some(value) if has_kind(value, field.kind) => None,
-            // An optional field may be switched off with null.
+            // Null switches an optional field off.
             Some(Value::Null) if !field.required => None,
             Some(value) => Some(format!("{} is {} now", field.key, type_name(value))),
         })

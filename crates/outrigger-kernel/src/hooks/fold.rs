@@ -1,4 +1,4 @@
-//! Applying what a handler changed.
+//! Applies the changes of a handler.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Why a change could not be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApplyError {
-    /// The path leads nowhere in the output.
+    /// The path does not exist in the output.
     NoSuchPlace(String),
     /// The whole output cannot be deleted.
     DeletesAll,
@@ -28,7 +28,7 @@ impl core::fmt::Display for ApplyError {
     }
 }
 
-/// A path as a JSON pointer, for records.
+/// Returns a path as a JSON pointer, for records.
 #[must_use]
 pub fn pointer(path: &[Key]) -> String {
     path.iter().fold(String::new(), |text, key| match key {
@@ -122,7 +122,7 @@ pub fn apply_to(item: &mut HookPayload, change: &Change) -> Result<(), ApplyErro
         }
         [Key::Name(name)] if name == MESSAGES => {
             item.history = None;
-            // There is nothing to take away: the list did not stand in the output.
+            // Nothing to remove: the list was not in the output.
             match change.value {
                 Some(_) => apply(&mut item.output, change),
                 None => Ok(()),
@@ -132,7 +132,7 @@ pub fn apply_to(item: &mut HookPayload, change: &Change) -> Result<(), ApplyErro
     }
 }
 
-/// Takes the list that a handler put in the place of the conversation out of the output.
+/// Removes from the output the list with which a handler replaced the conversation.
 pub(super) fn take_history(output: &mut Value) -> Option<History> {
     match output.as_object_mut()?.shift_remove(MESSAGES)? {
         Value::Array(messages) => Some(messages.into_iter().collect()),

@@ -1,8 +1,8 @@
-//! What a point is reached with. Each point's file has an `Input`, which says what its handlers read, and an `Output`, which
-//! says what they find there to change; a `read` function reads what they left.
+//! Payloads of points. Each point's file has an `Input` with the data that handlers read, and an `Output` that they may
+//! change; a `read` function reads the result.
 //!
-//! Between the two everything is JSON (decision 13): the chain and the handlers see keys that nobody here knows, an absent key
-//! is not null, and the order of keys is that of the fields.
+//! In between everything is JSON (decision 13): the chain and the handlers see keys that are unknown here, an absent key is
+//! not null, and keys have the order of the fields.
 
 use outrigger_protocol::turn::HookPayload;
 use serde::Serialize;
@@ -29,39 +29,39 @@ use super::points::HookPoint;
 pub trait HookInput: Serialize {
     /// The point.
     const POINT: HookPoint;
-    /// What its handlers may change.
+    /// The part that handlers may change.
     type Output: Serialize;
 
-    /// What the point is reached with, before the first handler.
+    /// Returns the payload for the first handler.
     fn payload(&self, output: &Self::Output) -> HookPayload {
         HookPayload::new(json(self), json(output))
     }
 
-    /// The same, with the point.
+    /// Returns the payload with its point.
     fn call(&self, output: &Self::Output) -> (HookPoint, HookPayload) {
         (Self::POINT, self.payload(output))
     }
 }
 
-/// The output of a point where nothing may be changed, or where all of it is optional: `{}`.
+/// The output of a point where nothing can be changed, or where everything is optional: `{}`.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Empty {}
 
-/// The output of a point of errors: texts that are read after the message (C4). It begins without any.
+/// The output of an error point: texts to append to the message (C4). Initially empty.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Context {
     context: [&'static str; 0],
 }
 
 impl Context {
-    /// The texts that handlers left.
+    /// Returns the texts that handlers added.
     pub fn read(output: &Value) -> impl Iterator<Item = &str> {
         let context = output.get("context").and_then(Value::as_array);
         context.into_iter().flatten().filter_map(Value::as_str)
     }
 }
 
-// Plain data with string keys: writing it cannot fail.
+// Plain data with string keys: serialising it cannot fail.
 fn json(value: &(impl Serialize + ?Sized)) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }

@@ -1,23 +1,24 @@
-//! What a plugin may do at a point, within what the point allows (C3).
+//! Rights of a plugin at a point, within what the point allows (C3).
 
 use super::points::HookPoint;
 use super::spec::Phase;
 
-/// What a handler may do besides looking.
+/// Rights of a handler besides reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
-    /// Change what the point opens.
+    /// May change the open fields.
     pub patch: bool,
-    /// Refuse where the point allows it.
+    /// May refuse, if the point allows it.
     pub block: bool,
-    /// The grant that it would take to change something there, for the message, where only that is missing.
+    /// The grant needed to change something there, for the message, if only that is missing.
     pub missing: Option<&'static str>,
-    /// The grant that it would take to change who pays for a model request and what answers it, where it has not that one.
+    /// The missing grant needed to change who pays for a model request and what answers it.
     pub account: Option<&'static str>,
 }
 
-/// C3's list for plugins with a manifest, as the points of today: the chains that make a request are views of
-/// `llm.before_request`. What it lets be blocked is for policy plugins only, and those name it in their manifest.
+/// C3's list for plugins with a manifest, as today's points: the chains that build a request are views of
+/// `llm.before_request`. Points that it allows to be blocked are for policy plugins only, which name them in their
+/// manifest.
 const PATCHED: &[HookPoint] = &[
     HookPoint::LlmToolDefinition,
     HookPoint::LlmBeforeMessages,
@@ -30,7 +31,7 @@ const PATCHED: &[HookPoint] = &[
 ];
 
 impl Rights {
-    /// Whatever the point allows: of plugins without a manifest, and where a manifest names the hook.
+    /// Everything that the point allows: for plugins without a manifest, and for hooks that a manifest names.
     pub const ALL: Self = Self {
         patch: true,
         block: true,
@@ -38,7 +39,7 @@ impl Rights {
         account: None,
     };
 
-    /// Of a plugin whose manifest names no hooks. In the error phase everybody may add context (C4).
+    /// Returns the rights of a plugin whose manifest names no hooks. In the error phase every plugin may add context (C4).
     #[must_use]
     pub fn unnamed(point: HookPoint) -> Self {
         Self {
@@ -49,7 +50,7 @@ impl Rights {
         }
     }
 
-    /// Without the right to change anything, which this grant of the user's would give.
+    /// Removes the right to change anything; the user's grant `grant` would give it.
     #[must_use]
     pub fn without(self, grant: &'static str) -> Self {
         Self {
@@ -59,7 +60,8 @@ impl Rights {
         }
     }
 
-    /// Without what decides who pays for a model request and what answers it, which this grant of the user's would give.
+    /// Removes the right to change who pays for a model request and what answers it; the user's grant `grant` would give
+    /// it.
     #[must_use]
     pub fn without_account(self, grant: &'static str) -> Self {
         Self {

@@ -1,6 +1,6 @@
-//! The table of hook points: for each its names, when it is reached, and what handlers may do there.
+//! The table of hook points: the names of each, when it is reached, and what handlers may do there.
 
-/// When a point is reached, relative to what it is about.
+/// When a point is reached, relative to its subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Before it happens.
@@ -9,11 +9,11 @@ pub enum Phase {
     After,
     /// After it has failed.
     Error,
-    /// Notified only: nothing waits for the answer.
+    /// Notification only: nothing waits for the answer.
     Observe,
 }
 
-/// How long a handler may take (C5). The milliseconds are the defaults; settings may change them.
+/// Time limit of a handler (C5). The milliseconds are defaults; settings may change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
     /// Pure policy: 500 ms.
@@ -27,7 +27,7 @@ pub enum Deadline {
 }
 
 impl Deadline {
-    /// The default in milliseconds.
+    /// Returns the default in milliseconds.
     #[must_use]
     pub const fn default_ms(self) -> u64 {
         match self {
@@ -39,10 +39,10 @@ impl Deadline {
     }
 }
 
-/// What a throw means at a point (C5).
+/// Meaning of a throw at a point (C5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Reported; the chain goes on with the output from before the handler.
+    /// Reported; the chain continues with the output from before the handler.
     Open,
     /// Refusal: the text becomes the tool's error, as in OpenCode. A timeout is still `Open`.
     ThrowBlocks,
@@ -61,7 +61,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As JavaScript names it (`typeof`, or `array`); `any` for all.
+    /// Returns its name in JavaScript (`typeof`, or `array`); `any` for all.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,16 +78,16 @@ impl Kind {
 /// A field of `output` that a handler may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its key; `*` for any.
+    /// Key; `*` for any.
     pub key: &'static str,
-    /// What it must be afterwards.
+    /// Required type afterwards.
     pub kind: Kind,
-    /// It must still be there afterwards.
+    /// It must still exist afterwards.
     pub required: bool,
 }
 
 impl Field {
-    /// A field that must still be there afterwards.
+    /// Returns a field that must still exist afterwards.
     #[must_use]
     pub const fn required(key: &'static str, kind: Kind) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Field {
         }
     }
 
-    /// A field that may be absent.
+    /// Returns a field that may be absent.
     #[must_use]
     pub const fn optional(key: &'static str, kind: Kind) -> Self {
         Self {
@@ -108,26 +108,26 @@ impl Field {
     }
 }
 
-/// What is known of a hook point: its row in the table of `docs/hooks.md`.
+/// A hook point: its row in the table of `docs/hooks.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointSpec {
-    /// Our name, `domain.phase_name`.
+    /// Outrigger's name, `domain.phase_name`.
     pub name: &'static str,
-    /// The key under which plugins bring a handler: OpenCode's name where it has one, else a name of ours. A plugin may
-    /// also use the point's own name.
+    /// Key under which plugins register a handler: OpenCode's name if there is one, else Outrigger's. A plugin may also
+    /// use the point's own name.
     pub hook: &'static str,
     /// When it is reached.
     pub phase: Phase,
-    /// What may be changed. Empty: observe only.
+    /// Fields that may be changed. Empty: observe only.
     pub patch: &'static [Field],
     /// A handler may refuse.
     pub block: bool,
     /// How long a handler may take.
     pub deadline: Deadline,
-    /// What a throw means.
+    /// Meaning of a throw.
     pub failure: Failure,
     /// Keys of `input`, for the docs.
     pub input: &'static str,
-    /// What it is for, for the docs.
+    /// Description for the docs.
     pub about: &'static str,
 }

@@ -1,4 +1,4 @@
-//! What other agents say, as parts of a session (E1, E4).
+//! Output of other agents as parts of a session (E1, E4).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
@@ -14,31 +14,31 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
-/// The key of a tool part of which one half never came.
+/// Key of a tool part with only one half.
 pub(super) const UNMATCHED: &str = "unmatched";
-/// Its result came, and no start before it.
+/// The result came without a start.
 pub(super) const UNMATCHED_RESULT: &str = "result";
-/// Its start came, and no result after it.
+/// The start came without a result.
 pub(super) const UNMATCHED_START: &str = "start";
 
-/// Calls that may be open at once; with one more, the oldest gets its end without a result. So memory is bounded (E4).
+/// Maximum number of open calls; with one more, the oldest is closed without a result, so that memory is bounded (E4).
 const MAX_OPEN: usize = 256;
 
-/// Makes parts of what an agent says. One for each run of it.
+/// Converts the output of an agent to parts. One for each run.
 pub struct AgentParts {
     max_open: usize,
     next: u64,
     open: BTreeMap<String, Open>,
-    /// Open calls, the oldest first.
+    /// Open calls, oldest first.
     order: VecDeque<String>,
 }
 
 /// A part of the message that the agent writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentPart {
-    /// Which part, from 0. A number that was there before is that part, changed.
+    /// Index of the part. An existing index updates that part.
     pub slot: u64,
-    /// What it is now.
+    /// Its new content.
     pub kind: PartKind,
 }
 
@@ -56,7 +56,7 @@ impl Default for AgentParts {
 }
 
 impl AgentParts {
-    /// With at most so many calls open.
+    /// Creates one with a limit of open calls.
     #[must_use]
     pub fn with_limit(max_open: usize) -> Self {
         Self {
@@ -67,13 +67,13 @@ impl AgentParts {
         }
     }
 
-    /// How many calls are open.
+    /// Returns the number of open calls.
     #[must_use]
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// The parts that are new or changed with this, in order.
+    /// Returns the parts that this output adds or changes, in order.
     #[must_use]
     pub fn on(&mut self, output: AgentOutput) -> Vec<AgentPart> {
         match output {
@@ -122,7 +122,7 @@ impl AgentParts {
         }
     }
 
-    /// The agent is done: what is still open has its end without a result.
+    /// Ends the run: open calls are closed without a result.
     #[must_use]
     pub fn finish(&mut self) -> Vec<AgentPart> {
         let left = core::mem::take(&mut self.order);
@@ -139,7 +139,7 @@ impl AgentParts {
         start: Millis,
     ) -> Vec<AgentPart> {
         let mut out = vec![];
-        // A second start under the same identifier: the first will not get a result of its own any more.
+        // A second start with the same id: the first will no longer get a result.
         if let Some(earlier) = self.close(&call) {
             out.push(given_up(&call, earlier));
         }
@@ -212,7 +212,7 @@ fn half(which: &str) -> Object {
     Object::from_iter([(UNMATCHED.to_string(), json!(which))])
 }
 
-/// A call that gets no result any more.
+/// Returns a call that gets no result.
 fn given_up(call: &str, open: Open) -> AgentPart {
     let state = ToolState::Error {
         input: open.input,

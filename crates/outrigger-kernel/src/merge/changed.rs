@@ -1,4 +1,4 @@
-//! Whose a result is: where plugins changed what a person is shown of it, it says so.
+//! Attribution of results: a result that plugins changed for display names them.
 
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
@@ -8,7 +8,8 @@ use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage};
 use serde_json::{Value, json};
 
-/// Names in the output of a call's result the plugins that changed what is shown of it. `before` is what the tool left.
+/// Adds to a call's output the names of the plugins that changed how it is displayed. `before` is the tool's own
+/// output.
 pub fn name_changes(before: &Value, output: &mut Value, records: &[HookRecord]) {
     let shown = |of: &Value| {
         let printed = of.pointer("/metadata/output").or(of.get("output"));
@@ -22,12 +23,12 @@ pub fn name_changes(before: &Value, output: &mut Value, records: &[HookRecord]) 
     };
     match is_changed {
         true => metadata.insert(CHANGED_BY.to_owned(), json!(plugins)),
-        // What a plugin says of it is not asked.
+        // A plugin's own statement is ignored.
         false => metadata.shift_remove(CHANGED_BY),
     };
 }
 
-/// What a message about a result says of that, for the one that joins it with its start.
+/// Returns the attribution of a result message, for the merged message.
 pub(super) fn changed_by(result: &ConversationMessage) -> Option<(String, Value)> {
     let changed = result.metadata.get("metadata")?.get(CHANGED_BY)?;
     Some((CHANGED_BY.to_owned(), changed.clone()))

@@ -1,4 +1,4 @@
-//! From a message and its parts, as they are stored, to messages of the conversation.
+//! Conversion of stored messages and parts to messages of the conversation.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -18,7 +18,7 @@ use super::agents::{UNMATCHED, UNMATCHED_RESULT, UNMATCHED_START};
 use super::pair::pair;
 use super::processors::{ToolProcessor, bundled};
 
-/// How tools stand in a conversation (E5).
+/// Form of tool calls in a conversation (E5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// Start and result are one message.
@@ -28,12 +28,12 @@ pub enum Form {
     Apart,
 }
 
-/// What the messages of a part take from the message that it belongs to.
+/// Data that the messages of a part take from its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
     /// `user` or `assistant`.
     pub role: &'static str,
-    /// When the message was made.
+    /// When the message was created.
     pub created: Millis,
     /// The prompt that it is, or that it answers.
     pub attempt: MessageId,
@@ -56,7 +56,7 @@ impl From<&MessageInfo> for Author {
     }
 }
 
-/// Makes messages of the conversation.
+/// Creates messages of the conversation.
 pub struct Converter {
     processors: Vec<Box<dyn ToolProcessor>>,
 }
@@ -68,13 +68,13 @@ impl Default for Converter {
 }
 
 impl Converter {
-    /// With these processors; the first that knows a tool describes it.
+    /// Creates a converter with these processors; the first that knows a tool describes it.
     #[must_use]
     pub fn new(processors: Vec<Box<dyn ToolProcessor>>) -> Self {
         Self { processors }
     }
 
-    /// What a part says. Depends on nothing else, so it is the same whenever the part is looked at.
+    /// Returns the messages of a part. They depend on nothing else, so every conversion of the part gives the same result.
     #[must_use]
     pub fn part(&self, author: &Author, part: &Part, form: Form) -> Vec<Placed> {
         let key = format!("{}/{}", part.message_id, part.id);
@@ -91,7 +91,7 @@ impl Converter {
         }
     }
 
-    /// What an event changes; nothing for most. `author`: that of the message which its part belongs to, where it is known.
+    /// Returns the changes of an event; empty for most. `author`: that of the part's message, if known.
     #[must_use]
     pub fn event(&self, event: &Event, author: Option<&Author>, form: Form) -> Vec<Change> {
         match event {
@@ -99,7 +99,7 @@ impl Converter {
                 Self::info(info).map(Change::Put).into_iter().collect()
             }
             Event::PartUpdated { part, .. } => {
-                // The message of a part is stored before it; one that is not known can only be that of a model.
+                // The message of a part is stored before it; an unknown one can only be a model's.
                 let unknown = || Author {
                     role: "assistant",
                     created: 0,
@@ -118,7 +118,7 @@ impl Converter {
                 ..
             } => {
                 let key = format!("{message_id}/{part_id}");
-                // In this form a call has two.
+                // In this form a call has two messages.
                 let result = (form == Form::Apart).then(|| format!("{key}-result"));
                 let keys = core::iter::once(key).chain(result);
                 keys.map(Change::Remove).collect()
@@ -127,7 +127,7 @@ impl Converter {
         }
     }
 
-    /// What a message says beside its parts: why it failed.
+    /// Returns the message for a failed message: its error.
     #[must_use]
     pub fn info(info: &MessageInfo) -> Option<Placed> {
         let MessageInfo::Assistant(assistant) = info else {
@@ -138,7 +138,7 @@ impl Converter {
         let at = assistant.time.completed.unwrap_or(assistant.time.created);
         let metadata = object(json!({ "name": error.name, "error": error.data }));
         Some(Placed {
-            // After all parts, whose identifiers begin with a letter.
+            // After all parts, whose ids begin with a letter.
             key: format!("{}/~error", assistant.id),
             state: EntryState::Done,
             message: message(
@@ -166,7 +166,7 @@ impl Converter {
             message,
         };
         match (unmatched(call), result) {
-            // It passes as it is (E4).
+            // Passed through unchanged (E4).
             (Some(UNMATCHED_RESULT), Some(result)) => vec![placed(key, state, result)],
             (Some(UNMATCHED_START), _) | (_, None) => vec![placed(key, state, start)],
             (_, Some(result)) if form == Form::Merged => {
@@ -212,7 +212,7 @@ fn begun(state: &ToolState) -> Option<&PartTime> {
     }
 }
 
-/// The result, where there is one.
+/// Returns the result, if there is one.
 fn result_of(author: &Author, part: &Part, call: &ToolPart) -> Option<ConversationMessage> {
     let (time, output, metadata, is_error) = match &call.state {
         ToolState::Pending { .. } | ToolState::Running { .. } => return None,
@@ -246,7 +246,7 @@ fn result_of(author: &Author, part: &Part, call: &ToolPart) -> Option<Conversati
     ))
 }
 
-/// What a part without a tool says.
+/// Returns the message of a part that is not a tool call.
 fn text_of(author: &Author, part: &Part) -> Option<(EntryState, ConversationMessage)> {
     let said = |kind: &str, content: String, at, fields| {
         message(part.id.as_str(), author.role, kind, content, at, fields)
@@ -275,7 +275,7 @@ fn text_of(author: &Author, part: &Part) -> Option<(EntryState, ConversationMess
     }
 }
 
-/// What a part says that is complete from the beginning: kind, content, fields.
+/// Returns kind, content and fields of a part that is complete from the start.
 fn fact(part: &PartKind) -> Option<(&'static str, String, Object)> {
     let named = |fields: &Object, key: &str| {
         let name = fields.get(key).and_then(Value::as_str);
@@ -340,7 +340,7 @@ pub(super) fn message(
     }
 }
 
-/// The fields of a message about a call. A tool of a plugin is not to be taken for the bundled one whose name it has.
+/// Returns the fields of a message about a call. A plugin's tool must not be taken for the bundled one whose name it has.
 fn fields_of(call: &ToolPart, fields: Value) -> Object {
     let mut fields = object(fields);
     if let Some(plugin) = call.provenance.replaced_tool_of() {
@@ -356,7 +356,7 @@ pub(super) fn object(value: Value) -> Object {
     }
 }
 
-/// The details of a merged message, if it has any that can be read.
+/// Returns the details of a merged message, if it has valid ones.
 #[must_use]
 pub fn details(message: &ConversationMessage) -> Option<Details> {
     serde_json::from_value(message.metadata.get("details")?.clone()).ok()

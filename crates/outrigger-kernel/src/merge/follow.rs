@@ -1,4 +1,4 @@
-//! What events change in a conversation, and what a client has that applies the changes.
+//! Changes that events make to a conversation, and a client that applies them.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -20,7 +20,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// With tools in this form.
+    /// Creates one with this form of tool calls.
     #[must_use]
     pub fn new(form: Form) -> Self {
         Self {
@@ -29,12 +29,12 @@ impl Conversation {
         }
     }
 
-    /// Gets to know a message that was there before.
+    /// Registers a message that existed before.
     pub fn knows(&mut self, info: &MessageInfo) {
         self.authors.insert(info.id().clone(), Author::from(info));
     }
 
-    /// What an event changes; nothing for most.
+    /// Returns the changes of an event; empty for most.
     #[must_use]
     pub fn on(&mut self, event: &Event) -> Vec<Change> {
         let author = match event {
@@ -53,12 +53,12 @@ impl Conversation {
     }
 }
 
-/// The messages of a conversation, by their keys.
+/// The messages of a conversation, by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript(BTreeMap<String, Placed>);
 
 impl Transcript {
-    /// Applies a change. Applied again, it changes nothing.
+    /// Applies a change. Idempotent.
     pub fn apply(&mut self, change: Change) {
         match change {
             Change::Put(placed) => {

@@ -1,15 +1,16 @@
 //! One conversation, whichever agent speaks, live and stored (E1–E5).
 //!
-//! What an agent says becomes messages and parts of a session: our own agent writes them, those of others are made by
-//! [`AgentParts`]. They are stored first. A [`Converter`] makes conversation messages of a stored part, of nothing else: start and
-//! result of a tool ([`Form::Apart`]), or one message for both ([`Form::Merged`]). So there is one rule for live and stored:
+//! The output of an agent becomes messages and parts of a session: Outrigger's own agent writes them, those of other agents are
+//! made by [`AgentParts`]. They are stored first. A [`Converter`] derives conversation messages from stored parts only: start and
+//! result of a tool ([`Form::Apart`]), or one message for both ([`Form::Merged`]). So one rule covers live and stored
+//! conversations:
 //!
-//! - **Place.** A message has a key, `MESSAGE/PART`; keys ascend in the order of the conversation. The merged message has the key of
-//!   its start and takes its place.
-//! - **Release.** Nothing is held back: a start is sent at once, whenever its result comes. No timer is needed, and none can
-//!   make two readers see two conversations.
+//! - **Place.** A message has a key, `MESSAGE/PART`; keys ascend in the order of the conversation. The merged message has the key
+//!   of its start and replaces it.
+//! - **Release.** Nothing is held back: a start is sent at once, whenever its result comes. No timer is needed, and no two
+//!   readers can see different conversations.
 //!
-//! [`Conversation`] says what an event changes; [`Transcript`] is what a client has that applies these changes.
+//! [`Conversation`] returns the changes of an event; [`Transcript`] is the state of a client that applies them.
 
 mod agents;
 mod changed;
@@ -25,5 +26,5 @@ pub use convert::{Author, Converter, Form, details};
 pub use follow::{Conversation, Transcript};
 pub use processors::{ToolProcessor, bundled};
 
-/// The key of a plugin whose tool has the name of a bundled one.
+/// Key that marks a plugin's tool with the name of a bundled one.
 pub(crate) const PLUGIN: &str = "plugin";

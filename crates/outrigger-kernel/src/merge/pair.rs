@@ -1,4 +1,4 @@
-//! A tool's start and its result as one message (E2).
+//! Start and result of a tool call as one message (E2).
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -12,14 +12,15 @@ use super::PLUGIN;
 use super::changed::changed_by;
 use super::processors::{ToolProcessor, declared, failed, reported};
 
-/// How an execution is shown.
+/// Description of an execution.
 struct Description {
     details: Option<Details>,
     summary: String,
     more: Object,
 }
 
-/// The first processor that knows the tool describes it. One that has the name of a bundled tool and is a plugin's describes itself.
+/// Describes an execution by the first processor that knows the tool. A plugin's tool with the name of a bundled one describes
+/// itself.
 fn describe(
     processors: &[Box<dyn ToolProcessor>],
     start: &ConversationMessage,
@@ -50,7 +51,7 @@ fn describe(
     }
 }
 
-/// What both say.
+/// Merges start and result.
 pub(super) fn pair(
     processors: &[Box<dyn ToolProcessor>],
     mut start: ConversationMessage,
@@ -65,7 +66,7 @@ pub(super) fn pair(
     let made_by = made_by(&result);
     let took = result.timestamp.saturating_sub(start.timestamp);
 
-    // Long texts are moved: what is merged is read again with each page.
+    // Long texts are moved: merged messages are read again with each page.
     let mut field = |key: &str| {
         let own = start.metadata.swap_remove(key);
         own.or_else(|| result.metadata.swap_remove(key))
@@ -110,7 +111,7 @@ fn output(mut result: ConversationMessage) -> Value {
     output.unwrap_or(Value::String(result.content))
 }
 
-/// Whose call it is, where another vendor's agent made it.
+/// Returns who made the call, if another vendor's agent did.
 fn made_by(result: &ConversationMessage) -> Option<(String, Value)> {
     let executor = reported(result, "/executor")?;
     Some((EXECUTOR.to_string(), executor.clone()))

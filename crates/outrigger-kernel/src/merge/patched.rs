@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::processors::{ToolProcessor, failed, reported};
 
-/// Names that are shown; a patch may have many.
+/// Maximum number of names shown; a patch may have many.
 const MAX_NAMED: usize = 5;
 
 /// `apply_patch`.
@@ -20,7 +20,7 @@ impl ToolProcessor for Patched {
     fn tools(&self) -> &[&str] {
         &["apply_patch"]
     }
-    /// Of one file what its patch shows of it, of several the list of them: what changed in each is in `changes`.
+    /// Returns the patch for one file, or the list of several files: the changes of each are in `changes`.
     fn details(&self, _: &ConversationMessage, result: &ConversationMessage) -> Option<Details> {
         if failed(result) {
             return None;
@@ -79,7 +79,7 @@ fn path(file: &Value) -> Option<String> {
     Some(file.get("relativePath")?.as_str()?.to_string())
 }
 
-/// What a unified diff shows of a file before and after.
+/// Returns what a unified diff shows of a file before and after.
 fn change(file: &Value) -> Option<Details> {
     let patch = file.get("patch")?.as_str()?;
     let (mut old, mut new) = (String::new(), String::new());
@@ -87,7 +87,7 @@ fn change(file: &Value) -> Option<Details> {
     for line in hunks.filter(|line| !line.starts_with("@@")) {
         let (mark, text) = line.split_at_checked(1).unwrap_or((" ", ""));
         for (side, other) in [(&mut old, "+"), (&mut new, "-")] {
-            // A backslash says that the last line has no end.
+            // A backslash line marks a missing newline at the end.
             if mark != other && mark != "\\" {
                 side.push_str(text);
                 side.push('\n');

@@ -1,4 +1,4 @@
-//! What is known of single tools: details and a summary line. A new tool needs a new processor and nothing else (E3).
+//! Processors of single tools: details and a summary line. A new tool needs a new processor and nothing else (E3).
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -14,7 +14,7 @@ use serde_json::Value;
 pub trait ToolProcessor: Send + Sync {
     /// Names of the tools.
     fn tools(&self) -> &[&str];
-    /// What it did, from start and result.
+    /// Returns what it did, from start and result.
     fn details(
         &self,
         _start: &ConversationMessage,
@@ -22,7 +22,7 @@ pub trait ToolProcessor: Send + Sync {
     ) -> Option<Details> {
         None
     }
-    /// One line for people; without one it is `NAME completed`.
+    /// Returns a one-line summary for display; without one it is `NAME completed`.
     fn summary(
         &self,
         _start: &ConversationMessage,
@@ -31,21 +31,21 @@ pub trait ToolProcessor: Send + Sync {
     ) -> Option<String> {
         None
     }
-    /// Further fields of `metadata`, for what the three kinds of details do not hold.
+    /// Returns further fields of `metadata` that the three kinds of details do not cover.
     fn more(&self, _start: &ConversationMessage, _result: &ConversationMessage) -> Object {
         Object::new()
     }
 }
 
-/// What a result says of itself.
+/// A result's own description.
 #[derive(Default)]
 pub(super) struct Declared {
     pub(super) details: Option<Details>,
     pub(super) summary: Option<String>,
 }
 
-/// Plugins and MCP servers describe the results of their tools themselves: `metadata.details` in the form of [`Details`], and
-/// `metadata.summary`. That is how a plugin brings a processor: a program runs none of its code to show a conversation.
+/// Reads the description that plugins and MCP servers supply with their results: `metadata.details` in the form of [`Details`],
+/// and `metadata.summary`. That is how a plugin contributes a processor: showing a conversation runs none of its code.
 pub(super) fn declared(result: &ConversationMessage) -> Declared {
     if failed(result) {
         return Declared::default();
@@ -59,10 +59,10 @@ pub(super) fn declared(result: &ConversationMessage) -> Declared {
     }
 }
 
-/// Bytes of a summary that a result brings itself; a longer one is no line.
+/// Maximum size in bytes of a summary in a result; a longer one is ignored.
 const MAX_SUMMARY: usize = 500;
 
-/// The processors of the bundled tools.
+/// Returns the processors of the bundled tools.
 #[must_use]
 pub fn bundled() -> Vec<Box<dyn ToolProcessor>> {
     vec![
@@ -120,14 +120,14 @@ impl ToolProcessor for FileChange {
         }
         let before = reported(result, "/filediff/before").and_then(Value::as_str);
         let after = reported(result, "/filediff/after").and_then(Value::as_str);
-        // A file that is too large to be reported whole had a content before: an empty one would be a lie.
+        // A file that is too large to be reported had a content before: an empty one would be wrong.
         if before.is_none()
             && input(start, "content").is_some()
             && reported(result, "/exists") == Some(&Value::Bool(true))
         {
             return None;
         }
-        // Other agents report no contents: what the call says is the best there is.
+        // Other agents report no contents: the call's arguments are the best available.
         let old = before
             .or_else(|| input(start, "oldString"))
             .or_else(|| input(start, "old_string"))
@@ -166,7 +166,7 @@ impl ToolProcessor for FileRead {
     fn tools(&self) -> &[&str] {
         &["read", "Read"]
     }
-    /// Of a folder what is in it.
+    /// Returns the entries of a folder.
     fn details(&self, _: &ConversationMessage, result: &ConversationMessage) -> Option<Details> {
         if failed(result) || reported(result, "/display/type")?.as_str() != Some("directory") {
             return None;
@@ -187,7 +187,7 @@ impl ToolProcessor for FileRead {
     }
 }
 
-/// `glob`, and the files that `grep` found something in.
+/// `glob`, and the files in which `grep` found something.
 struct FileList;
 
 impl ToolProcessor for FileList {
@@ -211,7 +211,7 @@ impl ToolProcessor for FileList {
         let files = output
             .lines()
             .filter(|line| line.starts_with('/') || line.starts_with("./"))
-            // Files that a search found stand over their lines, with a colon, or alone where only files were asked for.
+            // File names precede their lines with a colon, or are alone if only files were requested.
             .filter_map(|line| {
                 if grep {
                     line.strip_suffix(':')
@@ -257,7 +257,7 @@ impl ToolProcessor for Shell {
     }
 }
 
-/// A tool, a place in what it reports, and the field that has it: the child conversation of a subagent, a list of todos, answers.
+/// A tool, a key of its report, and the field for it: the child conversation of a subagent, a list of todos, answers.
 struct Reported(&'static str, &'static str, &'static str);
 
 impl ToolProcessor for Reported {

@@ -1,7 +1,8 @@
-//! Rules about paths: which names of a file a rule is held against, so that it means the same file however both are written.
+//! Rules about paths: the names of a file that a rule is matched against, so that it means the same file however both are
+//! written.
 //!
-//! A rule that allows is held against the name that OpenCode asks by: what it opens is what was written. A rule that denies or
-//! asks is held against every name of the file: a rule that does not match what its author meant must not open anything.
+//! A rule that allows is matched against the name that OpenCode uses: what it permits is what was written. A rule that denies or
+//! asks is matched against every name of the file, so that an unexpected spelling cannot bypass it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,14 +15,14 @@ use super::{matches, matches_any_case};
 /// The names of one file or folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// As requested: relative to the project's root, and from the root of the file system.
+    /// As requested: relative to the project's root, and absolute.
     asked: Vec<String>,
-    /// Other names, for rules that deny or ask: from the working folder, in another Unicode form.
+    /// Other names, for rules that deny or ask: relative to the working directory, in another Unicode form.
     others: Vec<String>,
 }
 
 impl Names {
-    /// By the requested name.
+    /// Creates the names from the requested one.
     #[must_use]
     pub fn new(asked: String) -> Self {
         Self {
@@ -30,27 +31,27 @@ impl Names {
         }
     }
 
-    /// Another name that it is asked by.
+    /// Adds another requested name.
     #[must_use]
     pub fn or(mut self, name: String) -> Self {
         self.asked.push(name);
         self
     }
 
-    /// A name for rules that deny or ask.
+    /// Adds a name for rules that deny or ask.
     #[must_use]
     pub fn also(mut self, name: String) -> Self {
         self.others.push(name);
         self
     }
 
-    /// All of them.
+    /// Returns all names.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         self.asked.iter().chain(&self.others).map(String::as_str)
     }
 }
 
-/// Whether a rule's pattern is about a path with these names.
+/// Returns whether a rule's pattern matches a path with these names.
 #[must_use]
 pub fn is_about(rule: &Rule, names: &Names) -> bool {
     let pattern = plain(&rule.pattern);
@@ -63,7 +64,7 @@ pub fn is_about(rule: &Rule, names: &Names) -> bool {
                 && (matches(pattern, name) || at_root.is_some_and(|it| matches(it, name)))
         });
     }
-    // A folder stands for what it holds; an `ask` pattern of names such as `*.env` may mean files alone.
+    // A folder stands for its content; an `ask` pattern of names such as `*.env` may mean only files.
     let last = pattern.rsplit('/').next().unwrap_or_default();
     let is_folder = rule.action == Action::Deny || !last.contains(['*', '?']);
     let below = is_folder.then(|| format!("{pattern}/*"));
@@ -88,13 +89,13 @@ fn restricts(pattern: &str, name: &str) -> bool {
     matches(&pattern.to_lowercase(), &name.to_lowercase())
 }
 
-/// A pattern that begins at the root of the file system matches names from there, any other one relative names;
-/// `folder/*`, the form in which a folder outside of the project is requested, matches both.
+/// Returns whether a pattern is of the same kind as a name: an absolute pattern matches absolute names, any other one relative
+/// names; `folder/*`, the form in which a folder outside the project is requested, matches both.
 fn can_be(pattern: &str, name: &str) -> bool {
     pattern.starts_with('/') == name.starts_with('/') || name.ends_with("/*")
 }
 
-/// A pattern as paths are written: without `.`, `..` behind a name, and slashes that say nothing.
+/// Normalises a pattern like a path: without `.`, `..` after a name, and redundant slashes.
 #[must_use]
 pub fn plain(pattern: &str) -> Cow<'_, str> {
     let says_nothing = |it: &str| it.is_empty() || it == "." || it == "..";
@@ -114,7 +115,7 @@ pub fn plain(pattern: &str) -> Cow<'_, str> {
             {
                 kept.pop();
             }
-            // Above the root is the root.
+            // The parent of the root is the root.
             ".." if kept.is_empty() && pattern.starts_with('/') => {}
             part => kept.push(part),
         }
@@ -123,14 +124,14 @@ pub fn plain(pattern: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{root}{}", kept.join("/")))
 }
 
-/// Whether a pattern is about everything (`*`, `**`, `**/*`): a deny of it switches tools off. A process that is kept from all
-/// files could not run.
+/// Returns whether a pattern matches everything (`*`, `**`, `**/*`): a deny of it switches tools off. A process without access to
+/// any file could not run.
 #[must_use]
 pub fn is_everything(pattern: &str) -> bool {
     pattern.contains('*') && pattern.chars().all(|it| matches!(it, '*' | '/'))
 }
 
-/// The rule that counts for a path, the last that is about it, and its place in the list.
+/// Returns the rule that applies to a path (the last match) and its position in the list.
 #[must_use]
 pub fn deciding<'r>(
     permission: &str,
@@ -141,7 +142,7 @@ pub fn deciding<'r>(
     found.find(|(_, rule)| matches(&rule.permission, permission) && is_about(rule, names))
 }
 
-/// Whether a rule that speaks of certain paths denies this one, so that no process may get at it either.
+/// Returns whether a rule for specific paths denies this one, so that processes must not access it either.
 #[must_use]
 pub fn denies_path(permission: &str, names: &Names, rules: &[Rule]) -> bool {
     deciding(permission, names, rules).is_some_and(|(_, rule)| denies_some(rule))
@@ -151,8 +152,8 @@ fn denies_some(rule: &Rule) -> bool {
     rule.action == Action::Deny && !is_everything(&rule.pattern)
 }
 
-/// Whether everything below a folder is denied in that way, also what is not there yet. `below` makes the names of what the folder
-/// holds under a name.
+/// Returns whether everything below a folder is denied that way, including files that do not exist yet. `below` returns the names
+/// of an entry of the folder.
 #[must_use]
 pub fn denies_folder(
     permission: &str,
@@ -160,7 +161,7 @@ pub fn denies_folder(
     below: impl FnOnce(&str) -> Names,
     rules: &[Rule],
 ) -> bool {
-    // A name that no rule means: what denies it denies all names, unless a later rule knows better.
+    // A name that no rule means: what denies it denies all names, unless a later rule makes an exception.
     let probe = below("\u{1}");
     let Some((at, rule)) = deciding(permission, &probe, rules) else {
         return false;
@@ -173,7 +174,7 @@ pub fn denies_folder(
         })
 }
 
-/// Whether a pattern could match a path below a folder, going by what stands before its first wildcard.
+/// Returns whether a pattern could match a path below a folder, judging by its text before the first wildcard.
 fn may_match_below(pattern: &str, folder: &str) -> bool {
     let pattern = plain(pattern);
     let start = pattern.split(['*', '?']).next().unwrap_or_default();
@@ -194,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Of a file of the project `/p`, worked on in `/p/sub`.
+    /// A file of the project `/p`, with `/p/sub` as the working directory.
     fn names(path: &str) -> Names {
         let names = Names::new(path.to_string()).or(format!("/p/{path}"));
         match path.strip_prefix("sub/") {
@@ -218,7 +219,7 @@ mod tests {
             ("/p//a/../.env", ".env", Deny, true),
             ("/p/*.env", "a/.env", Deny, true),
             ("/q/.env", ".env", Deny, false),
-            // A relative pattern says nothing of folders above the project.
+            // A relative pattern does not match folders above the project.
             ("*p/*", "a", Deny, false),
             ("*/p/*", "a", Allow, false),
             ("/p/a", "a", Allow, true),

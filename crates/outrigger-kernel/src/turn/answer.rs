@@ -1,4 +1,4 @@
-//! Answers of a JSON Schema: the prompt's `format`, and the tool that the model gives its answer to.
+//! Structured answers: the prompt's `format`, and the tool through which the model gives the answer.
 
 use alloc::string::ToString;
 
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use super::Turn;
 use super::tools::INVALID;
 
-/// What has come of the answer that the prompt wants.
+/// State of the structured answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Answer {
     /// The answer of this step.
     value: Option<Value>,
-    /// Answers that were not of the schema.
+    /// Number of answers that did not match the schema.
     misfits: u32,
-    /// The turn ends without one.
+    /// The turn ends without an answer.
     pub(super) missing: Option<NamedError>,
 }
 
 impl Turn {
-    /// How often the model is asked again for an answer that fits; None where text is wanted.
+    /// Returns how often the model is asked again for a valid answer; `None` if text is wanted.
     fn answer_retries(&self) -> Option<u32> {
         match &self.user.format {
             Some(OutputFormat::JsonSchema { retry_count, .. }) if self.compacting.is_none() => {
@@ -32,17 +32,17 @@ impl Turn {
         }
     }
 
-    /// The call is the answer that the prompt wants, not work.
+    /// Returns whether the call is the structured answer instead of work.
     pub(super) fn is_answer(&self, tool: &str) -> bool {
         tool == OutputFormat::TOOL && self.answer_retries().is_some()
     }
 
-    /// Remembers what a call says of the answer.
+    /// Records a structured answer from a call.
     pub(super) fn note_answer(&mut self, tool: &str, outcome: &ToolOutcome) {
         let input = match outcome {
             ToolOutcome::Completed { input, .. } | ToolOutcome::Failed { input, .. } => input,
         };
-        // What was not even JSON went to another tool, and names the one that was meant.
+        // A call that was not valid JSON went to another tool and names the intended one.
         let meant = match input.get("tool").and_then(Value::as_str) {
             Some(meant) if tool == INVALID => meant,
             _ => tool,
@@ -58,7 +58,7 @@ impl Turn {
         }
     }
 
-    /// Puts the answer into the message, or that there is none; false when the turn continues as usual.
+    /// Puts the answer, or its absence, into the message; returns false if the turn continues as usual.
     pub(super) fn take_answer(&mut self) -> bool {
         let Some(most) = self.answer_retries() else {
             return false;

@@ -1,4 +1,4 @@
-//! What a step of the turn asks for.
+//! Effects: what a step of the turn requests.
 
 use alloc::string::String;
 
@@ -10,91 +10,91 @@ use serde::{Deserialize, Serialize};
 
 use crate::hooks::HookPoint;
 
-/// Something that must happen in the world. The agent carries it out; only its digest is stored, so the names and the order of
-/// its keys must stay as they are.
+/// An action in the world. The agent carries it out; only its digest is stored, so the names and the order of its keys must
+/// not change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Effect {
-    /// Store the event, then tell everyone.
+    /// Store the event, then notify everyone.
     Publish {
-        /// What.
+        /// The event.
         event: Event,
     },
-    /// Change the session record, store it, tell everyone.
+    /// Change the session record, store it, notify everyone.
     PatchSession {
-        /// What.
+        /// The change.
         patch: SessionPatch,
     },
     /// Run the chain of a hook point.
     Hooks {
-        /// Number.
+        /// Id of the effect.
         effect: EffectId,
-        /// Point; written as our name.
+        /// Point; serialised as its name.
         point: HookPoint,
-        /// Input and output where the machine knows them; else the agent builds them from what it holds.
+        /// Input and output if the machine knows them; otherwise the agent builds them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         payload: Option<HookPayload>,
     },
-    /// Work out which tools the model is offered, with the `tool.definition` hooks.
+    /// Determine the tools to offer the model, with the `tool.definition` hooks.
     PrepareTools {
-        /// Number.
+        /// Id of the effect.
         effect: EffectId,
-        /// Step, from 1.
+        /// Number of the step, from 1.
         step: u32,
     },
-    /// Ask the model.
+    /// Send a request to the model.
     CallModel {
-        /// Number.
+        /// Id of the effect.
         effect: EffectId,
-        /// Step, from 1.
+        /// Number of the step, from 1.
         step: u32,
-        /// The message that the answer goes into.
+        /// Id of the message for the answer.
         message_id: MessageId,
     },
     /// Run a tool.
     RunTool {
-        /// Number.
+        /// Id of the effect.
         effect: EffectId,
         /// The call.
         call: ToolCall,
     },
-    /// Make a tree of the project's files.
+    /// Create a snapshot of the project's files.
     TrackFiles {
-        /// Number.
+        /// Id of the effect.
         effect: EffectId,
-        /// The tree before the step, after a step: also say what changed since.
+        /// Snapshot before the step; if set (after a step), also report the changes since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since: Option<String>,
-        /// The first tree of the turn, to compare all of it.
+        /// First snapshot of the turn, to report the changes of the whole turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first: Option<String>,
     },
-    /// Ask whether a call may be made that repeats itself (permission `doom_loop`).
+    /// Ask whether a repeated call may be made (permission `doom_loop`).
     AskLoop {
-        /// Number.
+        /// Id of the effect.
         effect: EffectId,
         /// The call.
         call: ToolCall,
     },
     /// Choose what a compaction summarises and what stays.
     PrepareCompaction {
-        /// Number.
+        /// Id of the effect.
         effect: EffectId,
         /// The user message that stands for the compaction; the history before it is summarised.
         message_id: MessageId,
         /// The history did not fit into a request.
         overflow: bool,
     },
-    /// Ask the small model for a title, beside the turn.
+    /// Ask the small model for a title, in the background.
     MakeTitle {
         /// The message that it is made from.
         message_id: MessageId,
     },
-    /// Stop every effect that runs; each still reports how it ended.
+    /// Stop every running effect; each still reports how it ended.
     Abort,
     /// The turn is over.
     Finish {
-        /// How.
+        /// The outcome.
         outcome: TurnOutcome,
     },
 }

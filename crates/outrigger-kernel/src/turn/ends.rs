@@ -1,4 +1,4 @@
-//! How a step and a turn end.
+//! The end of a step and of a turn.
 
 use super::effect::Effect;
 use crate::hooks::points::execute::after_step::{self, StepResult};
@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::Turn;
 
 impl Turn {
-    /// The step is over: its last words, then the next step or the end of the turn.
+    /// Ends the step: its final events, then the next step or the end of the turn.
     pub(super) fn settle(&mut self, at: Millis, out: &mut Vec<Effect>) {
         self.close_leftovers(at, out);
         if self.ask_after_step(out) {
@@ -63,7 +63,7 @@ impl Turn {
             self.end(at, out);
             return;
         }
-        // Before a compaction that nobody asked for: what was just said is no part of what is summarised.
+        // Before an automatic compaction: the latest answer is not part of what is summarised.
         if !self.has_asked_compaction() && self.go_on_with_joined(at, used, out) {
             return;
         }
@@ -78,7 +78,7 @@ impl Turn {
         }
     }
 
-    /// Asks the handlers that may change what the step leaves for the model, once; true when it did.
+    /// Asks the handlers that may change the step's results for the model, once; returns true if it did.
     fn ask_after_step(&mut self, out: &mut Vec<Effect>) -> bool {
         let (Some(message), true) = (&self.message, self.begin.asks_after_step) else {
             return false;
@@ -109,7 +109,7 @@ impl Turn {
         true
     }
 
-    /// Takes over what handlers left of the step's results.
+    /// Applies the step's results as handlers left them.
     pub(super) fn take_results(&mut self, at: Millis, left: &Value, out: &mut Vec<Effect>) {
         let ids: Vec<PartId> = self.parts.keys().cloned().collect();
         for id in ids {
@@ -127,7 +127,7 @@ impl Turn {
         }
     }
 
-    /// Nothing is left to be done, unless a handler knows of something.
+    /// Ends the turn if there is nothing left to do, unless a handler wants it to continue.
     pub(super) fn stop(&mut self, at: Millis, out: &mut Vec<Effect>) {
         if self.begin.asks_before_stop {
             self.hooks(HookPoint::AgentEndBeforeStop, None, out);
@@ -136,15 +136,15 @@ impl Turn {
         }
     }
 
-    /// The handlers have been asked whether it may end; what they want done has joined it.
+    /// Continues after handlers were asked whether the turn may end; their message has joined it.
     pub(super) fn after_before_stop(&mut self, at: Millis, out: &mut Vec<Effect>) {
-        // What was used has been looked at before they were asked.
+        // The usage was checked before they were asked.
         if !self.go_on_with_joined(at, 0, out) {
             self.end(at, out);
         }
     }
 
-    /// The prompt has the answer that it wants, or gets none: only what came meanwhile is left to be done.
+    /// Ends the turn when the prompt has its answer or cannot get one: only joined prompts are left.
     fn end_answered(&mut self, at: Millis, used: u64, out: &mut Vec<Effect>) {
         let is_given = self.answer.missing.is_none() && !self.refused;
         if is_given && !self.has_asked_compaction() && self.go_on_with_joined(at, used, out) {
@@ -156,7 +156,7 @@ impl Turn {
         self.end(at, out);
     }
 
-    /// What the step changed in the files.
+    /// Publishes the file changes of the step.
     fn publish_patch(&mut self, at: Millis, out: &mut Vec<Effect>) {
         if let Some(kind) = self.files.patch() {
             let part = self.new_part(at, kind);
@@ -164,8 +164,8 @@ impl Turn {
         }
     }
 
-    /// Takes the model's last word in this step: reason, price and tokens. They are put into the message, and into the
-    /// session with its next patch, since OpenCode has no event of its own for them.
+    /// Takes the reason, price and tokens that the model reported for this step. They are put into the message, and
+    /// into the session with its next patch, since OpenCode has no separate event for them.
     fn account(&mut self) -> Option<(alloc::string::String, f64, Tokens)> {
         let (reason, usage) = self.finished.take()?;
         let (cost, tokens) = (price(&usage, &self.step_prices()), tokens(&usage));
@@ -177,7 +177,7 @@ impl Turn {
         Some((reason, cost, tokens))
     }
 
-    /// The patch with which a step begins and a turn ends.
+    /// Returns the patch with which a step begins and a turn ends.
     pub(super) fn patch_session(&mut self, summarize: bool) -> Effect {
         let (usage, cost) = match self.unbilled.take() {
             Some((usage, cost)) => (Some(usage), cost),
@@ -206,7 +206,7 @@ impl Turn {
             self.close_failed(at, error.clone(), out);
             TurnOutcome::Failed { error }
         } else if let Some(error) = self.answer.missing.take() {
-            // The message says it already; OpenCode has no event of its own for it.
+            // The message has it already; OpenCode has no separate event for it.
             TurnOutcome::Failed { error }
         } else {
             TurnOutcome::Done {
@@ -223,7 +223,7 @@ impl Turn {
                 session_id: session_id.clone(),
             },
         });
-        // A command whose message never came to be was not executed.
+        // A command whose message was never created was not executed.
         let commands = core::mem::take(&mut self.commands);
         let last = self.begin.command.clone();
         for command in commands.into_iter().chain(last).filter(|_| self.step > 0) {
@@ -239,7 +239,7 @@ impl Turn {
                 },
             });
         }
-        // A request that failed before any tool was called has changed nothing in the session (as in OpenCode).
+        // A request that failed before any tool call has changed nothing in the session (as in OpenCode).
         if !self.stopping() || self.calls_in_step > 0 || self.unbilled.is_some() {
             let patch = self.patch_session(true);
             out.push(patch);
@@ -247,7 +247,7 @@ impl Turn {
         out.push(Effect::Finish { outcome });
     }
 
-    /// The order is OpenCode's: the error is published before the message that it ended.
+    /// Closes a failed step. The order is OpenCode's: the error is published before the message that it ended.
     fn close_failed(&mut self, at: Millis, error: NamedError, out: &mut Vec<Effect>) {
         let session_id = self.begin.session_id.clone();
         out.push(Effect::Publish {
@@ -257,7 +257,7 @@ impl Turn {
             },
         });
         self.close_leftovers(at, out);
-        // A step that was settled has published its files already: its message is complete.
+        // A settled step has published its files already: its message is complete.
         let is_open = |message: &AssistantMessage| message.time.completed.is_none();
         if self.message.as_ref().is_some_and(is_open) {
             self.publish_patch(at, out);
@@ -265,7 +265,7 @@ impl Turn {
         // The model's answer was complete, only its tools were not: its tokens are billed.
         let _ = self.account();
         if let Some(message) = &mut self.message {
-            // The step limit is met between two steps: the last message is complete and stays as it is.
+            // The step limit applies between two steps: the last message is complete and stays unchanged.
             if message.time.completed.is_none() {
                 message.error = Some(error);
                 message.time.completed = Some(at);
@@ -275,7 +275,7 @@ impl Turn {
     }
 }
 
-/// What a call answered, where it did.
+/// Returns the result of a call, if there is one.
 fn result(part: &Part) -> Option<StepResult> {
     let PartKind::Tool(call) = &part.kind else {
         return None;
@@ -291,10 +291,10 @@ fn result(part: &Part) -> Option<StepResult> {
     })
 }
 
-/// More tokens than a request has, whatever a provider says.
+/// Upper bound for the tokens of a request, whatever a provider reports.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
-/// Tokens as messages carry them: cache hits and reasoning are counted apart from input and output.
+/// Returns tokens as in messages: cache hits and reasoning are counted separately from input and output.
 fn tokens(said: &Usage) -> Tokens {
     let most = |tokens: u64| tokens.min(MAX_TOKENS);
     let usage = &Usage {
@@ -319,7 +319,7 @@ fn tokens(said: &Usage) -> Tokens {
     }
 }
 
-/// US dollars of a request; reasoning is priced as output.
+/// Returns the price of a request in US dollars; reasoning is priced as output.
 #[expect(
     clippy::cast_precision_loss,
     reason = "token counts stay far below 2^52"

@@ -1,7 +1,7 @@
-//! What a step changes in the project's files: a tree before the first tool that may write, one when the step is over.
+//! File changes of a step: a snapshot before the first tool that may write, and one at its end.
 //!
-//! Trees are made outside. A step in which nothing may write asks for none, so it costs nothing (D2). Calls that may write
-//! are held back until the first tree is there; calls that only read are not.
+//! Snapshots are created outside the kernel. A step in which nothing may write requests none, so it costs nothing (D2).
+//! Calls that may write are held back until the first snapshot exists; calls that only read are not.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{Open, Turn};
 
-/// Tools that are not read-only and yet touch no file of the project.
+/// Tools that are not read-only but do not touch project files.
 const NO_FILES: [&str; 6] = [
     "invalid",
     "question",
@@ -27,7 +27,7 @@ const NO_FILES: [&str; 6] = [
     "websearch",
 ];
 
-/// The trees of a turn.
+/// The snapshots of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Files {
     /// At the first step that may have written.
@@ -36,19 +36,19 @@ pub(super) struct Files {
     before: Option<String>,
     /// After this step.
     pub(super) after: Option<String>,
-    /// The tree before has been asked for in this step.
+    /// The snapshot before was requested in this step.
     begun: bool,
-    /// The tree after has been asked for in this step.
+    /// The snapshot after was requested in this step.
     ended: bool,
     changed: Vec<String>,
-    /// Calls that wait for the tree before.
+    /// Calls that wait for the snapshot before.
     held: Vec<(PartId, Box<ToolCall>)>,
-    /// The user message says what changed, and was not published since.
+    /// The user message contains changes that are not published yet.
     pub(super) unpublished: bool,
 }
 
 impl Files {
-    /// A new step: only what holds for the turn is kept.
+    /// Starts a new step: keeps only the state of the turn.
     pub(super) fn next_step(&mut self) {
         *self = Self {
             first: self.first.take(),
@@ -57,13 +57,13 @@ impl Files {
         };
     }
 
-    /// The step begins anew, before anything of it could write.
+    /// Restarts the step before anything of it could write.
     pub(super) fn again(&mut self) {
         self.begun = false;
         self.before = None;
     }
 
-    /// Files that the step changed, with the tree that they were in before.
+    /// Returns the files that the step changed, with the snapshot of their state before.
     pub(super) fn patch(&self) -> Option<PartKind> {
         let hash = self.before.as_ref().filter(|_| !self.changed.is_empty())?;
         match json!({ "hash": hash, "files": self.changed }) {
@@ -82,7 +82,8 @@ impl Turn {
                 .any(|known| known.name == tool && !known.read_only)
     }
 
-    /// The model has named a tool: if it may write, the tree is recorded while the model writes the arguments.
+    /// Handles a tool name from the model: if the tool may write, the snapshot is created while the model writes the
+    /// arguments.
     pub(super) fn before_files(&mut self, tool: &str, out: &mut Vec<Effect>) {
         if !self.begin.snapshots || self.files.begun || self.stopping() || !self.may_write(tool) {
             return;
@@ -96,7 +97,7 @@ impl Turn {
         });
     }
 
-    /// Holds a call back that may write before the tree is there; false when it may run.
+    /// Holds back a call that may write until the snapshot exists; returns false if it may run.
     pub(super) fn holds(&mut self, part: &PartId, call: &ToolCall) -> bool {
         let tracking = self.open.values().any(|open| *open == Open::FilesBefore);
         if !tracking || !self.may_write(&call.tool) {
@@ -106,7 +107,8 @@ impl Turn {
         true
     }
 
-    /// Asks for the tree after the step, if the step may have written and nothing of it runs any more; true when it did.
+    /// Requests the snapshot after the step, if the step may have written and none of its calls is running; returns true
+    /// if it did.
     pub(super) fn after_files(&mut self, out: &mut Vec<Effect>) -> bool {
         if self.files.before.is_none() || self.files.ended {
             return false;
@@ -121,7 +123,7 @@ impl Turn {
         true
     }
 
-    /// A tree is recorded; if it could not be, the turn continues without one.
+    /// Records a snapshot; without one, the turn continues.
     pub(super) fn files_tracked(
         &mut self,
         at: Millis,
@@ -156,7 +158,7 @@ impl Turn {
         }
     }
 
-    /// The beginning of the step carries the tree, as in OpenCode.
+    /// Adds the snapshot to the start of the step, as in OpenCode.
     fn stamp_step(&mut self, at: Millis, tree: &str, out: &mut Vec<Effect>) {
         let begun = self
             .parts
@@ -171,7 +173,7 @@ impl Turn {
         out.push(self.keep_part(at, *part));
     }
 
-    /// The process that made the tree is gone: it is made again, unless the step begins anew anyway.
+    /// Requests a snapshot again whose process died, unless the step restarts anyway.
     pub(super) fn resume_files(&mut self, effect: EffectId, out: &mut Vec<Effect>) {
         match self.open.get(&effect) {
             Some(Open::FilesBefore) if self.calls_in_step == 0 => {

@@ -1,4 +1,4 @@
-//! Inputs: what each changes, and what comes when nothing is open any more.
+//! Inputs: the changes of each, and what follows when no effect is open.
 
 use alloc::vec::Vec;
 
@@ -17,11 +17,11 @@ use crate::hooks::HookPoint;
 use crate::hooks::points::llm::after_text;
 use crate::hooks::points::run::before_command;
 
-/// What a chain of hooks made of its payload.
+/// The result of a hook chain.
 #[derive(Default)]
 pub(super) struct Folded {
     pub(super) output: Option<Value>,
-    /// The plugins that changed it, at the points where a prompt is made.
+    /// The plugins that changed it, at the points where a prompt is built.
     pub(super) changed_by: Vec<PluginId>,
 }
 
@@ -46,7 +46,7 @@ impl Turn {
         }
     }
 
-    /// What an input changes by itself.
+    /// Applies the direct changes of an input.
     fn note(&mut self, at: Millis, input: Input, out: &mut Vec<Effect>) {
         match input {
             Input::Begin(_) => {}
@@ -141,11 +141,11 @@ impl Turn {
                         HookPoint::CompactionBeforeStart if !self.stopping() => {
                             self.compaction_blocked(at, error, out);
                         }
-                        // Final: nothing repeats a refused request (C2).
+                        // Final: a refused request is not repeated (C2).
                         _ => self.failed = Some(error),
                     }
                 } else if !self.stopping() || point == HookPoint::RunBeforeStart {
-                    // What the user typed is kept, even when the turn is cancelled before it begins.
+                    // What the user typed is kept, even if the turn is cancelled before it starts.
                     self.after_hooks(at, point, folded, out);
                 }
             }
@@ -153,8 +153,8 @@ impl Turn {
                 let part = part.clone();
                 self.open.remove(&effect);
                 if let Some(block) = block {
-                    // Only a security-critical handler that failed can refuse here (C5): nobody has looked at the text, so
-                    // it is not stored.
+                    // Only a security-critical handler that failed can refuse here (C5): the text was not checked, so it
+                    // is not stored.
                     self.failed
                         .get_or_insert_with(|| block.into_error(HookPoint::LlmAfterText.name()));
                     if !self.open.is_empty() {

@@ -1,4 +1,4 @@
-//! Calls that repeat themselves are asked about before they are made (permission `doom_loop`).
+//! Repeated calls need approval before they are made (permission `doom_loop`).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::{Open, Turn};
 use crate::digest::fnv1a;
 use crate::repeats::Repeats;
 
-/// The calls of the turn, and at which position each that is under way stands.
+/// The calls of the turn, and the position of each running call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Loops {
     repeats: Repeats,
@@ -25,9 +25,9 @@ pub(super) struct Loops {
 }
 
 impl Turn {
-    /// The model has made a call: it runs, waits for the tree of files, or is asked about first.
+    /// Handles a call of the model: it runs, waits for the snapshot, or needs approval first.
     pub(super) fn make_call(&mut self, part: PartId, call: ToolCall, out: &mut Vec<Effect>) {
-        // An answer that does not fit has a limit of its own.
+        // An invalid structured answer has a limit of its own.
         if self.is_answer(&call.tool) {
             self.run_call(part, call, out);
             return;
@@ -43,7 +43,7 @@ impl Turn {
         self.run_call(part, call, out);
     }
 
-    /// Runs a call, or holds it back until the tree of files is there.
+    /// Runs a call, or holds it back until the snapshot exists.
     pub(super) fn run_call(&mut self, part: PartId, call: ToolCall, out: &mut Vec<Effect>) {
         if self.stopping() || self.holds(&part, &call) {
             return;
@@ -52,7 +52,7 @@ impl Turn {
         out.push(Effect::RunTool { effect, call });
     }
 
-    /// Remembers what a call came to, by the state of its part.
+    /// Records the result of a call, from the state of its part.
     pub(super) fn note_result(&mut self, part: &PartId) {
         let Some(position) = self.loops.positions.remove(part) else {
             return;
@@ -68,7 +68,7 @@ impl Turn {
         self.loops.repeats.answered(position, result);
     }
 
-    /// A refusal ends the turn: the model has shown that it does not get on by itself.
+    /// Handles the answer about a loop. A refusal ends the turn: the model is stuck.
     pub(super) fn loop_answered(
         &mut self,
         at: Millis,

@@ -1,7 +1,7 @@
 //! The state machine of a turn: from a prompt to idle.
 //!
-//! [`step`] takes what happened and returns what must happen next. It holds the message that is being written and which
-//! effects are open; everything else (history, instructions, the request itself) is the agent's, which carries the effects
+//! [`step`] takes what happened and returns what must happen next. It holds the message that is being written and the open
+//! effects; everything else (history, instructions, the request itself) belongs to the agent, which carries the effects
 //! out. Every input is stored before its effects are carried out, so a killed run is restored by replaying the inputs and
 //! then feeding [`Input::Resumed`].
 //!
@@ -45,7 +45,7 @@ use outrigger_protocol::turn::{Begin, CommandCall, EffectId, HookPayload, Input,
 
 use crate::hooks::HookPoint;
 
-/// An effect that has been asked for and has not reported yet.
+/// An effect that was requested and has not reported yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Open {
     /// A chain at that point.
@@ -54,17 +54,17 @@ pub(crate) enum Open {
     Text(PartId),
     /// The list of tools.
     Tools,
-    /// What a compaction works with.
+    /// The plan of a compaction.
     Plan,
     /// The model.
     Model,
-    /// The tree before the first call of a step that may write.
+    /// The snapshot before the first call of a step that may write.
     FilesBefore,
-    /// The tree after a step.
+    /// The snapshot after a step.
     FilesAfter,
-    /// Whether a call that repeats itself may be made.
+    /// Whether a repeated call may be made.
     Loop(PartId, Box<ToolCall>),
-    /// A tool call, by its part; the call as the model made it, to be made again if it may be.
+    /// A tool call, by its part; with the call as the model made it, to be repeated if possible.
     Tool(PartId, Box<ToolCall>),
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct OpenBlock {
     pub(crate) part: PartId,
 }
 
-/// The model has begun to write a tool call.
+/// A tool call that the model has started to write.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OpenCall {
     pub(crate) given: String,
@@ -90,35 +90,36 @@ pub struct Turn {
     effects: u64,
     step: u32,
     user: UserMessage,
-    /// Parts of the user message as they went to the hooks.
+    /// Parts of the user message as sent to the hooks.
     offered: Vec<Part>,
     message: Option<AssistantMessage>,
-    /// Parts of the current assistant message. Each has its own allocation: the map has room for eleven from its first on.
+    /// Parts of the current assistant message. Each has its own allocation, since the map reserves room for eleven from
+    /// its first on.
     parts: BTreeMap<PartId, Box<Part>>,
     blocks: Vec<OpenBlock>,
     writing: Vec<OpenCall>,
     tools: Vec<KnownTool>,
     used_calls: BTreeSet<CallId>,
     open: BTreeMap<EffectId, Open>,
-    /// The model's last word in this step.
+    /// Reason and usage that the model reported in this step.
     finished: Option<(String, Usage)>,
-    /// Used and not yet in the session record.
+    /// Usage that is not in the session record yet.
     unbilled: Option<(Usage, f64)>,
     calls_in_step: u32,
     /// The last message whose step handlers were asked about, before it was complete.
     asked_after_step: Option<MessageId>,
     files: files::Files,
-    /// Prompts that came meanwhile, oldest first.
+    /// Prompts that joined the turn, oldest first.
     joined: Vec<Begin>,
-    /// Commands that the turn has answered, but for the last.
+    /// Commands that the turn has answered, except the last.
     commands: Vec<CommandCall>,
     loops: loops::Loops,
-    /// A subtask of the user runs; the command that it comes from.
+    /// Set while a subtask of the user runs: the command that it comes from.
     subtask: Option<Option<String>>,
-    /// A tool call was refused by the user, so the turn stops after this step, as in OpenCode.
+    /// The user refused a tool call, so the turn stops after this step, as in OpenCode.
     refused: bool,
     compacting: Option<compact::Compaction>,
-    /// A compaction that comes after this step: its message, its part, and how it was asked for.
+    /// A compaction after this step: its message, its part, and the request.
     asked: Option<(UserMessage, Part, CompactRequest)>,
     answer: answer::Answer,
     /// Step of the last compaction.
@@ -130,10 +131,10 @@ pub struct Turn {
     done: bool,
 }
 
-/// Begins a turn, or tells it what happened. `turn` is `None` before [`Input::Begin`].
+/// Starts a turn, or reports what happened. `turn` is `None` before [`Input::Begin`].
 ///
 /// Inputs that do not fit the state (an outcome of an effect that is not open, anything after the end) change nothing and
-/// have no effects: a late answer is no error.
+/// have no effects: a late answer is not an error.
 pub fn step(turn: &mut Option<Turn>, at: Millis, input: Input) -> Vec<Effect> {
     let mut out = Vec::new();
     match (turn.as_mut(), input) {
@@ -202,37 +203,37 @@ impl Turn {
         }
     }
 
-    /// The turn has ended.
+    /// Returns whether the turn has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// What the turn was begun with.
+    /// Returns the start of the turn.
     #[must_use]
     pub fn begin(&self) -> &Begin {
         &self.begin
     }
 
-    /// The user message as it stands.
+    /// Returns the current user message.
     #[must_use]
     pub fn user(&self) -> &UserMessage {
         &self.user
     }
 
-    /// Step of the model, from 1; 0 before the first.
+    /// Returns the step of the model, from 1; 0 before the first.
     #[must_use]
     pub fn current_step(&self) -> u32 {
         self.step
     }
 
-    /// The assistant message that is being written.
+    /// Returns the assistant message that is being written.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
         self.message.as_ref()
     }
 
-    /// The part that a streamed block goes into.
+    /// Returns the part of a streamed block.
     #[must_use]
     pub fn part_of_block(&self, index: u32) -> Option<&PartId> {
         self.blocks
@@ -241,7 +242,7 @@ impl Turn {
             .map(|b| &b.part)
     }
 
-    /// The part of a tool call that is under way.
+    /// Returns the part of a running tool call.
     #[must_use]
     pub fn part_of_call(&self, effect: EffectId) -> Option<&Part> {
         match self.open.get(&effect)? {
@@ -250,19 +251,20 @@ impl Turn {
         }
     }
 
-    /// The last message whose step handlers were asked about (`execute.after_step`); they are not notified of it again.
+    /// Returns the last message whose step handlers were asked about (`execute.after_step`); they are not notified of it
+    /// again.
     #[must_use]
     pub fn asked_after_step(&self) -> Option<&MessageId> {
         self.asked_after_step.as_ref()
     }
 
-    /// Whether a new call would not get this identifier, for what the turn knows of it.
+    /// Returns whether a new call cannot have this id, as far as the turn knows.
     #[must_use]
     pub fn has_used_call(&self, id: &CallId) -> bool {
         self.used_calls.contains(id)
     }
 
-    /// The model's answer of this step is not complete: it streams, or its text is with the hooks.
+    /// Returns whether the model's answer of this step is incomplete: it streams, or its text is with the hooks.
     #[must_use]
     pub fn is_speaking(&self) -> bool {
         self.open
@@ -270,7 +272,7 @@ impl Turn {
             .any(|open| matches!(open, Open::Model | Open::Text(_)))
     }
 
-    /// Effects that have not reported yet.
+    /// Returns the effects that have not reported yet.
     #[must_use]
     pub fn open_effects(&self) -> Vec<EffectId> {
         self.open.keys().copied().collect()
@@ -321,7 +323,7 @@ impl Turn {
         self.prepare(out);
     }
 
-    /// The title is requested once, with the turn's first effects.
+    /// Requests the title once, with the turn's first effects.
     fn ask_title(&mut self, out: &mut Vec<Effect>) {
         if core::mem::take(&mut self.begin.wants_title) {
             out.push(Effect::MakeTitle {
@@ -367,7 +369,7 @@ impl Turn {
         });
     }
 
-    /// Nothing new is begun any more.
+    /// Returns whether no new effect may start.
     fn stopping(&self) -> bool {
         self.cancelled || self.failed.is_some()
     }

@@ -1,4 +1,4 @@
-//! What a model says, signal by signal.
+//! Output of a model, signal by signal.
 
 use alloc::vec::Vec;
 
@@ -53,7 +53,8 @@ impl Turn {
                     return;
                 }
                 let error = self.summary_error(error);
-                // The first cause counts: a request that was stopped for it says only that it was stopped.
+                // The first cause is kept: a request that was stopped because of it reports only that it was
+                // stopped.
                 if !self.stopping() {
                     self.failed = Some(error);
                 }

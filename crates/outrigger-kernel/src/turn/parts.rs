@@ -25,12 +25,12 @@ impl Turn {
         }
     }
 
-    /// A part of the assistant message.
+    /// Returns a part of the assistant message.
     pub(super) fn part(&self, id: &PartId) -> Option<Part> {
         self.parts.get(id).map(|part| Part::clone(part))
     }
 
-    /// Remembers a part of the assistant message as it is now, and publishes it.
+    /// Stores the current state of a part of the assistant message and publishes it.
     pub(super) fn keep_part(&mut self, at: Millis, part: Part) -> Effect {
         self.parts.insert(part.id.clone(), Box::new(part.clone()));
         self.publish_part(at, part)
@@ -82,7 +82,7 @@ impl Turn {
         Some(self.blocks.remove(at).part)
     }
 
-    /// A text is complete: the hooks see it before it is stored.
+    /// Completes a text: the hooks see it before it is stored.
     pub(super) fn close_text(
         &mut self,
         at: Millis,
@@ -169,7 +169,7 @@ impl Turn {
         out.push(self.keep_part(at, part));
     }
 
-    /// What the stream left open is closed as it stands: texts get their end, calls that never came to be get an error.
+    /// Closes what the stream left open: texts are completed as they are, unfinished calls get an error.
     pub(super) fn close_leftovers(&mut self, at: Millis, out: &mut Vec<Effect>) {
         self.blocks.clear();
         self.writing.clear();

@@ -1,4 +1,4 @@
-//! From the prompt to the first step: what becomes the user message.
+//! From the prompt to the first step: the user message.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -97,8 +97,8 @@ impl Turn {
         self.begin_answer(at, task, out);
     }
 
-    /// A subtask that hooks added or changed is a prompt of these plugins, not the user's, and so is what follows from it (issue
-    /// 18).
+    /// Attributes a subtask that hooks added or changed: it is a prompt of these plugins, not the user's, and so is everything
+    /// that follows from it.
     pub(super) fn subtask_caused_by(&mut self, is_changed: bool, plugins: &[PluginId]) {
         for plugin in plugins.iter().filter(|_| is_changed) {
             let cause = Cause {
@@ -111,7 +111,7 @@ impl Turn {
         }
     }
 
-    /// The turn's own message is stored. What came with its hooks comes first, as in OpenCode.
+    /// Stores the turn's own message. Events of its hooks come first, as in OpenCode.
     fn begin_answer(&mut self, at: Millis, task: Option<Object>, out: &mut Vec<Effect>) {
         let used = self.begin.auto_compact.as_ref().map_or(0, |auto| auto.used);
         if task.is_some() || !self.go_on_with_joined(at, used, out) {
@@ -119,7 +119,7 @@ impl Turn {
         }
     }
 
-    /// The message is stored: a subtask runs, or the model is asked. The last request took so many tokens.
+    /// Continues after the message is stored: runs a subtask, or calls the model. `used` is the token count of the last request.
     pub(super) fn answer(
         &mut self,
         at: Millis,
@@ -142,8 +142,8 @@ impl Turn {
         }
     }
 
-    /// The user message and its parts as the hooks left them. What cannot be read any more is as it was; parts that a
-    /// plugin added get the identifiers that they lack (two never share one); the message keeps its own.
+    /// Reads the user message and its parts as the hooks left them. Unreadable values keep their previous state; parts that a
+    /// plugin added get the ids that they lack (all are distinct); the message keeps its own.
     fn read_back_user(&mut self, at: Millis, output: Option<Value>) -> (UserMessage, Vec<Part>) {
         let Some(mut output) = output else {
             return (self.user.clone(), self.offered.clone());
@@ -154,7 +154,7 @@ impl Turn {
             .map(serde_json::from_value)
         {
             Some(Ok(MessageInfo::User(mut changed))) => {
-                // Who answers it is not a hook's to say.
+                // Hooks cannot choose the executor.
                 changed.extra.remove(EXECUTOR);
                 let executor = self.user.extra.get(EXECUTOR);
                 let executor = executor.map(|it| (EXECUTOR.to_string(), it.clone()));
@@ -199,7 +199,7 @@ impl Turn {
     }
 }
 
-/// The part of a message that starts a subagent: the first of its kind. Further ones are content.
+/// Returns the part of a message that starts a subagent: the first of its kind. Further ones are content.
 pub(super) fn first_subtask<'a>(
     mut kinds: impl Iterator<Item = &'a PartKind>,
 ) -> Option<&'a Object> {

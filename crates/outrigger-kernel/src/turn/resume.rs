@@ -1,11 +1,12 @@
-//! Going on with a turn whose process was killed.
+//! Resuming a turn whose process was killed.
 //!
 //! The state is that of the last stored input. What was open then:
-//! - a chain of hooks: goes on after itself, with the output it was given (a hook call is never repeated, A7); but the
-//!   chains that prepare a model request run again with that request, because what they made was lost with the process;
-//! - the list of tools, what a compaction works with, and a model request that led to no call yet: done again, and what had streamed is taken back;
-//! - a model request that led to a call: taken as ended, since asking again could make the call twice;
-//! - a call of a tool that changes nothing: made again; of any other: `interrupted, outcome unknown`.
+//! - a chain of hooks: continues after it, with the output it was given (a hook call is never repeated, A7); but the chains that
+//!   prepare a model request run again with that request, because their result was lost with the process;
+//! - the list of tools, the plan of a compaction, and a model request without a tool call so far: repeated, and streamed text is
+//!   withdrawn;
+//! - a model request with a tool call: treated as ended, since asking again could make the call twice;
+//! - a call of a read-only tool: repeated; of any other: `interrupted, outcome unknown`.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -25,7 +26,7 @@ use super::inputs::Folded;
 use super::tools::INVALID;
 use super::{Open, Turn};
 
-/// What the model and the user read of a call whose outcome nobody knows.
+/// Text for the model and the user about a call with unknown outcome.
 pub const INTERRUPTED: &str = "interrupted, outcome unknown: the program that ran this call was killed. \
     Check what it did before doing it again.";
 
@@ -47,7 +48,7 @@ impl Turn {
                     self.open.remove(&effect);
                     self.ask_again(out);
                 }
-                // What it summarises was in the memory of the process that is gone.
+                // The plan was in the memory of the dead process.
                 Open::Hooks(HookPoint::CompactionBeforeStart) => {
                     self.open.remove(&effect);
                     self.take_compaction_hooks(None);
@@ -87,7 +88,7 @@ impl Turn {
         self.files.again();
         let parts = core::mem::take(&mut self.parts);
         for (part_id, part) in parts {
-            // The model may name its call as it did before.
+            // The model may use the same call id as before.
             if let PartKind::Tool(call) = &part.kind {
                 self.used_calls.remove(&call.call_id);
             }
@@ -107,7 +108,7 @@ impl Turn {
     }
 
     fn resume_call(&mut self, at: Millis, effect: EffectId, call: ToolCall, out: &mut Vec<Effect>) {
-        // What answers impossible calls does nothing else.
+        // The tool that answers impossible calls does nothing else.
         let harmless = call.tool == INVALID
             || self
                 .tools
@@ -127,7 +128,7 @@ impl Turn {
         self.tool_done(at, effect, outcome, out);
     }
 
-    /// The arguments that a call runs with, once it runs.
+    /// Returns the arguments that a call runs with, once it runs.
     fn input_of(&self, effect: EffectId) -> Option<Value> {
         match self.part_of_call(effect)?.kind.clone() {
             PartKind::Tool(ToolPart {

@@ -1,5 +1,5 @@
 //! Prompts that arrive while the turn runs. Their messages are stored at once; the turn reads them in its next step and
-//! continues with them, also where it would have ended, as OpenCode does.
+//! continues with them, even if it would have ended, as OpenCode does.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,8 @@ use outrigger_protocol::turn::Begin;
 use super::Turn;
 
 impl Turn {
-    /// Prompts that the turn has not read yet, oldest first. When it ends without them, another turn takes them.
+    /// Returns the prompts that the turn has not read yet, oldest first. If it ends without them, another turn takes
+    /// them.
     #[must_use]
     pub fn joined(&self) -> Vec<&MessageId> {
         self.joined.iter().map(|begin| &begin.message.id).collect()
@@ -28,8 +29,8 @@ impl Turn {
         self.joined.retain(|begin| begin.message.id != *message);
     }
 
-    /// Goes on with what came meanwhile; false when there is nothing, or no step is left for it. What was used is that of
-    /// the last request, in tokens.
+    /// Continues with joined prompts; returns false if there are none or no step is left. `used` is the token count of
+    /// the last request.
     pub(super) fn go_on_with_joined(
         &mut self,
         at: Millis,
@@ -43,7 +44,7 @@ impl Turn {
         true
     }
 
-    /// Makes the newest prompt the turn's own. One that a subagent answers stops the row: those after it come afterwards.
+    /// Makes the newest prompt the turn's own. A prompt for a subagent ends the batch: later ones follow afterwards.
     fn take_joined(&mut self, out: &mut Vec<Effect>) -> Option<Option<outrigger_protocol::Object>> {
         if self.joined.is_empty() || self.step >= self.begin.max_steps {
             return None;
@@ -61,7 +62,7 @@ impl Turn {
     }
 
     fn adopt(&mut self, next: Begin, out: &mut Vec<Effect>) {
-        // What this turn has changed so far belongs to the prompt before.
+        // The changes of this turn so far belong to the previous prompt.
         if core::mem::take(&mut self.files.unpublished) {
             out.push(self.publish_user());
         }
@@ -69,11 +70,11 @@ impl Turn {
         self.used_calls.extend(used);
         self.commands.extend(self.begin.command.take());
         self.user = next.message.clone();
-        // Another request of the user is no repetition of what was done for the last one.
+        // A new request of the user is not a repetition of the last one.
         self.loops = super::loops::Loops::default();
         self.answer = super::answer::Answer::default();
         let own = &self.begin;
-        // The turn keeps the causes of what it has read before: they cause what follows, too.
+        // The turn keeps the causes of what it has read before: they also cause what follows.
         let mut provenance = own.provenance.clone();
         provenance.extend(next.provenance.clone());
         *self.begin = Begin {

@@ -1,6 +1,5 @@
 //! A command that runs as a subtask: the call of the `task` tool is the user's, not the model's, or that of a plugin whose hook
-//! made or changed it. It is an answer of its
-//! own; then the model reads what came of it.
+//! made or changed it. It is a separate answer; then the model reads its result.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -23,7 +22,7 @@ use super::{Open, Turn};
 const GO_ON: &str = "Summarize the task tool output above and continue with your task.";
 
 impl Turn {
-    /// The call that an effect stands for is that of a subtask: no model made it. Whose it is, its provenance says.
+    /// Returns whether an effect is the call of a subtask: no model made it. Its provenance states who did.
     #[must_use]
     pub fn is_subtask_call(&self, effect: EffectId) -> bool {
         self.subtask.is_some() && matches!(self.open.get(&effect), Some(Open::Tool(..)))
@@ -65,7 +64,7 @@ impl Turn {
         out.push(Effect::RunTool { effect, call });
     }
 
-    /// The subagent is done, or has failed: a command has the model go on from there.
+    /// Handles the end of the subagent, successful or not: for a command, the model continues.
     pub(super) fn settle_subtask(
         &mut self,
         at: Millis,
@@ -116,7 +115,7 @@ impl Turn {
     }
 }
 
-/// The part of a call that runs.
+/// Returns the part of a running call.
 fn running(call: &ToolCall, at: Millis) -> PartKind {
     PartKind::Tool(ToolPart {
         call_id: call.call_id.clone(),

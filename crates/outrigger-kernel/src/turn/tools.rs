@@ -20,7 +20,7 @@ use super::{OpenCall, Turn};
 pub(super) const INVALID: &str = "invalid";
 
 impl Turn {
-    /// The model has begun to write a call.
+    /// Handles the start of a call by the model.
     pub(super) fn tool_written(
         &mut self,
         at: Millis,
@@ -28,8 +28,8 @@ impl Turn {
         tool: &str,
         out: &mut Vec<Effect>,
     ) {
-        // A history with one identifier twice is refused by providers, and plugins file results by it: an identifier that
-        // is empty or was used before is replaced.
+        // Providers reject a history with a duplicate id, and plugins file results by id: an empty or used id is
+        // replaced.
         let mut call_id = CallId(given.clone());
         if given.is_empty() || self.used_calls.contains(&call_id) {
             call_id = self.ids.call(at);
@@ -61,7 +61,7 @@ impl Turn {
         self.before_files(&name, out);
     }
 
-    /// Models get the case of a name wrong now and then.
+    /// Finds a tool by name, ignoring case: models sometimes get it wrong.
     fn known_name(&self, tool: &str) -> Option<&str> {
         let exact = self.tools.iter().find(|known| known.name == tool);
         exact
@@ -73,7 +73,7 @@ impl Turn {
             .map(|known| known.name.as_str())
     }
 
-    /// The model has completed a call: it is run.
+    /// Runs a call that the model has completed.
     pub(super) fn tool_called(
         &mut self,
         at: Millis,
@@ -152,7 +152,7 @@ impl Turn {
         let Some(mut part) = self.part_of_call(effect).cloned() else {
             return;
         };
-        // A person has answered: what the call takes is counted from here. Clients have the call already.
+        // The user has answered: the duration of the call is counted from here. Clients have the call already.
         if let PartKind::Tool(body) = &mut part.kind
             && let ToolState::Running { time, .. } = &mut body.state
         {
@@ -199,7 +199,7 @@ impl Turn {
         }) = &mut part.kind
         {
             *t = title.or_else(|| t.take());
-            // Absent and null are one thing here: a stored input cannot tell them apart.
+            // Absent and null are equivalent here: a stored input cannot tell them apart.
             *m = Some(metadata).filter(|metadata| !metadata.is_null());
             out.push(self.keep_part(at, part));
         }
@@ -220,7 +220,7 @@ impl Turn {
             self.note_answer(&body.tool, &outcome);
         }
         if let PartKind::Tool(body) = &mut part.kind {
-            // What a person refused has not run: the time that they thought is not its own.
+            // A refused call has not run: the user's thinking time is not its duration.
             let is_refused =
                 matches!(&outcome, ToolOutcome::Failed { code, .. } if code == "tool.rejected");
             let start = match &body.state {

@@ -1,5 +1,5 @@
-//! Where a plugin's process asks for points and events of its own. What is refused is written down, so many times a minute;
-//! the rest is counted.
+//! Requests of a plugin's process for its custom points and events. Refusals are logged up to a limit per minute; the rest
+//! are counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,26 +25,27 @@ use crate::pipeline::{Pipeline, PipelineContext};
 use outrigger_plugin_supervisor::failures::counted;
 use outrigger_plugin_supervisor::host_proxy::{CustomPoints, Ran};
 
-/// How many points and events of plugins may come one out of the other.
+/// Maximum nesting depth of custom points and events.
 const DEPTH: usize = 8;
-/// How many points one plugin may have under way at once, however it came there: what has lost its chain (a timer, say)
-/// cannot be followed, and is bounded by this.
+/// Maximum number of concurrent points of one plugin, whatever reached them: a call that has lost its chain (a timer, say)
+/// cannot be followed and is limited by this.
 const AT_ONCE: usize = 32;
-/// Input and output of a point together, and the payload of an event, as JSON in bytes.
+/// Maximum size in bytes of a point's input and output together, and of an event's payload, as JSON.
 const MAX_CALL: usize = 1024 * 1024;
 const MAX_EVENT: usize = 64 * 1024;
-/// How many events one plugin may tell within a second.
+/// Maximum number of events that one plugin may publish within a second.
 const RATE: (usize, Duration) = (50, Duration::from_secs(1));
 
-/// Refusals, and chains of own points, that are written down within [`MINUTE`]: a loop would fill the log with them.
+/// Maximum number of refusals, and of chains of custom points, recorded within [`MINUTE`]: a loop would fill the log with
+/// them.
 const REFUSALS: u32 = 30;
 const CHAINS: u32 = 300;
-/// What is written down of a name and of a reason, in characters.
+/// Maximum number of recorded characters of a name and of a reason.
 const MAX_NAME: usize = 200;
 const MAX_WHY: usize = 500;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Of one process, whose one plugin has a manifest.
+/// Gateway of one process, whose only plugin has a manifest.
 pub struct PointGateway {
     host: Weak<HookHost>,
     plugin: usize,
@@ -56,7 +57,7 @@ pub struct PointGateway {
     notice: NoticeFn,
 }
 
-/// Why not: a rule as the audit names it, and a text.
+/// A refusal: the rule as the audit names it, and a text.
 type No = (&'static str, String);
 
 struct UnderWay<'a>(&'a AtomicUsize);
@@ -78,7 +79,7 @@ impl CustomPoints for PointGateway {
 }
 
 impl PointGateway {
-    /// For the process of the plugin `id`.
+    /// Creates the gateway for the process of the plugin `id`.
     pub fn new(host: Weak<HookHost>, plugin: usize, id: String, notice: NoticeFn) -> Self {
         Self {
             host,
@@ -188,7 +189,7 @@ impl PointGateway {
         Ok((own, UnderWay(&self.under_way)))
     }
 
-    /// Where a call or an event of the plugin comes from: a chain of ours, or an event, as its process says.
+    /// Returns the origin of a call or an event of the plugin: a chain of the host, or an event, as its process reports.
     fn link(&self, host: &HookHost, chain: Option<u64>, depth: u32) -> Link {
         let link = chain.and_then(|chain| host.links.get(chain, self.plugin));
         link.unwrap_or(Link {
@@ -197,7 +198,7 @@ impl PointGateway {
         })
     }
 
-    /// Whether the plugin may tell an event, and the depth of it; the refusal is to be written down.
+    /// Checks whether the plugin may publish an event; returns its depth, or the refusal to record.
     fn publish(&self, emit: &EventEmit) -> Result<u32, (Refused, Option<Box<HookRecord>>)> {
         let Some(host) = self.host.upgrade() else {
             return Err((
@@ -259,7 +260,7 @@ impl PointGateway {
         Ok(u32::try_from(link.deep() + 1).unwrap_or(u32::MAX))
     }
 
-    /// What this plugin declared, if the name is among it.
+    /// Returns the plugin's declaration of that name.
     fn own(
         &self,
         host: &HookHost,
@@ -291,7 +292,7 @@ impl PointGateway {
         ))
     }
 
-    /// The records of a chain, unless there were too many of them.
+    /// Returns the records of a chain, unless there were too many.
     fn listed(&self, records: Vec<HookRecord>) -> Vec<HookRecord> {
         let mut chains = lock(&self.chains);
         if chains.take(Instant::now()).is_some() {
@@ -314,7 +315,7 @@ impl PointGateway {
         });
     }
 
-    /// What is to be written down of a refusal; nothing when there were too many.
+    /// Returns the record of a refusal; `None` if there were too many.
     fn refusal(
         &self,
         host: &HookHost,
@@ -334,7 +335,7 @@ impl PointGateway {
             }
             unreported?
         };
-        // Names are the plugin's, and as long as it likes.
+        // The plugin chooses the names, of any length.
         let name: String = name.chars().take(MAX_NAME).collect();
         let message = counted(why, MAX_WHY, (unreported, "refusals"));
         tracing::warn!("plugin {}: {name} is refused: {message}", self.id);
@@ -362,7 +363,7 @@ impl PointGateway {
     }
 }
 
-/// What was counted until the process ended is reported.
+/// Reports what was counted until the process ended.
 impl Drop for PointGateway {
     fn drop(&mut self) {
         for (what, tally) in [

@@ -1,4 +1,4 @@
-//! From where a plugin reaches a point of its own: the chains whose handlers run in its process now.
+//! Origins of calls to custom points: the chains whose handlers run in the plugin's process now.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,39 +11,39 @@ use outrigger_protocol::id::{SessionId, TurnId};
 /// A handler, or a tool, that may reach points of its plugin.
 #[derive(Clone, Debug, Default)]
 pub struct Link {
-    /// Which plugin's it is, by index.
+    /// Index of the plugin.
     pub plugin: usize,
-    /// Points of plugins that are under way above it, the outermost first.
+    /// Points of plugins in progress above it, outermost first.
     pub path: Vec<&'static str>,
-    /// Out of how many events of plugins it comes, and the points that those came from.
+    /// Number of plugin events, and of the points before them, that led to it.
     pub depth: u32,
-    /// The session that it belongs to.
+    /// Session that it belongs to.
     pub session: Option<SessionId>,
-    /// The turn that it belongs to.
+    /// Turn that it belongs to.
     pub turn: Option<TurnId>,
-    /// The step at which the chain of its handler was reached.
+    /// Step at which the chain of its handler was reached.
     pub step: Option<String>,
-    /// When it must have answered itself.
+    /// Its own deadline.
     pub by: Option<Instant>,
 }
 
-/// All of them, by number. A number is known to the process that it was made for and to nobody else, and forgotten when its
-/// handler has ended.
+/// All links, by number. Only the process that a number was made for knows it, and it is forgotten when its handler has
+/// ended.
 #[derive(Default)]
 pub struct Links {
     next: AtomicU64,
     open: Arc<Mutex<HashMap<u64, Link>>>,
 }
 
-/// Forgets a link.
+/// Forgets a link when dropped.
 pub struct Opened {
-    /// Its number.
+    /// Number of the link.
     pub number: u64,
     open: Arc<Mutex<HashMap<u64, Link>>>,
 }
 
 impl Link {
-    /// Out of how many events and points of plugins it comes.
+    /// Returns the number of events and points of plugins that led to it.
     pub fn deep(&self) -> usize {
         let depth = usize::try_from(self.depth).unwrap_or(usize::MAX);
         depth.saturating_add(self.path.len())
@@ -51,7 +51,7 @@ impl Link {
 }
 
 impl Links {
-    /// A number for a link, until the guard is dropped.
+    /// Registers a link; it lasts until the guard is dropped.
     pub fn open(&self, link: Link) -> Opened {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let open = Arc::clone(&self.open);
@@ -59,7 +59,7 @@ impl Links {
         Opened { number, open }
     }
 
-    /// The link of that number, if it is this plugin's.
+    /// Returns the link of that number, if it is this plugin's.
     pub fn get(&self, number: u64, plugin: usize) -> Option<Link> {
         let open = lock(&self.open);
         open.get(&number)

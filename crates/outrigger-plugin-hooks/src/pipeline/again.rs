@@ -1,4 +1,4 @@
-//! Command hooks that are asked again, since the call is another one than they answered about.
+//! Command hooks that are asked again, because the call changed after they answered.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Drive, PipelineResult};
 
-/// What command hooks were asked about so far, and what they answered.
+/// What command hooks were asked about so far, and their answers.
 #[derive(Default)]
 pub(super) struct Asked {
     /// Each handler, with the arguments that it was shown.
@@ -17,9 +17,9 @@ pub(super) struct Asked {
     rewrites: Vec<Rewrite>,
 }
 
-/// A call that command hooks let pass as another one.
+/// A call that changed after command hooks approved it.
 pub(super) struct ChangedCall {
-    /// The handlers that have not seen it as it is.
+    /// The handlers that have not seen its current form.
     pub(super) handlers: Vec<usize>,
     pub(super) items: Vec<HookPayload>,
     pub(super) again: Again,
@@ -38,7 +38,7 @@ impl Drive<'_> {
         self.asked.rewrites.extend_from_slice(rewrites);
     }
 
-    /// The call, where somebody changed it after command hooks had answered about it. Once: see [`Again`].
+    /// Returns the call if it changed after command hooks had answered. Once: see [`Again`].
     pub(super) fn changed_call(&self) -> Option<ChangedCall> {
         if self.again.is_some() || self.asked.seen.is_empty() {
             return None;
@@ -56,7 +56,7 @@ impl Drive<'_> {
 }
 
 impl PipelineResult {
-    /// With what was said when it was asked again.
+    /// Adds the result of the second pass.
     pub(super) fn then(mut self, again: Self) -> Self {
         self.block = self.block.or(again.block);
         self.stop = self.stop.or(again.stop);

@@ -1,5 +1,5 @@
-//! What guards read of who caused the call that they look at: they run last, so what plugins before them changed is part of it.
-//! Where nobody but the user and the model had a hand in it, they read nothing of it.
+//! Causes of a call for guards: they run last, so changes by earlier plugins are included. If only the user and the model caused
+//! the call, nothing is added.
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::hook::Decision;
@@ -11,20 +11,21 @@ use serde_json::{Value, json};
 use super::Drive;
 use outrigger_plugin_registry::Bound;
 
-/// Where a call, or a question about one, is looked at, and what a changed output is there.
+/// Points at which a call, or a question about one, is checked, with the deed that a changed output is there.
 const POINTS: [(HookPoint, Deed); 2] = [
     (HookPoint::ToolBeforeCall, Deed::Changed),
     (HookPoint::ToolBeforePermission, Deed::Answered),
 ];
 
 impl Drive<'_> {
-    /// The items with `provenance` in their input, for a guard or a command hook; `None` where the handler gets them as they are.
+    /// Returns the items with `provenance` in their input, for a guard or a command hook; `None` if the handler gets them
+    /// unchanged.
     pub(super) fn with_causes(&self, bound: &Bound) -> Option<Vec<HookPayload>> {
         let is_point = POINTS.iter().any(|(point, _)| *point == self.point);
         (is_point && bound.guards()).then(|| self.informed())
     }
 
-    /// The items, with who has changed them so far.
+    /// Returns the items with the plugins that changed them so far.
     pub(super) fn informed(&self) -> Vec<HookPayload> {
         let did = POINTS.iter().find(|(point, _)| *point == self.point);
         let did = did.map_or(Deed::Changed, |(_, did)| *did);

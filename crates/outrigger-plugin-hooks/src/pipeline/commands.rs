@@ -1,4 +1,4 @@
-//! Handlers whose code is a command: those of all files that follow each other in a chain are called at the same time.
+//! Handlers that are commands: all consecutive ones in a chain are called concurrently.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ impl Drive<'_> {
             Some(again) => commands.changed(&item.input, again),
             None => self.note_asked(handlers, &item),
         }
-        // Each command has a breaker of its own; a file has none, so that one command of it never costs another.
+        // Each command has its own breaker; a file has none, so that one command never disables another.
         let all = self.bound;
         let plugins: Vec<Callee<'_>> = handlers
             .iter()
@@ -85,7 +85,7 @@ impl Drive<'_> {
             tracing::warn!("plugin {}: {message}", bound.id);
             commands.report(&bound.id, session, message.clone());
         }
-        // What the chain is given is logged with its record.
+        // The input of the chain is logged with its record.
         let recorded = matches!(
             outcome,
             HookOutcome::Failed(HookFailure::Lost { .. } | HookFailure::TimedOut { .. })

@@ -1,4 +1,4 @@
-//! What a call cost: how its payload travelled, and whose the CPU time of its process was.
+//! Cost of a call: how its payload was sent, and the CPU time of its process.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use outrigger_protocol::rpc::HookResult;
 use super::Drive;
 use super::request::Target;
 
-/// A call that took longer is worth a look at what its process used; the others are left to the watch.
+/// For a call longer than this the CPU time of its process is read; shorter ones are left to the watch.
 const LONG: Duration = Duration::from_millis(100);
 
-/// As it is written down; none where nothing left.
+/// Returns the record of the transfer; `None` if nothing was sent.
 pub(super) fn carried(sent: &outrigger_js::Sent) -> Option<Carried> {
     let way = match sent.way {
         Way::Inline => CarriedBy::Inline,
@@ -26,7 +26,7 @@ pub(super) fn carried(sent: &outrigger_js::Sent) -> Option<Carried> {
 }
 
 impl Drive<'_> {
-    /// Before anything is ended: what the process used is gone with it.
+    /// Attributes CPU time. Called before a process ends, since the figures disappear with it.
     pub(super) fn charge(
         &mut self,
         handlers: &[usize],
@@ -37,7 +37,8 @@ impl Drive<'_> {
         let charges = &self.host.processes.charges;
         if took > LONG {
             let longest = results.iter().max_by(|a, b| a.ms.total_cmp(&b.ms));
-            // With no other call open, what was used since the last look is of the one that took most of the time.
+            // With no other call open, the time used since the last reading belongs to the call that took most of
+            // it.
             let longest = longest
                 .filter(|it| {
                     !target.live.process.is_working() && it.ms > took.as_secs_f64() * 800.0

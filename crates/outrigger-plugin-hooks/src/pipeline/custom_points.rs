@@ -1,4 +1,4 @@
-//! What a chain must do with points of plugins: whom it is reached from, and what is left of that one's time.
+//! Custom points in a chain: the points that it is reached from, and their remaining time.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::custom_points::links::{Link, Opened};
 use outrigger_plugin_registry::Bound;
 
 impl Drive<'_> {
-    /// For a handler whose plugin may reach points of its own: what it reaches is known to come from here.
+    /// Opens a link for a handler whose plugin may reach its custom points: what it reaches is known to come from here.
     pub(super) fn link(&self, bound: &Bound, deadline: Duration) -> Option<Opened> {
         if !self.host.registry.declares_any(bound.plugin) {
             return None;
@@ -27,8 +27,8 @@ impl Drive<'_> {
         }))
     }
 
-    /// A handler has its deadline, and no more than most of what is left to the one that it is reached from: so the one that
-    /// hangs is late first, and its caller is not to blame.
+    /// Returns the deadline of a handler: its own, limited to most of the remaining time of the point that reached it. So
+    /// the handler that hangs misses its deadline first, and its caller is not blamed.
     pub(super) fn left(&self, deadline: Duration) -> Duration {
         let left = |by: Instant| by.saturating_duration_since(Instant::now()).mul_f64(0.8);
         self.context

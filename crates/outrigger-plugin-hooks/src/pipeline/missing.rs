@@ -1,4 +1,4 @@
-//! What became of a handler that gave no answer.
+//! Handlers that gave no answer.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ pub(super) struct Unanswered<'a> {
     handler: usize,
     bound: &'a Bound,
     target: &'a Target,
-    /// Its code as the process entered it; none where it was not reached.
+    /// State of its code in the process; `None` if it was not reached.
     entered: Option<Enter>,
-    /// How long it was waited for.
+    /// Milliseconds waited for it.
     ms: f64,
 }
 
-/// What its record says, and what its breaker is given.
+/// Failure for its record and result for its breaker.
 type Verdict = (HookFailure, Ended);
 
 impl<'a> Unanswered<'a> {
-    /// Of the request with the number `call`: the same hook may run for another session.
+    /// Creates it for the request with the number `call`: the same hook may run for another session.
     pub(super) fn new(
         (handler, bound): (usize, &'a Bound),
         target: &'a Target,
@@ -53,7 +53,7 @@ impl<'a> Unanswered<'a> {
         self.entered.is_some()
     }
 
-    /// Whether its own code is what went wrong.
+    /// Returns whether its own code is at fault.
     fn is_culprit(&self, culprit: Option<usize>) -> bool {
         self.reached() && culprit == Some(self.bound.plugin)
     }
@@ -69,7 +69,7 @@ fn lost(message: String) -> Verdict {
 }
 
 impl Drive<'_> {
-    /// A handler has not answered: says what became of it, and sees to the process.
+    /// Handles a handler that has not answered: determines the failure and takes care of the process.
     pub(super) async fn missing(&mut self, it: Unanswered<'_>, end: End) {
         let (failure, ended) = match end {
             End::Cancelled => {
@@ -85,8 +85,8 @@ impl Drive<'_> {
             End::Failed(JsError::CallTimeout { ms, .. }) => self.late(&it, ms).await,
             End::Failed(error) => self.broken(&it, &error),
         };
-        // A handler whose code was never entered has done nothing, so calling it is no repetition (A7). Once is enough:
-        // a process that dies twice under a chain is not waited for.
+        // A handler whose code was never entered has done nothing, so calling it again is not a repetition (A7). Once is
+        // enough: a process that dies twice during a chain is abandoned.
         let lost = matches!(failure, HookFailure::Lost { .. }) && self.host.settings.self_heal;
         if lost && !it.reached() && self.repeated != Some(it.handler) {
             self.repeated = Some(it.handler);
@@ -97,9 +97,9 @@ impl Drive<'_> {
         self.feed(it.handler, failure.into(), it.ms);
     }
 
-    /// Another call has found the process to be of no more use. Several calls that hang at once are as many timeouts and one
-    /// restart (A8): a handler that was as good as late was late. One that was held up by it may have been late first, and
-    /// ended the process: a handler that is past its own deadline is late all the same.
+    /// Handles a process that another call declared unusable. Several calls that hang at once are as many timeouts and one
+    /// restart (A8): a handler close to its deadline counts as late. A handler that is past its own deadline is late too,
+    /// even if it was held up by the one that ended the process.
     fn gone(&self, it: &Unanswered<'_>, fault: Fault) -> Verdict {
         let deadline = self.deadline(it.bound);
         let late = it.is_culprit(fault.culprit)
@@ -115,7 +115,7 @@ impl Drive<'_> {
         (HookFailure::TimedOut { ms }, Ended::TimedOut)
     }
 
-    /// It is past its deadline, or something else in its process holds it up.
+    /// Handles a missed deadline, by its own code or by something else in its process.
     async fn late(&self, it: &Unanswered<'_>, ms: u64) -> Verdict {
         let Target { group, live } = it.target;
         let plugin = (it.bound.plugin, it.bound.id.as_str());
@@ -126,7 +126,7 @@ impl Drive<'_> {
             it.give_up(Fault {
                 cause: format!("{who} did not answer within {ms} ms"),
                 culprit,
-                // The breaker sees to what it is charged with.
+                // The breaker handles what it is charged with.
                 counts: if mine && self.host.breakers.on() {
                     Counts::Nothing
                 } else {
@@ -140,7 +140,7 @@ impl Drive<'_> {
         }
     }
 
-    /// The channel broke, or the process ended.
+    /// Handles a broken channel or an exited process.
     fn broken(&self, it: &Unanswered<'_>, error: &JsError) -> Verdict {
         let (failure, mut ended) = lost(error.to_string());
         let Target { group, live } = it.target;
@@ -165,12 +165,12 @@ impl Drive<'_> {
     }
 }
 
-// Whether a call of so many milliseconds has missed its deadline.
+// Whether a call of this many milliseconds missed its deadline.
 fn is_over(ms: f64, deadline: Duration) -> bool {
     ms >= deadline.as_secs_f64() * 1000.0
 }
 
-// Whether a call of so many milliseconds would have missed its deadline in the time that it takes to see who is late.
+// Whether a call of this many milliseconds would have missed its deadline in the time needed to find out who is late.
 fn nearly(ms: f64, deadline: Duration) -> bool {
     is_over(ms + PING.as_secs_f64() * 1000.0, deadline)
 }

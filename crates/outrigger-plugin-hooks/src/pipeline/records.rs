@@ -1,4 +1,4 @@
-//! What is written down of a chain that has ended.
+//! Records of a completed chain.
 
 use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::Chain;
@@ -63,7 +63,7 @@ impl Drive<'_> {
     }
 }
 
-/// The longest text of a record, in bytes: it is stored and logged with each call.
+/// Maximum size in bytes of a record's text: it is stored and logged with each call.
 const MESSAGE: usize = 4096;
 
 fn brief(message: &str) -> String {

@@ -1,4 +1,4 @@
-//! One request to one process: what goes with it, and what its answers mean for the chain.
+//! One request to one process: its data, and what its answers mean for the chain.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use outrigger_plugin_registry::{Bound, Configured};
 use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
 use outrigger_plugin_supervisor::reconfigure;
 
-/// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
+/// Minimum time that a call waits for a restarting process (A7: the next call works within 2 s).
 const RESTART: Duration = Duration::from_secs(2);
 
 /// The process that a request goes to.
@@ -25,7 +25,7 @@ pub(super) struct Target {
     pub(super) live: Arc<Live>,
 }
 
-/// How one request to a process went on.
+/// Result of a request to a process.
 pub(super) struct Reply {
     results: Vec<HookResult>,
     end: End,
@@ -39,10 +39,10 @@ pub(super) enum End {
 }
 
 impl Drive<'_> {
-    /// The process of a handler, where its breaker lets the handler be called.
+    /// Returns the process of a handler, if its breaker lets the handler be called.
     pub(super) async fn reach(&mut self, handler: usize, bound: &Bound) -> Result<Target, String> {
         self.admit(handler)?;
-        // A restart goes on when the caller gives up waiting; and at a plugin's own point the caller has a deadline, too.
+        // A restart continues when the caller stops waiting; at a custom point the caller has a deadline too.
         let longest = self.left(self.deadline(bound).max(RESTART));
         let found = tokio::select! {
             biased;
@@ -56,7 +56,7 @@ impl Drive<'_> {
         found.map(|(group, live)| Target { group, live })
     }
 
-    /// Asks handlers of one process that follow each other, `bound` the first of them, and folds their answers.
+    /// Calls consecutive handlers of one process, starting with `bound`, and folds their answers.
     pub(super) async fn request(&mut self, handlers: &[usize], bound: &Bound, target: &Target) {
         let refs: Vec<HandlerRef> = handlers
             .iter()
@@ -78,7 +78,7 @@ impl Drive<'_> {
             session: self.context.session.as_ref().map(|id| id.0.as_str()),
         };
         let (at, began) = ((self.host.now)(), Instant::now());
-        // The process is asked first: what is given is hashed while it works.
+        // Send the request first: the input is hashed while the process works.
         let ((reply, sent), given) = tokio::join!(self.ask(&target.live, &call, deadline), async {
             self.audit.hash(self.items())
         });
@@ -86,9 +86,9 @@ impl Drive<'_> {
         self.note_sent(handlers, &sent, at);
         self.charge(handlers, target, &reply.results, began.elapsed());
         let (answered, theirs) = self.take_answers(handlers, reply.results);
-        // What those before it took is not the time of the one that gave no answer.
+        // The time of earlier handlers is not that of the one that gave no answer.
         let ms = (began.elapsed().as_secs_f64() * 1000.0 - theirs).max(0.0);
-        // A run that ends early ends behind a handler that went too far: those after it are asked anew.
+        // A run that ends early ends after a handler that violated a rule: the later ones are called again.
         let early = answered > 0 && matches!(reply.end, End::Answered);
         if let Some(handler) = handlers.get(answered).copied()
             && !early
@@ -101,7 +101,7 @@ impl Drive<'_> {
         } else if let End::Failed(error) = &reply.end {
             target.give_up_after(&bound.hook, error);
         }
-        // Those behind it were not reached.
+        // The later ones were not reached.
         for handler in handlers {
             self.settle(*handler, Ended::Unclear);
         }
@@ -120,7 +120,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Folds what handlers answered. How many have, and how many milliseconds that took them.
+    /// Folds the answers of handlers. Returns how many answered and how many milliseconds they took.
     fn take_answers(&mut self, handlers: &[usize], results: Vec<HookResult>) -> (usize, f64) {
         let (mut answered, mut theirs) = (0, 0.0);
         for result in results {
@@ -137,7 +137,8 @@ impl Drive<'_> {
         (answered, theirs)
     }
 
-    /// A `config` hook is called again, with the same, when its process must be started again.
+    /// Stores the input and changes of a `config` hook, which is called again with the same input when its process
+    /// restarts.
     fn keep(&self, handler: usize, outcome: &HookOutcome) {
         let changes = match outcome {
             HookOutcome::Failed(_) => return,
@@ -159,7 +160,7 @@ impl Drive<'_> {
         self.host.registry.configured(bound.plugin, configured);
     }
 
-    /// The answers, and what was sent.
+    /// Returns the answers and what was sent.
     async fn ask(
         &self,
         live: &Live,
@@ -186,7 +187,7 @@ impl Drive<'_> {
 }
 
 impl Target {
-    /// All have answered, and then the process hung or died: the one that was called last left it so.
+    /// Handles a process that hung or died after all handlers answered: the one that was called last is responsible.
     fn give_up_after(&self, hook: &str, error: &JsError) {
         if !self.group.ends_with(error) {
             return;

@@ -9,8 +9,8 @@ use super::{Pipeline, PipelineContext};
 use outrigger_plugin_registry::{Bound, COMMAND_GROUP};
 
 impl Pipeline {
-    /// Notifies the command hooks of each session that it ends (`SessionEnd`), all at the same time. JavaScript plugins are notified
-    /// in their processes.
+    /// Notifies the command hooks of each session of its end (`SessionEnd`), concurrently. JavaScript plugins are notified in
+    /// their processes.
     pub async fn end_sessions(&self) -> Vec<HookRecord> {
         let point = HookPoint::RuntimeDispose;
         let (Some(bound), Some(commands)) = (self.0.registry.bound(point), &self.0.commands) else {

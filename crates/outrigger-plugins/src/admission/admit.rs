@@ -1,5 +1,5 @@
-//! From the entries of the configuration to the plugins that may be started: found, installed where they must be, switched on,
-//! and trusted as they are.
+//! Admission of plugins: from the entries of the configuration to the plugins that may be started. Each is found, installed if
+//! necessary, enabled, and trusted in its current state.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use outrigger_plugin_registry::access::settings::PluginRules;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_registry::{Fresh, Registry};
 
-/// How many plugins are installed at once.
+/// Maximum number of concurrent installations.
 const INSTALLING: usize = 4;
 
-/// Lists every plugin of the configuration with what it came to: ready to be started, or why not.
+/// Lists every plugin of the configuration with its result: ready to start, or the reason why not.
 pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) {
     let gate = &gate(options);
-    // Collected: a lazy iterator with this closure, held over an await, keeps the whole start from being spawned as a task.
+    // Collected: a lazy iterator with this closure, held over an await, would prevent spawning the whole start as a task.
     let work: Vec<_> = options
         .plugins
         .iter()
@@ -50,7 +50,7 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
         hosts: Vec::new(),
     };
     for (index, result) in done {
-        // One after the other: a person may be asked.
+        // Sequential, since the user may be asked.
         let result = match (result, gate) {
             (Ok((resolved, Some(found))), Ok(gate)) => {
                 let verified = gate.check(found).await.map_err(PluginError::from);
@@ -76,14 +76,14 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
 struct Admission<'a> {
     options: &'a LoadOptions,
     registry: &'a Registry,
-    /// Ids that are in use.
+    /// Ids in use.
     taken: Vec<String>,
-    /// Those that may host others.
+    /// Plugins that may host others.
     hosts: Vec<Host<'a>>,
 }
 
 impl Admission<'_> {
-    /// Lists a plugin whose files are there and trusted: with its rules, or as switched off.
+    /// Lists a plugin whose files exist and are trusted: with its rules, or as switched off.
     fn list(&mut self, index: usize, mut resolved: ResolvedPlugin, verified: Option<Verified>) {
         let (options, registry) = (self.options, self.registry);
         let declared = options.plugins.get(index);
@@ -110,7 +110,7 @@ impl Admission<'_> {
             registry.fail(index, &PluginError::Disabled { spec });
             return;
         }
-        // Two files of the same name are two plugins; the second gets a name of its own.
+        // Two files of the same name are two plugins; the second gets a different id.
         let alike = self.taken.iter().filter(|id| **id == resolved.id).count();
         self.taken.push(resolved.id.clone());
         if alike > 0 {
@@ -184,7 +184,7 @@ pub(crate) async fn again(
     })
 }
 
-/// Why a plugin that no entry of the configuration names cannot be loaded again.
+/// Returns why a plugin that no configuration entry names cannot be reloaded.
 fn not_listed(registry: &Registry, index: usize) -> String {
     let host = registry.host_of(index);
     let host = host.and_then(|host| registry.with(host, |host| host.id.clone()));
@@ -194,7 +194,7 @@ fn not_listed(registry: &Registry, index: usize) -> String {
     }
 }
 
-/// Whether the layers of the snapshot (D3) still have a plugin.
+/// Checks that the layers of the snapshot (D3) still admit a plugin.
 async fn still_admitted(
     options: &LoadOptions,
     declared: &PluginSpec,
@@ -211,7 +211,7 @@ async fn still_admitted(
     })?
 }
 
-/// What a plugin gets; what it does not get is logged.
+/// Returns what a plugin gets; logs what it does not get.
 fn granted(
     options: &LoadOptions,
     resolved: &ResolvedPlugin,
@@ -242,7 +242,7 @@ fn granted(
     shown
 }
 
-/// Who decides about trust; why nobody can where what is trusted cannot be read.
+/// Returns the gate that decides about trust; fails if the trust store cannot be read.
 fn gate(options: &LoadOptions) -> Result<Gate, PluginError> {
     let project = project_of(&options.directory, &options.worktree);
     Ok(Gate {
@@ -256,7 +256,7 @@ fn gate(options: &LoadOptions) -> Result<Gate, PluginError> {
     })
 }
 
-/// A plugin's files, looked at. One that is switched off is not asked about.
+/// Checks a plugin's files. A plugin that is switched off needs no approval.
 async fn looked(
     options: &LoadOptions,
     gate: &Result<Gate, PluginError>,
@@ -288,7 +288,7 @@ async fn looked(
     }
 }
 
-/// What speaks against a plugin before anybody must be asked: its id, what it requires, what the policy forbids.
+/// Checks a plugin before the user may be asked: its id, its requirements, and the policies.
 fn fit(options: &LoadOptions, resolved: &ResolvedPlugin) -> Result<(), PluginError> {
     let (spec, id) = (resolved.spec.clone(), resolved.id.clone());
     if RESERVED_IDS.contains(&resolved.id.as_str()) {
@@ -297,7 +297,7 @@ fn fit(options: &LoadOptions, resolved: &ResolvedPlugin) -> Result<(), PluginErr
     let Some(manifest) = &resolved.manifest else {
         return Ok(());
     };
-    // Of a package the id is known only now.
+    // The id of a package is known only now.
     let mut policies = options.settings.policies.iter();
     if let Some(file) = policies.find(|file| file.denies(&resolved.id)) {
         let file = file.path.clone();
@@ -314,7 +314,7 @@ fn fit(options: &LoadOptions, resolved: &ResolvedPlugin) -> Result<(), PluginErr
     }
 }
 
-/// What a plugin gets of what it asks for.
+/// Returns what a plugin gets of what it requests.
 fn admitted(
     options: &LoadOptions,
     resolved: &ResolvedPlugin,
@@ -337,7 +337,7 @@ fn admitted(
     shown
 }
 
-/// Plugins whose companions are not there.
+/// Fails plugins whose dependencies are missing.
 fn lonely(options: &LoadOptions, registry: &Registry) {
     let ready = (0..registry.count()).filter_map(|index| {
         let it = registry.with(index, |plugin| {
@@ -356,7 +356,7 @@ fn lonely(options: &LoadOptions, registry: &Registry) {
     let all: Vec<String> = all.collect();
     let known = all.iter().chain(&options.bundled);
     let known = known.map(String::as_str).collect();
-    // Bundled ones need nobody; their number is that of no plugin here.
+    // Bundled plugins have no dependencies; their index matches no plugin here.
     let bundled = options.bundled.iter();
     let bundled = bundled.map(|id| (usize::MAX, id.as_str(), [].as_slice()));
     let running = ready
@@ -383,7 +383,7 @@ fn lonely(options: &LoadOptions, registry: &Registry) {
     }
 }
 
-/// One that cannot be loaded keeps its rules: what it was to guard is refused.
+/// Keeps the rules of plugins that cannot be loaded: what they guard is refused.
 pub(crate) fn absent_with_rules(options: &LoadOptions, registry: &Registry, index: usize) {
     let Some(declared) = options.plugins.get(index) else {
         return;
@@ -391,7 +391,7 @@ pub(crate) fn absent_with_rules(options: &LoadOptions, registry: &Registry, inde
     registry.set_rules(index, rules_of(options, registry, index, declared));
 }
 
-/// The rules of a plugin whose files are not looked at: by the path of its file, else by what it goes by.
+/// Returns the rules of a plugin whose files are not checked: by the path of its file, else by its name.
 pub(crate) fn rules_of(
     options: &LoadOptions,
     registry: &Registry,

@@ -1,4 +1,4 @@
-//! The command hooks of a project among its plugins: how the files are listed, and which of them may run.
+//! Command hooks of a project among its plugins: listing their files, and which of them may run.
 
 use outrigger_claude_hooks::{CommandFile, CommandHooks, Handler};
 use outrigger_config::claude_hooks::Unreadable;
@@ -9,7 +9,7 @@ use outrigger_plugin_registry::access::settings::PluginSettings;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_registry::{Plugin, Registry};
 
-/// The files as plugins, to be listed after those of the configuration.
+/// Returns the files as plugins, to be listed after those of the configuration.
 pub(crate) fn found(commands: Option<&CommandHooks>) -> Vec<Plugin> {
     let mut taken: Vec<String> = Vec::new();
     let mut named = |file: &CommandFile| {
@@ -26,7 +26,7 @@ pub(crate) fn found(commands: Option<&CommandHooks>) -> Vec<Plugin> {
     files.map(&mut named).collect()
 }
 
-/// Binds the files that may run; `base` is the index of the first of them.
+/// Binds the files that may run; `base` is the index of the first one.
 pub(crate) fn bind(
     commands: &CommandHooks,
     base: usize,

@@ -1,5 +1,5 @@
-//! From a plugin's manifest to the plugins that it hosts (C8): each in a process of its own, with what the kernel's rule
-//! leaves of what it asks for.
+//! Plugins hosted by another plugin's manifest (C8): each in its own process, with the requested permissions that the
+//! kernel's rule allows.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use outrigger_plugin_registry::access::settings::PluginRules;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_registry::{Fresh, Plugin, Registry};
 
-/// A plugin whose manifest hosts others, as it was admitted.
+/// An admitted plugin whose manifest hosts others.
 pub(crate) struct Host<'a> {
     pub(crate) index: usize,
     pub(crate) declared: &'a PluginSpec,
@@ -24,7 +24,7 @@ pub(crate) struct Host<'a> {
     pub(crate) verified: Option<Verified>,
 }
 
-/// Lists the plugins that a plugin hosts; those that may be started are ready to be.
+/// Lists the plugins that a plugin hosts; those that may be started become ready.
 pub(crate) fn admit(options: &LoadOptions, registry: &Registry, host: &Host<'_>) {
     let Some(manifest) = &host.resolved.manifest else {
         return;
@@ -34,7 +34,7 @@ pub(crate) fn admit(options: &LoadOptions, registry: &Registry, host: &Host<'_>)
     }
 }
 
-/// Lists one of them; its index.
+/// Lists one hosted plugin; returns its index.
 pub(crate) fn list(
     options: &LoadOptions,
     registry: &Registry,
@@ -91,7 +91,7 @@ pub(crate) fn fresh(
     })
 }
 
-/// The same package, with another entry and a manifest of what both allow.
+/// Returns the same package with another entry and a manifest of what both allow.
 fn resolved(host: &Host<'_>, own: &SubpluginDecl, id: &str) -> Result<ResolvedPlugin, PluginError> {
     let (file, entry) = hosted_entry(&host.resolved, &own.entry)?;
     let manifest = host.resolved.manifest.as_deref();
@@ -106,7 +106,7 @@ fn resolved(host: &Host<'_>, own: &SubpluginDecl, id: &str) -> Result<ResolvedPl
     })
 }
 
-/// Its rules: its host's, cut down. What the user sets for it by its own name can only take away.
+/// Returns its rules: its host's, restricted. User settings under its own name can only restrict further.
 fn granted(
     project: &Path,
     host: &Host<'_>,
@@ -114,7 +114,7 @@ fn granted(
     settings: &PluginRules,
 ) -> (PluginRules, ManifestShown) {
     let mut rules = PluginRules {
-        // A failure of the hosted one is not its host's.
+        // A failure of the hosted plugin is not a failure of its host.
         fail_closed: settings.fail_closed.clone(),
         hook_deadline: settings.hook_deadline.or(host.rules.hook_deadline),
         ..host.rules.clone()
@@ -127,7 +127,7 @@ fn granted(
     shown.withheld.extend(lost);
     if let Some(access) = &mut rules.access {
         access.hosted = true;
-        // What its host may not do it may not do either, whatever it names.
+        // What its host may not do it may not do either, whatever it declares.
         access.named &= whole.hook_policy.allowed_hooks.is_some();
         shown.hooks = access.hooks_shown(&rules.fail_closed);
     }

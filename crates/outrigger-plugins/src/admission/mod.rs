@@ -1,4 +1,4 @@
-//! Which of the configured plugins may run, and with which runtime.
+//! Decides which of the configured plugins may run, and with which runtime.
 
 pub(crate) mod admit;
 pub(crate) mod command_hooks;

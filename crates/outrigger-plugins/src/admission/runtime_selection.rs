@@ -1,8 +1,8 @@
-//! Which runtime the plugins of a project run under, and the one fetch of Bun that may come of it.
+//! Choice of the runtime for the plugins of a project, and the single fetch of Bun.
 //!
-//! Where Bun is, there is nothing to decide. Where only Node is, Bun is fetched before anything is started if the file
-//! of a plugin cannot run under Node, and afterwards if an import says so (a module of Bun's, a file named without its
-//! extension). `js.install = "ask"` with nobody who says yes, `"never"`, a runtime that the user has named, or no npm: then it is not fetched at all.
+//! If Bun is installed, it is used. If only Node is installed, Bun is fetched before the start if a plugin's file cannot run
+//! under Node, and afterwards if an import requires it (a module of Bun's, a file named without its extension). It is not fetched
+//! with `js.install = "ask"` without consent, with `"never"`, if the user named another runtime, or without npm.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,14 @@ pub(crate) struct Fetch {
     data: PathBuf,
     spawner: Spawner,
     progress: ProgressFn,
-    /// Who is to be asked first, where that is the setting.
+    /// Who must agree first, if the setting is to ask.
     consent: Option<Option<ConsentFn>>,
-    /// Why there is none: the first attempt counts for all.
+    /// Why there is none: the first attempt is final.
     failed: Option<String>,
 }
 
 impl Fetch {
-    /// Nothing when Bun must not, cannot or need not be fetched.
+    /// Returns `None` if Bun must not, cannot or need not be fetched.
     pub(crate) fn allowed(
         options: &LoadOptions,
         found: &Result<JsRuntime, PluginError>,
@@ -55,7 +55,7 @@ impl Fetch {
         })
     }
 
-    /// Bun, fetched now; or why there is none.
+    /// Fetches Bun; returns the reason if that fails.
     pub(crate) async fn bun(&mut self) -> Result<JsRuntime, String> {
         if let Some(reason) = &self.failed {
             return Err(reason.clone());
@@ -73,7 +73,7 @@ impl Fetch {
                 Ok(JsRuntime::at(RuntimeKind::Bun, path))
             }
             Err(error) => {
-                // Each plugin that needed it is reported as failed with this reason, so here it is no failure of its own.
+                // Each plugin that needed it fails with this reason, so it is not reported separately.
                 let reason = error.to_string();
                 let cause = PluginError::from(error).cause(Stage::Installing);
                 self.tell(Stage::Skipped, Some(cause));
@@ -83,7 +83,7 @@ impl Fetch {
         }
     }
 
-    /// Why Bun must not be fetched, where the setting is to ask.
+    /// Returns why Bun must not be fetched, if the setting is to ask.
     async fn refusal(&self) -> Option<String> {
         let reason = match self.consent.as_ref()? {
             None => {
@@ -100,8 +100,8 @@ impl Fetch {
     }
 }
 
-/// What a start may ask to fetch from npm (`js.install = "ask"`), as npm names it: Bun, where a plugin may need it. Which runtime a plugin
-/// needs is known once it is installed and imported, so this says what may come, before anything is. Nothing where nobody can be asked.
+/// Returns what a start may ask to fetch from npm (`js.install = "ask"`), as an npm spec: Bun, if a plugin may need it. The
+/// required runtime is known only after installation and import, so this is an upper bound. `None` if there is no user to ask.
 #[must_use]
 pub fn may_be_fetched(
     settings: &Settings,
@@ -115,7 +115,7 @@ pub fn may_be_fetched(
     (is_asked && has_a_use(js, lookup, &settings.runtime(lookup))).then_some(BUN_SPEC)
 }
 
-/// Who is asked before a fetch: nobody any more where it was agreed to with something else.
+/// Returns the consent to use: none is needed if the user agreed already.
 #[must_use]
 pub fn answered(consent: Option<ConsentFn>, agreed: bool) -> Option<ConsentFn> {
     match agreed {
@@ -138,7 +138,7 @@ fn coming(fetched: Fetched) -> Progress {
     }
 }
 
-/// Whether a fetched Bun would be taken: not where there is one, nor where the user has named another runtime.
+/// Returns whether a fetched Bun would be used: not if one exists or the user named another runtime.
 fn has_a_use(js: &Js, lookup: &Lookup, found: &Result<JsRuntime, PluginError>) -> bool {
     let bun_is_there = found.as_ref().is_ok_and(|r| r.kind == RuntimeKind::Bun);
     let bun_is_named = lookup.configured.is_some() || js.bun.is_some() || lookup.bun.is_some();
@@ -177,8 +177,8 @@ pub async fn setup_runtime(
     Ok(JsRuntime::at(RuntimeKind::Bun, path))
 }
 
-/// The runtime for the plugins that were found, with Bun fetched if one of them cannot do without. `None`: there is
-/// none, and the plugins are listed as failed.
+/// Returns the runtime for the plugins that were found, after fetching Bun if one of them needs it. `None`: there is none, and
+/// the plugins are listed as failed.
 pub(crate) async fn runtime(
     registry: &Registry,
     found: Result<JsRuntime, PluginError>,
@@ -224,21 +224,21 @@ async fn any_for_bun(files: &[(usize, PathBuf)], node: &JsRuntime, spawner: &Spa
             Kind::Plain => {}
         }
     }
-    // Asking Node for its version costs a process, so it is asked only where the answer counts.
+    // Asking Node for its version starts a process, so only do it if the answer matters.
     typescript && !node.version(spawner).await.is_ok_and(|v| strips_types(&v))
 }
 
-/// What it takes to import a file.
+/// Runtime needed to import a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
     Plain,
     /// Bun, or a Node that strips types.
     TypeScript,
-    /// No Node does it.
+    /// Only Bun.
     Bun,
 }
 
-// Node strips the types of no file in `node_modules`, and knows no JSX.
+// Node does not strip types of files in `node_modules` and does not support JSX.
 fn kind(file: &Path) -> Kind {
     let installed = || file.iter().any(|part| part == "node_modules");
     match file.extension().and_then(OsStr::to_str) {
@@ -249,7 +249,7 @@ fn kind(file: &Path) -> Kind {
     }
 }
 
-/// Whether this Node imports TypeScript without a flag: 22.18, 23.6 and all later lines.
+/// Returns whether this Node imports TypeScript without a flag: 22.18, 23.6 and later.
 fn strips_types(version: &str) -> bool {
     let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Authentication and models that plugins bring: logins, loaders, and the `fetch` that sends a provider's requests.
+//! Authentication and models of plugins: logins, loaders, and the `fetch` that sends a provider's requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use crate::plugins::Plugins;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
 
-/// How long a login may wait for its user. OpenCode waits for ever.
+/// Time that a login may wait for its user. OpenCode waits forever.
 const USER: Duration = Duration::from_secs(15 * 60);
-/// The answer of a process that knows nothing of a `fetch`: it has been started again.
+/// Error code of a restarted process that does not know a `fetch`.
 const ANOTHER_PROCESS: i64 = -32002;
 
-/// Pieces of a body; the error is a text.
+/// Chunks of a body; the error is a text.
 pub type FetchStream = BoxStream<'static, Result<bytes::Bytes, String>>;
 
-/// The `auth` object of a plugin. It stays good when the plugin's process is started again.
+/// The `auth` object of a plugin. Remains valid when the plugin's process restarts.
 #[derive(Clone)]
 pub struct AuthHook {
     pub(crate) inner: Arc<PluginHost>,
     pub(crate) index: usize,
-    /// Whose.
+    /// Id of the plugin.
     pub plugin: String,
-    /// The provider that it is for.
+    /// Id of the provider.
     pub provider: String,
-    /// A project brings the plugin.
+    /// The plugin is from a project.
     pub of_project: bool,
     /// It has a `loader`.
     pub has_loader: bool,
@@ -54,9 +54,9 @@ pub struct AuthHook {
 pub struct ProviderHook {
     pub(crate) inner: Arc<PluginHost>,
     pub(crate) index: usize,
-    /// Whose.
+    /// Id of the plugin.
     pub plugin: String,
-    /// The provider that it is for.
+    /// Id of the provider.
     pub provider: String,
 }
 
@@ -78,7 +78,7 @@ impl std::fmt::Debug for ProviderHook {
     }
 }
 
-/// What a loader answered.
+/// Result of a loader.
 pub struct LoadedAuth {
     /// Options for the provider.
     pub options: Option<Object>,
@@ -92,29 +92,29 @@ pub struct Flow {
     live: Arc<Live>,
     group: Arc<Group>,
     number: u64,
-    /// Where the user goes, and what they are shown.
+    /// URL for the user, with instructions.
     pub begun: outrigger_protocol::auth::Authorization,
 }
 
 impl Flow {
-    /// The plugin whose login it is.
+    /// Returns the plugin of the login.
     #[must_use]
     pub fn plugin(&self) -> &str {
         &self.hook.plugin
     }
 }
 
-/// What `authorize` came to.
+/// Result of `authorize`.
 pub enum Begun {
-    /// The user must do something.
+    /// The user must act.
     Waits(Flow),
-    /// `{type: "success", key, …}` or `{type: "failed"}`; null when the method has no `authorize`.
+    /// `{type: "success", key, …}` or `{type: "failed"}`; null if the method has no `authorize`.
     Over(Value),
 }
 
 impl Plugins {
-    /// The `auth` objects: those of a project's plugins before the user's, each in load order. Of two for one provider the
-    /// later one counts, as in OpenCode, so that no project takes the place of a plugin of the user's.
+    /// Returns the `auth` objects: those of project plugins before the user's, each in load order. If two handle one
+    /// provider, the later one is used, as in OpenCode, so no project can replace a user plugin.
     #[must_use]
     pub fn auth_hooks(&self) -> Vec<AuthHook> {
         let hook = |(index, plugin, auth): (usize, String, outrigger_protocol::login::AuthHook)| {
@@ -130,12 +130,12 @@ impl Plugins {
         };
         let all = self.0.registry.instances(|i| i.auth.clone());
         let mut all: Vec<AuthHook> = all.into_iter().map(hook).collect();
-        // A project's takes no login from one of the user's.
+        // A project's plugin cannot take over a login of a user plugin.
         all.sort_by_key(|hook| !hook.of_project);
         all
     }
 
-    /// The `provider` objects, in the order of [`Plugins::auth_hooks`].
+    /// Returns the `provider` objects, in the order of [`Plugins::auth_hooks`].
     #[must_use]
     pub fn provider_hooks(&self) -> Vec<ProviderHook> {
         let hook = |(index, plugin, provider)| ProviderHook {
@@ -187,7 +187,7 @@ pub(crate) async fn place(
     })
 }
 
-/// Sends a request. A plugin that does not answer costs its process: nothing else ends what it does.
+/// Sends a request. If the plugin does not answer, its process is killed: nothing else would end the call.
 async fn ask<T: DeserializeOwned>(
     (group, live): (&Arc<Group>, &Live),
     plugin: &str,
@@ -222,7 +222,7 @@ async fn ask<T: DeserializeOwned>(
     }
 }
 
-// There is no breaker for these, so all of it counts for the limit of restarts.
+// There is no breaker for these calls, so each failure counts towards the restart limit.
 fn give_up(group: &Arc<Group>, live: &Live, cause: String) {
     let fault = Fault {
         cause,
@@ -386,7 +386,7 @@ impl Flow {
         Ok(done.result)
     }
 
-    /// The provider that it logs in to.
+    /// Returns the provider that it logs in to.
     #[must_use]
     pub fn provider(&self) -> &str {
         &self.hook.provider
@@ -423,7 +423,7 @@ impl ProviderHook {
     }
 }
 
-/// The `fetch` of a loader. When the plugin's process has been started again, the loader is called for a new one.
+/// The `fetch` of a loader. After a restart of the plugin's process, the loader is called again for a new one.
 #[derive(Clone)]
 pub struct PluginFetch {
     hook: AuthHook,
@@ -433,14 +433,14 @@ pub struct PluginFetch {
 }
 
 impl PluginFetch {
-    /// Whose it is.
+    /// Returns the plugin's id.
     #[must_use]
     pub fn plugin(&self) -> &str {
         &self.hook.plugin
     }
 
-    /// Sends a request; the body comes no faster than it is taken. Dropping the future or the body cancels the request.
-    /// There is no deadline here.
+    /// Sends a request; the body is read on demand. Dropping the future or the body cancels the request. There is no
+    /// deadline here.
     pub fn send(
         &self,
         request: AuthFetch,
@@ -482,7 +482,7 @@ impl PluginFetch {
     }
 }
 
-/// The body as a stream, which ends with an error when the process is given up.
+/// Returns the body as a stream, which ends with an error when the process is killed.
 fn pieces(live: Arc<Live>, body: FetchBody) -> FetchStream {
     unfold(Some((live, body)), |state| async move {
         let (live, mut body) = state?;

@@ -1,6 +1,6 @@
-//! The sandbox of programs that a plugin brings by its `config` hook: MCP servers, language servers, formatters, and what the
-//! templates of its commands run; and of addresses that its `config`, `auth` and `provider` objects name. They are started
-//! and asked by the host, and may do what the plugin's own process may (issue 5, item 5).
+//! The sandbox of programs that a plugin adds through its `config` hook (MCP servers, language servers, formatters, shell lines
+//! in its command templates) and of URLs that its `config`, `auth` and `provider` objects name. The host starts the programs
+//! and sends the requests, with the permissions of the plugin's own process.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use outrigger_plugin_supervisor::launch::home;
 use outrigger_plugin_supervisor::launch::{Launch, search};
 
 impl Plugins {
-    /// The plugin whose `config` hook had the last word on an entry (`mcp`, `notes`).
+    /// Returns the plugin whose `config` hook changed an entry (`mcp`, `notes`) last.
     fn last_to_configure(&self, key: &str, name: &str) -> Option<usize> {
         let touches = |configured: &Configured| {
             let mut changes = configured.changes.iter();
@@ -59,7 +59,7 @@ impl Plugins {
         sandbox_of_contributions(&group, index).await.map(Some)
     }
 
-    /// The plugin whose `config` hook changed this entry last.
+    /// Returns the plugin whose `config` hook changed this entry last.
     #[must_use]
     pub fn configured_by(&self, key: &str, name: &str) -> Option<PluginId> {
         let index = self.last_to_configure(key, name)?;
@@ -67,7 +67,7 @@ impl Plugins {
         id.map(PluginId)
     }
 
-    /// The plugins whose `config` hooks changed any of these keys of the configuration, in load order.
+    /// Returns the plugins whose `config` hooks changed any of these keys of the configuration, in load order.
     #[must_use]
     pub fn configured_keys(&self, keys: &[&str]) -> Vec<PluginId> {
         let touches = |change: &Change| match change.path.first() {
@@ -95,7 +95,7 @@ impl PluginHost {
         group.ok_or_else(|| "the plugin that contributed it does not run".to_owned())
     }
 
-    /// The sandbox by whose proxy these addresses of a plugin's are asked; `None` where plugins are in no sandbox.
+    /// Returns the sandbox through whose proxy a plugin's URLs are requested; `None` if plugins are not sandboxed.
     async fn sandbox_for_requests(
         &self,
         index: usize,
@@ -114,7 +114,8 @@ impl PluginHost {
             .ok_or_else(|| "the plugin that names its address connects to nothing".to_owned())?;
         let addresses: Vec<String> = addresses.iter().map(|it| (*it).to_owned()).collect();
         let process = group.now().0.map(|live| live.process.pid());
-        // A plugin that puts a server of its own before a provider is asked there, as it asks that itself. Reads `/proc`.
+        // A plugin that puts its own server in front of a provider is reached there, as the plugin reaches it itself. Reads
+        // `/proc`.
         let refused = tokio::task::spawn_blocking(move || {
             let is_own = |url: &&String| process.is_some_and(|pid| is_own_server(pid, url));
             let mut others = addresses.iter().filter(|it| !is_own(it));
@@ -172,7 +173,7 @@ fn touches(change: &Change, key: &str, name: &str) -> bool {
     }
 }
 
-/// What the plugin's own process gets, without what was granted to that process alone: variables, ports.
+/// Returns the sandbox of the plugin's own process, without the variables and ports granted to that process alone.
 async fn sandbox_of_contributions(group: &Group, index: usize) -> Result<SandboxOverride, String> {
     let launch: &Launch = &group.launch;
     let id = launch.registry.with(index, |plugin| plugin.id.clone());
@@ -182,7 +183,7 @@ async fn sandbox_of_contributions(group: &Group, index: usize) -> Result<Sandbox
         .network
         .ticket(&launch.registry, &[index], access.as_ref())
         .await?;
-    // A server of the plugin's own process is reached for it, as it reaches that itself.
+    // A server of the plugin's own process is reachable, as it is for the plugin.
     if let (Some(ticket), (Some(live), _)) = (&ticket, group.now()) {
         ticket.belongs_to(live.process.pid());
     }
@@ -206,13 +207,13 @@ async fn sandbox_of_contributions(group: &Group, index: usize) -> Result<Sandbox
     })
 }
 
-/// Tool chains whose programs are of no use without what stands beside them, by a folder that all of it lies in.
+/// Tool chains whose programs need the files next to them, by a common parent folder.
 const CHAINS: [&str; 11] = [
     ".asdf", ".bun", ".deno", ".fnm", ".nvm", ".pyenv", ".rbenv", ".volta", "fnm", "mise", "pnpm",
 ];
 
-/// Folders of programs of the user's outside of the system's (`~/.nvm/versions/node/v24/bin`): what a plugin brings is started
-/// by name, `npx` or `uvx`. What stands beside them, which may be keys, goes with known tool chains only.
+/// Returns folders of user programs outside the system's (`~/.nvm/versions/node/v24/bin`): contributed programs are started by
+/// name, `npx` or `uvx`. Files next to them, which may be keys, are included only for known tool chains.
 fn tool_chains(path: &OsStr) -> Vec<PathBuf> {
     let hidden = |folder: &Path| {
         let mut steps = folder.components();
@@ -260,7 +261,7 @@ mod tests {
                 "/home/me/.local/share/pnpm",
                 vec!["/home/me/.local/share/pnpm"],
             ),
-            // Tokens stand beside the programs of these.
+            // Tokens are stored next to these programs.
             (
                 "/home/me/.docker/bin:/home/me/.fly/bin:/home/me/.pulumi/bin",
                 vec![

@@ -1,4 +1,4 @@
-//! What plugins contribute besides hooks: tools, logins, providers, skills.
+//! Contributions of plugins besides hooks: tools, logins, providers, skills.
 
 pub(crate) mod auth;
 pub(crate) mod contribution_sandbox;

@@ -1,5 +1,4 @@
-//! What a plugin may do by itself, in its sandbox: the tool calls of a turn that it started without the grant to do so are held
-//! to that.
+//! What a plugin can do itself in its sandbox: the limit for tool calls of a turn that it started without the grant.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use crate::plugins::Plugins;
 use outrigger_plugin_registry::access::rights::real;
 use outrigger_plugin_registry::access::settings::PluginRules;
 
-/// The files and hosts of a plugin that runs. The default reaches nothing.
+/// The files and hosts that a running plugin can reach. The default reaches nothing.
 #[derive(Debug, Default)]
 pub struct PluginReach {
     read: Vec<PathBuf>,
@@ -21,14 +20,14 @@ pub struct PluginReach {
 }
 
 impl Plugins {
-    /// What a plugin may do by itself; nothing, where it is not known.
+    /// Returns what a plugin can do itself; nothing, if that is not known.
     #[must_use]
     pub fn plugin_reach(&self, plugin: &PluginId, worktree: &Path) -> PluginReach {
         let registry = &self.0.registry;
         let index = registry.index_of(&plugin.0);
         let rules = match index {
             Some(index) => registry.with(index, |plugin| plugin.rules.clone()),
-            // Those that share a process have neither grants nor a manifest.
+            // Plugins that share a process have neither grants nor a manifest.
             None => (plugin.0 == UNKNOWN_PLUGIN).then(PluginRules::default),
         };
         rules.map_or_else(PluginReach::default, |rules| {
@@ -41,7 +40,7 @@ impl PluginReach {
     fn of(rules: &PluginRules, worktree: &Path) -> Self {
         let (mut read, mut write) = match &rules.access {
             Some(access) => (access.read.clone(), access.write.clone()),
-            // As in the sandbox: a worktree of `/` is nobody's project.
+            // As in the sandbox: a worktree of `/` is not a project.
             None if worktree.parent().is_some() => {
                 (vec![worktree.to_path_buf()], vec![worktree.to_path_buf()])
             }
@@ -50,7 +49,7 @@ impl PluginReach {
         read.extend(rules.read.iter().cloned());
         write.extend(rules.write.iter().cloned());
         read.extend(write.iter().cloned());
-        // What it may connect to without anybody's word is every public address, which a name does not prove.
+        // Without a grant it may connect to every public address, which a host name does not prove.
         let named = rules.access.as_ref().map(|access| &access.hosts);
         let hosts = rules.hosts.as_ref().or(named);
         let hosts = hosts.and_then(|hosts| Hosts::parse(hosts).ok());
@@ -62,13 +61,13 @@ impl PluginReach {
         }
     }
 
-    /// Whether it may read what is in this folder.
+    /// Returns whether it may read the content of this folder.
     #[must_use]
     pub fn reads(&self, folder: &Path) -> bool {
         within(&self.read, folder).is_some()
     }
 
-    /// Whether it may write the file. Hidden places and settings are not its to change, wherever they lie.
+    /// Returns whether it may write the file. It cannot change hidden folders and settings, wherever they are.
     #[must_use]
     pub fn writes(&self, file: &Path) -> bool {
         let Some(below) = within(&self.write, file) else {
@@ -81,15 +80,15 @@ impl PluginReach {
         names.into_iter().all(|name| !is_kept(&name))
     }
 
-    /// Whether it was granted the host of this address.
+    /// Returns whether it was granted the host of this URL.
     #[must_use]
     pub fn connects(&self, url: &str) -> bool {
-        // A name is granted as it is written: what it leads to is not known yet.
+        // A name is granted as written: its address is not known yet.
         of_url(url).is_some_and(|(host, port)| self.hosts.is_about(&host, port, host.parse().ok()))
     }
 }
 
-/// The part of the path below the folder that it lies in, all links followed.
+/// Returns the part of the path below the folder that contains it, with all links resolved.
 fn within(folders: &[PathBuf], path: &Path) -> Option<PathBuf> {
     let path = real(path)?;
     let below = folders.iter().find_map(|it| path.strip_prefix(it).ok());

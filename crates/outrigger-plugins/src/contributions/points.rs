@@ -1,4 +1,4 @@
-//! What can be subscribed to, and who does: `outrigger plugin points`.
+//! Hook points and events with their subscribers: `outrigger plugin points`.
 
 use outrigger_kernel::hooks::{HookPoint, Phase};
 use outrigger_protocol::manifest::{EventExample, PointExample};
@@ -10,51 +10,51 @@ use crate::plugins::Plugins;
 /// A hook point, of the program or of a plugin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PointRow {
-    /// Its name.
+    /// Name of the point.
     pub name: String,
-    /// The key under which plugins bring a hook.
+    /// Key under which plugins register a hook.
     pub hook: String,
-    /// The plugin that declared it; none for the program's own.
+    /// Plugin that declared it; `None` for the program's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared_by: Option<String>,
     /// What it is for.
     pub description: String,
-    /// What handlers may do: `observe`, `patch`, `block`.
+    /// Rights of handlers: `observe`, `patch`, `block`.
     pub allows: Vec<&'static str>,
-    /// How long a handler may take, in milliseconds, where no plugin has another deadline.
+    /// Time limit of a handler in milliseconds, unless its plugin has another deadline.
     pub deadline_ms: u64,
-    /// JSON Schema of the input, where one is declared.
+    /// JSON Schema of the input, if declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// JSON Schema of the output, where one is declared.
+    /// JSON Schema of the output, if declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// What it is reached with, where the declaration says so.
+    /// Example inputs, if declared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<PointExample>,
-    /// Plugins with a handler there, in the order in which they are called.
+    /// Plugins with a handler, in the order in which they are called.
     pub subscribers: Vec<String>,
 }
 
 /// A bus event of a plugin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EventRow {
-    /// Its `type`.
+    /// `type` of the event.
     pub name: String,
-    /// The plugin that declared it.
+    /// Plugin that declared it.
     pub declared_by: String,
     /// What it tells.
     pub description: String,
-    /// JSON Schema of its `properties`, where one is declared.
+    /// JSON Schema of its `properties`, if declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// What it tells, where the declaration says so.
+    /// Example events, if declared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<EventExample>,
 }
 
 impl Plugins {
-    /// Every hook point, the program's own first, and the events that plugins declare.
+    /// Returns every hook point, the program's own first, and the events that plugins declare.
     #[must_use]
     pub fn points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
         let registry = &self.0.registry;

@@ -1,5 +1,5 @@
-//! Providers that plugins speak for with a protocol of their own (B8): a request goes to the plugin's process, and what its
-//! `stream` yields comes back no faster than it is taken.
+//! Providers whose protocol a plugin implements (B8): a request goes to the plugin's process, and the output of its
+//! `stream` is read on demand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,29 +19,29 @@ use outrigger_plugin_registry::access::environment::is_secret;
 use outrigger_plugin_supervisor::blame::PING;
 use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
 
-/// How long a process may be deaf after an answer of its was given up, before it is ended: nothing else has a deadline
-/// there.
+/// Time for which a process may be unresponsive after one of its answers was cancelled, before it is killed: no other
+/// deadline applies there.
 const DEAF: Duration = Duration::from_secs(2);
 
-/// The provider of a plugin. It stays good when the plugin's process is started again.
+/// The provider of a plugin. Remains valid when the plugin's process restarts.
 #[derive(Clone)]
 pub struct PluginProvider {
     inner: Arc<PluginHost>,
     index: usize,
-    /// Whose.
+    /// Id of the plugin.
     pub plugin: String,
-    /// Its name, what it is called, and the variables that may hold its key.
+    /// Its id, its display name, and the variables that may hold its key.
     pub declared: ProviderDecl,
-    /// Those of them that the plugin may see.
+    /// The variables that the plugin may see.
     pub granted: Vec<String>,
 }
 
-/// A provider that a plugin speaks for, and what the plugin's manifest says of it.
+/// A provider that a plugin implements, with its manifest entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProviderRow {
-    /// Its id.
+    /// Id of the provider.
     pub id: String,
-    /// The plugin.
+    /// Id of the plugin.
     pub declared_by: String,
     /// Its entry in the manifest, if there is one.
     pub entry: Option<ProviderEntry>,
@@ -57,7 +57,7 @@ impl std::fmt::Debug for PluginProvider {
 }
 
 impl Plugins {
-    /// Providers with a protocol of their own: those of the user's plugins before a project's, each in load order.
+    /// Returns the providers with their own protocol: those of user plugins before a project's, each in load order.
     #[must_use]
     pub fn providers(&self) -> Vec<PluginProvider> {
         let streams = self
@@ -80,7 +80,7 @@ impl Plugins {
         all
     }
 
-    /// The same with what manifests say of them.
+    /// Like [`Plugins::providers`], with the manifest entries.
     #[must_use]
     pub fn provider_rows(&self) -> Vec<ProviderRow> {
         let row = |it: PluginProvider| {
@@ -102,8 +102,8 @@ impl Plugins {
         self.0.registry.warn(provider.index, warning);
     }
 
-    /// What a plugin may see of the environment, it may be handed as a key: the secrets that the user grants it, and
-    /// what is none.
+    /// Returns whether a plugin may be handed a variable as a key: what it may see of the environment, that is non-secrets
+    /// and the secrets that the user grants it.
     fn may_see(&self, index: usize, name: &str) -> bool {
         let may = self.0.registry.with(index, |plugin| {
             let granted = plugin.rules.env.iter().any(|granted| granted == name);
@@ -115,8 +115,8 @@ impl Plugins {
 }
 
 impl PluginProvider {
-    /// Asks for an answer. The head says whether it has begun or failed, the body is what comes, as server-sent events.
-    /// Dropping the future or the body cancels it. There is no deadline here.
+    /// Requests an answer. The head reports whether it started or failed; the body streams server-sent events. Dropping the
+    /// future or the body cancels it. There is no deadline here.
     pub fn send(
         &self,
         ask: ProviderAsked,
@@ -171,7 +171,7 @@ impl PluginProvider {
     }
 }
 
-/// An answer under way.
+/// An answer in progress.
 struct Open {
     group: Arc<Group>,
     live: Arc<Live>,
@@ -180,8 +180,8 @@ struct Open {
     over: bool,
 }
 
-/// Given up before its end: the plugin was notified, and if its process does not even take that, it is started again, since
-/// nobody else may ever ask it anything that has a deadline.
+/// Cancels an unfinished answer: the plugin is notified. If its process does not even accept that, it is restarted, since
+/// no later request with a deadline may follow.
 impl Drop for Open {
     fn drop(&mut self) {
         if self.over || !self.heals {

@@ -1,4 +1,4 @@
-//! Folders with skills that plugins bring (D9).
+//! Skill folders contributed by plugins (D9).
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use outrigger_plugin_status::Stage;
 use crate::plugins::Plugins;
 
 impl Plugins {
-    /// What manifests name under `provides.skill_sources`, of plugins that run: folders of their packages. What is none, or lies
-    /// elsewhere, is reported and skipped.
+    /// Returns the folders of running plugins' packages that their manifests name under `provides.skill_sources`. An entry that
+    /// is not a folder or is outside the package is reported and skipped.
     #[must_use]
     pub fn skill_folders(&self) -> Vec<PathBuf> {
         let mut folders = Vec::new();

@@ -1,4 +1,4 @@
-//! Tools that plugins bring.
+//! Tools contributed by plugins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,20 +20,20 @@ use outrigger_plugin_supervisor::blame::{Late, late};
 use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
 use outrigger_plugin_supervisor::host_proxy::host_call;
 
-/// A plugin's tool: what it says of itself, and the way to run it.
+/// A plugin's tool: its description and its runner.
 #[derive(Clone, Debug)]
 pub struct PluginToolEntry {
     /// For the model; `source` is `plugin:ID`.
     pub spec: ToolSpec,
-    /// Its plugin is a project's.
+    /// The plugin is from a project.
     pub is_local: bool,
-    /// What it declares beside that, unread.
+    /// Further declarations, unparsed.
     pub declares: Option<Value>,
-    /// Runs it.
+    /// Runs the tool.
     pub runner: ToolRunner,
 }
 
-/// Runs one tool of one plugin. It stays good when the plugin's process is started again.
+/// Runs one tool of one plugin. Remains valid when the plugin's process restarts.
 #[derive(Clone)]
 pub struct ToolRunner {
     pub(crate) inner: Arc<PluginHost>,
@@ -66,7 +66,7 @@ impl ToolRunner {
         on_call: impl FnOnce(u64) + Send,
     ) -> Result<ToolOutput, PluginError> {
         let (group, live) = self.process(cancel.clone()).await?;
-        // Looked up now: after a restart the plugin may bring other tools.
+        // Looked up at each call: after a restart the plugin may have other tools.
         let Some(handler) = self.inner.registry.tool(self.plugin, &self.tool) else {
             let message = format!("the plugin no longer brings the tool {}", self.tool);
             return Err(self.failed("plugin.tool_lost", message));
@@ -81,7 +81,7 @@ impl ToolRunner {
             context,
         };
         let serial = live.serial;
-        // Given up half-way (a cancelled turn, the deadline of the tool runtime), it must complete by itself.
+        // If dropped early (a cancelled turn, the deadline of the tool runtime), the call must still complete in the plugin.
         let number = AtomicU64::new(0);
         let mut open = Unfinished {
             group: &group,
@@ -115,7 +115,7 @@ impl ToolRunner {
         }
     }
 
-    /// The process of its plugin. A restart that is under way goes on when the caller gives up waiting.
+    /// Returns the process of its plugin. A restart in progress continues when the caller stops waiting.
     async fn process(
         &self,
         cancel: Option<watch::Receiver<bool>>,
@@ -131,7 +131,7 @@ impl ToolRunner {
         live.map_err(|why| self.failed("plugin.tool_lost", why))
     }
 
-    /// For a tool whose plugin may reach points of its own: what it reaches is known to come from this call.
+    /// Opens a link for a tool whose plugin may reach its custom points: what it reaches is known to come from this call.
     fn link(&self, context: &Object) -> Option<Opened> {
         if !self.inner.registry.declares_any(self.plugin) {
             return None;
@@ -153,7 +153,7 @@ impl ToolRunner {
                 counts: Counts::Crash,
             };
         }
-        // Its cancellation is on its way, so that it may have left meanwhile: it was entered all the same.
+        // The cancellation is in transit, so the handler may have returned meanwhile; it was entered nevertheless.
         let Late { culprit, who } = late(group, live, (self.plugin, plugin), &what, true).await;
         Fault {
             cause: format!("{who}: {error}"),
@@ -181,7 +181,7 @@ impl ToolRunner {
     }
 }
 
-/// A call of a tool that may be given up before it has ended.
+/// A tool call that may be dropped before it ends.
 struct Unfinished<'c> {
     group: &'c Arc<Group>,
     generation: u64,

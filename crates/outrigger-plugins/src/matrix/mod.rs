@@ -1,7 +1,9 @@
-//! Which plugin uses what: hooks, tools, kinds of events and methods of the client, logins and providers (requirement B11).
+//! Matrix of plugins and the features that they use: hooks, tools, kinds of events, client methods, logins and providers
+//! (requirement B11).
 //!
-//! Three sources, kept apart: what the plugin declared when it was loaded, what its sources name, and what the log says it
-//! did. Nothing is looked up anywhere else, so the matrix of a project is the same on every machine that has its plugins.
+//! Three sources are kept separate: what the plugin declared when it was loaded, what its sources name, and what it did
+//! according to the log. There are no other sources, so the matrix of a project is the same on every machine that has its
+//! plugins.
 
 mod routes;
 mod scan;
@@ -13,13 +15,13 @@ use serde::Serialize;
 use outrigger_plugin_registry::PluginStatus;
 pub use outrigger_plugin_registry::SourceOf;
 
-/// What kind of thing is used.
+/// Kind of feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Feature {
     /// A hook.
     Hook,
-    /// A tool that it brings.
+    /// A tool that it contributes.
     Tool,
     /// A kind of event that it listens to.
     Event,
@@ -27,7 +29,7 @@ pub enum Feature {
     Client,
     /// A provider that it logs in to, by an `auth` object.
     Auth,
-    /// A provider that it brings or whose models it answers, by a `provider` object.
+    /// A provider that it contributes or whose models it lists, by a `provider` object.
     Provider,
 }
 
@@ -41,7 +43,7 @@ impl Feature {
         Self::Provider,
     ];
 
-    /// The word for it.
+    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,40 +57,40 @@ impl Feature {
     }
 }
 
-/// How often something was done, by plugin, as the log has it.
+/// Number of uses by a plugin, from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Who; `None` where the log cannot tell.
+    /// Id of the plugin; `None` if the log does not identify it.
     pub plugin: Option<String>,
-    /// What kind.
+    /// Kind of feature.
     pub feature: Feature,
     /// OpenCode's name of the hook, the tool's name, or method and path of the request.
     pub name: String,
-    /// How often.
+    /// Number of uses.
     pub count: u64,
 }
 
 /// One cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cell {
-    /// Plugin.
+    /// Id of the plugin.
     pub plugin: String,
     /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What kind of thing.
+    /// Kind of feature.
     pub feature: Feature,
-    /// Which.
+    /// Name of the feature.
     pub name: String,
-    /// It said so when it was loaded.
+    /// The plugin declared it when it was loaded.
     pub declared: bool,
     /// Its sources name it.
     pub named: bool,
-    /// How often it did so here.
+    /// Number of uses here.
     pub used: u64,
 }
 
-/// Plugin by plugin in load order, then by kind and name.
+/// The matrix: plugins in load order, then by kind and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Matrix {
@@ -97,7 +99,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Makes the matrix of these plugins.
+    /// Builds the matrix of these plugins.
     #[must_use]
     pub fn of(plugins: &[PluginStatus], uses: &[Use]) -> Self {
         let mut cells = Vec::new();
@@ -129,7 +131,7 @@ impl Matrix {
             }
             if let Some(source) = &plugin.source {
                 let named = scan::scan(&source.file, &source.dir);
-                // Without an `event` hook a name of an event is only a word.
+                // Without an `event` hook the name of an event is just a word.
                 if plugin.hooks.iter().any(|hook| hook == "event") {
                     for kind in named.events {
                         cell(Feature::Event, kind, &|cell| cell.named = true);
@@ -141,7 +143,7 @@ impl Matrix {
             }
             for use_ in uses {
                 let here = match use_.feature {
-                    // The log knows a tool by its name; who has it now is who is shown.
+                    // The log identifies a tool by name; its current owner is shown.
                     Feature::Tool => plugin.tools.contains(&use_.name),
                     _ => use_.plugin.as_deref() == Some(plugin.id.as_str()),
                 };
@@ -159,7 +161,7 @@ impl Matrix {
         Self { cells }
     }
 
-    /// Comma-separated values with a head line; what depends on what ran here is left out unless `with_use`.
+    /// Returns comma-separated values with a header line; data about past runs only if `with_use`.
     #[must_use]
     pub fn csv(&self, with_use: bool) -> String {
         let mut text = String::from("plugin,version,feature,name,declared,named");
@@ -181,7 +183,7 @@ impl Matrix {
         text
     }
 
-    /// A table for people: a row for each thing, a column for each plugin.
+    /// Returns a table for display: a row for each feature, a column for each plugin.
     #[must_use]
     pub fn table(&self) -> String {
         let mut plugins: Vec<(&str, Option<&str>)> = Vec::new();

@@ -1,6 +1,6 @@
-//! Which method of the SDK's client a request is, by the routes of OpenCode's v1 API.
+//! Maps requests to methods of the SDK's client, by the routes of OpenCode's v1 API.
 
-/// HTTP method, path with places, name of the method in the SDK.
+/// HTTP method, path with placeholders, name of the method in the SDK.
 #[rustfmt::skip]
 const ROUTES: &[(&str, &str, &str)] = &[
     ("PUT", "/auth/{providerID}", "auth.set"),
@@ -119,8 +119,8 @@ const ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/pty/{ptyID}/connect", "pty.connect"),
 ];
 
-/// The name of the operation, or the request itself where the API has no such route. Places in a route match one segment;
-/// of two routes the one with fewer places counts.
+/// Returns the name of the operation, or the request itself if the API has no such route. Placeholders in a route match
+/// one segment; of two matching routes the one with fewer placeholders is used.
 #[must_use]
 pub(super) fn operation(method: &str, path: &str) -> String {
     let fits = |route: &str| {
@@ -144,7 +144,7 @@ pub(super) fn operation(method: &str, path: &str) -> String {
         )
 }
 
-/// Names of all operations.
+/// Returns the names of all operations.
 pub(super) fn operations() -> impl Iterator<Item = &'static str> {
     ROUTES.iter().map(|(_, _, name)| *name)
 }

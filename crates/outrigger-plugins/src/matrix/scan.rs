@@ -1,7 +1,7 @@
-//! What a plugin's own sources name: kinds of events and methods of the client.
+//! Scans a plugin's own sources for kinds of events and methods of the client.
 //!
-//! This is reading, not running: what stands in the modules that the entry reaches inside its package, by their relative
-//! imports. A name that is put together while the plugin runs is not found, and one in dead code is.
+//! Static: reads the modules that the entry reaches inside its package by relative imports. Names that are built at run
+//! time are not found, and names in dead code are.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -48,11 +48,11 @@ const EVENTS: &[&str] = &[
     "vcs.branch.updated",
 ];
 
-/// Maximum bytes that are read of one plugin.
+/// Maximum number of bytes read per plugin.
 const MAX_BYTES: usize = 48 * 1024 * 1024;
 const EXTENSIONS: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "tsx"];
 
-/// What the sources name.
+/// Names found in the sources.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) events: BTreeSet<&'static str>,
@@ -63,7 +63,7 @@ pub(super) struct Named {
 pub(super) fn scan(entry: &Path, root: &Path) -> Named {
     let mut named = Named::default();
     let mut left = MAX_BYTES;
-    // A package that is imported as a folder: the runtime takes its index file.
+    // A package imported as a folder: the runtime takes its index file.
     let entry = if entry.is_dir() {
         module(entry, "./index").unwrap_or_else(|| entry.to_path_buf())
     } else {
@@ -117,7 +117,8 @@ fn read(text: &str, named: &mut Named) {
     }
 }
 
-/// `.session.prompt(`, also as `.session?.prompt?.(` or `.session.prompt.bind(`, and with a line break before a dot.
+/// Returns whether a text calls a method: `.session.prompt(`, also as `.session?.prompt?.(` or `.session.prompt.bind(`,
+/// and with a line break before a dot.
 fn is_call(text: &str, name: &str) -> bool {
     let Some((first, rest)) = name.split_once('.') else {
         return false;
@@ -141,7 +142,7 @@ fn is_call(text: &str, name: &str) -> bool {
     })
 }
 
-/// The text of every string that begins like a relative path.
+/// Returns the text of every string that begins like a relative path.
 fn relatives(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices(['"', '\''])
         .filter_map(move |(at, quote)| {
@@ -215,7 +216,7 @@ mod tests {
             named.methods,
             BTreeSet::from(["session.prompt", "tui.showToast"])
         );
-        // The package is reached by way of a link, and its entry by its real path.
+        // The package is reached through a link, and its entry by its real path.
         let elsewhere = tempfile::tempdir().unwrap();
         let link = elsewhere.path().join("cache");
         std::os::unix::fs::symlink(dir.path(), &link).unwrap();

@@ -1,4 +1,4 @@
-//! Changing the state of a plugin that runs: suspend, resume, reload (C7).
+//! State changes of a running plugin: suspend, resume, reload (C7).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use outrigger_plugin_registry::Fresh;
 use outrigger_plugin_registry::error::{PROCESS, PluginError};
 use outrigger_plugin_supervisor::group::Group;
 
-/// How long a process may take to dispose of what it holds, when all its plugins are elsewhere.
+/// Time that a process may take to dispose of its resources after all its plugins moved elsewhere.
 const DISPOSE: Duration = Duration::from_secs(5);
 
-/// A plugin that another one hosts: the manifest of its host, and what stands there of it.
+/// A hosted plugin: the manifest of its host, and its entry there.
 type Hosted<'a> = (&'a Manifest, &'a SubpluginDecl);
 
 impl Plugins {
@@ -39,13 +39,13 @@ impl Plugins {
         self.set(id, false).await
     }
 
-    /// The plugins that are suspended, in an order in which they can be: those first that need others.
+    /// Returns the suspended plugins in an order in which they can be suspended: dependents first.
     #[must_use]
     pub fn suspended(&self) -> Vec<String> {
         self.0.registry.suspended()
     }
 
-    /// The plugins whose process could not be started, which another try may mend.
+    /// Returns the plugins whose process could not be started, for which a retry may help.
     #[must_use]
     pub fn unstarted(&self) -> Vec<String> {
         let failed = self.list().into_iter().filter(|it| {
@@ -94,7 +94,7 @@ impl Plugins {
         if !registry.suspend(index, suspend) {
             return Err(self.not(id, index, action));
         }
-        // What it hosts is there with it, and gone with it.
+        // Hosted plugins follow the state of their host.
         for hosted in registry.hosted_by(index) {
             registry.suspend(hosted, suspend);
         }
@@ -143,8 +143,8 @@ impl Plugins {
         }
     }
 
-    /// The next generation of a process, with all its plugins as they are now. One that asks for a process of its own now gets
-    /// it.
+    /// Starts the next generation of a process, with the current state of all its plugins. A plugin that now requires its own
+    /// process gets one.
     async fn exchange(
         &self,
         options: &LoadOptions,
@@ -159,7 +159,7 @@ impl Plugins {
             .filter(|(_, looked)| looked.rules.alone())
             .map(|(member, _)| *member)
             .collect();
-        // The last one has it for itself.
+        // The last one has the process to itself.
         if leaving.len() == members.len() {
             leaving.pop();
         }
@@ -174,7 +174,7 @@ impl Plugins {
                 before.map(|before| registry.exchange(member, before));
             }
         };
-        // Who stays gets nothing of what was granted to one that could not move out.
+        // The remaining plugins get nothing of what was granted to one that could not move out.
         if renewed.is_err() {
             put_back();
         }
@@ -212,7 +212,7 @@ impl Plugins {
         let registry = &self.0.registry;
         let mut fresh = Vec::new();
         for member in members {
-            // A package stays as it was installed: by exact version, in a folder of ours.
+            // A package stays as installed: by exact version, in Outrigger's folder.
             let declared = options.plugins.get(*member);
             let source = declared.map(|it| Source::parse(&it.spec, &it.declared_in));
             if matches!(source, Some(Ok(Source::Npm { .. }))) {
@@ -233,8 +233,8 @@ impl Plugins {
         Ok(fresh)
     }
 
-    /// Gives these plugins of a shared process one of their own each, up to the first for which that fails. Those that have
-    /// moved, with the generations of their processes, and why it ended.
+    /// Moves these plugins out of a shared process, each into its own, up to the first failure. Returns those that moved with the
+    /// generations of their processes, and the reason for stopping.
     async fn move_all_out(
         &self,
         group: &Group,
@@ -250,7 +250,7 @@ impl Plugins {
         (moved, Ok(0))
     }
 
-    /// Gives a plugin of a shared process one of its own, beside that. Calls go there when it answers.
+    /// Moves a plugin of a shared process into its own, alongside it. Calls go there once it answers.
     async fn move_out(&self, group: &Group, member: usize) -> Result<u64, PluginError> {
         let apart = group.beside(self.0.processes.key(), member);
         let ready = || {
@@ -260,7 +260,7 @@ impl Plugins {
         apart.renew_when(ready).await
     }
 
-    /// Starts a plugin that has no process, in one of its own.
+    /// Starts a plugin that has no process, in its own.
     async fn start_alone(
         &self,
         options: &LoadOptions,
@@ -274,7 +274,7 @@ impl Plugins {
         let before = self.group_of(index);
         registry.assign(index, group.key);
         self.0.processes.add(&group);
-        // Another plugin may live there still.
+        // Another plugin may still run there.
         if let Some(before) = before.filter(|before| !registry.lives_in(before.key)) {
             before.close(DISPOSE).await;
             self.0.processes.remove(before.key);
@@ -293,8 +293,8 @@ impl Plugins {
         }
     }
 
-    /// Holds the plugins that one hosts to its manifest of now (C8): those that are in it are loaded again with what both have,
-    /// new ones are started, and those that are gone end.
+    /// Applies a host's current manifest to the plugins that it hosts (C8): those in it are reloaded with the permissions that
+    /// both allow, new ones are started, and removed ones end.
     async fn renew_hosted(&self, options: &LoadOptions, index: usize) {
         let registry = &self.0.registry;
         let Some(host) = self.host(options, index) else {
@@ -321,7 +321,7 @@ impl Plugins {
         }
     }
 
-    /// A plugin as the host of those that its manifest names.
+    /// Returns a plugin as the host of those that its manifest names.
     fn host<'o>(&self, options: &'o LoadOptions, index: usize) -> Option<Host<'o>> {
         let declared = options.plugins.get(index)?;
         self.0.registry.with(index, |plugin| {
@@ -335,7 +335,7 @@ impl Plugins {
         })?
     }
 
-    /// Loads a hosted plugin again as its host's manifest declares it now; one that is not in it any more ends.
+    /// Reloads a hosted plugin as its host's manifest declares it now; a plugin that is no longer in it ends.
     async fn reload_hosted(
         &self,
         options: &LoadOptions,
@@ -356,7 +356,7 @@ impl Plugins {
                 format!("{} does not host it any more", host.resolved.id),
             )),
         };
-        // It may have had more than its host has now, so it does not keep that.
+        // It may have had more than its host has now, so it must not keep that.
         if let Err(error) = &renewed
             && registry.with(hosted, outrigger_plugin_registry::Plugin::has_ended) == Some(false)
         {

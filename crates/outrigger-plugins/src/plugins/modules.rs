@@ -1,4 +1,4 @@
-//! The SDK of plugins that bring none of their own.
+//! The SDK for plugins that do not bundle it.
 
 use outrigger_plugin_package::Installer;
 use outrigger_plugin_package::host_modules::{self, Modules};

@@ -1,4 +1,4 @@
-//! Entries that are not loaded: what that is called, and whether they are missed.
+//! Entries that are not loaded: their reasons, and whether they are missed as guards.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use outrigger_plugin_registry::access::critical;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_registry::{Plugin, Registry};
 
-/// Whether what an entry was to guard is refused without it: not when `plugin bisect` leaves it out, nor when another
-/// entry for the same plugin counts.
+/// Returns whether what a skipped entry guards is refused: not if `plugin bisect` excluded it, or if another entry for the same
+/// plugin is used.
 pub(super) fn guards(reason: &SkipReason) -> bool {
     match reason {
         SkipReason::LeftOut | SkipReason::Overridden { .. } | SkipReason::Replaced => false,
@@ -51,8 +51,8 @@ pub(super) fn why_skipped(skipped: &SkippedPlugin) -> PluginError {
     }
 }
 
-/// Lists what the policy of the machine requires and nobody brings: what it was to guard is refused. A project's plugin of that
-/// name does not stand for it.
+/// Lists the plugins that the machine policy requires and that are missing: what they guard is refused. A project's plugin of
+/// that name does not satisfy the policy.
 pub(super) fn required(options: &LoadOptions, registry: &Registry) {
     for file in &options.settings.policies {
         for id in file.policy.plugins.require.keys() {
@@ -79,7 +79,7 @@ pub(super) fn required(options: &LoadOptions, registry: &Registry) {
     }
 }
 
-/// Lists the guards that the settings name and nobody brings: what they were to guard is refused.
+/// Lists the guards that the settings name and that are missing: what they guard is refused.
 pub(super) fn no_guard(options: &LoadOptions, registry: &Registry) {
     let settings = &options.settings;
     for (id, rules) in &settings.plugins {
@@ -88,7 +88,7 @@ pub(super) fn no_guard(options: &LoadOptions, registry: &Registry) {
         if !guards || options.bundled.contains(id) || is_of_another_folder(options, id) {
             continue;
         }
-        // One that is listed and does not count, since another entry replaces it, has no rules.
+        // A listed entry that another one replaces has no rules.
         let stands = |plugin: &Plugin| {
             let mut hooks = rules.fail_closed.iter();
             plugin.goes_by(id) && hooks.all(|hook| plugin.rules.fail_closed.contains(hook))
@@ -110,8 +110,8 @@ pub(super) fn no_guard(options: &LoadOptions, registry: &Registry) {
     }
 }
 
-/// Whether what the user says by this name may be about a plugin of another folder: the path of a file that is there and lies
-/// neither in this project nor among the user's own plugins, or the command hooks of a project, which not each one has.
+/// Returns whether a user setting of this name may be about a plugin of another folder: the path of an existing file that is
+/// neither in this project nor among the user's own plugins, or the command hooks of a project, which not every project has.
 fn is_of_another_folder(options: &LoadOptions, id: &str) -> bool {
     let is_projects = matches!(id, "claude:project" | "claude:local");
     if is_projects {

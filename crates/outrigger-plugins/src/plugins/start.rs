@@ -1,4 +1,4 @@
-//! From the plugins that were found to the processes that they are to live in.
+//! From the resolved plugins to the processes that they run in.
 
 use std::sync::{Arc, Weak};
 
@@ -21,14 +21,14 @@ use outrigger_plugin_supervisor::launch::{self, Launch, short_digest};
 use outrigger_plugin_supervisor::process_assignment::{divide, groups};
 use outrigger_plugin_supervisor::processes::Processes;
 
-/// Processes that are to be started, and what may still be done for plugins that fail in them.
+/// Processes to start, and the retry that is left for plugins that fail in them.
 pub(super) struct Started {
     pub(super) launch: Arc<Launch>,
     pub(super) groups: Vec<Arc<Group>>,
     pub(super) fetch: Option<Fetch>,
 }
 
-/// Resolves all plugins and says which process each is to live in; starts none yet.
+/// Resolves all plugins and assigns each to a process; starts none yet.
 pub(super) async fn start(
     options: &LoadOptions,
     registry: &Arc<Registry>,
@@ -73,14 +73,14 @@ pub(super) async fn start(
     })
 }
 
-/// What earlier starts found out about the plugins of this project.
+/// Restores what earlier starts learned about the plugins of this project.
 fn recall_faults(options: &LoadOptions, registry: &Registry, host: &PluginHost) {
     let memory = FaultMemory::new(&options.data, &options.directory);
     let names = fault_memory::recall(&memory, registry, (options.now)());
     host.hooks.breakers.remember(Arc::new(memory), names);
 }
 
-/// What processes are started with.
+/// Returns the options for starting processes.
 async fn launch(
     options: &LoadOptions,
     registry: &Arc<Registry>,
@@ -119,7 +119,7 @@ async fn launch(
     })
 }
 
-/// How a process reaches the points and events that its plugin declared.
+/// Returns how a process reaches the points and events that its plugin declared.
 fn custom_points(options: &LoadOptions, host: &Arc<PluginHost>) -> CustomPointsFn {
     let (hooks, notice) = (Arc::downgrade(&host.hooks), Arc::clone(&options.notice));
     Arc::new(move |plugin, id| {
@@ -146,7 +146,8 @@ pub(crate) async fn late_launch(
     Ok(Arc::clone(host.loading.launch.get_or_init(|| made)))
 }
 
-/// Processes under Bun, fetched now, for plugins that turned out to need it. The others stay where they are.
+/// Creates processes under a Bun that is fetched now, for plugins that turned out to need it. The others stay
+/// where they are.
 pub(super) async fn under_bun(
     waiting: Vec<(usize, PluginError)>,
     launch: &Launch,
@@ -162,7 +163,7 @@ pub(super) async fn under_bun(
             let members: Vec<usize> = waiting.iter().map(|(index, _)| *index).collect();
             let mut divided = divide(&launch.registry, &members);
             for (name, _) in &mut divided {
-                // Its private folder is not that of the process under Node.
+                // Its private folder differs from that of the process under Node.
                 name.push_str("-bun");
             }
             groups(&launch, divided, processes)
@@ -176,7 +177,7 @@ pub(super) async fn under_bun(
     }
 }
 
-// What is skipped anyway is listed as skipped, not as a victim of the missing runtime.
+// Skipped plugins are listed as skipped, not as failed by the missing runtime.
 fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
     for (index, plugin) in options.plugins.iter().enumerate() {
         match Source::parse(&plugin.spec, &plugin.declared_in) {

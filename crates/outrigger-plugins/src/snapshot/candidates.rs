@@ -1,4 +1,4 @@
-//! Every candidate that the configuration names or the roots hold.
+//! Lists every candidate that the configuration names or the roots contain.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use outrigger_protocol::manifest::{Manifest, PluginKind};
 
 use super::facts;
 
-/// A candidate with what only the shell of the rules needs.
+/// A candidate plus data that the admission rules do not use.
 pub(super) struct Known {
     pub(super) candidate: Candidate,
     pub(super) plugin: Option<PluginSpec>,
@@ -25,7 +25,7 @@ pub(super) struct Known {
     pub(super) switched_on: Option<String>,
 }
 
-/// What OpenCode's own rules list, in their order.
+/// Returns what OpenCode's own rules list, in their order.
 pub(super) fn listed(config: &Loaded) -> Vec<Known> {
     let loaded = config.tool_files.iter().chain(&config.plugins);
     let loaded = loaded.map(|plugin| (plugin, None));
@@ -43,7 +43,7 @@ pub(super) fn listed(config: &Loaded) -> Vec<Known> {
     .collect()
 }
 
-/// What took an entry from the list.
+/// Returns the reason for which an entry was removed from the list.
 fn said(skip: &SkipReason) -> Reason {
     let by = match skip {
         SkipReason::Policy { file } => {
@@ -62,7 +62,7 @@ fn said(skip: &SkipReason) -> Reason {
     Reason::LeftOut { by }
 }
 
-/// An entry of the list of plugins.
+/// Returns an entry of the plugin list.
 fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
     let source = match (plugin.source, plugin.scope) {
         (PluginSource::Config, _) => Source::ConfigPath,
@@ -81,7 +81,7 @@ fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
         switched_on: None,
         candidate: it,
     };
-    // A package from npm is looked at when it is installed.
+    // A package from npm is inspected when it is installed.
     let Ok(Spec::Path(path)) = Spec::parse(&plugin.spec, &plugin.declared_in) else {
         return known;
     };
@@ -111,7 +111,7 @@ fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
     known
 }
 
-/// What the manifest says, where there is one.
+/// Adds the data of the manifest, if there is one.
 fn describe(known: &mut Known, resolved: &ResolvedPlugin) {
     known.version.clone_from(&resolved.version);
     known.candidate.id.clone_from(&resolved.id);
@@ -133,7 +133,7 @@ fn asks(it: &mut Candidate, manifest: &Manifest) {
         .clone_from(&manifest.requirements.external_bins);
 }
 
-/// What lies below the roots.
+/// Returns the plugins below the roots.
 pub(super) fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<Known> {
     let roots = config.plugin_roots();
     let sources = [
@@ -143,7 +143,7 @@ pub(super) fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<Known> {
         (Source::UserRoot, roots.user, false),
     ];
     let mut all = Vec::new();
-    // A folder that two roots lead to is that of the first.
+    // A folder reached from two roots belongs to the first.
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
     for (source, roots, named) in sources {
         for (order, root) in roots.iter().enumerate() {
@@ -155,7 +155,7 @@ pub(super) fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<Known> {
             for folder in below.folders {
                 if seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
                     let mut known = manifest(config, source, root, &folder);
-                    // Behind what OpenCode's own rules list.
+                    // After the entries that OpenCode's own rules list.
                     known.candidate.order = config.plugins.len() + config.tool_files.len() + order;
                     all.push(known);
                 }
@@ -165,7 +165,7 @@ pub(super) fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<Known> {
     all
 }
 
-/// A folder with a manifest.
+/// Reads a folder with a manifest.
 fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Known {
     let spec = PluginSpec {
         spec: file_url(folder),
@@ -216,7 +216,7 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
     known
 }
 
-/// Who takes a folder from the list: a flag, or a policy of the machine.
+/// Returns what excludes a folder from the list: a flag or a policy of the machine.
 fn excluded(config: &Loaded, spec: &PluginSpec) -> Option<Reason> {
     if let Some(by) = config.left_out(&spec.key()) {
         return Some(Reason::LeftOut { by: by.to_owned() });
@@ -227,8 +227,7 @@ fn excluded(config: &Loaded, spec: &PluginSpec) -> Option<Reason> {
     })
 }
 
-/// What can be read of a plugin that cannot be loaded is still its own word: a guard whose manifest is broken is missed by its
-/// name.
+/// Reads what it can of a broken plugin, so that `fail_closed` still finds it by name.
 fn describe_unresolved(known: &mut Known, spec: &str, folder: &Path) {
     if let Some(id) = manifest_file::named(folder) {
         known.candidate.id = id;
@@ -242,7 +241,7 @@ fn describe_unresolved(known: &mut Known, spec: &str, folder: &Path) {
     }
 }
 
-/// A policy denies by the id of a manifest, which is known only when that was read.
+/// A policy denies by the id in the manifest, which is known only after reading it.
 fn denied(config: &Loaded, it: &mut Candidate) {
     let mut policies = config.policies.iter();
     let denies = policies.find(|file| it.has_own_id && file.denies(&it.id));
@@ -253,7 +252,7 @@ fn denied(config: &Loaded, it: &mut Candidate) {
     }
 }
 
-/// The bundled plugins; `others` are the candidates beside them.
+/// Returns the bundled plugins; `others` are the other candidates.
 pub(super) fn bundled(config: &Loaded, data: &Path, others: &[Known]) -> Vec<Known> {
     let mcp = mcp_user(config, others);
     let key = openrouter_key(config, data);
@@ -272,7 +271,7 @@ pub(super) fn bundled(config: &Loaded, data: &Path, others: &[Known]) -> Vec<Kno
             kind: row.kind,
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             manifest: true,
-            // What is in use is wanted: OpenCode's configuration knows no profiles.
+            // A feature in use is enabled: OpenCode's configuration has no profiles.
             switched_on: match row.id {
                 "mcp" => mcp.clone(),
                 "openrouter" => key.clone(),
@@ -283,7 +282,7 @@ pub(super) fn bundled(config: &Loaded, data: &Path, others: &[Known]) -> Vec<Kno
     BUNDLED.iter().map(row).collect()
 }
 
-/// Who uses MCP servers, as far as that is known before anything runs.
+/// Returns who uses MCP servers, as far as that is known before anything runs.
 fn mcp_user(config: &Loaded, others: &[Known]) -> Option<String> {
     let off = |server: &serde_json::Value| server.get("enabled") == Some(&false.into());
     let servers = config.config.mcp.values().filter(|it| !off(it)).count();
@@ -307,7 +306,7 @@ fn mcp_user(config: &Loaded, others: &[Known]) -> Option<String> {
     Some(format!("the skill {}", skill.name))
 }
 
-/// Where a key for OpenRouter is, if it is elsewhere than in the variable that the bundled plugin names.
+/// Returns where a key for OpenRouter is, if not in the variable that the bundled plugin names.
 fn openrouter_key(config: &Loaded, data: &Path) -> Option<String> {
     const ID: &str = "openrouter";
     let provider = config.config.provider.get(ID);

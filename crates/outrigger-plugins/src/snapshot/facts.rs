@@ -1,4 +1,4 @@
-//! What the disk says of a candidate.
+//! Facts about a candidate from the disk.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use outrigger_kernel::admission::Files;
 use outrigger_protocol::manifest::MANIFEST_FILE;
 
-/// Extensions of what a plugin process imports.
+/// Extensions of files that a plugin process can import.
 const SCRIPTS: &[&str] = &["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx"];
 
-/// Where a plugin's manifest really is, and whether everybody may change it or what leads to it (D3).
+/// Returns the real path of a plugin's manifest, and whether it or a folder above it is world-writable (D3).
 pub(super) fn files(root: &Path, folder: &Path, world_writable: bool) -> Files {
     let manifest = folder.join(MANIFEST_FILE);
     let (Ok(real), Ok(root)) = (manifest.canonicalize(), root.canonicalize()) else {
@@ -32,8 +32,8 @@ pub(super) fn files(root: &Path, folder: &Path, world_writable: bool) -> Files {
     }
 }
 
-/// The first of a path and what lies above it that everybody may change. In a folder with the sticky bit (`/tmp`) nobody
-/// can take away what is another's.
+/// Returns the first world-writable component of a path. In a folder with the sticky bit (`/tmp`) users cannot remove
+/// each other's files.
 pub(super) fn open_to_all(real: &Path) -> Option<PathBuf> {
     let open = |path: &&Path| {
         fs::metadata(path).is_ok_and(|meta| {
@@ -44,7 +44,7 @@ pub(super) fn open_to_all(real: &Path) -> Option<PathBuf> {
     real.ancestors().find(open).map(Path::to_owned)
 }
 
-/// Why the entry of a plugin is nothing that a plugin process could import.
+/// Returns why a plugin process could not import the entry of a plugin.
 pub(super) fn unsupported(entry: &Path) -> Option<String> {
     let extension = entry.extension().and_then(|it| it.to_str());
     let fits = extension.is_some_and(|it| SCRIPTS.contains(&it));

@@ -1,8 +1,8 @@
 //! The snapshot of plugins (D2): every candidate of every source, whether it should run, and why not.
 //!
-//! Made synchronously, before anything is started; it holds no process and no connection. What is loaded is what it says
-//! ([`Snapshot::to_load`]). The rules are the kernel's ([`outrigger_kernel::admission`]); here is what they are given: files,
-//! rights, variables, programs, settings.
+//! Built synchronously before anything is started; it holds no process and no connection. It determines what is loaded
+//! ([`Snapshot::to_load`]). The kernel has the rules ([`outrigger_kernel::admission`]); this module collects their input:
+//! files, permissions, variables, programs, settings.
 
 mod candidates;
 mod facts;
@@ -29,17 +29,17 @@ use outrigger_plugin_registry::access::settings::PluginSettings;
 use outrigger_plugin_registry::access::user_grants::names_of;
 use outrigger_plugin_registry::error::PluginError;
 
-/// What should run, and what should not.
+/// The plugins that should run, and those that should not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Snapshot {
-    /// Which of the bundled plugins run.
+    /// Profile of bundled plugins.
     pub profile: Profile,
     /// Every candidate, sorted by id and precedence.
     pub entries: Vec<SnapshotEntry>,
-    /// What the policy of the machine keeps from every plugin.
+    /// Paths that the machine policy hides from every plugin.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
-    /// What could not be looked at, and what does not count.
+    /// Paths that could not be read, and settings that have no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -49,51 +49,51 @@ pub struct Snapshot {
 pub struct SnapshotEntry {
     /// What it is called.
     pub id: String,
-    /// Where it comes from.
+    /// Source of the candidate.
     pub source: Source,
     /// 0 (highest) to 4.
     pub precedence: u8,
-    /// The folder, file or entry that it is.
+    /// Folder, file or entry.
     pub place: String,
-    /// What it is.
+    /// Kind of plugin.
     pub kind: PluginKind,
-    /// Its version, where it is known before it is installed.
+    /// Version, if known before installation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Whether it has a manifest of its own; else what such a plugin is given counts.
+    /// Whether it has a manifest; otherwise the defaults apply.
     pub manifest: bool,
     /// Whether it should run.
     pub enabled: bool,
-    /// It runs, and a model is offered its tools only where a permission rule or an agent names them.
+    /// It runs, but a model is offered its tools only if a permission rule or an agent names them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// The layer that decided against it.
+    /// The layer that excluded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
-    /// Why it should not, with what it is about.
+    /// Why it should not run, with details.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// The same in words; for what runs, why it does.
+    /// Reason as text; for a running plugin, why it runs.
     pub why: String,
-    /// What would change it.
+    /// How to change that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// It as an entry of the list of plugins; bundled ones have none.
+    /// Its entry in the plugin list; bundled ones have none.
     #[serde(skip)]
     plugin: Option<PluginSpec>,
-    /// It stood on that list already.
+    /// It was on that list already.
     #[serde(skip)]
     listed: bool,
     /// Position within its source.
     #[serde(skip)]
     order: usize,
-    /// A project brings it: it is switched on by its place only.
+    /// From a project: it can be switched on by its path only.
     #[serde(skip)]
     pub of_project: bool,
 }
 
 impl SnapshotEntry {
-    /// NAME of the `[plugins.NAME]` that grants it something; none where grants reach no such plugin.
+    /// Returns the NAME of the `[plugins.NAME]` that grants it something; `None` if it cannot get grants.
     #[must_use]
     pub fn grant_key(&self) -> Option<String> {
         let plugin = self.plugin.as_ref()?;
@@ -105,7 +105,7 @@ impl SnapshotEntry {
 }
 
 impl Snapshot {
-    /// Looks at everything that the configuration names and that the roots hold; what is trusted stands in our data folder.
+    /// Collects everything that the configuration names and that the roots contain; the trust store is in `data`.
     #[must_use]
     pub fn of(config: &Loaded, data: &Path) -> Self {
         let mut problems = Vec::new();
@@ -153,20 +153,20 @@ impl Snapshot {
         }
     }
 
-    /// Whether the bundled plugin of that id should run.
+    /// Returns whether the bundled plugin of that id should run.
     #[must_use]
     pub fn has_bundled(&self, id: &str) -> bool {
         self.bundled(id).is_some_and(|entry| entry.enabled)
     }
 
-    /// The bundled plugin of that id.
+    /// Returns the bundled plugin of that id.
     #[must_use]
     pub fn bundled(&self, id: &str) -> Option<&SnapshotEntry> {
         let mut entries = self.entries.iter();
         entries.find(|entry| entry.id == id && entry.source == Source::Bundled)
     }
 
-    /// The snapshot with a bundled plugin enabled that only its profile leaves out: it is in use.
+    /// Enables a bundled plugin that only the profile excludes: it is in use.
     #[must_use]
     pub fn with_in_use(mut self, id: &str, by: &str) -> Self {
         let left_out = |it: &&mut SnapshotEntry| {
@@ -181,7 +181,7 @@ impl Snapshot {
         self
     }
 
-    /// Whether an entry of the list should run, and why not; `None` where it is no candidate.
+    /// Returns whether an entry of the list should run, and why not; `None` if it is not a candidate.
     #[must_use]
     pub fn verdict(&self, plugin: &PluginSpec) -> Option<Result<(), PluginError>> {
         let is = |it: &&SnapshotEntry| {
@@ -200,7 +200,7 @@ impl Snapshot {
         })
     }
 
-    /// The ids of the bundled plugins that should run.
+    /// Returns the ids of the bundled plugins that should run.
     #[must_use]
     pub fn running_bundled(&self) -> Vec<String> {
         let bundled = self.entries.iter();
@@ -208,15 +208,16 @@ impl Snapshot {
         bundled.map(|entry| entry.id.clone()).collect()
     }
 
-    /// Bundled tools that are not there, since what brings them does not run.
+    /// Returns the bundled tools that are unavailable because their plugin does not run.
     #[must_use]
     pub fn tools_off(&self) -> Vec<&'static str> {
         let off = BUNDLED.iter().filter(|it| !self.has_bundled(it.id));
         off.flat_map(|it| it.tools).copied().collect()
     }
 
-    /// What is loaded and what is not: OpenCode's entries in their own order, then what was found, by precedence. An entry of
-    /// OpenCode's whose files or companions are not in order is handed on: loading it says the same with its own code.
+    /// Returns what is loaded and what is not: OpenCode's entries in their own order, then what was found, by precedence. An
+    /// OpenCode entry with broken files or missing dependencies is included: loading it reports the same problem with its own
+    /// code.
     #[must_use]
     pub fn to_load(&self, config: &Loaded) -> (Vec<PluginSpec>, Vec<SkippedPlugin>) {
         let mut plugins = [config.tool_files.as_slice(), config.plugins.as_slice()].concat();
@@ -244,7 +245,7 @@ impl Snapshot {
     }
 }
 
-/// What a project says about plugins and does not count.
+/// Returns the project settings about plugins that have no effect.
 fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
     let about = |it: &&ConfigProblem| {
         let key = it.pointer.as_deref();
@@ -267,12 +268,12 @@ fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
         .collect()
 }
 
-/// What was said about a candidate, by its place and by its id.
+/// Collects the switches of a candidate, by its path and by its id.
 fn switches(config: &Loaded, it: &mut Known, rules: &mut Rules) {
     let candidate = &it.candidate;
     let by_place = it.plugin.as_ref().and_then(|it| config.switch_by_place(it));
     let by_name = config.switch_by_name(&candidate.id, it.plugin.as_ref());
-    // A project's own word is for what the project brings: it is bound to the place.
+    // A project may switch only its own plugins, by path.
     let bound = |it: &outrigger_config::Switched| !it.on && candidate.of_project;
     let (place, name) = match (by_place, by_name) {
         (None, Some(name)) if bound(&name) => (Some(name), None),
@@ -303,7 +304,7 @@ fn switches(config: &Loaded, it: &mut Known, rules: &mut Rules) {
     }
 }
 
-/// OpenCode's entries have codes of their own for these.
+/// OpenCode's entries have their own codes for these.
 fn is_reported_later(entry: &SnapshotEntry) -> bool {
     matches!(
         entry.reason,
@@ -330,7 +331,7 @@ impl SnapshotEntry {
     }
 }
 
-/// What of that which candidates require is there.
+/// Returns the requirements of candidates that the machine meets.
 fn machine(config: &Loaded, known: &[Known]) -> Machine {
     let env = config.env();
     let set = env.iter().filter(|(_, value)| !value.is_empty());

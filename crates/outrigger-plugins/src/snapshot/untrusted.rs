@@ -1,5 +1,5 @@
-//! What would not be trusted takes nobody's place (issue 5): a project's plugin that goes before another one is looked at
-//! before anything is loaded. Seldom, so its files are read here and now.
+//! An untrusted project plugin cannot shadow another plugin: one that would is checked before anything is loaded. Rare,
+//! so its files are read synchronously.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use outrigger_plugin_trust::{Before, Content, Gate, Store};
 
 use super::candidates::Known;
 
-/// Marks the candidates of the project that have the id of one that is none, and are not trusted as they are.
+/// Marks project candidates that have the id of a candidate from another source and are not trusted in their current
+/// state.
 pub(super) fn untrusted(config: &Loaded, data: &Path, known: &mut [Known]) {
     let ours: Vec<String> = known
         .iter()
@@ -32,7 +33,8 @@ pub(super) fn untrusted(config: &Loaded, data: &Path, known: &mut [Known]) {
     }
 }
 
-/// Why a plugin would not be started without somebody being asked; what the gate decides later, without writing anything.
+/// Returns why a plugin would not be started without asking the user; the gate makes the same decision later, and nothing
+/// is written here.
 fn why(
     (config, data): (&Loaded, &Path),
     plugin: &PluginSpec,

@@ -1,6 +1,6 @@
-//! The one table of hook points (C1): [`HookPoint`] has a variant for each, and each has a file of its own below this
-//! folder, `tool.before_call` in `tool/before_call.rs`. OpenCode's hook names are views of it; the docs, the schemas and the
-//! matrix are generated from it.
+//! The one table of hook points (C1): [`HookPoint`] has a variant for each, and each has its own file below this folder,
+//! `tool.before_call` in `tool/before_call.rs`. OpenCode's hook names are views of it; the docs, the schemas and the matrix
+//! are generated from it.
 
 pub mod agent_end;
 pub mod bridge;
@@ -21,10 +21,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::spec::{Phase, PointSpec};
 
-/// Makes the enum from the list of points.
+/// Defines the enum from the list of points.
 macro_rules! points {
     ($($variant:ident => $domain:ident::$file:ident,)*) => {
-        /// A place where plugins are called.
+        /// A point at which plugins are called.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum HookPoint {
             $(
@@ -39,7 +39,7 @@ macro_rules! points {
             /// Every point of the program, in the order in which a turn reaches them.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// What the table says of it.
+            /// Returns its row in the table.
             #[must_use]
             pub const fn spec(self) -> &'static PointSpec {
                 match self {
@@ -97,9 +97,8 @@ points! {
     RuntimeDispose => runtime::dispose,
 }
 
-/// Other names of points, which the Browser Brain Loop specification uses (C1): its steps are those that we execute,
-/// and what it reports in two parts is reported at once: what came over the wire is not kept, and what is made of it is
-/// in the message.
+/// Other names of points, used by the Browser Brain Loop specification (C1). Its steps are the executed ones. What it
+/// reports in two parts is reported at once: raw wire data is not kept, and the parsed result is in the message.
 pub const ALIASES: &[(&str, HookPoint)] = &[
     ("step.before_start", HookPoint::ExecuteBeforeStep),
     ("step.after_finish", HookPoint::ExecuteAfterStep),
@@ -108,14 +107,15 @@ pub const ALIASES: &[(&str, HookPoint)] = &[
     ("llm.after_response_parsed", HookPoint::LlmAfterResponse),
 ];
 
-/// Whether it is one of [`ALIASES`].
+/// Returns whether a name is one of [`ALIASES`].
 #[must_use]
 pub fn is_alias(name: &str) -> bool {
     ALIASES.iter().any(|(alias, _)| *alias == name)
 }
 
 impl HookPoint {
-    /// The point of the program that has this name: ours, OpenCode's (also without its `experimental.`, A5), or an alias.
+    /// Returns the program's point with this name: Outrigger's name, OpenCode's (also without its `experimental.`, A5), or
+    /// an alias.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let has_name = |point: &Self| {
@@ -131,27 +131,27 @@ impl HookPoint {
             .or_else(|| alias().map(|(_, point)| *point))
     }
 
-    /// Our name, `domain.phase_name`.
+    /// Returns Outrigger's name, `domain.phase_name`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.spec().name
     }
 
-    /// OpenCode's name where it has one, else a name of ours: the key under which plugins bring a handler.
+    /// Returns OpenCode's name if there is one, else Outrigger's hook name: the key under which plugins register a handler.
     #[must_use]
     pub const fn hook(self) -> &'static str {
         self.spec().hook
     }
 
-    /// Whether a plugin declares it (B8).
+    /// Returns whether a plugin declares it (B8).
     #[must_use]
     pub const fn is_declared(self) -> bool {
         matches!(self, Self::Declared(_))
     }
 
-    /// Whether a security-critical handler's failure refuses there (C5). At a point of a plugin's own only where that
-    /// plugin allows refusals; at the program's also where `block` is not open to everybody, since the user says so.
-    /// Nobody can refuse the configuration, the choice of a model for titles, and the list of tools.
+    /// Returns whether a failure of a security-critical handler refuses there (C5). At a plugin's own point this requires
+    /// that the plugin allows refusals; at the program's points it applies even if `block` is not open to all, since the
+    /// user chose the handler. The configuration, the choice of a model for titles, and the list of tools cannot be refused.
     #[must_use]
     pub fn fails_closed(self) -> bool {
         match self {
@@ -164,21 +164,21 @@ impl HookPoint {
     }
 }
 
-/// Its name.
+/// Displays its name.
 impl fmt::Display for HookPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// As its name.
+/// Serialises as its name.
 impl Serialize for HookPoint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
-/// A point of the program, by its name.
+/// Deserialises a point of the program from its name.
 impl<'de> Deserialize<'de> for HookPoint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// So it does not matter in which order [`HookPoint::parse`] looks at them.
+    /// The order in which [`HookPoint::parse`] checks them is therefore irrelevant.
     #[test]
     fn names_are_unique_and_shaped() {
         let mut seen: Vec<(&str, HookPoint)> = Vec::new();

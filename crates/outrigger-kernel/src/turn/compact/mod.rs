@@ -1,8 +1,8 @@
-//! Compaction: a model writes a summary that takes the place of the history before it.
+//! Compaction: a model writes a summary that replaces the earlier history.
 //!
-//! A compaction is a step of its own kind: a user message with a `compaction` part, and an assistant message with the
-//! summary. It begins when a client requests it, when the last step filled the model's context, or when the model
-//! refused a request as too long. The order of messages, hooks and events is OpenCode's.
+//! A compaction is a separate kind of step: a user message with a `compaction` part, and an assistant message with the summary.
+//! It starts when a client requests it, when the last step filled the model's context, or when the model refused a request as
+//! too long. The order of messages, hooks and events is OpenCode's.
 
 mod summary;
 
@@ -27,60 +27,60 @@ use super::{Open, Turn};
 
 /// Name of the agent that writes summaries, and the mode of its messages.
 pub const AGENT: &str = "compaction";
-/// How a model's refusal of a request as too long is named (as in OpenCode).
+/// Name of the error with which a model refuses a request as too long (as in OpenCode).
 pub const OVERFLOW: &str = "ContextOverflowError";
 
-/// In front of what the user says of the summary.
+/// Prefix of the user's instructions for the summary.
 const INSTRUCTIONS: &str = "The user says of this summary: ";
 
-/// A compaction under way.
+/// A compaction in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compaction {
     auto: bool,
     overflow: Option<bool>,
     part: Part,
-    /// What the user says of the summary.
+    /// The user's instructions for the summary.
     instructions: Option<String>,
     plan: Option<Box<CompactionPlan>>,
     /// The chain of `compaction.before_start` has run: it never runs twice.
     hooked: bool,
     context: Vec<String>,
     prompt: Option<String>,
-    /// Where the turn stood, should a hook refuse it.
+    /// State of the turn to return to if a hook refuses.
     before: Box<Before>,
 }
 
-/// Where a turn stood when a compaction began.
+/// State of a turn when a compaction started.
 #[derive(Clone, Debug, PartialEq)]
 struct Before {
     user: UserMessage,
     message: Option<AssistantMessage>,
-    /// A request was to come next: the first one, or the one with what the tools said.
+    /// A request was about to follow: the first one, or one with tool results.
     goes_on: bool,
 }
 
 impl Compaction {
-    /// The session goes on by itself afterwards.
+    /// Returns whether the session continues automatically afterwards.
     #[must_use]
     pub fn is_auto(&self) -> bool {
         self.auto
     }
-    /// The history did not fit into a request.
+    /// Returns whether the history did not fit into a request.
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         self.overflow == Some(true)
     }
-    /// Model that writes the summary, once it is known.
+    /// Returns the model that writes the summary, once known.
     #[must_use]
     pub fn model(&self) -> Option<&ModelRef> {
         self.plan.as_ref().map(|plan| &plan.model)
     }
-    /// Texts that hooks add to the prompt.
+    /// Returns the texts that hooks add to the prompt.
     #[must_use]
     pub fn context(&self) -> &[String] {
         &self.context
     }
-    /// A hook's text in place of the prompt.
+    /// Returns a hook's replacement for the prompt.
     #[must_use]
     pub fn prompt(&self) -> Option<&str> {
         self.prompt.as_deref()
@@ -88,19 +88,19 @@ impl Compaction {
 }
 
 impl Turn {
-    /// The compaction that is under way.
+    /// Returns the compaction in progress.
     #[must_use]
     pub fn compaction(&self) -> Option<&Compaction> {
         self.compacting.as_ref()
     }
 
-    /// A compaction was asked for and comes after this step.
+    /// Returns whether a requested compaction follows this step.
     #[must_use]
     pub fn has_asked_compaction(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// The turn is a compaction that was asked for.
+    /// Starts a turn that is a requested compaction.
     pub(in crate::turn) fn start_compaction(
         &mut self,
         asked: CompactRequest,
@@ -116,7 +116,7 @@ impl Turn {
         self.begin_compaction(asked, None, part, before, out);
     }
 
-    /// A compaction is requested while the turn runs: its message is stored at once, its step follows this one.
+    /// Handles a request for a compaction while the turn runs: its message is stored at once, its step follows this one.
     pub(in crate::turn) fn compaction_asked(
         &mut self,
         at: Millis,
@@ -137,8 +137,7 @@ impl Turn {
         self.asked = Some((asked, part, request));
     }
 
-    /// Begins the compaction that was asked for meanwhile, or the one that a full history needs; false when there is no
-    /// need of one.
+    /// Starts a compaction if one was requested or the history is full; returns false if none is needed.
     pub(in crate::turn) fn compact_if_needed(
         &mut self,
         at: Millis,
@@ -162,21 +161,21 @@ impl Turn {
         }
     }
 
-    /// What was used leaves no room for another step.
+    /// Returns whether the used tokens leave no room for another step.
     fn is_full(&self, used: u64) -> bool {
         let limit = self.begin.auto_compact.as_ref().and_then(|auto| auto.limit);
         limit.is_some_and(|limit| used >= limit)
     }
 
-    /// A compaction is of use: steps are left for it and for going on, and this is not the first step behind one. A
-    /// context that is full again at once holds what no summary makes smaller.
+    /// Returns whether a compaction is useful: there are steps left for it and for continuing, and this is not the first step
+    /// after one. A context that is full again at once contains something that no summary makes smaller.
     fn may_compact(&self) -> bool {
         self.begin.auto_compact.is_some()
             && self.step + 2 <= self.begin.max_steps
             && self.compacted.is_none_or(|step| self.step > step + 1)
     }
 
-    /// The model refused this step's request as too long, and a compaction may help.
+    /// Returns whether a compaction may help after the model refused this step's request as too long.
     pub(in crate::turn) fn may_compact_after(&self, error: &NamedError) -> bool {
         error.name == OVERFLOW
             && self.compacting.is_none()
@@ -185,7 +184,7 @@ impl Turn {
             && self.may_compact()
     }
 
-    /// The refused step ends without an answer; the summary takes its place.
+    /// Ends the refused step without an answer; the summary replaces it.
     pub(in crate::turn) fn settle_overflow(
         &mut self,
         at: Millis,
@@ -219,7 +218,7 @@ impl Turn {
         self.begin_compaction(request, overflow, part, before, out);
     }
 
-    /// A user message for the same agent and model as the last one.
+    /// Creates a user message for the same agent and model as the last one.
     fn next_user(&mut self, at: Millis) -> UserMessage {
         UserMessage {
             id: self.ids.message(at),
@@ -230,7 +229,7 @@ impl Turn {
             },
             agent: self.user.agent.clone(),
             model: self.user.model.clone(),
-            // Behind a summary the same answer is wanted (OpenCode forgets it).
+            // The same structured answer is wanted after a summary (OpenCode forgets it).
             format: self.user.format.clone(),
             provenance: self.begin.provenance.clone(),
             ..UserMessage::default()
@@ -329,7 +328,7 @@ impl Turn {
         if hooked {
             self.hooks(HookPoint::LlmBeforeMessages, None, out);
         } else {
-            // What the user says stands where hooks say more.
+            // The user's instructions go where hooks add theirs.
             let context = instructions.iter();
             let context = context.map(|text| [INSTRUCTIONS, text.as_str()].concat());
             let output = before_start::Output {
@@ -353,8 +352,8 @@ impl Turn {
         }
     }
 
-    /// A hook refuses it: the history stays as it is, without the message that stands for it. One that only was due is put off,
-    /// and the turn goes on; one that was asked for, or without which no request fits, fails with what the hook says.
+    /// Handles a refusal by a hook: the history stays unchanged, without the compaction's message. An automatic compaction is
+    /// postponed and the turn continues; a requested one, or one without which no request fits, fails with the hook's message.
     pub(in crate::turn) fn compaction_blocked(
         &mut self,
         at: Millis,
@@ -378,7 +377,7 @@ impl Turn {
             self.failed = Some(error);
             return;
         }
-        // Not asked again at the next step.
+        // Do not ask again at the next step.
         self.compacted = Some(self.step);
         out.push(self.status(SessionStatus::Busy));
         match before.goes_on {
@@ -388,7 +387,7 @@ impl Turn {
         }
     }
 
-    /// What the hooks want in the prompt. Anything else than texts is passed over.
+    /// Takes the hooks' additions to the prompt. Values that are not text are ignored.
     pub(in crate::turn) fn take_compaction_hooks(&mut self, output: Option<&Value>) {
         let Some(compacting) = &mut self.compacting else {
             return;

@@ -1,4 +1,4 @@
-//! The summary: its message, what comes after it, and what a model writes in its place.
+//! The summary: its message, what follows it, and the model's text for it.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -19,16 +19,16 @@ use crate::hooks::points::compaction::after_finish;
 use crate::turn::effect::Effect;
 use crate::turn::{Turn, loops};
 
-/// What the model reads after a summary that was made without anybody asking for it.
+/// Instruction for the model after an automatic summary.
 const GO_ON: &str = "Go on with what is still to be done. If nothing is left, or if it is not clear how to go on, stop \
     and say so.";
-/// In front of it when a request was refused for its length.
+/// Its prefix if a request was refused as too long.
 const TOO_LARGE: &str = "The last request was larger than the model takes, so what came before was summarised, and \
     images and documents were left out. If the user asked about one of them, say that it was too large and propose \
     smaller or fewer files.\n\n";
 
 impl Turn {
-    /// The message of the summary, made once: a request that is made again goes into the same one.
+    /// Opens the message of the summary, once: a repeated request writes into the same one.
     pub(in crate::turn) fn open_summary(&mut self, at: Millis, out: &mut Vec<Effect>) {
         if self.message.is_none() {
             let model = self.step_model().clone();
@@ -38,7 +38,7 @@ impl Turn {
             };
             self.message = Some(message);
             self.publish_message(out);
-            // Of a request that was refused nothing must be booked (as in OpenCode).
+            // A refused request must not be booked (as in OpenCode).
             if self.unbilled.is_some() {
                 let patch = self.patch_session(true);
                 out.push(patch);
@@ -46,26 +46,26 @@ impl Turn {
         }
     }
 
-    /// Model of the step that is under way.
+    /// Returns the model of the current step.
     pub(in crate::turn) fn step_model(&self) -> &ModelRef {
         let compaction = self.compacting.as_ref().and_then(Compaction::model);
         compaction.unwrap_or(&self.begin.model)
     }
 
-    /// Prices of the model of the step that is under way.
+    /// Returns the prices of the current step's model.
     pub(in crate::turn) fn step_prices(&self) -> [f64; 4] {
         let plan = self.compacting.as_ref().and_then(|c| c.plan.as_ref());
         plan.map_or(self.begin.prices, |plan| plan.prices)
     }
 
-    /// The summary is written and its step is accounted for.
+    /// Completes the step of a written summary and accounts for it.
     pub(in crate::turn) fn settle_summary(&mut self, at: Millis, out: &mut Vec<Effect>) {
         let written = self
             .parts
             .values()
             .any(|part| matches!(&part.kind, PartKind::Text(text) if !text.text.trim().is_empty()));
         if !written {
-            // An empty summary would take the place of a history that nobody could get back into the conversation.
+            // An empty summary would replace a history that could not be recovered in the conversation.
             let error = NamedError {
                 name: "UnknownError".to_string(),
                 data: json!({
@@ -102,7 +102,7 @@ impl Turn {
         }
     }
 
-    /// Asks the prompt that did not fit again.
+    /// Repeats the prompt that did not fit.
     fn replay(&mut self, at: Millis, replay: Replay, out: &mut Vec<Effect>) {
         self.user = UserMessage {
             id: self.ids.message(at),
@@ -121,7 +121,7 @@ impl Turn {
         }
     }
 
-    /// The hooks have said whether the session goes on by itself.
+    /// Continues after the hooks have decided whether the session continues automatically.
     pub(in crate::turn) fn after_compaction(
         &mut self,
         at: Millis,
@@ -167,7 +167,7 @@ impl Turn {
         });
         self.compacted = Some(self.step);
         self.compacting = None;
-        // What the model read before is gone: reading it again is no loop.
+        // What the model read before is gone: reading it again is not a loop.
         self.loops = loops::Loops::default();
         if self.compact_if_needed(at, 0, out) || self.go_on_with_joined(at, 0, out) {
             return;
@@ -180,8 +180,8 @@ impl Turn {
         }
     }
 
-    /// A request for a summary that was refused as too long: the model's words do not help, since the history is in the
-    /// prompt and cannot be made shorter.
+    /// Returns the error for a summary request that was refused as too long: the model's own message would not help,
+    /// since the history is in the prompt and cannot be made shorter.
     pub(in crate::turn) fn summary_error(&self, error: NamedError) -> NamedError {
         if self.compacting.is_none() || error.name != OVERFLOW {
             return error;
@@ -196,7 +196,7 @@ impl Turn {
         }
     }
 
-    /// A call in a summary is refused: no tool was offered.
+    /// Refuses a tool call in a summary: no tool was offered.
     pub(in crate::turn) fn refuse_call(&mut self, tool: &str, out: &mut Vec<Effect>) {
         if self.stopping() {
             return;

@@ -9,7 +9,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "agent_end.before_stop",
     hook: "agent_end.before_stop",
@@ -22,17 +22,17 @@ pub const SPEC: PointSpec = PointSpec {
     about: "The turn is done and about to end; a text in continue goes on as a message of the user's, at most agent.max_continuations times in a row. active says that it went on so before.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// Model.
+    /// The model.
     pub model: &'a ModelRef,
-    /// The last message of the model, if it was asked.
+    /// Last message of the model, if it was called.
     #[serde(rename = "messageID")]
     pub message_id: Option<&'a MessageId>,
     /// The turn has been kept from ending before.
@@ -42,7 +42,7 @@ pub struct Input<'a> {
     pub last_message: &'a str,
 }
 
-/// What the turn continues with.
+/// Returns the text that the turn continues with.
 #[must_use]
 pub fn read(output: &Value) -> Option<&str> {
     let text = output.get("continue").and_then(Value::as_str)?.trim();

@@ -7,7 +7,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "bridge.after_invoke",
     hook: "bridge.after_invoke",
@@ -20,17 +20,17 @@ pub const SPEC: PointSpec = PointSpec {
     about: "It was executed; title and size of the answer are output.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Input<'a>(pub Call<'a>);
 
-/// What handlers read of the answer: nothing of it may be changed.
+/// The answer as handlers read it: read-only.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Output<'a> {
     /// Title of the answer.
     pub title: &'a str,
-    /// Its size.
+    /// Size of the answer in bytes.
     pub bytes: usize,
 }
 

@@ -7,7 +7,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "bridge.before_invoke",
     hook: "bridge.before_invoke",
@@ -20,7 +20,7 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A connector asks a bridge, or a remote controller asks ours, to execute something (C1, C17). Authentication, limits and guards cannot be changed.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Input<'a>(pub Call<'a>);

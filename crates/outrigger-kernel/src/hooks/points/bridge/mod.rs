@@ -6,35 +6,35 @@ pub mod on_error;
 
 use serde::Serialize;
 
-/// Where a point of the bridge is reached.
+/// Side on which a point of the bridge is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Where a connector asks (C1).
+    /// The connector's side (C1).
     Asks,
-    /// Where the bridge executes.
+    /// The executing side.
     Executes,
 }
 
-/// What handlers read of a call over the bridge.
+/// A call over the bridge as handlers read it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Call<'a> {
-    /// Number that the remote controller gave it.
+    /// Id that the remote controller gave it.
     #[serde(rename = "callID")]
     pub call_id: &'a str,
-    /// Where the point is reached.
+    /// Side on which the point is reached.
     pub side: Side,
-    /// The connector that asks, by its name in `[connectors]`.
+    /// Name of the requesting connector in `[connectors]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connector: Option<&'a str>,
-    /// Number of its connection, on the side that executes.
+    /// Number of its connection, on the executing side.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<u64>,
-    /// Session that it says it is of.
+    /// Id of the session that it claims.
     #[serde(rename = "sessionID")]
     pub session_id: Option<&'a str>,
-    /// Tool, by the name of its contract where it has one.
+    /// Tool, by the name of its contract if it has one.
     pub tool: &'a str,
-    /// Path that it is about.
+    /// Path that it concerns.
     pub path: Option<&'a str>,
 }

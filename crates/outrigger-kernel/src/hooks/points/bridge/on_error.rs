@@ -7,7 +7,7 @@ use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "bridge.on_error",
     hook: "bridge.on_error",
@@ -20,15 +20,15 @@ pub const SPEC: PointSpec = PointSpec {
     about: "It was refused after the bridge's limits, or it failed. Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
     /// The call.
     #[serde(flatten)]
     pub call: Call<'a>,
-    /// Code of the failure.
+    /// Error code.
     pub code: &'a str,
-    /// What it says.
+    /// Error message.
     pub message: &'a str,
 }
 

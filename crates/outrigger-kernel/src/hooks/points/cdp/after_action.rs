@@ -8,7 +8,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "cdp.after_action",
     hook: "cdp.after_action",
@@ -21,7 +21,7 @@ pub const SPEC: PointSpec = PointSpec {
     about: "An action in a browser was sent. Texts in context are read by the model after what the tool says.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a>(pub Action<'a>);
 

@@ -7,7 +7,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "cdp.after_verify",
     hook: "cdp.after_verify",
@@ -20,13 +20,13 @@ pub const SPEC: PointSpec = PointSpec {
     about: "It is known whether an action had its effect, or a page is as expected. The status stays what it is: failed_verify never becomes a success (C9). Texts in context are read by the model.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// The action; of `browser_verify` it is `verify`.
+    /// The action; for `browser_verify` it is `verify`.
     #[serde(flatten)]
     pub action: Action<'a>,
-    /// What was expected and not seen, in words.
+    /// Expectations that were not met, as text.
     pub unmet: &'a str,
 }
 

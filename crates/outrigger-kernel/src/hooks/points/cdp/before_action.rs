@@ -8,7 +8,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "cdp.before_action",
     hook: "cdp.before_action",
@@ -21,7 +21,7 @@ pub const SPEC: PointSpec = PointSpec {
     about: "An action in a browser is about to be done: its lease, rules and questions are answered. A refusal keeps it from being sent.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a>(pub Action<'a>);
 

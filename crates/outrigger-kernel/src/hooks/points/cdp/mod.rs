@@ -1,5 +1,5 @@
-//! Points of actions in a browser. Whether an action may be done at all is said by its lease, which is looked at behind them (C9, 6), and
-//! what a verification came to is said by it (C9, 7).
+//! Hook points of browser actions. The lease decides whether an action may run at all and is checked after the hooks (C9, 6); the
+//! verification itself determines its result (C9, 7).
 
 pub mod after_action;
 pub mod after_verify;
@@ -9,36 +9,36 @@ pub mod on_error;
 use outrigger_protocol::id::{CallId, SessionId};
 use serde::Serialize;
 
-/// What handlers read of an action. What is typed is not among it.
+/// An action as handlers read it, without the typed text.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Action<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Call of the tool.
+    /// Id of the tool call.
     #[serde(rename = "callID")]
     pub call_id: &'a CallId,
     /// Kind: `click`, `fill`, `navigate` …
     pub action: &'a str,
-    /// How much it risks: `look`, `navigate`, `input`, `submit`, `file`.
+    /// Its risk: `look`, `navigate`, `input`, `submit`, `file`.
     pub risk: &'a str,
-    /// Tab.
+    /// Id of the tab.
     pub tab: &'a str,
-    /// Address that the tab shows.
+    /// URL of the tab.
     pub url: &'a str,
-    /// What it is done to: role and name.
+    /// Target of the action: role and name.
     pub target: &'a str,
-    /// What of the user's the target holds: `password`, `card`, `code`.
+    /// Kind of user data in the target: `password`, `card`, `code`.
     pub field: Option<&'a str>,
-    /// Where it leads, if it says so.
+    /// Destination, if the target states one.
     pub to: Option<&'a str>,
 }
 
-/// What a verification came to.
+/// Result of a verification.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Verdict<'a> {
     /// `verified`, `failed_verify`, `unchanged`, `done`.
     pub status: &'a str,
-    /// What the model reads after it.
+    /// Text added for the model.
     pub context: [&'a str; 0],
 }

@@ -8,7 +8,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "cdp.on_error",
     hook: "cdp.on_error",
@@ -21,15 +21,15 @@ pub const SPEC: PointSpec = PointSpec {
     about: "An action in a browser was not done, or is not known to have been. Texts in context are read by the model after the message, which stays.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
     /// The action.
     #[serde(flatten)]
     pub action: Action<'a>,
-    /// Code of the failure.
+    /// Error code.
     pub code: &'a str,
-    /// What the model reads of it.
+    /// Error text for the model.
     pub message: &'a str,
 }
 

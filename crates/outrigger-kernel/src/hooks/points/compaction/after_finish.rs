@@ -11,7 +11,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "compaction.after_finish",
     hook: "experimental.compaction.autocontinue",
@@ -24,15 +24,15 @@ pub const SPEC: PointSpec = PointSpec {
     about: "The history was summarised because it was full; enabled says whether the turn goes on by itself.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// Model.
+    /// The model.
     #[serde(serialize_with = "crate::hooks::points::llm::without_headers")]
     pub model: &'a ModelInfo,
     /// Provider.
@@ -43,12 +43,12 @@ pub struct Input<'a> {
     pub overflow: bool,
 }
 
-/// A provider, in the form that OpenCode has here.
+/// A provider, in OpenCode's form for this point.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Provider<'a> {
     /// Where it was found.
     pub source: &'a str,
-    /// All of it.
+    /// Full description.
     pub info: &'a ProviderInfo,
     /// Its options.
     pub options: &'a Object,
@@ -57,11 +57,11 @@ pub struct Provider<'a> {
 /// What handlers may change.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Output {
-    /// The turn goes on by itself.
+    /// Whether the turn continues automatically.
     pub enabled: bool,
 }
 
-/// Whether the turn goes on by itself: unless a handler said no.
+/// Returns whether the turn continues automatically: unless a handler said no.
 #[must_use]
 pub fn read(output: Option<&Value>) -> bool {
     let enabled = output.and_then(|output| output.get("enabled"));

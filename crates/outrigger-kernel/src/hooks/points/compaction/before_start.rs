@@ -12,7 +12,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "compaction.before_start",
     hook: "experimental.session.compacting",
@@ -28,13 +28,13 @@ pub const SPEC: PointSpec = PointSpec {
     about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it. One that only was due and is refused is put off, one that was asked for fails.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// What the user wants kept.
+    /// What the user wants to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<&'a str>,
 }
@@ -42,20 +42,20 @@ pub struct Input<'a> {
 /// What handlers may change.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Output {
-    /// Texts that are appended to the prompt. It has no `prompt`, until a handler puts one there.
+    /// Texts that are appended to the prompt. `prompt` is absent until a handler sets it.
     pub context: Vec<String>,
 }
 
-/// What handlers left.
+/// Result of the handlers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Texts that are appended to the prompt; none where there is no list of them any more.
+    /// Texts that are appended to the prompt; `None` if the list was removed.
     pub context: Option<Vec<String>>,
-    /// The prompt to use instead.
+    /// Prompt to use instead.
     pub prompt: Option<String>,
 }
 
-/// Reads what handlers left.
+/// Reads the handlers' result.
 #[must_use]
 pub fn read(output: &Value) -> Left {
     let texts = output.get("context").and_then(Value::as_array);

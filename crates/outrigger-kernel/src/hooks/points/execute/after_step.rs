@@ -13,7 +13,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "execute.after_step",
     hook: "execute.after_step",
@@ -26,20 +26,20 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A step is over: its calls have ended, and its message is about to be stored as complete. results are the calls that succeeded (callID, tool, title, output); what stands in title and output there is stored and given to the model. Notified only, without results, of a step that was stopped, failed, or was a command's subtask.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// Model.
+    /// The model.
     pub model: &'a ModelRef,
-    /// The step's message.
+    /// Id of the step's message.
     #[serde(rename = "messageID")]
     pub message_id: &'a MessageId,
-    /// Why it ended, where the model said so.
+    /// Why it ended, if the model said so.
     pub finish: Option<&'a str>,
 }
 
@@ -51,29 +51,29 @@ impl HookInput for Input<'_> {
 /// What handlers may change.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Output {
-    /// The calls of the step that succeeded.
+    /// Successful calls of the step.
     pub results: Vec<StepResult>,
 }
 
-/// What a call of the step answered.
+/// Result of a call of the step.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepResult {
-    /// Call.
+    /// Id of the call.
     #[serde(rename = "callID")]
     pub call_id: CallId,
-    /// Tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Title, for people.
+    /// Display title.
     pub title: String,
     /// What the model reads.
     pub output: String,
 }
 
-/// Bytes to which a handler may lengthen an output: those to which the tool runtime cuts answers.
+/// Maximum size in bytes to which a handler may extend an output: the limit of the tool runtime.
 const MAX_OUTPUT: usize = 50 * 1024;
 
-/// Puts what handlers left of a call's answer into its title and output. A key that is missing, or no text, keeps what it
-/// was, and an output that was lengthened beyond what tools may answer is cut.
+/// Copies the handlers' changes of a result to its title and output. A key that is missing or not text keeps its value;
+/// an output extended beyond the limit for tools is truncated.
 pub fn read(left: &Value, call: &CallId, title: &mut String, output: &mut String) {
     let results = left.get("results").and_then(Value::as_array);
     let is_of_call = |it: &&Value| it.get("callID").and_then(Value::as_str) == Some(call.as_str());

@@ -9,7 +9,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "execute.before_shell",
     hook: "shell.env",
@@ -22,15 +22,15 @@ pub const SPEC: PointSpec = PointSpec {
     about: "Environment variables for a shell command, added to those it gets anyway, where the user granted the plugin that (`rewrite`).",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
     /// Working directory.
     pub cwd: &'a str,
-    /// Session; absent for a terminal of the user's.
+    /// Id of the session; absent for a terminal of the user.
     #[serde(rename = "sessionID", skip_serializing_if = "Option::is_none")]
     pub session_id: Option<&'a SessionId>,
-    /// Call; absent for a terminal of the user's.
+    /// Id of the call; absent for a terminal of the user.
     #[serde(rename = "callID", skip_serializing_if = "Option::is_none")]
     pub call_id: Option<&'a CallId>,
 }
@@ -42,7 +42,7 @@ pub struct Output {
     pub env: Object,
 }
 
-/// The variables that handlers left.
+/// Returns the variables set by the handlers.
 #[must_use]
 pub fn read(output: &Value) -> Option<&Object> {
     output.get("env").and_then(Value::as_object)

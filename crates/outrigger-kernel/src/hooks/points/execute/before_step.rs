@@ -8,7 +8,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "execute.before_step",
     hook: "execute.before_step",
@@ -21,15 +21,15 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A step of the turn (one request and the calls that it leads to) has begun.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// Model.
+    /// The model.
     pub model: &'a ModelRef,
     /// Step of the turn, from 1.
     pub step: u32,

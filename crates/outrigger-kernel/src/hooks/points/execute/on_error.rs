@@ -8,7 +8,7 @@ use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "execute.on_error",
     hook: "execute.on_error",
@@ -21,7 +21,7 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A step has ended with an error; its message holds it. Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
     /// The step.

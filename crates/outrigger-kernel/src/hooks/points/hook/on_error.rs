@@ -7,7 +7,7 @@ use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "hook.on_error",
     hook: "hook.on_error",
@@ -20,20 +20,20 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A handler at another point has failed, missed its deadline (C5), or answered against a rule (outcome refused). Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// The point.
+    /// Name of the point.
     pub point: &'a str,
-    /// OpenCode's name of it.
+    /// OpenCode's name of the point.
     pub hook: &'a str,
-    /// Whose handler.
+    /// Plugin of the handler.
     pub plugin: &'a PluginId,
-    /// What its call came to; `refused` for an answer against a rule.
+    /// Outcome of its call; `refused` for an answer that violates a rule.
     pub outcome: &'a str,
-    /// More about it.
+    /// Details.
     pub message: Option<&'a str>,
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: Option<&'a SessionId>,
 }

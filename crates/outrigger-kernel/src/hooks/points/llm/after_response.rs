@@ -9,7 +9,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "llm.after_response",
     hook: "llm.after_response",
@@ -22,19 +22,19 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A request has been answered to its end.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// Model.
+    /// The model.
     pub model: &'a ModelRef,
     /// Why it ended.
     pub reason: &'a str,
-    /// Tokens.
+    /// Token usage.
     pub usage: &'a Usage,
 }
 

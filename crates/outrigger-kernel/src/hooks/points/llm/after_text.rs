@@ -8,7 +8,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "llm.after_text",
     hook: "experimental.text.complete",
@@ -21,16 +21,16 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A text of the model is complete and about to be stored.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Message.
+    /// Id of the message.
     #[serde(rename = "messageID")]
     pub message_id: &'a MessageId,
-    /// Part.
+    /// Id of the part.
     #[serde(rename = "partID")]
     pub part_id: &'a PartId,
 }
@@ -42,7 +42,7 @@ pub struct Output<'a> {
     pub text: &'a str,
 }
 
-/// The text that handlers left.
+/// Returns the text that handlers left.
 #[must_use]
 pub fn read(output: &Value) -> Option<&str> {
     output.get("text").and_then(Value::as_str)

@@ -13,7 +13,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "llm.before_headers",
     hook: "chat.headers",
@@ -26,7 +26,7 @@ pub const SPEC: PointSpec = PointSpec {
     about: "Headers of the request.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Input<'a>(pub RequestInput<'a>);
@@ -38,7 +38,7 @@ pub struct Output {
     pub headers: Object,
 }
 
-/// The headers that handlers left; values that are not text are dropped.
+/// Returns the headers that handlers left; values that are not text are dropped.
 #[must_use]
 pub fn read(output: &Value) -> Vec<(String, String)> {
     let headers = output.get("headers").and_then(Value::as_object);

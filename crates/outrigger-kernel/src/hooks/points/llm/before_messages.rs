@@ -8,7 +8,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "llm.before_messages",
     hook: "experimental.chat.messages.transform",
@@ -21,12 +21,12 @@ pub const SPEC: PointSpec = PointSpec {
     about: "The history that the request is made from. Changes are for this request; the stored history stays.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input {}
 
 impl Input {
-    /// What the point is reached with: a conversation is shared, and written as `messages` only where it has to be.
+    /// Returns the payload for a conversation: it is shared, and serialised as `messages` only when needed.
     #[must_use]
     pub fn over(history: History) -> HookPayload {
         HookPayload {

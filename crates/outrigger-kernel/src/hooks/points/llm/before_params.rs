@@ -9,7 +9,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "llm.before_params",
     hook: "chat.params",
@@ -28,12 +28,12 @@ pub const SPEC: PointSpec = PointSpec {
     about: "Parameters of the request.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Input<'a>(pub RequestInput<'a>);
 
-/// The parameters that handlers left; a value of the wrong type is as good as absent.
+/// Returns the parameters that handlers left; a value of the wrong type is treated as absent.
 #[must_use]
 pub fn read(output: &Value) -> ModelParams {
     let number = |key: &str| output.get(key).and_then(Value::as_f64);

@@ -14,7 +14,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "llm.before_request",
     hook: "llm.before_request",
@@ -25,37 +25,37 @@ pub const SPEC: PointSpec = PointSpec {
         Field::required("params", Kind::Object),
     ],
     block: true,
-    // The one point that is a question of policy and nothing else, asked before each request: `fast` (C5). It is ours,
-    // so no plugin of OpenCode is held to it.
+    // The only point that is purely a policy question, asked before each request: `fast` (C5). OpenCode has no such
+    // point, so none of its plugins is affected.
     deadline: Deadline::Fast,
     failure: Failure::Open,
     input: "sessionID, agent, model, messageID, step",
     about: "The request is complete and about to be sent: messages, tools and params as they are, without headers. A tool that was not offered cannot be added. A refusal is final: nothing repeats it.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Input<'a> {
-    /// Of a step of a turn.
+    /// For a step of a turn.
     Step(&'a Step),
-    /// Of a request beside a turn, for a title.
+    /// For a request outside of turns, for a title.
     Beside(RequestInput<'a>),
 }
 
 /// A step of a turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: String,
-    /// Model.
+    /// The model.
     pub model: ModelRef,
     /// Number of the step, from 1.
     pub step: u32,
-    /// The message that the answer goes into.
+    /// Id of the message for the answer.
     #[serde(rename = "messageID")]
     pub message_id: Option<MessageId>,
 }
@@ -65,14 +65,14 @@ pub struct Step {
 pub struct Output<'a> {
     /// Messages, the system's first.
     pub messages: &'a Messages,
-    /// Tools that are offered.
+    /// Offered tools.
     pub tools: &'a [ToolOffer],
     /// Parameters.
     pub params: &'a ModelParams,
 }
 
 impl<'a> Output<'a> {
-    /// Of a request. Its headers are `llm.before_headers`' business.
+    /// Returns the payload of a request. Its headers belong to `llm.before_headers`.
     #[must_use]
     pub fn of(request: &'a ModelRequest) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// What handlers left of a request.
+/// The request as handlers left it.
 #[derive(Deserialize)]
 struct Left {
     messages: Messages,

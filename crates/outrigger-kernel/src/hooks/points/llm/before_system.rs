@@ -13,7 +13,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "llm.before_system",
     hook: "experimental.chat.system.transform",
@@ -26,13 +26,13 @@ pub const SPEC: PointSpec = PointSpec {
     about: "The system prompt, as a list of texts.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Model.
+    /// The model.
     #[serde(serialize_with = "super::without_headers")]
     pub model: &'a ModelInfo,
 }
@@ -44,7 +44,7 @@ pub struct Output<'a> {
     pub system: [&'a str; 1],
 }
 
-/// The texts that handlers left, without empty ones.
+/// Returns the texts that handlers left, without empty ones.
 #[must_use]
 pub fn read(output: &Value) -> Vec<String> {
     let texts = output.get("system").and_then(Value::as_array);

@@ -15,10 +15,10 @@ use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::model::{ModelInfo, ProviderInfo};
 use serde::{Serialize, Serializer};
 
-/// What stands in the place of a header.
+/// Replaces the value of a header.
 const REMOVED: &str = "[key removed]";
 
-/// A model as handlers read it: its headers may hold keys, whatever they are called.
+/// Serialises a model without its headers: they may hold keys under any name.
 pub(crate) fn without_headers<S: Serializer>(
     model: &&ModelInfo,
     serializer: S,
@@ -34,18 +34,18 @@ pub(crate) fn without_headers<S: Serializer>(
     shown.serialize(serializer)
 }
 
-/// What handlers read of a request that is being made.
+/// A request under construction, as handlers read it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RequestInput<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// Model.
+    /// The model.
     #[serde(serialize_with = "without_headers")]
     pub model: &'a ModelInfo,
-    /// Its provider, without secrets.
+    /// Provider of the model, without secrets.
     pub provider: &'a ProviderInfo,
     /// The user's message.
     pub message: &'a MessageInfo,

@@ -9,7 +9,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "llm.on_error",
     hook: "llm.on_error",
@@ -22,7 +22,7 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A request has failed for good. Texts in context are read after its message, which stays, in the session and in the published error. Nothing waits where the turn was stopped.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
     /// The step.

@@ -9,7 +9,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "llm.tool_definition",
     hook: "tool.definition",
@@ -26,7 +26,7 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A tool is about to be offered to the model. All tools of a step are one batch.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
     /// Name of the tool.
@@ -38,16 +38,16 @@ pub struct Input<'a> {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output<'a> {
-    /// What the model reads of it.
+    /// Description for the model.
     pub description: &'a str,
     /// JSON Schema of the arguments.
     pub parameters: &'a Value,
-    /// The same again, for tools whose schema OpenCode keeps apart.
+    /// The schema again, for tools whose schema OpenCode keeps separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_schema: Option<&'a Value>,
 }
 
-/// The description and the schema that handlers left, where they are what they should be.
+/// Returns the description and the schema that handlers left, if they are valid.
 #[must_use]
 pub fn read(output: &Value) -> (Option<String>, Option<Value>) {
     let description = output.get("description").and_then(Value::as_str);

@@ -8,7 +8,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "run.after_start",
     hook: "run.after_start",
@@ -21,15 +21,15 @@ pub const SPEC: PointSpec = PointSpec {
     about: "The user's message is stored and its turn has begun.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// Model.
+    /// The model.
     pub model: &'a ModelRef,
     /// The user's message.
     #[serde(rename = "messageID")]

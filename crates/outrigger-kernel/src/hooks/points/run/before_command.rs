@@ -11,7 +11,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "run.before_command",
     hook: "command.execute.before",
@@ -24,26 +24,26 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A slash command's template is expanded and about to become a message.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
     /// Name of the command.
     pub command: &'a str,
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// What was typed behind it.
+    /// Text after the name.
     pub arguments: &'a str,
 }
 
 /// What handlers may change.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Output<'a> {
-    /// Parts of the message that the template makes.
+    /// Parts of the message from the template.
     pub parts: &'a [PartInput],
 }
 
-/// The parts that handlers left, where all of them are parts.
+/// Returns the parts that handlers left, if all of them are valid.
 #[must_use]
 pub fn read(output: &Value) -> Option<Vec<PartInput>> {
     let parts = output.get("parts")?.clone();

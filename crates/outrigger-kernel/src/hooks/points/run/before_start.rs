@@ -8,7 +8,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "run.before_start",
     hook: "chat.message",
@@ -24,7 +24,7 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A user message and its parts exist and are about to be stored; the model has not been called.",
 };
 
-/// What handlers read: what the client asked for, as the turn's first input holds it.
+/// Input of the handlers: the client's request, as in the turn's first input.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Input<'a>(pub &'a Value);
@@ -32,9 +32,9 @@ pub struct Input<'a>(pub &'a Value);
 /// What handlers may change.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Output<'a> {
-    /// The message.
+    /// The user message.
     pub message: &'a MessageInfo,
-    /// Its parts.
+    /// Parts of the message.
     pub parts: &'a [Part],
 }
 

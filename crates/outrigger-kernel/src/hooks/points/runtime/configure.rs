@@ -7,7 +7,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "runtime.configure",
     hook: "config",
@@ -20,7 +20,7 @@ pub const SPEC: PointSpec = PointSpec {
     about: "The merged configuration, changed in place before anything is made from it.",
 };
 
-/// What handlers read: nothing, as in OpenCode.
+/// Input of the handlers: empty, as in OpenCode.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input;
 

@@ -7,7 +7,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "runtime.dispose",
     hook: "dispose",
@@ -20,10 +20,10 @@ pub const SPEC: PointSpec = PointSpec {
     about: "The plugin's process is about to end.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
 }

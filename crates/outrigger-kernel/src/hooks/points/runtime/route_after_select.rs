@@ -8,7 +8,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "runtime.route.after_select",
     hook: "runtime.route.after_select",
@@ -21,24 +21,24 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A tool call was bound to a provider, by the routing rule of that number, or to the local machine where none fits (C11).",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// Call.
+    /// Id of the call.
     #[serde(rename = "callID")]
     pub call_id: &'a CallId,
-    /// Tool.
+    /// Name of the tool.
     pub tool: &'a str,
     /// Contract that was bound.
     pub contract: Contract,
-    /// Whom to.
+    /// Name of the provider.
     pub provider: &'a str,
-    /// Number of the routing rule; absent where none fits.
+    /// Number of the routing rule; absent if none matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<usize>,
 }

@@ -7,7 +7,7 @@ use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "runtime.route.on_error",
     hook: "runtime.route.on_error",
@@ -20,13 +20,13 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A call that was bound to another provider than the local machine has failed. Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// The call, and whom it was bound to.
+    /// The call and its provider.
     #[serde(flatten)]
     pub bound: route_after_select::Input<'a>,
-    /// Code of the failure.
+    /// Error code.
     pub code: &'a str,
 }
 

@@ -11,7 +11,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "runtime.route.small_model",
     hook: "experimental.provider.small_model",
@@ -24,14 +24,14 @@ pub const SPEC: PointSpec = PointSpec {
     about: "Which small model makes titles and summaries, when the configuration names none.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Provider of the model that the turn is made with; none where it is not known.
+    /// Provider of the turn's model; `None` if unknown.
     pub provider: Option<&'a ProviderInfo>,
 }
 
-/// The model that handlers left, if it is one.
+/// Returns the model that handlers left, if it is valid.
 #[must_use]
 pub fn read(output: &Value) -> Option<ModelRef> {
     let model = output.get("model")?;

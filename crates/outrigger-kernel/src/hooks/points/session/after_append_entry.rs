@@ -8,7 +8,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "session.after_append_entry",
     hook: "session.after_append_entry",
@@ -21,27 +21,27 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A message is stored, with message and parts as output: one of the user's with its parts, the model's once it is complete; copies of a fork and commands that the user ran too. Once for each.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Message.
+    /// Id of the message.
     #[serde(rename = "messageID")]
     pub message_id: &'a MessageId,
     /// `user` or `assistant`.
     pub role: &'a str,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
 }
 
-/// What handlers read besides: nothing of it may be changed.
+/// Further input of the handlers, read-only.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Output<'a> {
     /// The message.
     pub message: &'a MessageInfo,
-    /// Its parts.
+    /// Parts of the message.
     pub parts: &'a [Part],
 }
 

@@ -1,4 +1,4 @@
-//! `session.after_complete_message`, which plugins bring as `message.completed`.
+//! `session.after_complete_message`, which plugins register as `message.completed`.
 
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, Part};
@@ -8,7 +8,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "session.after_complete_message",
     hook: "message.completed",
@@ -21,41 +21,41 @@ pub const SPEC: PointSpec = PointSpec {
     about: "An assistant message of a turn is stored, and every tool part of it has reached its final state; once for each message, with message and parts as output (A4).",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// Message.
+    /// Id of the message.
     #[serde(rename = "messageID")]
     pub message_id: &'a MessageId,
     /// Model that wrote it.
     pub model: Model<'a>,
-    /// Its variant.
+    /// Variant of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<&'a str>,
 }
 
-/// A model, by its names.
+/// A model, by ids.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Model<'a> {
-    /// Provider.
+    /// Id of the provider.
     #[serde(rename = "providerID")]
     pub provider_id: &'a str,
-    /// Model.
+    /// Id of the model.
     #[serde(rename = "modelID")]
     pub model_id: &'a str,
 }
 
-/// What handlers read besides: nothing of it may be changed.
+/// Further input of the handlers, read-only.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Output<'a> {
     /// The message.
     pub message: &'a MessageInfo,
-    /// Its parts.
+    /// Parts of the message.
     pub parts: &'a [Part],
 }
 

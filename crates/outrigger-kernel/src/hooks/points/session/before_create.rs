@@ -7,7 +7,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "session.before_create",
     hook: "session.before_create",
@@ -20,13 +20,13 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A session is about to be made.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// The session that it belongs to.
+    /// Parent session.
     #[serde(rename = "parentID")]
     pub parent_id: Option<&'a SessionId>,
-    /// Its title.
+    /// Title of the session.
     pub title: Option<&'a str>,
 }
 

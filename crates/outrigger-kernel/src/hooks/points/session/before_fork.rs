@@ -7,7 +7,7 @@ use crate::hooks::payload::{Empty, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "session.before_fork",
     hook: "session.before_fork",
@@ -20,13 +20,13 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A session is about to be copied.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// The message that the copy ends before.
+    /// The message before which the copy ends.
     #[serde(rename = "messageID", skip_serializing_if = "Option::is_none")]
     pub message_id: Option<&'a MessageId>,
 }

@@ -8,7 +8,7 @@ use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "session.on_error",
     hook: "session.on_error",
@@ -21,10 +21,10 @@ pub const SPEC: PointSpec = PointSpec {
     about: "The session published an error. Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
     /// Error.

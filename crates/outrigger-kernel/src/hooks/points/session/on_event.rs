@@ -1,8 +1,9 @@
-//! `session.on_event`: OpenCode's `event`. It has no payload here: events go to processes in batches of their own.
+//! `session.on_event`: OpenCode's `event`. It has no payload here: events are sent to processes in separate
+//! batches.
 
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "session.on_event",
     hook: "event",

@@ -11,7 +11,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "tool.after_result",
     hook: "tool.execute.after",
@@ -31,23 +31,23 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A tool has answered; the answer is about to be stored and given to the model. A throw replaces it by an error.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Tool.
+    /// Name of the tool.
     pub tool: &'a str,
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Call.
+    /// Id of the call.
     #[serde(rename = "callID")]
     pub call_id: &'a CallId,
-    /// The arguments that it was made with.
+    /// Arguments of the call.
     pub args: &'a Value,
 }
 
-/// What handlers left of a result. A key of the wrong type keeps its earlier value, and a text that became a number is
-/// that number as text.
+/// Returns the result that handlers left. A key of the wrong type keeps its previous value, and a text that became a
+/// number is converted back to text.
 #[must_use]
 pub fn read(left: Value, before: ToolOutput) -> ToolOutput {
     let Value::Object(mut left) = left else {

@@ -8,22 +8,22 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "tool.before_permission",
     hook: "permission.ask",
     phase: Phase::Before,
     patch: &[Field::required("status", Kind::String)],
     block: false,
-    // Not `fast`, though it is a question of policy: plugins of OpenCode ask a service, or a person's phone, over the
-    // network here, and a late one costs its process.
+    // Not `fast`, although it is a policy question: OpenCode plugins ask a service or a person's phone over the
+    // network here, and a late answer costs the plugin its process.
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "the permission request",
     about: "The user is about to be asked; status deny answers instead, and allow where the user granted the plugin that (`approve`). A rule that denies is never asked about.",
 };
 
-/// What handlers read: the request.
+/// Input of the handlers: the request.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Input<'a>(pub &'a PermissionRequest);
@@ -31,7 +31,7 @@ pub struct Input<'a>(pub &'a PermissionRequest);
 /// What handlers may change.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Output {
-    /// What is to happen.
+    /// The answer.
     pub status: Status,
 }
 
@@ -39,15 +39,15 @@ pub struct Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// The user is asked.
+    /// Ask the user.
     Ask,
-    /// It is allowed.
+    /// Allow.
     Allow,
-    /// It is denied.
+    /// Deny.
     Deny,
 }
 
-/// The answer that handlers left; anything but a yes or a no leaves the question to the user.
+/// Returns the answer that handlers left; anything but a yes or a no leaves the question to the user.
 #[must_use]
 pub fn read(output: &Value) -> Status {
     match output.get("status").and_then(Value::as_str) {

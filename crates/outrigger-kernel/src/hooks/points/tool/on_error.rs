@@ -9,7 +9,7 @@ use crate::hooks::payload::HookInput;
 use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
-/// Its row of the table.
+/// The row of this point in the table of points.
 pub const SPEC: PointSpec = PointSpec {
     name: "tool.on_error",
     hook: "tool.on_error",
@@ -22,24 +22,24 @@ pub const SPEC: PointSpec = PointSpec {
     about: "A tool call has failed, was refused or was stopped. Texts in context are read by the model after the message, which stays; began says whether the tool had begun. Nothing waits where the turn was stopped.",
 };
 
-/// What handlers read.
+/// Input of the handlers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Input<'a> {
-    /// Tool.
+    /// Name of the tool.
     pub tool: &'a str,
-    /// Session.
+    /// Id of the session.
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
-    /// Call.
+    /// Id of the call.
     #[serde(rename = "callID")]
     pub call_id: &'a CallId,
-    /// The arguments that it was made with.
+    /// Arguments of the call.
     pub args: &'a Value,
-    /// Code of the failure.
+    /// Error code.
     pub code: &'a str,
-    /// What the model reads of it.
+    /// Error text for the model.
     pub message: &'a str,
-    /// The tool had begun.
+    /// The tool had started.
     pub began: bool,
 }
 
