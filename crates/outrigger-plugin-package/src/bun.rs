@@ -1,7 +1,7 @@
-//! Bun from npm, for machines without one: the pinned platform package, put where [`outrigger_js::JsRuntime::find`] looks.
+//! Bun from npm, for machines without one: the pinned platform package, installed where [`outrigger_js::JsRuntime::find`] looks.
 //!
-//! npm checks the download against the checksum in the table below, which is part of this program, wherever the user's
-//! npm configuration has it come from.
+//! npm verifies the download against the checksum in the table below, which is part of this program, whatever registry the user's
+//! npm configuration names.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,11 +18,11 @@ use crate::installer::Installer;
 use crate::lock::hold;
 use crate::{BUN_SPEC, BUN_VERSION};
 
-/// What a package has in it, in bytes: that of `bun-linux-x64`; the others differ by some percent. It is for the bar
-/// only.
+/// Approximate unpacked size of a package in bytes: that of `bun-linux-x64`; the others differ by a few percent. Used for the
+/// progress bar only.
 const UNPACKED: u64 = 107_403_658;
 
-/// How long the fetched program may take to say its version.
+/// Time limit for the fetched program to report its version.
 const ANSWER: Duration = Duration::from_secs(20);
 
 /// A platform package of [`BUN_VERSION`].
@@ -33,7 +33,7 @@ struct Package {
     /// For x64 processors without AVX2.
     baseline: bool,
     musl: bool,
-    /// Without the scope.
+    /// Name without the scope.
     name: &'static str,
     integrity: &'static str,
 }
@@ -77,7 +77,7 @@ impl Package {
         })
     }
 
-    /// For the machine that this runs on.
+    /// Returns the package for this machine.
     fn here() -> Result<&'static Self, PackageError> {
         let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
         Self::of(os, arch, avx2(), musl(Path::new("/"), arch)).ok_or_else(|| PackageError::Bun {
@@ -85,7 +85,7 @@ impl Package {
         })
     }
 
-    // npm takes versions and checksums from a lock file, and addresses from its own configuration.
+    // npm takes versions and checksums from a lock file, and URLs from its own configuration.
     fn manifests(&self) -> [(&'static str, String); 2] {
         let scoped = format!("@oven/{}", self.name);
         let dependencies = json!({ scoped.as_str(): BUN_VERSION });
@@ -116,14 +116,14 @@ fn avx2() -> bool {
     false
 }
 
-// This program may be static, so its own target says nothing. A machine with both loaders runs either.
+// This program may be static, so its own target is no indication. A machine with both loaders runs either.
 fn musl(root: &Path, arch: &str) -> bool {
     let glibc = ["lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"];
     root.join(format!("lib/ld-musl-{arch}.so.1")).exists()
         && !glibc.iter().any(|loader| root.join(loader).exists())
 }
 
-/// Where a fetched Bun lies in our data folder.
+/// Returns the path of a fetched Bun in the data folder.
 #[must_use]
 pub fn bun_path(data: &Path) -> PathBuf {
     data.join("bun/bin/bun")
@@ -151,7 +151,7 @@ pub async fn setup_bun(
     let package = Package::here()?;
     let root = data.join("bun");
     let _held = hold(&root, "bun").await?;
-    // Another host may have done it while this one waited.
+    // Another host may have installed it while this one waited.
     if place.is_file() {
         return Ok(place);
     }
@@ -186,7 +186,7 @@ pub async fn setup_bun(
     Ok(place)
 }
 
-// A package for another C library or processor must not stand where every later start would find it.
+// A package for another C library or processor must not be left where every later start would find it.
 async fn check(bun: &Path, spawner: &Spawner) -> Result<(), PackageError> {
     let spec = Spec::new(bun).arg("--version").vars(env::of_host(&[]));
     let failed = |reason: String| PackageError::Bun {

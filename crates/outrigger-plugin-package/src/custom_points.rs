@@ -1,8 +1,8 @@
-//! Hook points and bus events that plugins declare (B8): the same chain, order, deadlines, breakers, guard and audit as at
-//! the program's own points, since they are points of the kernel's type.
+//! Custom hook points and bus events that plugins declare (B8): the same chain, order, deadlines, breakers, guard and audit
+//! as at the program's own points, since they use the kernel's point type.
 //!
-//! A plugin declares them in its manifest, under its own id, and only its own process reaches them. A plugin that
-//! shares a process has no manifest, so the plugin behind a process is known and not claimed.
+//! A plugin declares them in its manifest, under its own id, and only its own process reaches them. A plugin that shares a
+//! process has no manifest, so the plugin behind a process is known and not just claimed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,33 +17,33 @@ use outrigger_protocol::manifest::{
 };
 use serde_json::Value;
 
-/// Limit of different points that may be declared while the program runs. Each is kept until it exits, once, however
-/// often its plugin is loaded.
+/// Limit of different points that may be declared while the program runs. Each is kept until exit, once, however often its
+/// plugin is loaded.
 const MAX_POINTS: usize = 4096;
 
 /// A point that a plugin declared.
 #[derive(Debug)]
 pub struct DeclaredPoint {
-    /// As the kernel has it.
+    /// The kernel's form.
     pub point: HookPoint,
-    /// As the manifest has it.
+    /// The manifest's form.
     pub decl: PointDecl,
-    /// What its input is held against.
+    /// Schema of its input.
     pub input: Option<Schema>,
-    /// What its output is held against.
+    /// Schema of its output.
     pub output: Option<Schema>,
 }
 
 /// An event that a plugin declared.
 #[derive(Debug)]
 pub struct DeclaredEvent {
-    /// As the manifest has it.
+    /// The manifest's form.
     pub decl: EventDecl,
-    /// What its properties are held against.
+    /// Schema of its properties.
     pub schema: Option<Schema>,
 }
 
-/// What one plugin declared.
+/// Declarations of one plugin.
 #[derive(Debug, Default)]
 pub struct Declarations {
     /// Its hook points.
@@ -123,7 +123,7 @@ impl Declarations {
         Ok(own)
     }
 
-    /// The test that a declaration brings: its examples fit its schemas (B8).
+    /// Checks that the examples of a declaration match its schemas (B8).
     fn examples_fit(&self) -> Result<(), (&'static str, String)> {
         let fits = |schema: &Option<Schema>, value: &Value| match schema {
             Some(schema) => schema.check(value),
@@ -158,13 +158,13 @@ impl Declarations {
         Ok(())
     }
 
-    /// A point by its name.
+    /// Returns a point by name.
     #[must_use]
     pub fn point(&self, name: &str) -> Option<&DeclaredPoint> {
         self.points.iter().find(|own| own.decl.name == name)
     }
 
-    /// An event by its name.
+    /// Returns an event by name.
     #[must_use]
     pub fn event(&self, name: &str) -> Option<&DeclaredEvent> {
         self.events.iter().find(|own| own.decl.name == name)
@@ -172,7 +172,7 @@ impl Declarations {
 }
 
 impl DeclaredPoint {
-    /// What holds every answer against the schema.
+    /// Returns the check of every answer against the schema.
     #[must_use]
     pub fn check(&self) -> Option<OutputCheck> {
         let schema = self.output.clone()?;
@@ -180,8 +180,8 @@ impl DeclaredPoint {
     }
 }
 
-/// The kernel's points live as long as the program. The same declaration is the same point, so that a plugin that is loaded
-/// again and again, or in many projects, costs one.
+/// Interns a point: the kernel's points live as long as the program. Equal declarations share one point, so that a plugin
+/// that is loaded repeatedly, or in many projects, costs one.
 fn interned(decl: &PointDecl) -> Result<&'static PointSpec, String> {
     static POINTS: Mutex<BTreeMap<String, &'static PointSpec>> = Mutex::new(BTreeMap::new());
     let key = serde_json::to_string(decl).unwrap_or_default();
@@ -210,7 +210,7 @@ fn made(decl: &PointDecl) -> PointSpec {
     PointSpec {
         name,
         hook: name,
-        // Asked, not notified: its plugin waits for the answer.
+        // `Before` rather than `Observe`: the plugin waits for the answer.
         phase: Phase::Before,
         patch: patch.leak(),
         block,
@@ -228,7 +228,7 @@ fn made(decl: &PointDecl) -> PointSpec {
     }
 }
 
-/// The top of the schema as the chain's own check has it; what lies deeper is the schema's.
+/// Returns the top level of the schema for the chain's own check; the schema covers deeper levels.
 fn fields(output: Option<&Value>) -> Vec<Field> {
     let get = |key: &str| output.and_then(|schema| schema.get(key));
     let required = |name: &str| {

@@ -1,4 +1,4 @@
-//! A plugin as the configuration declares it: what it goes by, and where it is.
+//! A plugin as the configuration declares it: its name and its location.
 
 use outrigger_config::{PluginSource, PluginSpec};
 
@@ -7,7 +7,7 @@ use crate::install::Cache;
 use crate::resolve::{ResolvedPlugin, resolve_package, resolve_path};
 use crate::spec::Source;
 
-/// What a plugin of the configuration goes by until its module has been read.
+/// Returns the name of a configured plugin until its module has been read.
 #[must_use]
 pub fn name_of(plugin: &PluginSpec) -> String {
     let source = Source::parse(&plugin.spec, &plugin.declared_in);
@@ -17,7 +17,7 @@ pub fn name_of(plugin: &PluginSpec) -> String {
     )
 }
 
-/// What a plugin goes by before its module has been read.
+/// Returns the label of a plugin until its module has been read.
 fn label(kind: PluginSource, source: &Source) -> String {
     match (kind, source) {
         (PluginSource::Tool, Source::Path(path)) => format!("tool:{}", stem(path)),

@@ -1,14 +1,14 @@
-//! Why a plugin cannot be found, installed or read.
+//! Errors of finding, installing and reading plugins.
 
 use std::path::PathBuf;
 
-/// Why there is no package, or why it is none of a plugin.
+/// Why a package is missing or is not a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
-    /// The program does what this plugin did.
+    /// The program has this plugin's function built in.
     #[error("{spec} is no longer loaded: what it did is part of the program")]
     Deprecated {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
     },
     /// An npm package whose `exports` name no server entry. OpenCode skips it too.
@@ -16,41 +16,41 @@ pub enum PackageError {
         "{spec} has `exports` but no server entry (`exports[\"./server\"]` or `main`), so it is not a server plugin"
     )]
     NoServerEntry {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
     },
-    /// Its `outrigger.plugin.toml` cannot be used.
+    /// Its `outrigger.plugin.toml` is invalid.
     #[error("plugin {spec} is not started: its manifest cannot be used: {message}")]
     OwnManifest {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
-        /// What is wrong, with file, line and column.
+        /// The problem, with file, line and column.
         message: String,
         /// What to do.
         hint: Option<String>,
     },
-    /// It calls itself what a required bundled plugin is called (D4, `ReservedBundledPluginId`).
+    /// Its id is that of a required bundled plugin (D4, `ReservedBundledPluginId`).
     #[error("plugin {spec} is not started: {id} is the id of a bundled plugin that is required")]
     Reserved {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// The id.
         id: String,
     },
-    /// The spec cannot be read.
+    /// The spec is invalid.
     #[error("the plugin spec {spec:?} cannot be used: {reason}")]
     Spec {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// A path spec that leads nowhere.
+    /// A path spec without a file.
     #[error("plugin {spec}: there is nothing at {}", path.display())]
     NotFound {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
-        /// Where it was looked for.
+        /// The path that was tried.
         path: PathBuf,
     },
     /// A folder with nothing to load.
@@ -60,84 +60,84 @@ pub enum PackageError {
         if *described { "a package.json without an entry (`exports[\"./server\"]` or `main`)" } else { "no package.json" }
     )]
     NoEntry {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// The folder.
         dir: PathBuf,
         /// Whether it has a package.json.
         described: bool,
     },
-    /// The entry that the package names is not there.
+    /// The entry that the package names does not exist.
     #[error("plugin {spec}: its entry {} does not exist", entry.display())]
     EntryMissing {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// The file.
         entry: PathBuf,
     },
-    /// The entry lies outside the package (invariant 11).
+    /// The entry is outside the package (invariant 11).
     #[error("plugin {spec}: its entry {entry:?} leads out of the package folder")]
     EntryOutside {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
-        /// As the package names it.
+        /// Entry as named by the package.
         entry: String,
     },
-    /// `package.json` cannot be read.
+    /// `package.json` is invalid.
     #[error("plugin {spec}: {} cannot be read: {message}", path.display())]
     Manifest {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
-    /// `engines.opencode` wants another version.
+    /// `engines.opencode` requires another version.
     #[error("plugin {spec} wants opencode {wanted}; this host is compatible with {have}")]
     Incompatible {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// Its range.
         wanted: String,
-        /// Ours.
+        /// Supported version.
         have: String,
     },
-    /// It must be installed and there is nothing to install it with.
+    /// It must be installed, and no installer is available.
     #[error("plugin {spec} has to be installed from npm, and neither bun nor npm was found")]
     NoInstaller {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
     },
     /// The installer failed.
     #[error("plugin {spec}: {installer} failed{}", tail(lines))]
     Install {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// `bun` or `npm`.
         installer: String,
-        /// What it said last.
+        /// Last lines of its output.
         lines: String,
     },
-    /// The installer ended well and the package is not there.
+    /// The installer succeeded, but the package is missing.
     #[error("plugin {spec}: {installer} reported success, but {} is missing", path.display())]
     NotInstalled {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// `bun` or `npm`.
         installer: String,
-        /// What should be there.
+        /// The expected path.
         path: PathBuf,
     },
-    /// The plugin cache cannot be used.
+    /// The plugin cache is unusable.
     #[error("the plugin cache at {} cannot be used: {message}", path.display())]
     Cache {
-        /// Where.
+        /// Path of the cache.
         path: PathBuf,
         /// What happened.
         message: String,
     },
-    /// There is no Bun and it could not be fetched.
+    /// Bun is missing and could not be fetched.
     #[error("Bun {} could not be installed: {message}", crate::BUN_VERSION)]
     Bun {
         /// What happened.
@@ -146,11 +146,11 @@ pub enum PackageError {
     /// The installer could not be started.
     #[error("plugin {spec}: {installer} could not be run: {message}")]
     Sandbox {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// `bun` or `npm`.
         installer: String,
-        /// Why.
+        /// Reason.
         message: String,
     },
 }
@@ -164,7 +164,7 @@ fn tail(lines: &str) -> String {
 }
 
 impl PackageError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -188,7 +188,7 @@ impl PackageError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about the error.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {
@@ -213,7 +213,7 @@ impl PackageError {
         Some(text.to_owned())
     }
 
-    /// It is left out on purpose, as OpenCode leaves it out; this is not a failure.
+    /// Returns whether it is skipped on purpose, as in OpenCode; this is not a failure.
     #[must_use]
     pub fn is_skip(&self) -> bool {
         matches!(self, Self::Deprecated { .. } | Self::NoServerEntry { .. })

@@ -1,22 +1,23 @@
-//! How much of an installation has come: what has been unpacked into its folder so far.
+//! Progress of an installation: the bytes unpacked into its folder so far.
 //!
-//! Installers say nothing while they fetch, and their caches and registries are theirs; what npm unpacks as it comes grows
-//! before our eyes. Bun fetches a whole package before it unpacks any of it, so there it is a step at the end.
+//! Installers report nothing while they fetch, and their caches and registries are their own; npm unpacks while it
+//! fetches, so the folder grows visibly. Bun fetches a whole package before it unpacks any of it, so its progress is a
+//! single step at the end.
 
 use std::fs;
 use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
-/// How often the folder is looked at.
+/// Interval between two measurements of the folder.
 const LOOK: Duration = Duration::from_millis(400);
-/// A folder with more entries is not measured to its end.
+/// Maximum number of entries that are measured.
 const MAX_FILES: usize = 100_000;
 
-/// Called with how many bytes are there.
+/// Called with the current number of bytes.
 pub(crate) type Growing<'a> = &'a mut (dyn FnMut(u64) + Send);
 
-/// Runs the work and reports, meanwhile, whenever the folder has changed its size.
+/// Runs the work and reports whenever the folder has changed its size in the meantime.
 pub(crate) async fn watched<T>(
     folder: &Path,
     growing: Growing<'_>,
@@ -31,7 +32,7 @@ pub(crate) async fn watched<T>(
             () = tokio::time::sleep(LOOK) => {}
         }
         let place = folder.to_owned();
-        // A look at many files takes its time, and the runtime has other things to do.
+        // Measuring many files blocks, so it runs outside the async runtime.
         let bytes = tokio::task::spawn_blocking(move || size(&place)).await;
         if let Some(bytes) = bytes.ok().filter(|bytes| *bytes != reported) {
             reported = bytes;
@@ -40,7 +41,7 @@ pub(crate) async fn watched<T>(
     }
 }
 
-/// Bytes of the files below a folder; links are not followed. What goes away meanwhile counts as nothing.
+/// Returns the bytes of the files below a folder; links are not followed. Files that disappear meanwhile are ignored.
 fn size(folder: &Path) -> u64 {
     let mut folders = vec![folder.to_owned()];
     let (mut bytes, mut seen) = (0_u64, 0);

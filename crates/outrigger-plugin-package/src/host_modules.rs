@@ -1,8 +1,8 @@
-//! The host's own npm packages: `@opencode-ai/sdk`, `@opencode-ai/plugin` and zod, for plugins without a copy of their own
-//! and for the `client` that every plugin is handed.
+//! The host's own npm packages: `@opencode-ai/sdk`, `@opencode-ai/plugin` and zod, for plugins without their own copy and
+//! for the `client` that every plugin gets.
 //!
-//! They are npm dependencies, never committed: installed once into the data folder, pinned by the lock file beside this
-//! crate (`setup/package-lock.json`), which is embedded.
+//! They are npm dependencies, never committed: installed once into the data folder, pinned by the embedded lock file of
+//! this crate (`setup/package-lock.json`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,26 +20,26 @@ use crate::resolve::ResolvedPlugin;
 const MANIFEST: &str = include_str!("../setup/package.json");
 const LOCK: &str = include_str!("../setup/package-lock.json");
 
-/// What errors and progress reports name the packages by.
+/// Name of the packages in errors and progress reports.
 pub const SPEC: &str = "@opencode-ai/sdk, @opencode-ai/plugin and zod";
 
 /// The installed packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Modules {
-    /// Folder whose `node_modules` holds them.
+    /// Folder whose `node_modules` contains them.
     pub root: PathBuf,
     /// Entry file of `@opencode-ai/sdk`.
     pub sdk: PathBuf,
 }
 
-/// The folder of the packages: one for each version of the lock, so that an update takes nothing from a running host.
+/// Returns the folder of the packages: one per version of the lock, so that an update removes nothing from a running host.
 fn place(data: &Path) -> PathBuf {
     let digest = Sha256::digest(LOCK.as_bytes());
     let name = outrigger_protocol::text::hex(digest.get(..6).unwrap_or_default());
     data.join("modules").join(name)
 }
 
-/// The packages, if they are installed. Looks at the disk only.
+/// Returns the packages if they are installed. Only reads the disk.
 #[must_use]
 pub fn modules(data: &Path) -> Option<Modules> {
     let root = place(data);
@@ -54,25 +54,25 @@ pub fn modules(data: &Path) -> Option<Modules> {
     whole.then_some(Modules { root, sdk })
 }
 
-/// How long a start does not try again to install what could not be installed: without a network every run would wait
-/// for it. `outrigger plugin setup` always tries.
+/// Time for which a failed installation is not retried at a start: without a network every run would wait for it.
+/// `outrigger plugin setup` always retries.
 const PAUSE: Duration = Duration::from_secs(600);
 
 fn failure(data: &Path) -> PathBuf {
     data.join("modules/.failed")
 }
 
-/// Whether an installation failed within [`PAUSE`].
+/// Returns whether an installation failed within [`PAUSE`].
 #[must_use]
 pub fn failed_lately(data: &Path) -> bool {
     let at = fs::metadata(failure(data)).and_then(|meta| meta.modified());
-    // A clock that was set back makes it the future: then it is tried.
+    // If the clock was set back, the time is in the future: retry.
     at.is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago < PAUSE))
 }
 
-/// Remembers that an installation failed just now.
+/// Records that an installation just failed.
 pub fn note_failure(data: &Path) {
-    // Where nothing can be written, the next start tries again.
+    // If nothing can be written, the next start tries again.
     let _ = fs::write(failure(data), "");
 }
 
@@ -117,11 +117,11 @@ pub async fn setup(
     })
 }
 
-/// Sources larger than this are not searched, in bytes.
+/// Maximum size in bytes of a source that is searched.
 const MAX_SOURCE: u64 = 4 * 1024 * 1024;
 
-/// Whether a plugin may want the SDK or what comes with it. A single file of the user's own that speaks of none of it does
-/// without, so that its first start needs no network; of anything larger it is assumed.
+/// Returns whether a plugin may need the SDK or the packages with it. A single file of the user that mentions none of them
+/// does not need it, so that its first start needs no network; anything larger is assumed to need it.
 #[must_use]
 pub fn is_used_by(plugin: &ResolvedPlugin) -> bool {
     let small = plugin
@@ -139,7 +139,7 @@ pub fn is_used_by(plugin: &ResolvedPlugin) -> bool {
         || imports(&source).any(|name| !is_builtin(name))
 }
 
-/// The modules that a source names, as far as that can be seen without parsing it.
+/// Returns the modules that a source names, as far as that is visible without parsing it.
 pub fn imports(source: &str) -> impl Iterator<Item = &str> {
     let starts = ["from", "import", "import(", "require("];
     starts.into_iter().flat_map(move |start| {
@@ -154,7 +154,7 @@ pub fn imports(source: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Modules that come with the runtime.
+/// Returns whether a module comes with the runtime.
 fn is_builtin(name: &str) -> bool {
     const NAMES: [&str; 26] = [
         "assert",

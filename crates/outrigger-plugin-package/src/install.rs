@@ -1,9 +1,9 @@
-//! Installing plugins from npm, once, into `<cache>/plugins/<name>@<exact version>/`. What comes from an address, a file or under another
-//! name has a folder of its own for each request: its package says itself which version it is.
+//! Installs plugins from npm, once, into `<cache>/plugins/<name>@<exact version>/`. A package from a URL, a file or under another
+//! name has a separate folder for each request: its own metadata states its version.
 //!
-//! What is there is used as it is: a request that the lock file knows needs no network (facts 3.2, `@latest` does not
-//! refresh by itself). One bad dependency fails only its own plugin. Two hosts may do this at once: each plugin has a
-//! lock, and a folder appears whole or not at all.
+//! Installed packages are used as they are: a request that the lock file knows needs no network (`@latest` is not refreshed
+//! automatically). One bad dependency fails only its own plugin. Two hosts may install at once: each plugin has a lock, and a
+//! folder appears whole or not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::error::PackageError;
 use crate::installer::Installer;
 use crate::lock::{LockFile, Locked, hold};
 
-/// Where plugins are installed, and with what.
+/// The plugin cache with its installer.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
@@ -33,14 +33,14 @@ pub struct InstalledPackage {
     pub version: String,
 }
 
-/// The folder of installed plugins in our cache folder.
+/// Returns the folder of installed plugins in the cache folder.
 #[must_use]
 pub fn cache_root(cache: &Path) -> PathBuf {
     cache.join("plugins")
 }
 
 impl Cache {
-    /// A cache at `<cache>/plugins`. Without an installer it answers only what is there.
+    /// Creates a cache at `<cache>/plugins`. Without an installer it returns only what is installed.
     #[must_use]
     pub fn new(cache: &Path, installer: Option<Installer>, spawner: Spawner) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Cache {
         }
     }
 
-    /// The folder that holds the installed plugins and the lock file.
+    /// Returns the folder that contains the installed plugins and the lock file.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -65,7 +65,7 @@ impl Cache {
         name: &str,
         request: &str,
     ) -> Result<Option<InstalledPackage>, PackageError> {
-        // A request that is no exact version names no folder by itself: `latest` and `^1` find nothing here.
+        // A request that is not an exact version names no folder: `latest` and `^1` find nothing here.
         if let Some(found) = self.at(name, request, request) {
             return Ok(Some(found));
         }
@@ -97,7 +97,7 @@ impl Cache {
         };
         installing(None);
         let _held = hold(&self.root, &format!("package {name}")).await?;
-        // Another host may have done it while this one waited.
+        // Another host may have installed it while this one waited.
         if let Some(found) = self.find(name, request)? {
             return Ok(found);
         }
@@ -136,7 +136,7 @@ impl Cache {
             })
     }
 
-    // `~` is in no version, so that no request for one leads to what an address answered.
+    // `~` is in no version, so no version request finds a package from a URL.
     fn place(&self, name: &str, request: &str, version: &str) -> PathBuf {
         let mut folder = format!("{name}@{version}");
         if !is_of_registry(request) {
@@ -147,7 +147,7 @@ impl Cache {
         self.root.join(folder)
     }
 
-    // A version with a slash must not lead elsewhere.
+    // A version with a slash must not escape the folder.
     fn at(&self, name: &str, request: &str, version: &str) -> Option<InstalledPackage> {
         if !crate::semver::is_version(version) || version.contains(['/', '\\']) {
             return None;
@@ -159,7 +159,7 @@ impl Cache {
     }
 }
 
-/// Whether a request asks the registry for a version of the package of that name: not an address, a file, or another package.
+/// Returns whether a request asks the registry for a version of the package of that name: not a URL, a file, or another package.
 fn is_of_registry(request: &str) -> bool {
     let lower = request.to_ascii_lowercase();
     let is_file = [".tgz", ".tar.gz", ".tar"]
@@ -180,7 +180,7 @@ fn version_of(package: &Path) -> Option<String> {
         .then(|| version.to_owned())
 }
 
-/// A folder beside the final one, removed again unless it was moved into place.
+/// A folder next to the final one, removed again unless it is moved into place.
 #[derive(Debug)]
 pub(crate) struct Staging {
     path: PathBuf,
@@ -188,7 +188,7 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// An empty folder with an empty `package.json`. Leftovers of a dead host with the same number are removed.
+    /// Creates an empty folder with an empty `package.json`. Leftovers of a dead host with the same process id are removed.
     pub(crate) fn new(root: &Path, name: &str) -> Result<Self, PackageError> {
         let path = root.join(".staging").join(format!(
             "{}.{}",
@@ -211,7 +211,7 @@ impl Staging {
         &self.path
     }
 
-    /// Moves the folder to where it belongs, in place of a broken one.
+    /// Moves the folder to its final path, replacing a broken one.
     pub(crate) fn into_place(mut self, place: &Path) -> Result<(), PackageError> {
         let failed = |error: std::io::Error| PackageError::Cache {
             path: place.to_owned(),
@@ -232,13 +232,13 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.moved {
-            // What cannot be removed now is removed by the next installation.
+            // The next installation removes what cannot be removed now.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-// npm tells it in package-lock.json, Bun in bun.lock, which is JSON with trailing commas and one line for each package.
+// npm stores it in package-lock.json, Bun in bun.lock, which is JSON with trailing commas and one line for each package.
 fn integrity(dir: &Path, name: &str) -> Option<String> {
     if let Ok(bytes) = outrigger_files::read(&dir.join("package-lock.json"), outrigger_files::DATA)
     {

@@ -1,7 +1,7 @@
-//! Bun or npm, as the program that fetches packages.
+//! Bun or npm as the installer of packages.
 //!
-//! Install scripts never run (facts 3.2: OpenCode sets `ignoreScripts`), and the user's own npm configuration holds. They run in a
-//! [`sandbox`], and what a package says in its `.npmrc` does not go before what the user says.
+//! Install scripts never run (OpenCode sets `ignoreScripts`), and the user's own npm configuration applies. Installers run in a
+//! [`sandbox`], and the `.npmrc` of a package does not override the user's settings.
 
 mod sandbox;
 
@@ -15,20 +15,20 @@ use outrigger_sandbox::{Policy, Spawner, Spec, env, run};
 use crate::error::PackageError;
 use crate::growth::{Growing, watched};
 
-/// How long one installation may take.
+/// Time limit of one installation.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// How much of the installer's output is kept, in bytes.
+/// Maximum size in bytes of the stored installer output.
 const OUTPUT: usize = 64 * 1024;
 
-/// How many of its last lines go into an error.
+/// Number of its last lines that go into an error.
 const LINES: usize = 12;
 
-/// How npm begins a line about a failure, and how many of them go into an error.
+/// Prefix of npm's failure lines, and how many of them go into an error.
 const NPM: &str = "npm error";
 const NPM_LINES: usize = 4;
 
-/// Variables that installers read beyond the usual ones: where the registry is and how to reach it.
+/// Further variables that installers read: where the registry is and how to reach it.
 const VARIABLES: &[&str] = &[
     "npm_config_*",
     "NPM_CONFIG_*",
@@ -44,16 +44,16 @@ const VARIABLES: &[&str] = &[
     "NODE_EXTRA_CA_CERTS",
 ];
 
-/// Settings of npm that a package could change for its own preparation, and the variables that go before it.
+/// npm settings that a package could change for its own preparation, and the variables that override them.
 const SETTINGS: [(&str, &str); 2] = [
     ("registry", "npm_config_registry"),
     ("strict-ssl", "npm_config_strict_ssl"),
 ];
 
-/// How long npm may take to say one.
+/// Time limit for npm to report one.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// Bun would make hard links into its cache, through which a program that may write there changes what is installed.
+/// Bun would make hard links into its cache, through which a program that may write there could change what is installed.
 const COPY: &str = "--backend=copyfile";
 
 /// A program that installs npm packages.
@@ -66,14 +66,14 @@ pub enum Installer {
 }
 
 impl Installer {
-    /// Bun where it is known or on `PATH`, else npm.
+    /// Returns Bun if it is known or on `PATH`, else npm.
     #[must_use]
     pub fn find(bun: Option<&Path>) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self::find_in(bun, &path)
     }
 
-    /// As [`Installer::find`], with a search path of the caller's.
+    /// Like [`Installer::find`], with the caller's search path.
     #[must_use]
     pub fn find_in(bun: Option<&Path>, path: &OsString) -> Option<Self> {
         bun.map(Path::to_path_buf)
@@ -82,7 +82,7 @@ impl Installer {
             .or_else(|| which_of_host("npm", path).map(Self::Npm))
     }
 
-    /// `bun` or `npm`.
+    /// Returns `bun` or `npm`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -194,9 +194,9 @@ struct Confined {
 }
 
 impl Confined {
-    /// Makes its folders, reads the disk.
+    /// Creates its folders; reads the disk.
     fn new(program: &Path, dir: &Path, package: Option<&str>) -> Self {
-        // Beside the folder in which installations are staged.
+        // Next to the folder in which installations are staged.
         let folder = dir.ancestors().nth(2).unwrap_or(dir).join(".installer");
         let mut variables = env::of_host(VARIABLES);
         let caches = caches(&mut variables, &folder);
@@ -224,8 +224,8 @@ impl Confined {
     }
 }
 
-/// Caches of our own, unless the user's environment names some: those in the home folder are written by commands of the model, which
-/// could put another package there in advance.
+/// Sets separate caches, unless the user's environment names some: commands of the model can write those in the home folder and
+/// could plant another package there.
 fn caches(variables: &mut Vec<(OsString, OsString)>, folder: &Path) -> Vec<PathBuf> {
     let caches = [
         ("BUN_INSTALL_CACHE_DIR", "bun"),
@@ -238,15 +238,15 @@ fn caches(variables: &mut Vec<(OsString, OsString)>, folder: &Path) -> Vec<PathB
     named.collect()
 }
 
-/// What a package's own `.npmrc` would say while npm prepares it is said by the environment, which goes before it: the program that is
-/// run as git, and options with which a program of npm's would load a file.
+/// Sets by environment, which overrides it, what a package's own `.npmrc` could set while npm prepares it: the program that is
+/// run as git, and options that make an npm program load a file.
 fn defaults(variables: &mut Vec<(OsString, OsString)>) {
     let path = variables.iter().find(|(name, _)| name == "PATH");
     let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
-    // Where there is none nothing is run, either.
+    // Without git, nothing is run either.
     let git = which_of_host("git", &path).unwrap_or_else(|| "/usr/bin/git".into());
     set_unless_there(variables, "npm_config_git", git.into());
-    // An empty value would not count.
+    // npm ignores an empty value.
     set_unless_there(
         variables,
         "npm_config_node_options",
@@ -254,7 +254,7 @@ fn defaults(variables: &mut Vec<(OsString, OsString)>) {
     );
 }
 
-/// What the user's settings of npm say, as variables: a package's `.npmrc` does not send what it needs elsewhere.
+/// Returns the user's npm settings as variables: a package's `.npmrc` cannot redirect its own dependencies.
 async fn users_settings(
     npm: &Path,
     spawner: &Spawner,
@@ -281,7 +281,7 @@ async fn users_settings(
     found
 }
 
-/// The values of a variable, in whatever case it is written: npm takes all.
+/// Returns the values of a variable, ignoring case as npm does.
 fn values<'a>(
     variables: &'a [(OsString, OsString)],
     name: &'a str,
@@ -300,8 +300,8 @@ fn set_unless_there(variables: &mut Vec<(OsString, OsString)>, name: &str, value
     }
 }
 
-// A start waits for this. By itself npm tries for more than a minute to reach a registry that cannot be reached; one more
-// attempt a second later is enough for one that stumbles.
+// A start waits for this. By default npm tries for more than a minute to reach an unreachable registry; one retry after a second
+// is enough for a transient failure.
 fn npm_install(npm: &Path) -> Spec {
     Spec::new(npm).args([
         "install",
@@ -316,7 +316,7 @@ fn npm_install(npm: &Path) -> Spec {
     ])
 }
 
-// Errors go to stderr in both; what stdout says behind them is seldom more than a summary.
+// Errors go to stderr in both; the rest of stdout is rarely more than a summary.
 fn last_lines(stdout: &[u8], stderr: &[u8]) -> String {
     let text = if stderr.iter().all(u8::is_ascii_whitespace) {
         stdout
@@ -339,7 +339,7 @@ fn last_lines(stdout: &[u8], stderr: &[u8]) -> String {
         .join("\n")
 }
 
-// npm says what happened first; then come a stack, a dump of the error and advice.
+// Returns whether a line is the cause: npm prints it first, followed by a stack, a dump of the error and advice.
 fn says_why(line: &str) -> bool {
     let Some(rest) = line.strip_prefix(NPM) else {
         return false;

@@ -1,6 +1,6 @@
-//! From an entry of the `plugin` list to files that can be imported: what a spec names ([`Source`]), packages from npm in a
-//! cache of ours ([`Cache`]) and what is written down of them ([`LockFile`]), the entry of a package and its manifest
-//! ([`ResolvedPlugin`]); Bun and the packages of the host itself. Nothing here runs a plugin or says that one may run.
+//! From an entry of the `plugin` list to files that can be imported: the meaning of a spec ([`Source`]), packages from npm
+//! in a cache ([`Cache`]) and its records ([`LockFile`]), the entry of a package and its manifest ([`ResolvedPlugin`]); Bun
+//! and the packages of the host itself. Nothing here runs a plugin or decides whether one may run.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -32,5 +32,5 @@ pub use spec::{DEPRECATED, Source, file_url};
 /// The version that is fetched.
 pub const BUN_VERSION: &str = "1.4.5";
 
-/// What is fetched, as progress reports name it.
+/// Name of the fetched program in progress reports.
 pub const BUN_SPEC: &str = "bun@1.4.5";

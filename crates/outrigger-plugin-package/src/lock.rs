@@ -1,8 +1,8 @@
-//! What stands in the plugin cache: `outrigger-plugins.lock`, and the locks that keep two hosts from installing the same
-//! plugin at once.
+//! Records of the plugin cache: `outrigger-plugins.lock`, and the locks that keep two hosts from installing the same plugin
+//! at once.
 //!
-//! The lock file says which version a request was answered with, so that a bare name means the same plugin tomorrow and
-//! no start needs the network. It holds no download URLs: where a package comes from is the user's npm configuration.
+//! The lock file stores the version for each request, so that a bare name means the same plugin tomorrow and no start needs
+//! the network. It contains no download URLs: the registry comes from the user's npm configuration.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
@@ -17,21 +17,21 @@ use crate::error::PackageError;
 /// Name of the lock file in the plugin cache.
 pub const LOCK_FILE: &str = "outrigger-plugins.lock";
 
-/// How often a lock that another host holds is tried again.
+/// Interval between attempts to take a lock that another host holds.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// The contents of the lock file.
+/// Contents of the lock file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockFile {
     /// Version of the format.
     #[serde(default)]
     pub version: u32,
-    /// One for each name and request, sorted by both.
+    /// One entry for each name and request, sorted by both.
     #[serde(default)]
     pub plugins: Vec<Locked>,
 }
 
-/// A request and what it was answered with.
+/// A request with the package that it was resolved to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Locked {
     /// Package, as installed.
@@ -40,7 +40,7 @@ pub struct Locked {
     pub requested: String,
     /// Exact version.
     pub version: String,
-    /// Checksum of the package, where the installer gave it.
+    /// Checksum of the package, if the installer reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<String>,
 }
@@ -56,7 +56,7 @@ impl LockFile {
         Ok(read.unwrap_or_default())
     }
 
-    /// What a request was answered with.
+    /// Returns the entry of a request.
     #[must_use]
     pub fn find(&self, name: &str, requested: &str) -> Option<&Locked> {
         self.plugins
@@ -101,7 +101,7 @@ impl LockFile {
         Ok(Some(forgotten))
     }
 
-    // Beside the old one and into its place, so that a reader never sees half of it.
+    // Written to a separate file and renamed, so that a reader never sees a partial file.
     fn write(&self, cache: &Path) -> Result<(), PackageError> {
         let path = cache.join(LOCK_FILE);
         let fresh = cache.join(format!("{LOCK_FILE}.{}", std::process::id()));
@@ -114,7 +114,7 @@ impl LockFile {
     }
 }
 
-/// A lock between hosts (`flock`). It ends when this is dropped, and with the process that holds it.
+/// A lock between hosts (`flock`). Released when it is dropped, or when the process that holds it exits.
 #[derive(Debug)]
 pub struct Held(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
 
@@ -143,12 +143,12 @@ pub async fn hold(cache: &Path, name: &str) -> Result<Held, PackageError> {
     }
 }
 
-// A scope's slash must not make a folder.
+// The slash of a scope must not create a folder.
 fn file_name(name: &str) -> PathBuf {
     PathBuf::from(name.replace('/', "+"))
 }
 
-/// A file of JSON; `None` where there is none.
+/// Reads a JSON file; `None` if it does not exist.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match outrigger_files::read(path, outrigger_files::DATA) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),

@@ -1,4 +1,4 @@
-//! Reading a plugin's `outrigger.plugin.toml`. What a plugin gets of what it asks for is decided elsewhere.
+//! Reads a plugin's `outrigger.plugin.toml`. Grants are decided elsewhere.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,7 +10,7 @@ use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
 use crate::custom_points::Declarations;
 use crate::error::PackageError;
 
-/// A manifest is no longer than this, in bytes.
+/// Maximum size of a manifest in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
 
 /// The manifest in a plugin's folder, if there is one.
@@ -64,12 +64,12 @@ pub fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PackageError> {
     Ok(Some(manifest))
 }
 
-/// What a manifest calls its plugin, whatever else is wrong with it.
+/// Returns the id in a manifest, whatever else is wrong with it.
 #[must_use]
 pub fn named(dir: &Path) -> Option<String> {
     let path = dir.join(MANIFEST_FILE);
     let text = outrigger_files::read_to_string(&path, MAX_BYTES).ok()?;
-    // Line by line: what breaks it may be anywhere, and a section ends what is said of the plugin itself.
+    // Line by line: the error may be anywhere, and a section header ends the keys of the plugin itself.
     let lines = text.lines().map(str::trim);
     let mut lines = lines.take_while(|line| !line.starts_with('['));
     let id = lines.find_map(|line| line.strip_prefix("id")?.trim_start().strip_prefix('='))?;

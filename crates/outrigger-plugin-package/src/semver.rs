@@ -1,11 +1,11 @@
-//! Versions and ranges as npm means them, for `engines.opencode` and the names of folders.
+//! Versions and ranges with npm's semantics, for `engines.opencode` and the names of folders.
 //!
-//! `js-semver` reads them ([why that crate](../../../docs/decisions/0014-npm-versions.md)). Cargo's own `semver` reads another
-//! language: no `||`, no hyphen ranges, a comma instead of a space.
+//! `js-semver` parses them ([why that crate](../../../docs/decisions/0014-npm-versions.md)). Cargo's own `semver` has another
+//! syntax: no `||`, no hyphen ranges, a comma instead of a space.
 
 use js_semver::{Range, Version};
 
-/// Whether `version` satisfies the npm range. A range that cannot be read is satisfied by nothing, as in npm.
+/// Returns whether `version` satisfies the npm range. An invalid range is satisfied by nothing, as in npm.
 #[must_use]
 pub fn satisfies(version: &str, range: &str) -> bool {
     match (Version::parse(version), Range::parse(range)) {
@@ -14,7 +14,7 @@ pub fn satisfies(version: &str, range: &str) -> bool {
     }
 }
 
-/// Whether a text is one version in full, not a range or a tag.
+/// Returns whether a text is one full version, not a range or a tag.
 #[must_use]
 pub fn is_version(text: &str) -> bool {
     Version::parse(text).is_ok()
@@ -29,7 +29,7 @@ mod tests {
 
     use super::*;
 
-    /// What npm's own `semver` says, recorded by `npm_semver.mjs` beside the file.
+    /// Results of npm's own `semver`, recorded by `npm_semver.mjs` next to the file.
     #[derive(Deserialize)]
     struct Recorded {
         versions: String,
@@ -37,7 +37,7 @@ mod tests {
         ranges: BTreeMap<String, String>,
     }
 
-    /// Ranges that npm does not read and `js-semver` does: harmless, since what was meant is plain.
+    /// Ranges that npm rejects and `js-semver` accepts: harmless, since the meaning is plain.
     const READ_HERE_ONLY: &[&str] = &["==1.2.3"];
 
     #[test]

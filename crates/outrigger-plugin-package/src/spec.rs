@@ -1,14 +1,13 @@
-//! What an entry of the `plugin` list names: a file, a folder, or an npm package.
+//! Entries of the `plugin` list: a file, a folder, or an npm package.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::PackageError;
 
-/// Specs that OpenCode drops because the program itself does what they did (facts 3.1, rule 5). A spec that
-/// contains one of these counts.
+/// Specs that OpenCode ignores because the program itself has their function. Matches specs that contain one of these.
 pub const DEPRECATED: &[&str] = &["opencode-copilot-auth"];
 
-/// Where a plugin comes from.
+/// Source of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file or folder.
@@ -60,7 +59,7 @@ impl Source {
         })
     }
 
-    /// The name to list the plugin by before its module has been read: the package, else the file or folder.
+    /// Returns the name to list the plugin by before its module has been read: the package, else the file or folder.
     #[must_use]
     pub fn label(&self) -> String {
         match self {
@@ -75,7 +74,7 @@ impl Source {
                     .and_then(Path::file_name)
                     .map(|p| p.to_string_lossy());
                 match parent {
-                    // `my-plugin/index.ts` says more as `my-plugin`.
+                    // `my-plugin` is a better name for `my-plugin/index.ts`.
                     Some(parent) if stem == "index" => parent.into_owned(),
                     _ => stem.into_owned(),
                 }
@@ -117,7 +116,7 @@ fn split_npm(spec: &str) -> (&str, &str) {
     }
 }
 
-// The name becomes a folder of ours, so nothing but npm's own alphabet may pass.
+// The name becomes a folder name, so only npm's own alphabet is allowed.
 fn valid_name(name: &str) -> bool {
     let (scope, bare) = match name.strip_prefix('@') {
         Some(scoped) => match scoped.split_once('/') {
@@ -152,7 +151,7 @@ fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// The `file://` URL of an absolute path, with everything escaped that the WHATWG rules escape in a path, so that a
+/// Returns the `file://` URL of an absolute path, escaping everything that the WHATWG rules escape in a path, so that a
 /// folder named `a#b` or `50%` is found again.
 #[must_use]
 pub fn file_url(path: &Path) -> String {

@@ -1,5 +1,4 @@
-//! What can go wrong with one plugin. Nothing here ends a session: a plugin that fails is listed with its cause and the
-//! others run (A13).
+//! Errors of one plugin. None of them ends a session: a failed plugin is listed with its cause and the others run (A13).
 
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ mod code;
 
 pub use code::PROCESS;
 
-/// Why a plugin is not there, or why one of its calls failed.
+/// Why a plugin is unavailable, or why one of its calls failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// It cannot be found, installed or read.
@@ -20,45 +19,45 @@ pub enum PluginError {
     /// It is not trusted.
     #[error(transparent)]
     Trust(TrustError),
-    /// `--pure` or `OPENCODE_PURE`: nothing from outside is loaded.
+    /// `--pure` or `OPENCODE_PURE`: no external plugin is loaded.
     #[error("{spec} is not loaded: `--pure` (or OPENCODE_PURE) leaves out everything from outside")]
     Pure {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
     },
-    /// `outrigger plugin bisect` looks how a command does without it.
+    /// `outrigger plugin bisect` tests a command without it.
     #[error("{spec} is left out of this run by `plugin bisect` (OUTRIGGER_LEAVE_OUT)")]
     LeftOut {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
     },
-    /// The same plugin is listed again, and the last entry counts.
+    /// The same plugin is listed again, and the last entry wins.
     #[error("{spec} is listed again as {other} in {}, and the last entry counts", declared_in.display())]
     Overridden {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
-        /// The entry that counts.
+        /// The entry that is used.
         other: String,
-        /// Where that one stands.
+        /// File of that entry.
         declared_in: PathBuf,
     },
-    /// The managed policy of the machine does not allow it (issue 5).
+    /// The managed policy of the machine does not allow it.
     #[error("{spec} is not loaded: the policy of this machine ({}) does not allow it", file.display())]
     Forbidden {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// The policy's file.
         file: PathBuf,
     },
-    /// Its state cannot be changed so (C7); what ran before runs on.
+    /// Its state cannot be changed this way (C7); the running plugin is unaffected.
     #[error("plugin {id}: {why}")]
     Life {
-        /// Which.
+        /// Id of the plugin.
         id: String,
-        /// Why not.
+        /// Reason.
         why: String,
     },
-    /// The policy of the machine requires it, and it is not there.
+    /// The machine policy requires it, and it is missing.
     #[error("plugin {id} is not there, and the policy of this machine ({}) requires it", file.display())]
     Required {
         /// What it is called.
@@ -66,44 +65,44 @@ pub enum PluginError {
         /// The policy.
         file: PathBuf,
     },
-    /// `fail_closed` names it, and no plugin goes by that name.
+    /// `fail_closed` names it, and no plugin has that name.
     #[error(
         "no plugin goes by the name {id}, and `fail_closed` of [plugins.\"{id}\"] says that it guards"
     )]
     NoGuard {
-        /// As the settings name it.
+        /// Name in the settings.
         id: String,
     },
-    /// The file of command hooks is not there or cannot be read.
+    /// The file of command hooks is missing or unreadable.
     #[error("the commands of {spec} are not run: {why}")]
     HooksUnreadable {
         /// The file.
         spec: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
-    /// The snapshot does not have it (D2).
+    /// The snapshot excludes it (D2).
     #[error("plugin {id} is not loaded ({reason}): {why}")]
     NotAdmitted {
         /// What it is called.
         id: String,
-        /// The name of the reason.
+        /// Name of the reason.
         reason: String,
-        /// The same in words.
+        /// Description of the reason.
         why: String,
-        /// What would change it.
+        /// How to change that.
         remedy: String,
     },
-    /// A later file of the global folder has a `plugin` list of its own.
+    /// A later file of the global folder has its own `plugin` list.
     #[error("{spec} is not loaded: a later file of the same folder has a `plugin` list of its own")]
     Replaced {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
     },
-    /// The settings switch it off.
+    /// The settings disable it.
     #[error("{spec} is switched off in the settings")]
     Disabled {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
     },
     /// Command hooks of a project, which its author chose.
@@ -112,36 +111,36 @@ pub enum PluginError {
         /// The file.
         spec: String,
     },
-    /// The plugin that hosts it is not there (C8).
+    /// The plugin that hosts it is not running (C8).
     #[error("plugin {id} does not run: {host}, which hosts it, does not")]
     HostGone {
-        /// Plugin.
+        /// Id of the plugin.
         id: String,
-        /// The plugin that hosts it.
+        /// Id of its host.
         host: String,
     },
-    /// What it requires is not there (D3).
+    /// A requirement is missing (D3).
     #[error("plugin {id} is not started: {} not there", is_are(missing))]
     Requirements {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
-        /// Name.
+        /// Id of the plugin.
         id: String,
-        /// What is missing.
+        /// Missing requirements.
         missing: Vec<String>,
     },
-    /// Another plugin that it depends on is not there (C6).
+    /// A plugin that it depends on is not running (C6).
     #[error("plugin {id} is not started: it depends on {needs}, which is not there")]
     DependsOn {
-        /// Name.
+        /// Id of the plugin.
         id: String,
-        /// The other plugin.
+        /// Id of the other plugin.
         needs: String,
     },
-    /// Its manifest asks for what the policy of the machine forbids.
+    /// Its manifest requests what the machine policy forbids.
     #[error("plugin {id} is not started: it asks for {what}, which the policy of this machine ({}) forbids", file.display())]
     TooWide {
-        /// Name.
+        /// Id of the plugin.
         id: String,
         /// What it asks for.
         what: String,
@@ -156,10 +155,10 @@ pub enum PluginError {
         /// What to do.
         hint: Option<String>,
     },
-    /// The plugin process did not start or broke the protocol.
+    /// The plugin process did not start or violated the protocol.
     #[error("the plugin process {process} failed: {message}")]
     Process {
-        /// Which.
+        /// Name of the process.
         process: String,
         /// What happened.
         message: String,
@@ -167,27 +166,27 @@ pub enum PluginError {
     /// The module could not be loaded, by the stage that failed.
     #[error("plugin {plugin} failed at {stage}: {message}")]
     Load {
-        /// Which.
+        /// Id of the plugin.
         plugin: String,
         /// `import`, `export`, `server`, `hooks`, `tool`.
         stage: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// It did not come back in time while it loaded.
+    /// It did not finish loading in time.
     #[error("plugin {plugin} did not finish its {what} within {ms} ms")]
     Hung {
-        /// Which.
+        /// Id of the plugin.
         plugin: String,
         /// `import` or `server`.
         what: String,
-        /// The deadline.
+        /// The deadline in milliseconds.
         ms: u64,
     },
-    /// It ended the process while it loaded.
+    /// It ended the process while loading.
     #[error("plugin {plugin} ended its process during {what}: {message}")]
     Crashed {
-        /// Which.
+        /// Id of the plugin.
         plugin: String,
         /// `import` or `server`.
         what: String,
@@ -199,37 +198,37 @@ pub enum PluginError {
         "the plugin process {process} is off after {restarts} restarts in {seconds} s; last: {cause}"
     )]
     Off {
-        /// Which.
+        /// Name of the process.
         process: String,
-        /// How many.
+        /// Number of restarts.
         restarts: usize,
-        /// Within.
+        /// Period in seconds.
         seconds: u64,
-        /// Why.
+        /// Cause.
         cause: String,
     },
     /// A plugin's tool failed.
     #[error("{message}")]
     Tool {
-        /// Plugin.
+        /// Id of the plugin.
         plugin: String,
-        /// Tool.
+        /// Name of the tool.
         tool: String,
         /// Stable code: `plugin.tool`, `plugin.tool_timeout`, `plugin.tool_cancelled`, `plugin.tool_lost`.
         code: &'static str,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// A login, a loader or a list of models of a plugin failed.
     #[error("{what} of plugin {plugin} failed: {message}")]
     Auth {
-        /// Plugin.
+        /// Id of the plugin.
         plugin: String,
         /// Which request.
         what: String,
         /// Stable code: `plugin.auth`, `plugin.auth_timeout`, `plugin.auth_lost`.
         code: &'static str,
-        /// What it said.
+        /// Its message.
         message: String,
     },
 }
@@ -249,7 +248,7 @@ impl From<TrustError> for PluginError {
 }
 
 impl PluginError {
-    /// The cause that is shown where this error ended a plugin's way at a stage.
+    /// Returns the displayed cause of a plugin that ended at this stage with this error.
     #[must_use]
     pub fn cause(&self, at: Stage) -> Cause {
         Cause {
@@ -260,7 +259,7 @@ impl PluginError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about the error.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {
@@ -295,7 +294,7 @@ impl PluginError {
         Some(text.to_owned())
     }
 
-    /// The same, of a plugin that needed Bun, with why there is none.
+    /// Adds the reason for the missing Bun to the error of a plugin that needed it.
     #[must_use]
     pub fn because(&self, reason: &str) -> Self {
         match self {
@@ -318,7 +317,7 @@ impl PluginError {
         }
     }
 
-    /// It is left out on purpose, as OpenCode leaves it out; this is not a failure.
+    /// Returns whether it is skipped on purpose, as in OpenCode; this is not a failure.
     #[must_use]
     pub fn is_skip(&self) -> bool {
         matches!(self, Self::Package(error) if error.is_skip())
@@ -336,18 +335,18 @@ impl PluginError {
             || self.is_expected()
     }
 
-    /// It is left out, and the user may not know: it was not left out by the user's own setting, and is worth a line. What a project leaves
-    /// off by itself is its own matter.
+    /// Returns whether a skipped plugin is worth a line: the user may not know, since it was not skipped by the user's own
+    /// setting. A project's own exclusions are not reported.
     pub(crate) fn is_worth_a_line(&self, local: bool) -> bool {
         match self {
             Self::NotAdmitted { reason, .. } => match reason.as_str() {
                 "LeftOut" | "SwitchedOff" | "Denied" | "ForbiddenByManagedPolicy" => false,
-                // One line says it of the whole folder.
+                // One line reports the whole folder.
                 "FolderNotTrusted" => false,
                 "OffByDefault" => !local,
                 _ => true,
             },
-            // Somebody's guard, perhaps: that it does not act yet is said each time.
+            // It may be a guard: report each time that it is not active yet.
             Self::Requirements { .. }
             | Self::HooksNotAllowed { .. }
             | Self::HooksUnreadable { .. }
@@ -356,7 +355,7 @@ impl PluginError {
         }
     }
 
-    /// It is what the user has said, so nothing must be warned of.
+    /// Returns whether the user chose this, so that no warning is needed.
     pub(crate) fn is_expected(&self) -> bool {
         matches!(
             self,
@@ -368,8 +367,8 @@ impl PluginError {
     }
 }
 
-/// What to do where the sandbox kept a plugin from listening, as Bun and Node say it: `permission denied 127.0.0.1:1455`,
-/// `listen EACCES: permission denied 127.0.0.1:1455`.
+/// Returns the hint if the sandbox kept a plugin from listening, from the messages of Bun and Node: `permission denied
+/// 127.0.0.1:1455`, `listen EACCES: permission denied 127.0.0.1:1455`.
 fn port_hint(plugin: &str, message: &str) -> Option<String> {
     let (_, place) = message.split_once("permission denied ")?;
     let (_, port) = place.split_whitespace().next()?.rsplit_once(':')?;

@@ -1,7 +1,8 @@
-//! The list of plugins: how far each one is, what it may reach, and who is called at which hook point.
+//! The list of plugins: the stage of each, its access, and the handlers at each hook point.
 //!
-//! [`Registry`] is the list, shared by what loads, supervises and calls plugins. [`access`] says what a plugin may reach:
-//! the settings, its manifest, the user's grants, its environment and its hosts. Nothing here starts a process or calls a hook.
+//! [`Registry`] is the list, shared by the code that loads, supervises and calls plugins. [`access`] determines what a plugin
+//! may reach: the settings, its manifest, the user's grants, its environment and its hosts. Nothing here starts a process or
+//! calls a hook.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

@@ -1,4 +1,4 @@
-//! The plugins of a project: how far each is, what it contributes, and who is called at which point.
+//! The plugins of a project: the stage and contributions of each, and the handlers at each point.
 
 mod commands;
 mod custom_points;
@@ -34,33 +34,33 @@ use crate::error::PluginError;
 use crate::status::PluginStatus;
 use outrigger_plugin_status::ProgressFn;
 
-/// A hook function, as the pipeline needs it.
+/// A hook function as the pipeline needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Index of the plugin, which is its load order.
     pub plugin: usize,
-    /// Its place among all: load order, but a hosted plugin comes right after its host.
+    /// Its position among all: load order, with a hosted plugin right after its host.
     pub order: u32,
-    /// Name of the plugin.
+    /// Id of the plugin.
     pub id: String,
-    /// Which of its hooks objects.
+    /// Index of its hooks object.
     pub instance: usize,
     /// The hook's name as the plugin spells it (A5).
     pub hook: String,
-    /// Process it lives in.
+    /// Key of its process.
     pub group: u64,
     /// The rules of its plugin.
     pub rules: PluginRules,
     /// Its failure refuses (C5).
     pub fail_closed: bool,
-    /// What its plugin may do there (C3).
+    /// Rights of its plugin there (C3).
     pub rights: Rights,
-    /// Why it cannot be called. Only a security-critical hook is bound all the same.
+    /// Why it cannot be called. Only a security-critical hook is bound nevertheless.
     pub absent: Option<String>,
 }
 
 impl Bound {
-    /// It is there to guard: its failure refuses, or it is a command hook.
+    /// Returns whether it is a guard: its failure refuses, or it is a command hook.
     #[must_use]
     pub fn guards(&self) -> bool {
         self.fail_closed || self.group == COMMAND_GROUP
@@ -73,11 +73,11 @@ struct RegistryState {
     table: HashMap<&'static str, Arc<[Bound]>>,
 }
 
-/// What becomes of a plugin that failed under Node and would run under Bun.
+/// State of a plugin that failed under Node and would run under Bun.
 enum Bun {
-    /// It has failed, and this is why there is no Bun, where that is known.
+    /// It has failed; with the reason why there is no Bun, if known.
     None(Option<String>),
-    /// It waits, since Bun may be fetched yet.
+    /// It waits, since Bun may still be fetched.
     MayCome(Vec<(usize, PluginError)>),
 }
 
@@ -86,14 +86,14 @@ pub struct Registry {
     inner: RwLock<RegistryState>,
     bun: Mutex<Bun>,
     progress: ProgressFn,
-    /// The processes that plugins live in, to end those of hosted ones with their hosts.
+    /// The processes of plugins, to end those of hosted ones with their hosts.
     processes: OnceLock<Weak<dyn ProcessList>>,
-    /// Notified of changes of their state.
+    /// Notified of state changes.
     notice: OnceLock<NoticeFn>,
 }
 
 impl Registry {
-    /// A list of these plugins, in load order; each is reported to `progress` at once.
+    /// Creates a list of these plugins, in load order; each is reported to `progress` at once.
     pub fn new(plugins: Vec<Plugin>, progress: ProgressFn) -> Self {
         let registry = Self {
             inner: RwLock::new(RegistryState {
@@ -119,12 +119,12 @@ impl Registry {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there are. Indexes run up to it.
+    /// Returns the number of plugins. Indexes are below it.
     pub fn count(&self) -> usize {
         self.read().plugins.len()
     }
 
-    /// Something of one plugin.
+    /// Returns a property of one plugin.
     pub fn with<T>(&self, index: usize, get: impl FnOnce(&Plugin) -> T) -> Option<T> {
         self.read().plugins.get(index).map(get)
     }
@@ -137,7 +137,7 @@ impl Registry {
             ..Progress::at(&plugin.id, &plugin.spec, plugin.stage)
         });
         if let Some(progress) = progress {
-            // What ended it is in the log already, with its cause.
+            // The reason for its end is in the log already.
             if progress.cause.is_none() {
                 tracing::info!("[plugin:{}] {}", progress.plugin, progress.stage);
             }
@@ -163,10 +163,10 @@ impl Registry {
         }
     }
 
-    /// So many bytes of it have come.
+    /// Reports the number of bytes fetched.
     pub fn fetched(&self, index: usize, bytes: u64) {
         let progress = self.with(index, |plugin| Progress {
-            // What it depends on comes with it, and nobody knows how much that is.
+            // Its dependencies are fetched with it, so the total is unknown.
             fetched: Some(Fetched { bytes, total: None }),
             ..Progress::at(&plugin.id, &plugin.spec, Stage::Installing)
         });
@@ -175,20 +175,20 @@ impl Registry {
         }
     }
 
-    /// It has come to a stage. One that somebody suspended stays that, whatever becomes of its process: it is resumed by
-    /// [`Registry::suspend`] and by nothing else (C7).
+    /// Sets the stage of a plugin. A suspended plugin stays suspended, whatever happens to its process: only
+    /// [`Registry::suspend`] resumes it (C7).
     pub fn stage(&self, index: usize, stage: Stage) {
         self.change(index, |plugin| plugin.come_to(stage));
     }
 
-    /// The plugin of that name has come to a stage.
+    /// Sets the stage of the plugin with this id.
     pub fn stage_of(&self, id: &str, stage: Stage) {
         if let Some(index) = self.index_of(id) {
             self.stage(index, stage);
         }
     }
 
-    /// Its files are there.
+    /// Sets its files.
     pub fn resolved(&self, index: usize, resolved: ResolvedPlugin, rules: PluginRules) {
         self.change(index, |plugin| {
             plugin.own = custom_points::declared(&resolved);
@@ -200,22 +200,22 @@ impl Registry {
         });
     }
 
-    /// Its files are what was trusted.
+    /// Records that its files are trusted.
     pub fn verified(&self, index: usize, verified: Option<Verified>) {
         self.change(index, |plugin| plugin.verified = verified);
     }
 
-    /// It is not started after all.
+    /// Resets it: it is not started after all.
     pub fn unresolved(&self, index: usize) {
         self.change(index, |plugin| plugin.resolved = None);
     }
 
-    /// What it says of itself, or what such a plugin is given.
+    /// Sets its manifest, or the defaults that it gets.
     pub fn manifest(&self, index: usize, shown: ManifestShown) {
         self.change(index, |plugin| plugin.manifest = Some(shown));
     }
 
-    /// The modules of the plugins whose files are there.
+    /// Returns the modules of the plugins whose files are installed.
     pub fn resolved_files(&self) -> Vec<(usize, PathBuf)> {
         let inner = self.read();
         let plugins = inner.plugins.iter().enumerate();
@@ -229,17 +229,17 @@ impl Registry {
         self.bun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bun is not there and cannot be had.
+    /// Fails the waiting plugins: Bun is unavailable.
     pub fn no_bun(&self, reason: String) {
         *self.bun() = Bun::None(Some(reason));
     }
 
-    /// From now on plugins that need Bun are kept instead of failed, until [`Registry::waiting`].
+    /// From now on plugins that need Bun wait instead of failing, until [`Registry::waiting`].
     pub fn may_wait_for_bun(&self) {
         *self.bun() = Bun::MayCome(Vec::new());
     }
 
-    /// The plugins that wait for Bun, with what they failed by. From now on none waits.
+    /// Returns the plugins that wait for Bun, with their errors. From now on none waits.
     pub fn waiting(&self) -> Vec<(usize, PluginError)> {
         let mut bun = self.bun();
         let Bun::MayCome(waiting) = &mut *bun else {
@@ -251,17 +251,17 @@ impl Registry {
         waiting
     }
 
-    /// What was set about it.
+    /// Sets its rules.
     pub fn set_rules(&self, index: usize, rules: PluginRules) {
         self.change(index, |plugin| plugin.rules = rules);
     }
 
-    /// It lives in this process from now on.
+    /// Assigns it to a process.
     pub fn assign(&self, index: usize, group: u64) {
         self.change(index, |plugin| plugin.group = Some(group));
     }
 
-    /// It comes no further.
+    /// Marks it as failed.
     pub fn fail(&self, index: usize, error: &PluginError) {
         self.end(
             index,
@@ -274,7 +274,7 @@ impl Registry {
         );
     }
 
-    /// It is no longer called.
+    /// Switches it off.
     pub fn off(&self, index: usize, error: &PluginError) {
         self.end(index, Stage::Off, error);
     }
@@ -296,7 +296,7 @@ impl Registry {
         self.end_hosted(index, &id);
     }
 
-    /// It has answered; `true` when there is something of it to call.
+    /// Takes its answer; returns `true` if it has something to call.
     pub fn adopt(&self, index: usize, loaded: LoadedPlugin) -> bool {
         let Some(id) = self.with(index, |plugin| plugin.id.clone()) else {
             return false;
@@ -363,12 +363,12 @@ impl Registry {
         self.fail(index, &error);
     }
 
-    /// Who is called at a point, in the order in which they are called; `None` when nobody is.
+    /// Returns the handlers at a point, in calling order; `None` if there are none.
     pub fn bound(&self, point: HookPoint) -> Option<Arc<[Bound]>> {
         self.read().table.get(point.name()).cloned()
     }
 
-    /// Something that went wrong without stopping the plugin.
+    /// Adds a warning about something that did not stop the plugin.
     pub fn warn(&self, index: usize, warning: String) {
         if let Some(id) = self.with(index, |plugin| plugin.id.clone()) {
             tracing::warn!("plugin {id}: {warning}");
@@ -376,19 +376,19 @@ impl Registry {
         self.change(index, |plugin| plugin.warnings.push(warning));
     }
 
-    /// The same of several.
+    /// Adds several warnings.
     pub fn warn_all(&self, warnings: Vec<(usize, String)>) {
         for (index, warning) in warnings {
             self.warn(index, warning);
         }
     }
 
-    /// How a `config` hook was called, and what it did.
+    /// Records how a `config` hook was called, and its changes.
     pub fn configured(&self, index: usize, configured: Configured) {
         self.change(index, |plugin| plugin.configured.push(configured));
     }
 
-    /// The processes that have a handler at a point.
+    /// Returns the processes that have a handler at a point.
     pub fn groups_at(&self, point: HookPoint) -> Vec<u64> {
         let mut groups: Vec<u64> = self
             .bound(point)
@@ -400,7 +400,7 @@ impl Registry {
         groups
     }
 
-    /// The tools of all plugins in load order; a later one of the same name comes later.
+    /// Returns the tools of all plugins in load order; later ones of the same name come later.
     pub fn tools(&self) -> Vec<(usize, String, PluginTool)> {
         let inner = self.read();
         let all = inner
@@ -418,7 +418,7 @@ impl Registry {
         all.collect()
     }
 
-    /// What instances of active plugins bring, in load order.
+    /// Returns a property of the instances of active plugins, in load order.
     pub fn instances<T>(&self, get: impl Fn(&Instance) -> Option<T>) -> Vec<(usize, String, T)> {
         let inner = self.read();
         let mut out = Vec::new();
@@ -430,19 +430,19 @@ impl Registry {
         out
     }
 
-    /// Whether a plugin brings authentication.
+    /// Returns whether a plugin provides authentication.
     pub fn brings_auth(&self, index: usize) -> bool {
         self.with(index, |plugin| {
             plugin.instances.iter().any(|i| i.auth.is_some())
         }) == Some(true)
     }
 
-    /// A plugin is to have a process of its own.
+    /// Marks a plugin for its own process.
     pub fn set_apart(&self, index: usize) {
         self.change(index, |plugin| plugin.rules.isolation = Isolation::Own);
     }
 
-    /// A plugin has a process of its own from now on, since it hung or crashed the one that it shared.
+    /// Moves a plugin to its own process, since it hung or crashed the shared one.
     pub fn quarantine(&self, index: usize, group: u64, cause: &str) {
         self.change(index, |plugin| {
             plugin.group = Some(group);
@@ -450,16 +450,16 @@ impl Registry {
         });
     }
 
-    /// The plugin of that name.
+    /// Returns the index of the plugin with this id.
     pub fn index_of(&self, id: &str) -> Option<usize> {
         let inner = self.read();
-        // An entry that failed may go by the same name.
+        // A failed entry may have the same name.
         let mut plugins = inner.plugins.iter();
         let placed = plugins.position(|plugin| plugin.id == id && plugin.group.is_some());
         placed.or_else(|| inner.plugins.iter().position(|plugin| plugin.id == id))
     }
 
-    /// The last instance of a plugin for which this holds.
+    /// Returns the last matching instance of a plugin.
     pub fn handler(&self, index: usize, is: impl Fn(&Instance) -> bool) -> Option<HandlerRef> {
         self.with(index, |plugin| {
             Some(HandlerRef {
@@ -469,7 +469,7 @@ impl Registry {
         })?
     }
 
-    /// Where a plugin's tool is to be run now. The last of its instances that brings it wins.
+    /// Returns the handler that runs a plugin's tool. The last of its instances that has the tool wins.
     pub fn tool(&self, index: usize, name: &str) -> Option<HandlerRef> {
         self.with(index, |plugin| {
             let instance = plugin
@@ -483,7 +483,7 @@ impl Registry {
         })?
     }
 
-    /// The list, without what only the processes know.
+    /// Returns the list, without data that only the processes have.
     pub fn list(&self) -> Vec<(Option<u64>, PluginStatus)> {
         self.read()
             .plugins

@@ -1,4 +1,4 @@
-//! A plugin as it is listed.
+//! A plugin for lists.
 
 use std::path::{Path, PathBuf};
 
@@ -9,68 +9,68 @@ use serde::Serialize;
 
 use crate::access::manifest::ManifestShown;
 
-/// One plugin, as it is listed.
+/// One plugin, for lists.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PluginStatus {
-    /// Name.
+    /// Id of the plugin.
     pub id: String,
-    /// As declared.
+    /// Spec as declared.
     pub spec: String,
     /// The file that names it, or the config folder that it was found in.
     pub declared_in: PathBuf,
     /// `config`, `auto` (found in a `plugin` folder) or `tool` (a tool file).
     pub kind: PluginSource,
-    /// The module that is imported, once it is known.
+    /// The module that is imported, once known.
     pub entry: Option<PathBuf>,
     /// Version of its package.
     pub version: Option<String>,
     /// How far it is.
     pub stage: Stage,
-    /// The same as a state of its life.
+    /// Lifecycle state for the stage.
     pub state: LifeState,
     /// Why it is not further.
     pub cause: Option<Cause>,
-    /// What went wrong without stopping it: an export that is no function, a tool that was skipped.
+    /// Problems that did not stop it: an export that is not a function, a skipped tool.
     pub warnings: Vec<String>,
-    /// What is worth knowing and nothing wrong: an exported helper that was called and returned no hooks.
+    /// Information that is not a problem: an exported helper that was called and returned no hooks.
     pub notes: Vec<String>,
     /// Its hooks, by OpenCode's names as the plugin spells them.
     pub hooks: Vec<String>,
     /// Its tools.
     pub tools: Vec<String>,
-    /// The providers that its `auth` objects log in to.
+    /// Providers that its `auth` objects log in to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub auth: Vec<String>,
-    /// The providers that its `provider` objects are of.
+    /// Providers of its `provider` objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<String>,
-    /// Its process, while it runs.
+    /// Id of its process while it runs.
     pub pid: Option<u32>,
-    /// How often its process has been started, from 1; 0 when it never was.
+    /// Number of starts of its process, from 1; 0 if it was never started.
     pub generation: u64,
     /// What its process uses, shared ones with all plugins in it; looked at once a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ProcessUse>,
-    /// CPU time that was its own since the start, in milliseconds, those of its processes that have ended too: what was used
-    /// while it held the thread, or was alone (A1). That of a shared process is looked at once a second and after long calls.
+    /// CPU time in milliseconds attributed to it since the start, including its exited processes: used while it held the
+    /// thread, or was alone (A1). A shared process is measured once a second and after long calls.
     #[serde(skip_serializing_if = "is_zero")]
     pub own_cpu_ms: u64,
-    /// Its hooks and tools that its process is in at this moment.
+    /// Hooks and tools that its process is running now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub entered: Vec<String>,
-    /// Why it was given a process of its own, when it hung or crashed a shared one.
+    /// Why it was moved to its own process after it hung or crashed a shared one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<String>,
-    /// How many events its process never saw, since it ended or did not read them in time.
+    /// Number of events that its process never saw, since it exited or did not read them in time.
     #[serde(skip_serializing_if = "is_zero")]
     pub events_missed: u64,
     /// Its breakers that are not at rest (A8).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub breakers: Vec<BreakerStatus>,
-    /// What it was trusted as, once it was.
+    /// Its trust record, once trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<TrustShown>,
-    /// What it says of itself in a manifest, or what such a plugin is given.
+    /// Its manifest, or the defaults that it gets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<ManifestShown>,
     /// The plugin that hosts it (C8).
@@ -78,7 +78,7 @@ pub struct PluginStatus {
     pub host: Option<String>,
     /// Milliseconds for import and start.
     pub load_ms: f64,
-    /// Where its sources are, once they are there.
+    /// Location of its sources, once installed.
     #[serde(skip)]
     pub source: Option<SourceOf>,
 }
@@ -88,7 +88,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Where the sources of a plugin are.
+/// Location of a plugin's sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceOf {
     /// Its entry.
@@ -98,7 +98,7 @@ pub struct SourceOf {
 }
 
 impl SourceOf {
-    /// Both of them.
+    /// Creates it from both paths.
     pub fn new(file: &Path, dir: &Path) -> Self {
         Self {
             file: file.to_owned(),

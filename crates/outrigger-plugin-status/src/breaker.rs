@@ -1,17 +1,17 @@
-//! Breakers as they are shown (A8).
+//! Breakers for display (A8).
 
 use outrigger_kernel::breaker::{Kept, View};
 use outrigger_protocol::Millis;
 use serde::Serialize;
 
-/// The breaker of one hook, where it is not simply closed.
+/// The breaker of one hook, unless it is simply closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BreakerStatus {
-    /// The hook, by the name under which plugins bring it.
+    /// The hook, by the name under which plugins register it.
     pub hook: String,
-    /// How it stands.
+    /// State of the breaker.
     pub state: BreakerState,
-    /// Timeouts that count, while it is closed.
+    /// Number of recent timeouts, while it is closed.
     pub timeouts: usize,
     /// Milliseconds until the next call is let through, while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,7 +19,7 @@ pub struct BreakerStatus {
 }
 
 impl BreakerStatus {
-    /// None for one that is at rest.
+    /// Creates it; `None` for a breaker at rest.
     #[must_use]
     pub fn of(hook: &str, view: View, now: Millis) -> Option<Self> {
         let (state, timeouts, until) = match view {
@@ -41,11 +41,11 @@ impl BreakerStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {
-    /// Calls go through.
+    /// Calls are let through.
     Closed,
     /// Calls are skipped.
     Open,
-    /// A trial is under way, other calls are skipped.
+    /// A trial is in progress, other calls are skipped.
     HalfOpen,
 }
 
@@ -59,12 +59,12 @@ impl std::fmt::Display for BreakerState {
     }
 }
 
-/// What is kept of breakers beyond the end of the process: a program that runs for one prompt would pay the deadlines of a hook
-/// that hangs each time (A8). Entries belong to one version of a plugin or command.
+/// Storage of breakers beyond the end of the process: otherwise a program that runs for one prompt would pay the deadlines of a
+/// hanging hook each time (A8). Entries belong to one version of a plugin or command.
 pub trait BreakerMemory: Send + Sync {
-    /// What was kept of the breakers of `who`, each with its place.
+    /// Returns the stored breakers of `who`, each with its place.
     fn recall(&self, who: &str) -> Vec<(String, Kept)>;
 
-    /// Keeps it instead of what was kept before; `None` of one that is as good as new.
+    /// Replaces the stored state; `None` for an untouched breaker.
     fn keep(&self, who: &str, place: &str, kept: Option<Kept>);
 }

@@ -1,5 +1,5 @@
-//! What a program is shown of its plugins: how far each is ([`Stage`]), what is reported while they load ([`Progress`]) and
-//! while they run ([`Notice`]). Plain data; nothing here decides.
+//! Status of plugins for display: the stage of each ([`Stage`]), reports while they load ([`Progress`]) and while they run
+//! ([`Notice`]). Plain data without logic.
 
 mod breaker;
 mod notice;
@@ -7,8 +7,8 @@ mod progress;
 mod stage;
 mod usage;
 
-/// Target of warnings that repeat what another one says of the same event. The log has them; a person who reads warnings between
-/// the lines of an answer reads the other one.
+/// Target of warnings that repeat another warning about the same event. They go to the log; the other one is shown to the user
+/// between the lines of an answer.
 pub const DETAIL: &str = "plugin::detail";
 
 pub use breaker::BreakerMemory;

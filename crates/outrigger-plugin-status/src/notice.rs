@@ -1,4 +1,4 @@
-//! What becomes of plugins while they run.
+//! Notices about running plugins.
 
 use std::sync::Arc;
 
@@ -7,112 +7,111 @@ use serde::Serialize;
 use crate::breaker::BreakerState;
 use crate::stage::LifeState;
 
-/// Notified of what becomes of plugins while they run. Called where it happens; it must not block.
+/// Receives notices about running plugins. Called where they occur; must not block.
 pub type NoticeFn = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// What became of a plugin while it ran.
+/// An event of a running plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Notice {
     /// A breaker opened, let a trial through or closed (A8).
     Breaker {
-        /// Plugin.
+        /// Id of the plugin.
         plugin: String,
-        /// Hook.
+        /// Name of the hook.
         hook: String,
-        /// How the breaker stands now.
+        /// New state of the breaker.
         state: BreakerState,
-        /// For how long, when it opened.
+        /// For how long, if it opened.
         #[serde(skip_serializing_if = "Option::is_none")]
         pause_ms: Option<u64>,
     },
-    /// It hung or crashed the process that it shared, and has one of its own now.
+    /// It hung or crashed the process that it shared, and now has its own.
     Quarantine {
-        /// Plugin.
+        /// Id of the plugin.
         plugin: String,
-        /// What it did.
+        /// Cause.
         cause: String,
     },
-    /// Its process was ended and is started again.
+    /// Its process was killed and is restarting.
     Restart {
-        /// Plugins that live in it.
+        /// Plugins in the process.
         plugins: Vec<String>,
-        /// Why.
+        /// Cause.
         cause: String,
-        /// Whose fault it was; none where that is not known or was nobody's.
+        /// Plugin at fault; `None` if unknown or none.
         #[serde(skip_serializing_if = "Option::is_none")]
         culprit: Option<String>,
     },
-    /// It has come to another state, or somebody tried to bring it there (C7).
+    /// Its state changed, or a requested change failed (C7).
     State {
-        /// Plugin.
+        /// Id of the plugin.
         plugin: String,
-        /// How it is now.
+        /// Its new state.
         state: LifeState,
-        /// What somebody asked for (`suspend`, `resume`, `reload`), or what happened (`register`, `activate`, `deactivate`,
-        /// `fail`).
+        /// Requested action (`suspend`, `resume`, `reload`), or event (`register`, `activate`, `deactivate`, `fail`).
         action: String,
         /// The generation of its process.
         generation: u64,
-        /// Why it did not come about; what ran before runs on.
+        /// Why the change failed; the running plugin is unaffected.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// Its process is close to a limit and goes on: it burns CPU with no call open, or has hardly a file left.
+    /// Its process is close to a limit and continues: it uses CPU with no call open, or is running out of file descriptors.
     Limit {
-        /// Plugins that live in it.
+        /// Plugins in the process.
         plugins: Vec<String>,
-        /// Which limit, and how far it is.
+        /// The limit and the current value.
         cause: String,
     },
-    /// A command hook says something to the user, or something is wrong with it that stops nothing.
+    /// A command hook has a message for the user, or a problem that does not stop it.
     Command {
-        /// The file that it stands in.
+        /// The file that defines it.
         plugin: String,
         /// The session that it was called for.
         #[serde(rename = "sessionID", skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
-        /// What it says.
+        /// The message.
         message: String,
     },
-    /// Whether it may connect to a host was decided.
+    /// A connection to a host was allowed or refused.
     Network {
-        /// Plugins that live in the process.
+        /// Plugins in the process.
         plugins: Vec<String>,
-        /// Host as they named it.
+        /// Host as named by the plugin.
         host: String,
         /// Port.
         port: u16,
-        /// The address that it leads to, where that is known.
+        /// Its address, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         address: Option<String>,
-        /// Code of the refusal; it may when there is none.
+        /// Code of the refusal; `None` if allowed.
         #[serde(skip_serializing_if = "Option::is_none")]
         refused: Option<String>,
-        /// Refusals before this one that were not reported.
+        /// Number of unreported refusals before this one.
         #[serde(skip_serializing_if = "is_zero")]
         unreported: u64,
     },
-    /// Its process asked for what its manifest does not ask for, or as somebody who does not live in it.
+    /// Its process requested something that its manifest does not declare, or claimed to be a plugin that it does not run.
     Refused {
-        /// Plugins that live in the process.
+        /// Plugins in the process.
         plugins: Vec<String>,
         /// The request: a route, a point, an event, a credential.
         request: String,
-        /// What refuses it: `permissions.client`, `own.undeclared`, `credential.member`.
+        /// The rule that refuses it: `permissions.client`, `own.undeclared`, `credential.member`.
         rule: String,
     },
     /// It is no longer called.
     Off {
-        /// Plugin.
+        /// Id of the plugin.
         plugin: String,
-        /// Why.
+        /// Cause.
         cause: String,
     },
 }
 
 impl Notice {
-    /// A state that a plugin came to by itself; how it came there is reported step by step as [`Progress`](crate::Progress).
+    /// Returns whether the plugin reached the state on its own; the steps are reported as [`Progress`](crate::Progress).
     #[must_use]
     pub fn is_of_itself(&self) -> bool {
         let own = ["register", "activate", "deactivate", "fail"];

@@ -1,4 +1,4 @@
-//! What is reported while plugins load.
+//! Reports while plugins load.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::stage::Stage;
 /// Why a plugin is skipped, failed or off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cause {
-    /// How far it had come.
+    /// Stage that it had reached.
     pub at: Stage,
     /// Stable code of the error.
     pub code: String,
@@ -23,28 +23,28 @@ pub struct Cause {
 /// A report to the caller that watches plugins load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Plugin.
+    /// Id of the plugin.
     pub plugin: String,
-    /// As declared.
+    /// Spec as declared.
     pub spec: String,
-    /// How far it is now.
+    /// Its current stage.
     pub stage: Stage,
-    /// Why, for `Skipped`, `Failed` and `Off`.
+    /// Cause, for `Skipped`, `Failed` and `Off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// It is left out and its user may not know: worth a line.
+    /// It is skipped and the user may not know: worth a line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub mention: bool,
-    /// Hooks of it that are refused without it (C5), by OpenCode's names.
+    /// Its hooks that are refused without it (C5), by OpenCode's names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guards: Vec<String>,
-    /// How much has come, from time to time while it is installed.
+    /// Amount fetched, reported repeatedly during installation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetched: Option<Fetched>,
 }
 
 impl Progress {
-    /// A plugin that is at this stage, and nothing else of it.
+    /// Creates a report of a plugin at this stage, without details.
     #[must_use]
     pub fn at(plugin: &str, spec: &str, stage: Stage) -> Self {
         Self {
@@ -59,15 +59,15 @@ impl Progress {
     }
 }
 
-/// How much of an installation has come.
+/// Progress of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Fetched {
     /// Unpacked bytes.
     pub bytes: u64,
-    /// What they will be in the end, about; `None` where that depends on what else must come.
+    /// Approximate total; `None` if it depends on what else must be fetched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
 }
 
-/// Notified of every step of every plugin. Called on the task that makes the step; it must not block.
+/// Receives every step of every plugin. Called on the task that makes the step; must not block.
 pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;

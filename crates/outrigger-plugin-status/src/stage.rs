@@ -1,8 +1,8 @@
-//! How far a plugin is, and the state of its life.
+//! Stages and lifecycle states of plugins.
 
 use serde::Serialize;
 
-/// How far a plugin is. `Found` to `Active` come in this order; the others end it.
+/// Stage of a plugin. `Found` to `Active` occur in this order; the others are final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
@@ -10,19 +10,19 @@ pub enum Stage {
     Found,
     /// Its package is being fetched.
     Installing,
-    /// Its files are there.
+    /// Its files are installed.
     Installed,
     /// Its process imports and starts it.
     Starting,
-    /// Its plugin functions have answered.
+    /// Its plugin functions have returned.
     Initialised,
     /// Its hooks and tools are in use.
     Active,
-    /// It runs, and is not called until it is resumed (C7).
+    /// It runs, but is not called until it is resumed (C7).
     Suspended,
-    /// Left out on purpose, as OpenCode leaves it out.
+    /// Skipped on purpose, as in OpenCode.
     Skipped,
-    /// It could not get further.
+    /// It could not be loaded.
     Failed,
     /// It ran, and its process failed too often.
     Off,
@@ -45,11 +45,11 @@ impl std::fmt::Display for Stage {
     }
 }
 
-/// The state of a plugin's life (C7), which a stage says more finely.
+/// Lifecycle state of a plugin (C7), a summary of its stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LifeState {
-    /// It is known and on its way.
+    /// It is known and loading.
     Registered,
     /// It is in the run graph.
     Active,
@@ -57,12 +57,12 @@ pub enum LifeState {
     Suspended,
     /// It is not in the run graph, on purpose.
     Deactivated,
-    /// It could not be loaded, or did not stay.
+    /// It could not be loaded, or did not keep running.
     Failed,
 }
 
 impl LifeState {
-    /// Why a plugin is in that state, where nobody asked for it.
+    /// Returns the event that led to the state, if nobody requested it.
     #[must_use]
     pub fn action(self) -> &'static str {
         match self {

@@ -1,16 +1,16 @@
-//! What a plugin process uses, as it is shown.
+//! Resource use of a plugin process, for display.
 
 use serde::Serialize;
 
-/// What a plugin process uses (A1).
+/// Resource use of a plugin process (A1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ProcessUse {
     /// CPU time so far, in milliseconds, with everything it started.
     pub cpu_ms: u64,
-    /// Part of one core that it used during the last second.
+    /// Fraction of one core used during the last second.
     pub cpu: f64,
     /// Resident bytes.
     pub rss: u64,
-    /// Processes.
+    /// Number of processes.
     pub processes: usize,
 }

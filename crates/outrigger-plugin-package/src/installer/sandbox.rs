@@ -1,8 +1,8 @@
-//! The sandbox of an installer. npm prepares a git dependency by installing in its clone, where the package's own `.npmrc` counts, and
-//! git reads what is in there: both are handed files of a stranger before anybody has trusted them.
+//! The sandbox of an installer. npm prepares a git dependency by installing in its clone, where the package's own `.npmrc`
+//! applies, and git reads the files in there: both process a stranger's files before the user has trusted them.
 //!
-//! It reads the system, the programs on `PATH`, the user's settings of npm, Bun and git, and what the request names; nothing else of
-//! the home folder. It writes the folder that it fills, and its caches.
+//! It reads the system, the programs on `PATH`, the user's settings of npm, Bun and git, and what the request names; nothing else
+//! of the home folder. It writes the folder that it fills, and its caches.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::{Calls, Loopback, Policy, host_path};
 
-/// Settings in the home folder that installers read, and version managers for whose shims `npm` is the name.
+/// Settings in the home folder that installers read, and version managers whose shims are called `npm`.
 const SETTINGS: &[&str] = &[
     ".npmrc",
     ".bunfig.toml",
@@ -27,7 +27,7 @@ const SETTINGS: &[&str] = &[
     ".nvmrc",
 ];
 
-/// What of the machine they read beside what every program does.
+/// Further system paths that installers read.
 const SYSTEM: &[&str] = &["/opt", "/var/lib/ca-certificates", "/etc/resolv.conf"];
 
 /// Variables that name a file or a folder to read.
@@ -43,7 +43,7 @@ const NAMED: &[&str] = &[
     "npm_config_cafile",
 ];
 
-/// Folders of the home folder that hold more than one program's files.
+/// Folders in the home folder that contain files of more than one program.
 const SHARED: &[&str] = &[
     ".local",
     ".config",
@@ -52,13 +52,13 @@ const SHARED: &[&str] = &[
     ".local/state",
 ];
 
-/// From what the sandbox of one installation is made.
+/// Input for the sandbox of one installation.
 pub(super) struct Installation<'a> {
     /// The installer.
     pub(super) program: &'a Path,
     /// The folder that it fills.
     pub(super) dir: &'a Path,
-    /// What is to be installed, where that is one package.
+    /// Spec of the package, if it is a single one.
     pub(super) package: Option<&'a str>,
     /// Its environment.
     pub(super) environment: &'a [(std::ffi::OsString, std::ffi::OsString)],
@@ -69,7 +69,7 @@ pub(super) struct Installation<'a> {
 }
 
 impl Installation<'_> {
-    /// Reads the disk.
+    /// Returns the sandbox policy. Reads the disk.
     pub(super) fn policy(&self) -> Policy {
         let home = self.variable("HOME").map(PathBuf::from);
         let home = home.unwrap_or_else(|| PathBuf::from("/nonexistent"));
@@ -86,7 +86,7 @@ impl Installation<'_> {
             .read
             .extend(local.iter().flat_map(|it| neighbours(it, &home)));
         policy.read.extend(local);
-        // Rules are about what a path leads to.
+        // Rules apply to the target of a path.
         let real = policy.read.iter().filter_map(|it| it.canonicalize().ok());
         let real: BTreeSet<PathBuf> = real.collect();
         policy.read = real.into_iter().collect();
@@ -117,7 +117,8 @@ impl Installation<'_> {
         all
     }
 
-    /// Where the programs that it may start lie, each with the folder that belongs to it: `~/.nvm/versions/node/v24` for its `bin`.
+    /// Returns the folders of the programs that it may start, each with the folder that belongs to it: `~/.nvm/versions/node/v24`
+    /// for its `bin`.
     fn programs(&self, home: &Path) -> Vec<PathBuf> {
         let path = self.variable("PATH").unwrap_or_default();
         let real = self.program.canonicalize().ok();
@@ -138,7 +139,7 @@ impl Installation<'_> {
         folders.map(|it| whole(&it, home)).collect()
     }
 
-    /// Services of this machine that the user names: a registry, a proxy.
+    /// Returns the local ports that the user's settings name: a registry, a proxy.
     fn ports(&self, home: &Path) -> Vec<u16> {
         let values = self.environment.iter();
         let texts = values.map(|(_, value)| value.to_string_lossy().into_owned());
@@ -154,13 +155,13 @@ impl Installation<'_> {
     }
 }
 
-/// The outermost `node_modules` that a file lies in.
+/// Returns the outermost `node_modules` that contains a file.
 fn modules_around(file: &Path) -> Option<&Path> {
     let around = file.ancestors().filter(|it| it.ends_with("node_modules"));
     around.last()?.parent()
 }
 
-/// The folder around one of programs, unless others' files lie in there as well.
+/// Returns the parent folder of one of programs, unless it also contains other files.
 fn whole(folder: &Path, home: &Path) -> PathBuf {
     let around = folder.parent().filter(|it| it.parent().is_some());
     let is_shared = |it: &Path| home.starts_with(it) || SHARED.iter().any(|at| home.join(at) == it);
@@ -171,7 +172,7 @@ fn whole(folder: &Path, home: &Path) -> PathBuf {
     }
 }
 
-/// The file or folder that a request names: `name@file:/x.tgz`, `name@git+file:///repository`.
+/// Returns the file or folder that a request names: `name@file:/x.tgz`, `name@git+file:///repository`.
 fn local(package: &str) -> Option<PathBuf> {
     let (_, path) = package.split_once("file:")?;
     let path = path.split('#').next().unwrap_or(path);
@@ -179,8 +180,8 @@ fn local(package: &str) -> Option<PathBuf> {
     Some(PathBuf::from(path))
 }
 
-/// What lies beside a package of the user's own, which may name it (`"dependencies": {"x": "file:../x"}`): never all of the home folder,
-/// and nothing of its hidden folders.
+/// Returns the siblings of a user's package, which it may name (`"dependencies": {"x": "file:../x"}`): never all of the home
+/// folder, and nothing of its hidden folders.
 fn neighbours(path: &Path, home: &Path) -> Option<PathBuf> {
     let folder = path.parent()?;
     let below = folder.strip_prefix(home).ok();
@@ -196,7 +197,7 @@ fn in_home(path: &Path, home: &Path) -> PathBuf {
     }
 }
 
-/// Certificates and keys for a registry, which npm's settings name.
+/// Returns the certificates and keys for a registry that npm's settings name.
 fn files_named_in(settings: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     let npmrc = settings.iter().filter(|it| it.ends_with(".npmrc"));
     let texts = npmrc.filter_map(|it| outrigger_files::read_to_string(it, 1 << 20).ok());
@@ -213,7 +214,7 @@ fn files_named_in(settings: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     named.filter(|it| it.is_absolute()).collect()
 }
 
-/// The ports of this machine in addresses of a text.
+/// Returns the local ports in URLs of a text.
 fn local_ports(text: &str) -> Vec<u16> {
     let hosts = ["localhost:", "127.0.0.1:", "[::1]:"];
     let ports = hosts.iter().flat_map(|host| {

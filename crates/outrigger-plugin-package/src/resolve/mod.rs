@@ -1,6 +1,6 @@
-//! From an entry of the `plugin` list to a file that can be imported (facts 3.2).
+//! From an entry of the `plugin` list to a file that can be imported.
 //!
-//! Reads the disk, changes nothing, and never looks at the network: a package that must be installed first goes through
+//! Reads the disk, changes nothing, and never uses the network: a package that must be installed first goes through
 //! [`crate::install`].
 
 #[cfg(test)]
@@ -16,10 +16,10 @@ use crate::error::PackageError;
 use crate::semver;
 use crate::spec::{Source, file_url};
 
-/// The version of OpenCode that this host is compatible with; `engines.opencode` is checked against it.
+/// The OpenCode version that this host is compatible with; `engines.opencode` is checked against it.
 pub const OPENCODE_VERSION: &str = "1.18.33";
 
-/// Index files of a folder, in the order in which they are looked for.
+/// Index files of a folder, in the order in which they are tried.
 const INDEX: &[&str] = &[
     "index.ts",
     "index.tsx",
@@ -28,39 +28,39 @@ const INDEX: &[&str] = &[
     "index.cjs",
 ];
 
-/// Extensions that an entry may be written without; Bun finds such files.
+/// Extensions that an entry may omit; Bun finds such files.
 const EXTENSIONS: &[&str] = &["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx"];
 
-/// A plugin that is there and can be imported.
+/// An existing plugin that can be imported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedPlugin {
     /// Name in lists and logs: the package's name, or that of the file or folder.
     pub id: String,
-    /// As declared.
+    /// Spec as declared.
     pub spec: String,
     /// `file://` URL of the module.
     pub entry: String,
-    /// The same as a path.
+    /// Path of the module.
     pub file: PathBuf,
-    /// All files that code of its package is started from: the entry, and those of the plugins that it hosts.
-    /// One that is hosted has those of its host.
+    /// All files that start code of its package: the entry, and those of the plugins that it hosts. A hosted plugin has
+    /// those of its host.
     pub entries: Vec<PathBuf>,
-    /// Version of the package, if it has one.
+    /// Version of the package, if any.
     pub version: Option<String>,
     /// Folder of the package, or of the file.
     pub dir: PathBuf,
-    /// It was declared by path, so a module object must name itself.
+    /// Declared by path, so a module object must name itself.
     pub from_path: bool,
     /// Second argument of the plugin function.
     pub options: Option<Value>,
-    /// It is a tool file; its tools go by this name ([`outrigger_protocol::rpc::PluginEntry::tools`]).
+    /// Set for a tool file; its tools are named after it ([`outrigger_protocol::rpc::PluginEntry::tools`]).
     pub tools: Option<String>,
-    /// What it says of itself in `outrigger.plugin.toml`, if it does.
+    /// Its `outrigger.plugin.toml`, if it has one.
     pub manifest: Option<Box<Manifest>>,
 }
 
 impl ResolvedPlugin {
-    /// It was declared as a file by its path, and not as a package or its folder.
+    /// Returns whether it was declared as a file by its path, and not as a package or its folder.
     #[must_use]
     pub fn is_file(&self) -> bool {
         let source = Source::parse(&self.spec, &self.dir);
@@ -81,12 +81,12 @@ pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin,
         return resolve_package(spec, id, path, true);
     }
     let dir = path.parent().unwrap_or(path);
-    // The runtime follows a link, and what is behind one in the same folder can be read.
+    // The runtime follows links, and files next to the target can be read.
     let real = path.canonicalize().ok().filter(|real| {
         path.is_symlink() && dir.canonicalize().is_ok_and(|dir| real.starts_with(dir))
     });
     let path = real.as_deref().unwrap_or(path);
-    // A folder of plugins may hold a manifest too: it is that of the file that it names.
+    // A folder of plugins may contain a manifest too: it belongs to the file that it names.
     let own = |manifest: &Manifest| {
         let entry = manifest.entry.as_deref().map(|entry| dir.join(entry));
         entry.is_some_and(|entry| entry.canonicalize().ok() == path.canonicalize().ok())
@@ -194,7 +194,7 @@ impl Package<'_> {
         self.spec.to_owned()
     }
 
-    // A folder without package.json is a package with nothing in it, if it comes from a path.
+    // A folder without package.json, declared by path, is treated as a package with an empty one.
     fn manifest(&self) -> Result<Value, PackageError> {
         let path = self.dir.join("package.json");
         let wrong = |message: String| PackageError::Manifest {
@@ -204,7 +204,7 @@ impl Package<'_> {
         };
         match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
             Ok(text) => {
-                // Editors on Windows put a byte-order mark in front, and npm takes it.
+                // Editors on Windows write a byte-order mark, and npm accepts it.
                 let text = text.trim_start_matches('\u{feff}');
                 serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
             }
@@ -240,7 +240,7 @@ impl Package<'_> {
         if exports.is_some_and(Value::is_object) && !self.from_path {
             return Err(PackageError::NoServerEntry { spec: self.spec() });
         }
-        // Bun looks at `module` only where the package has no `exports`.
+        // Bun uses `module` only if the package has no `exports`.
         if let Some(module) = text(manifest, "module").filter(|_| exports.is_none()) {
             return self.inside(module);
         }
@@ -268,7 +268,7 @@ impl Package<'_> {
         self.checked(&file, entry)
     }
 
-    // A link inside the package may lead anywhere; npm makes none, a package by path may.
+    // A link inside the package may point anywhere; npm creates none, but a package by path may contain one.
     fn checked(&self, file: &Path, entry: &str) -> Result<PathBuf, PackageError> {
         Roots::new([self.dir])
             .contains(file)
@@ -291,7 +291,7 @@ fn text<'a>(manifest: &'a Value, key: &str) -> Option<&'a str> {
         .filter(|text| !text.is_empty())
 }
 
-// `"./server": "./x.js"` or `{"import": …, "default": …}`, where conditions may be nested.
+// `"./server": "./x.js"` or `{"import": …, "default": …}`, with nested conditions.
 fn target(value: &Value) -> Option<&str> {
     match value {
         Value::String(path) => Some(path),
@@ -302,7 +302,7 @@ fn target(value: &Value) -> Option<&str> {
     }
 }
 
-/// The file that an entry means: itself, one with an extension that the runtime tries, the index of a folder.
+/// Returns the file that an entry means: itself, one with an extension that the runtime tries, or the index of a folder.
 #[must_use]
 pub fn find_file(wanted: &Path) -> Option<PathBuf> {
     if wanted.is_file() {

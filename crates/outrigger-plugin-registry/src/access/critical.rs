@@ -1,4 +1,4 @@
-//! Security-critical hooks: where one fails, is late or cannot be called, what it guards is refused (C5).
+//! Security-critical hooks: if one fails, is late or cannot be called, what it guards is refused (C5).
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use outrigger_kernel::hooks::{ALIASES, HookPoint};
 
 use crate::access::settings::PluginRules;
 
-/// The names of the hooks whose failure can be refused, in every spelling: a policy requires no others.
+/// Returns the names of the hooks whose failure can be refused, in every spelling: a policy can require only these.
 #[must_use]
 pub fn refusing_hooks() -> Vec<String> {
     let points = HookPoint::ALL.iter().filter(|point| point.fails_closed());
@@ -24,7 +24,7 @@ pub fn refusing_hooks() -> Vec<String> {
     names
 }
 
-/// The points at which a plugin's failure refuses.
+/// Returns the points at which a plugin's failure refuses.
 pub fn points(rules: &PluginRules) -> impl Iterator<Item = HookPoint> {
     let named = rules.fail_closed.iter();
     named
@@ -32,13 +32,13 @@ pub fn points(rules: &PluginRules) -> impl Iterator<Item = HookPoint> {
         .filter(|point| point.fails_closed())
 }
 
-/// A name that is no hook. One with a slash is that of a plugin's own point, which may come yet.
+/// Returns a name that is not a hook. A name with a slash is that of a plugin's custom point, which may be declared later.
 pub fn misnamed(rules: &PluginRules) -> Option<&String> {
     let mut named = rules.fail_closed.iter();
     named.find(|name| !name.contains('/') && HookPoint::parse(name).is_none())
 }
 
-/// Whether a plugin's failure refuses there.
+/// Returns whether a plugin's failure refuses there.
 pub fn at(rules: &PluginRules, point: HookPoint) -> bool {
     // A point that a plugin declares has one name, and is refused as it allows.
     let own = || {
@@ -49,13 +49,14 @@ pub fn at(rules: &PluginRules, point: HookPoint) -> bool {
     points(rules).any(|critical| critical == point) || own()
 }
 
-/// Whether a manifest may say by itself that a failure refuses there: where every handler may refuse (C3). At other points
-/// the user says it. Points of plugins are known once all manifests are.
+/// Returns whether a manifest itself may set that a failure refuses there: only where every handler may refuse (C3). At
+/// other points the user sets it. Custom points are known once all manifests are.
 pub(crate) fn by_manifest(hook: &str) -> bool {
     HookPoint::parse(hook).is_none_or(|point| point.spec().block)
 }
 
-/// What of a plugin's `fail_closed` has no effect; `brings` are the names of its hooks, `declared` the points of plugins.
+/// Returns the entries of a plugin's `fail_closed` that have no effect; `brings` are the names of its hooks, `declared`
+/// the points of plugins.
 pub fn problems<'a>(
     rules: &PluginRules,
     brings: impl Iterator<Item = &'a String> + Clone,
@@ -64,7 +65,7 @@ pub fn problems<'a>(
     let problem = |name: &String| {
         let own = declared.get(name.as_str()).copied();
         let Some(point) = HookPoint::parse(name).or(own) else {
-            // The plugin that declares it may not be there yet.
+            // The plugin that declares it may not be loaded yet.
             let mut brings = brings.clone();
             let known = name.contains('/') && brings.any(|hook| hook == name);
             return (!known).then(|| format!("fail_closed names {name}, which is no hook"));

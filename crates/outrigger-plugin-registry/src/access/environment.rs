@@ -1,10 +1,9 @@
-//! What the user's environment gives to plugins.
+//! The part of the user's environment that plugins get.
 //!
-//! Plugins are configured by variables of their own names, which no list of ours can know; OpenCode gives them the
-//! whole environment. Here a variable passes unless its name or value says that it is a secret, a socket, or something
-//! that loads code into a runtime. And a variable that names a single file is the user's word that the file is meant: it
-//! can be read and written, or made in its folder; the modules of a package can be read. Folders, hidden places and the
-//! system's own are never granted this way.
+//! Plugins are configured by variables of their own names, which no list here can know; OpenCode passes the whole
+//! environment. Here a variable passes unless its name or value indicates a secret, a socket, or something that loads code
+//! into a runtime. A variable that names a single file grants that file: it can be read and written, or created in its
+//! folder; the modules of a package can be read. Folders, hidden paths and the system's own are never granted this way.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
@@ -14,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use outrigger_sandbox::env::is_forbidden;
 
-/// Parts of names that say "secret" or "way into another program".
+/// Parts of names that indicate a secret or access to another program.
 const SECRET: &[&str] = &[
     "KEY",
     "TOKEN",
@@ -41,18 +40,18 @@ const SECRET: &[&str] = &[
     "_PAT",
     "_PW",
 ];
-/// Names a file of certificates that are public, whatever its name sounds like. Behind a proxy that opens connections, a
-/// plugin reaches nothing without it.
+/// Names a file of public certificates, although its name looks like a secret. Behind a proxy that intercepts TLS, a plugin
+/// reaches nothing without it.
 const AUTHORITIES: &str = "NODE_EXTRA_CA_CERTS";
-/// Parts of names whose files steer other programs; the variable may pass, its file is not granted.
+/// Parts of names whose files control other programs; the variable may pass, its file is not granted.
 const STEERING: &[&str] = &[
     "CONFIG", "RC", "GIT", "NPM", "NODE", "BUN", "PYTHON", "PERL", "RUBY", "JAVA", "CARGO", "RUST",
     "GO", "SSL", "PG", "EXEC", "BIN", "EDITOR", "PAGER", "HIST", "PROFILE", "STARTUP", "ENV",
     "SHELL", "LOCAL",
 ];
-/// Variables of ours, and those that are replaced for every process.
+/// Outrigger's own variables, and those that are replaced for every process.
 const OURS: [&str; 3] = ["OUTRIGGER_", "XDG_", "OPENCODE_SERVER_"];
-/// Variables that name places of the system and of the user, not files for a plugin.
+/// Variables that name folders of the system and of the user, not files for a plugin.
 const PLACES: [&str; 9] = [
     "PATH", "HOME", "PWD", "OLDPWD", "SHELL", "TMPDIR", "MAIL", "_", "INFOPATH",
 ];
@@ -61,7 +60,7 @@ const SYSTEM: [&str; 8] = [
     "/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/var/run", "/usr",
 ];
 
-/// Folders in which programs keep keys and settings, wherever they stand.
+/// Folders in which programs keep keys and settings, at any depth.
 const PRIVATE: &[&str] = &[
     ".ssh",
     ".gnupg",
@@ -89,12 +88,12 @@ pub struct Grants {
     pub write: Vec<PathBuf>,
     /// Files that can be read.
     pub read: Vec<PathBuf>,
-    /// Files that are not there yet; they are made, empty, since a rule needs something to stand on.
+    /// Files that do not exist yet; they are created empty, since a sandbox rule needs an existing file.
     pub make: Vec<PathBuf>,
 }
 
 impl Grants {
-    /// Reads the grants off an environment.
+    /// Reads the grants from an environment.
     pub fn of(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let variables: Vec<_> = environment
             .into_iter()
@@ -121,7 +120,7 @@ impl Grants {
         if !path.is_absolute() || !is_open_place(path, home) {
             return;
         }
-        // A plugin may have put a link where a file was: only what is there by its own name counts.
+        // A plugin may have replaced the file by a link: only a regular file is granted.
         let Some(folder) = path
             .parent()
             .filter(|folder| folder.canonicalize().is_ok_and(|real| real == *folder))
@@ -134,7 +133,7 @@ impl Grants {
         match path.symlink_metadata() {
             Ok(meta) if meta.is_file() && in_package => self.packages.push(folder.to_path_buf()),
             Ok(_) if is_plain(path) => self.write.push(path.to_path_buf()),
-            // A name without an ending is more likely that of a folder (`M2_HOME`, `GRADLE_HOME`).
+            // A name without an extension is more likely a folder (`M2_HOME`, `GRADLE_HOME`).
             Err(error)
                 if error.kind() == ErrorKind::NotFound
                     && !in_package
@@ -146,7 +145,7 @@ impl Grants {
         }
     }
 
-    /// Makes the files that are not there yet, each for this user alone, and grants them.
+    /// Creates the missing files, accessible to this user alone, and grants them.
     pub fn make(&mut self) {
         for path in std::mem::take(&mut self.make) {
             // `create_new` follows no link.
@@ -157,7 +156,7 @@ impl Grants {
                 .open(&path);
             match made {
                 Ok(_) => self.write.push(path),
-                // Another plugin's process, which starts beside this one, has the same variable.
+                // Another plugin's process that starts concurrently has the same variable.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && is_plain(&path) => {
                     self.write.push(path);
                 }
@@ -170,13 +169,13 @@ impl Grants {
     }
 }
 
-/// Whether a path is a file and no link. What can be executed must not be rewritten: that would be a way out of the sandbox.
+/// Returns whether a path is a regular file. An executable must not be rewritten: that would be a way out of the sandbox.
 fn is_plain(path: &Path) -> bool {
     let meta = path.symlink_metadata();
     meta.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 == 0)
 }
 
-/// Whether a variable's name says that it is a secret, or a way into another program.
+/// Returns whether a variable's name indicates a secret, or access to another program.
 pub fn is_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     is_forbidden(name) || SECRET.iter().any(|part| upper.contains(part))
@@ -199,8 +198,8 @@ fn passes(name: &OsStr, value: &OsStr) -> bool {
         && !looks_like_a_key(value)
 }
 
-/// A login or a key inside a value, or one that is nothing else: long, of letters and digits, without a break. Nobody types
-/// that, and few settings look so.
+/// Returns whether a value contains a login or a key, or is nothing else: long, of letters and digits, without a break.
+/// Nobody types such a value, and few settings look like it.
 fn looks_like_a_key(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let named = ["key=", "password=", "pwd=", "token=", "secret="]
@@ -226,7 +225,7 @@ fn names_a_file(name: &OsStr) -> bool {
     !PLACES.iter().any(|place| name == *place) && !STEERING.iter().any(|part| upper.contains(part))
 }
 
-/// Nothing that programs keep for themselves, nothing of the system's, no way around.
+/// Returns whether a path is open: not private to a program, not the system's, and without `..`.
 fn is_open_place(path: &Path, home: Option<&Path>) -> bool {
     let hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
     let private = path.components().any(|part| match part {
@@ -234,7 +233,7 @@ fn is_open_place(path: &Path, home: Option<&Path>) -> bool {
         Component::ParentDir => true,
         _ => false,
     });
-    // What hides in the home folder is some program's, whatever its name.
+    // Hidden paths in the home folder belong to a program, whatever their name.
     let of_home = home
         .and_then(|home| path.strip_prefix(home).ok())
         .and_then(|rest| rest.components().next())
@@ -313,8 +312,8 @@ mod tests {
             var("C", "pkg/node_modules/acme/dist/index.js"),
             var("D", ".work/new.txt"),
             var("E", "home/notes/new.txt"),
-            // None of these: keys, what hides in the home folder, folders, programs, what steers another program, the
-            // system's own, links, and folders on which links lie.
+            // None of these: keys, hidden paths in the home folder, folders, programs, files that control another program,
+            // the system's own, links, and folders that contain links.
             var("F", ".ssh/key"),
             var("G", "home/.acme/state"),
             var("H", "out"),
@@ -339,7 +338,7 @@ mod tests {
         assert_eq!(grants.packages, [base.join("pkg/node_modules/acme/dist")]);
     }
 
-    /// Two processes that start side by side have the same variable.
+    /// Two processes that start concurrently have the same variable.
     #[test]
     fn a_file_that_another_process_has_made_meanwhile_is_granted_and_a_link_is_not() {
         let root = tempfile::tempdir().unwrap();

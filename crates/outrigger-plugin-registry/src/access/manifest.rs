@@ -1,7 +1,7 @@
-//! What a plugin gets of what its manifest asks for (issue 5, item 1); [`Access`] is the result.
+//! Grants of a plugin with a manifest; [`Access`] is the result.
 //!
-//! A plugin with a manifest gets what stands in it, as far as the default for plugins goes, and of what a user grants by
-//! name (variables that are secrets, ports, UNIX sockets) what the user has granted. Without a manifest it gets the default.
+//! A plugin with a manifest gets what it declares, within the default for plugins; resources that a user grants by name
+//! (variables that are secrets, ports, UNIX sockets) only if the user granted them. Without a manifest it gets the default.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,25 +20,25 @@ use crate::access::environment::is_secret;
 use crate::access::rights::{Access, matches, real};
 use crate::access::settings::PluginRules;
 
-/// What a plugin says of itself, as it is listed.
+/// A plugin's manifest, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ManifestShown {
-    /// It is its own; else it is what such a plugin is given by default.
+    /// It has its own manifest; otherwise these are the defaults.
     pub declared: bool,
     /// The manifest.
     pub manifest: Manifest,
-    /// What its hooks may do (C3).
+    /// Rights of its hooks (C3).
     pub hooks: String,
-    /// What it asks for and does not get, with what would grant it.
+    /// What it requests and does not get, with the setting that would grant it.
     pub withheld: Vec<String>,
-    /// Hosts that it was granted; of these it reaches what its manifest asks for.
+    /// Hosts that it was granted; of these it reaches those that its manifest requests.
     pub hosts: Vec<String>,
-    /// What the policy of the machine keeps from it, whatever it was granted.
+    /// Paths that the machine policy hides from it, whatever it was granted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
 }
 
-/// Why a plugin cannot run here: what it requires and is not there (D3).
+/// Returns the missing requirements of a plugin, which cannot run here (D3).
 pub fn missing(manifest: &Manifest, path: &OsString, env: &dyn Fn(&str) -> bool) -> Vec<String> {
     let needs = &manifest.requirements;
     let mut missing: Vec<String> = needs
@@ -60,7 +60,8 @@ pub fn missing(manifest: &Manifest, path: &OsString, env: &dyn Fn(&str) -> bool)
     missing
 }
 
-/// What a policy forbids and a manifest asks for: such a plugin is refused, not cut down, since it would not work.
+/// Returns what a manifest requests and a policy forbids: such a plugin is refused rather than restricted, since it would
+/// not work.
 pub fn too_wide(manifest: &Manifest, policies: &[PolicyFile]) -> Option<(String, PathBuf)> {
     let asked = &manifest.permissions;
     for file in policies {
@@ -86,7 +87,7 @@ pub fn too_wide(manifest: &Manifest, policies: &[PolicyFile]) -> Option<(String,
     None
 }
 
-/// The first file or program that a manifest asks for and a policy forbids.
+/// Returns the first file or program that a manifest requests and a policy forbids.
 fn forbidden(manifest: &Manifest, forbid: &Forbid) -> Option<String> {
     let asked = &manifest.permissions;
     let mut programs = asked.processes.iter().flatten();
@@ -101,7 +102,7 @@ fn forbidden(manifest: &Manifest, forbid: &Forbid) -> Option<String> {
     Some(format!("the file {file}"))
 }
 
-/// Cuts the rules of a plugin down to what its manifest asks for, and says what it does not get of it.
+/// Restricts the rules of a plugin to what its manifest requests, and returns what it does not get.
 pub fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules) -> ManifestShown {
     let mut admission = ManifestRules {
         manifest,
@@ -131,7 +132,7 @@ pub fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules) -> Ma
     }
 }
 
-/// What a plugin with this manifest may reach; `read` and `write` are the files of it that were granted.
+/// Returns what a plugin with this manifest may reach; `read` and `write` are its granted files.
 fn access(manifest: &Manifest, read: Vec<PathBuf>, write: Vec<PathBuf>) -> Access {
     let (asked, policy) = (&manifest.permissions, &manifest.hook_policy);
     Access {
@@ -142,7 +143,7 @@ fn access(manifest: &Manifest, read: Vec<PathBuf>, write: Vec<PathBuf>) -> Acces
         client: asked.client.clone(),
         hooks: policy.allowed_hooks.clone(),
         named: policy.allowed_hooks.is_some(),
-        // What executes for a connector is a tool of that name.
+        // A connector is executed by a tool of its name.
         tools: manifest.provides.tools.as_ref().map(|tools| {
             let connectors = &manifest.provides.connectors;
             tools.iter().chain(connectors).cloned().collect()
@@ -154,11 +155,11 @@ fn access(manifest: &Manifest, read: Vec<PathBuf>, write: Vec<PathBuf>) -> Acces
     }
 }
 
-/// The rules of a plugin on their way to what its manifest asks for.
+/// The rules of a plugin while they are restricted to its manifest.
 struct ManifestRules<'a> {
     manifest: &'a Manifest,
     rules: &'a mut PluginRules,
-    /// What it asks for and does not get, with what would grant it.
+    /// What it requests and does not get, with the setting that would grant it.
     withheld: Vec<String>,
 }
 
@@ -173,7 +174,7 @@ impl ManifestRules<'_> {
         granted.retain(|name| asked.secrets.contains(name) || matches(&asked.env, name));
     }
 
-    /// Ports, hosts and UNIX sockets.
+    /// Restricts ports, hosts and UNIX sockets.
     fn cut_connections(&mut self) {
         let asked = &self.manifest.permissions;
         let (listen, ports) = (&asked.network.listen, &mut self.rules.ports);
@@ -190,7 +191,7 @@ impl ManifestRules<'_> {
         self.rules.unix_sockets &= asked.unix_sockets;
     }
 
-    /// Of the variables that it asks for as harmless, those that do not look so.
+    /// Warns of variables that it requests as harmless and that look like secrets.
     fn warn_of_secrets(&mut self) {
         let named = self.manifest.permissions.env.iter();
         let secrets = named.filter(|name| !name.ends_with('*') && is_secret(name));
@@ -199,7 +200,7 @@ impl ManifestRules<'_> {
         }));
     }
 
-    /// Its priority, its longest deadline, and the hooks whose failure refuses.
+    /// Takes over its priority, its longest deadline, and the hooks whose failure refuses.
     fn take_hook_policy(&mut self) {
         let (policy, rules) = (&self.manifest.hook_policy, &mut *self.rules);
         if rules.priority == 0 {
@@ -220,7 +221,7 @@ impl ManifestRules<'_> {
         }
     }
 
-    /// The files and folders to read, and those to change. What the user granted beyond them it does not get.
+    /// Restricts the files and folders to read and to change. It does not get user grants beyond its manifest.
     fn cut_files(&mut self, project: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let asked = &self.manifest.permissions.files;
         let (granted_read, granted_write) = (
@@ -242,7 +243,7 @@ impl ManifestRules<'_> {
     }
 }
 
-/// Addresses that are not public are the user's to grant.
+/// Returns the requested private addresses, which only the user can grant.
 fn private_hosts(asked: &[String], rules: &PluginRules) -> Vec<String> {
     let granted = rules.hosts.as_deref().filter(|_| !rules.hosts_withheld);
     let granted = granted.unwrap_or_default();
@@ -255,7 +256,7 @@ fn private_hosts(asked: &[String], rules: &PluginRules) -> Vec<String> {
         .collect()
 }
 
-/// Programs that are on both lists, where there are two.
+/// Returns the programs on both lists, if there are two.
 fn fewer(asked: Option<&[String]>, granted: Option<&[String]>) -> Option<Vec<String>> {
     match (asked, granted) {
         (Some(asked), Some(granted)) => {
@@ -266,11 +267,11 @@ fn fewer(asked: Option<&[String]>, granted: Option<&[String]>) -> Option<Vec<Str
     }
 }
 
-/// A requested place; `None` when it lies outside of the project and was not granted.
+/// Resolves a requested path; `None` if it is outside the project and was not granted.
 fn root_of(project: &Path, root: &str, granted: &[PathBuf]) -> Option<PathBuf> {
     let granted_too = |place: &PathBuf| granted.iter().any(|it| place.starts_with(it));
     if !root.starts_with(['/', '~']) {
-        // A link in the project may lead anywhere.
+        // A link in the project may point anywhere.
         let place = real(&under(project, root))?;
         let inside = real(project).is_some_and(|project| place.starts_with(project));
         return (inside || granted_too(&place)).then_some(place);
@@ -323,7 +324,7 @@ mod tests {
             let found = root_of(&project, root, &granted);
             assert_eq!(found, want.map(|name| dir.join(name)), "{root}");
         }
-        // One that has become a link since is left out.
+        // A path that has become a link since is skipped.
         let access = Access {
             write: vec![project.join("real"), project.join("out")],
             ..Access::default()

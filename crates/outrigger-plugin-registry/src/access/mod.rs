@@ -1,4 +1,4 @@
-//! What a plugin may reach: its manifest, what the user grants, the environment and the network of its process.
+//! What a plugin may reach: its manifest, the user's grants, the environment and the network of its process.
 
 pub mod critical;
 pub mod environment;

@@ -1,8 +1,8 @@
-//! The network of plugin processes: which hosts one may connect to, and its way there (issue 5, item 5).
+//! The network of plugin processes: which hosts a plugin may connect to, and through which proxy.
 //!
-//! A sandboxed process opens TCP connections to our proxy and to nothing else; the proxy asks here. Without a word of anybody a
-//! plugin may connect to every public address. Its manifest asks for less, `hosts` of the user's `[plugins.NAME]` grants
-//! less or more, and an address of this machine or of a private network is reached only where the user names it.
+//! A sandboxed process can open TCP connections only to Outrigger's proxy, which asks this module. By default a plugin may
+//! connect to every public address. Its manifest restricts that, `hosts` of the user's `[plugins.NAME]` grants less or more,
+//! and addresses of this machine or of a private network need a grant by name.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,23 +17,23 @@ use crate::access::rights::Access;
 use crate::access::settings::{PluginRules, PluginSettings};
 use crate::registry::Registry;
 
-/// The proxy of a project's plugins, which is started with the first process that needs it.
+/// The proxy of a project's plugins, started with the first process that needs it.
 pub struct Network {
     proxy: OnceCell<Proxy>,
     notice: NoticeFn,
-    /// What every plugin may connect to besides.
+    /// Additional hosts that every plugin may connect to.
     everybody: Hosts,
-    /// What none of them may, by the policy of the machine.
+    /// Hosts that no plugin may connect to, by the machine policy.
     forbidden: Hosts,
-    /// Refusals that were logged: each is one thing for the user to act on, however often it is tried.
+    /// Logged refusals: each is reported to the user once, however often it is tried.
     logged: Arc<Mutex<HashSet<String>>>,
 }
 
-/// Refusals that are logged as warnings.
+/// Maximum number of refusals logged as warnings.
 const MAX_LOGGED: usize = 256;
 
 impl Network {
-    /// The hosts of these settings. `notice` is notified of connections.
+    /// Creates the network with the hosts of these settings. `notice` is notified of connections.
     pub fn new(settings: &PluginSettings, notice: NoticeFn) -> Arc<Self> {
         let everybody = Hosts::parse(&settings.network_allow).unwrap_or_else(|error| {
             tracing::warn!("network.allow: {error}; nothing of it is granted");
@@ -93,7 +93,7 @@ impl Network {
         if asked.as_ref().is_some_and(Hosts::is_empty) {
             return Ok(None);
         }
-        // With hosts of its own a plugin is alone; those that share a process have the same.
+        // A plugin with hosts of its own is alone; those that share a process have the same hosts.
         let rules = plugins.first().map(|(.., rules)| rules);
         let granted = rules
             .map_or_else(Hosts::public, granted)
@@ -140,7 +140,7 @@ impl Network {
     }
 }
 
-/// A name that leads nowhere is no refusal that a grant would lift; what fails for it says so itself.
+/// A name that does not resolve is not a refusal that a grant would lift; the failing connection reports it.
 fn log(logged: &Mutex<HashSet<String>>, line: String, why: Refusal) {
     let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
     let is_new =
@@ -158,7 +158,8 @@ fn upstream() -> Option<Upstream> {
     Upstream::of(&env)
 }
 
-/// What the user lets a plugin connect to. What goes merely by a plugin's name is held to the list and given nothing private.
+/// Returns the hosts that the user lets a plugin connect to. A plugin that merely has the name is limited to the list and gets
+/// no private addresses.
 fn granted(rules: &PluginRules) -> Hosts {
     let Some(list) = &rules.hosts else {
         return Hosts::public();
@@ -166,18 +167,18 @@ fn granted(rules: &PluginRules) -> Hosts {
     match Hosts::parse(list) {
         Ok(hosts) if rules.hosts_withheld => hosts.by_name(),
         Ok(hosts) => hosts,
-        // Reported where it was read; a list that cannot be read grants nothing.
+        // Reported when it was read; an invalid list grants nothing.
         Err(_) => Hosts::default(),
     }
 }
 
-/// What a plugin was granted, as it is shown.
+/// Returns the granted hosts of a plugin, for display.
 pub fn hosts(rules: &PluginRules, settings: &PluginSettings) -> Vec<String> {
     let everybody = Hosts::parse(&settings.network_allow).unwrap_or_default();
     granted(rules).and(&everybody).shown()
 }
 
-/// What of the user's list is wrong, or withheld.
+/// Returns invalid or withheld entries of the user's list.
 pub fn problem(rules: &PluginRules) -> Option<String> {
     let list = rules.hosts.as_ref()?;
     match Hosts::parse(list) {
@@ -188,7 +189,7 @@ pub fn problem(rules: &PluginRules) -> Option<String> {
     }
 }
 
-/// The line that would grant a host.
+/// Returns the setting that would grant a host.
 fn hint(plugins: &[(String, String, PluginRules)]) -> String {
     let (key, list) = match plugins {
         [(_, spec, rules)] => {

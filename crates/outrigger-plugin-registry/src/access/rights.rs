@@ -1,4 +1,4 @@
-//! What a plugin with a manifest may reach, and what is kept from it of what it contributes (issue 5, item 1).
+//! Access of a plugin with a manifest, and removal of contributions that it does not allow.
 
 use std::path::{Path, PathBuf};
 
@@ -9,42 +9,42 @@ use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::Policy;
 use outrigger_sandbox::paths::Roots;
 
-/// What a plugin with a manifest may reach.
+/// Access of a plugin with a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Files and folders to read.
     pub read: Vec<PathBuf>,
     /// Files and folders to read and change.
     pub write: Vec<PathBuf>,
-    /// Variables that are no secrets.
+    /// Variables that are not secrets.
     pub env: Vec<String>,
-    /// Hosts that it may connect to; none: it opens no TCP connection.
+    /// Hosts that it may connect to; empty: it opens no TCP connection.
     pub hosts: Vec<String>,
-    /// Routes of the client; all when `None`.
+    /// Routes of the client; `None`: all.
     pub client: Option<Vec<String>>,
-    /// Hooks that are called; all when `None`.
+    /// Hooks that are called; `None`: all.
     pub hooks: Option<Vec<String>>,
-    /// Its manifest, and that of its host, name the hooks: these may do whatever their points allow. Else they may do what
-    /// C3 gives to every plugin ([`outrigger_kernel::hooks::Rights::unnamed`]).
+    /// Its manifest, and that of its host, name the hooks: these may do whatever their points allow. Otherwise they have
+    /// the rights that C3 gives to every plugin ([`outrigger_kernel::hooks::Rights::unnamed`]).
     pub named: bool,
-    /// Tools that may be registered; all when `None`.
+    /// Tools that may be registered; `None`: all.
     pub tools: Option<Vec<String>>,
-    /// Providers that it may speak for with a protocol of its own.
+    /// Providers whose protocol it may implement.
     pub providers: Vec<String>,
-    /// What it says that it is (C6, D9): a kind brings what it is named after, and hooks. `None` of one without a manifest.
+    /// Declared kind (C6, D9): a kind contributes what it is named after, and hooks. `None` without a manifest.
     pub kind: Option<PluginKind>,
     /// Names of the connectors that it executes: tools that no model calls.
     pub connectors: Vec<String>,
-    /// Another plugin hosts it: it brings hooks and tools, and nothing that stands for the user's accounts (C8).
+    /// Another plugin hosts it: it contributes hooks and tools, and nothing that involves the user's accounts (C8).
     pub hosted: bool,
 }
 
-/// Where a path leads, through all of its links; what is not there yet keeps its name.
+/// Resolves all links of a path; a missing file keeps its name.
 pub fn real(path: &Path) -> Option<PathBuf> {
     Roots::new(["/"]).contains(path).ok()
 }
 
-/// Whether a name fits one of the patterns.
+/// Returns whether a name matches one of the patterns.
 pub fn matches(patterns: &[String], name: &str) -> bool {
     patterns
         .iter()
@@ -54,7 +54,7 @@ pub fn matches(patterns: &[String], name: &str) -> bool {
         })
 }
 
-/// Takes from a plugin what its kind does not bring.
+/// Removes from a plugin what its kind does not contribute.
 fn not_of_kind(kind: PluginKind, connectors: &[String], instance: &mut Instance) -> Vec<String> {
     let why = match kind {
         PluginKind::Hook => {
@@ -83,7 +83,7 @@ fn not_of_kind(kind: PluginKind, connectors: &[String], instance: &mut Instance)
 }
 
 impl Access {
-    /// Takes from what a plugin contributes what its manifest does not name, and says what that was.
+    /// Removes contributions that the manifest does not name, and returns descriptions of them.
     pub fn cut(&self, instances: &mut [Instance]) -> Vec<String> {
         let mut removed = Vec::new();
         for instance in instances {
@@ -110,21 +110,21 @@ impl Access {
         removed
     }
 
-    /// Reduces a sandbox to what is requested: the project only where it is named.
+    /// Restricts a sandbox to what is requested: the project only if it is named.
     pub fn apply_to(&self, policy: &mut Policy, project: &Path) {
         policy.write.retain(|path| path != project);
-        // They were followed when the plugin was admitted; what has become a link since is left out.
+        // Links were resolved when the plugin was admitted; a path that has become a link since is skipped.
         let same = |path: &&PathBuf| real(path).is_none_or(|now| now == **path);
         policy.write.extend(self.write.iter().filter(same).cloned());
         policy.read.extend(self.read.iter().filter(same).cloned());
     }
 
-    /// Whether a variable that is no secret is passed on.
+    /// Returns whether a variable that is not a secret is passed on.
     pub fn has_variable(&self, name: &str) -> bool {
         matches(&self.env, name)
     }
 
-    /// What its hooks may do, for people.
+    /// Describes the rights of its hooks.
     pub fn hooks_shown(&self, fail_closed: &[String]) -> String {
         let refuses = match fail_closed {
             [] => String::new(),
@@ -144,7 +144,7 @@ impl Access {
         }
     }
 
-    /// Whether a hook is called, by any of its names.
+    /// Returns whether a hook is called, by any of its names.
     pub(crate) fn has_hook(&self, hook: &str) -> bool {
         let point = HookPoint::parse(hook);
         self.hooks.as_ref().is_none_or(|allowed| {
@@ -154,14 +154,15 @@ impl Access {
         })
     }
 
-    /// Whether a tool may be registered.
+    /// Returns whether a tool may be registered.
     pub(crate) fn has_tool(&self, tool: &str) -> bool {
         self.tools
             .as_ref()
             .is_none_or(|tools| tools.iter().any(|name| name == tool))
     }
 
-    /// Whether a route of the client may be used. `..` and doubled slashes fit nothing: what is asked is what is meant.
+    /// Returns whether a route of the client may be used. Paths with `..` or doubled slashes match nothing, so that the
+    /// path is what it appears to be.
     pub fn has_route(&self, method: &str, path: &str) -> bool {
         let Some(routes) = &self.client else {
             return true;
@@ -191,7 +192,7 @@ impl Access {
 mod tests {
     use super::*;
 
-    /// C6, D9: each kind brings hooks and what it is named after.
+    /// C6, D9: each kind contributes hooks and what it is named after.
     #[test]
     fn a_kind_brings_what_it_says() {
         for (kind, tools, provides) in [

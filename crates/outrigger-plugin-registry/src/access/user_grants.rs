@@ -1,9 +1,8 @@
-//! What the user grants a single plugin by its name (`[plugins."NAME"] env`, `ports` and `unix_sockets` in `outrigger.toml`):
-//! variables that the filter of the environment would keep back, TCP ports to listen on, UNIX sockets.
+//! User grants for a single plugin by name (`[plugins."NAME"] env`, `ports` and `unix_sockets` in `outrigger.toml`): variables
+//! that the environment filter would withhold, TCP ports to listen on, UNIX sockets.
 //!
-//! A name is no proof: any project can bring a plugin file called as a package that the user trusts. So these go to the
-//! npm package of the name, as the registry has it, and to the file of the path that is named; not to what merely goes by
-//! the same id.
+//! A name is no proof: any project can contain a plugin file named like a package that the user trusts. So grants go to the
+//! npm package of that name from the registry, and to the file of the named path; not to anything that merely has the same id.
 
 use outrigger_config::{PluginScope, package_name};
 use outrigger_kernel::hooks::{HookPoint, Rights};
@@ -12,8 +11,8 @@ use outrigger_plugin_package::Source;
 use crate::access::settings::{PluginRules, PluginSettings};
 
 impl PluginSettings {
-    /// The rules for a plugin, with grants only where its source is the one that they name. The second value says what
-    /// was withheld and how to grant it, and what of a project's settings does not count.
+    /// Returns the rules for a plugin, with grants only if its source is the one that they name. The second value describes
+    /// what was withheld and how to grant it, and which project settings are ignored.
     pub fn rules_for(
         &self,
         id: &str,
@@ -43,7 +42,7 @@ impl PluginSettings {
         let problems = [withheld, self.refused_of_project(&names, scope)];
         let problems = problems.into_iter().flatten();
         let problems = problems.reduce(|one, other| format!("{one}; {other}"));
-        // What guards by one of its names guards, whatever else is written about its path.
+        // A plugin that is a guard by one of its names is a guard, whatever is set for its path.
         let mut rules = self.rules_of(&names, scope).unwrap_or_default();
         rules.hosts_withheld = granted.hosts.is_none() && by_name.hosts.is_some();
         rules.take_grants(granted);
@@ -52,7 +51,7 @@ impl PluginSettings {
 }
 
 impl PluginRules {
-    /// Whether other rules of the same plugin grant something that these do not.
+    /// Returns whether other rules of the same plugin grant something that these do not.
     fn lacks_a_grant_of(&self, other: &Self) -> bool {
         let lost = |has: bool, given: bool| has && !given;
         lost(!other.env.is_empty(), !self.env.is_empty())
@@ -66,7 +65,7 @@ impl PluginRules {
             || lost(other.prompt, self.prompt)
     }
 
-    /// Puts the grants of other rules in the place of these.
+    /// Replaces the grants by those of other rules.
     fn take_grants(&mut self, granted: Self) {
         (self.env, self.ports) = (granted.env, granted.ports);
         (self.read, self.write) = (granted.read, granted.write);
@@ -78,9 +77,9 @@ impl PluginRules {
 }
 
 impl PluginRules {
-    /// What its hooks may do at a point (C3): whatever it allows, but for a manifest that does not name them, and for
-    /// variables of commands without the grant to change calls: a command with another `PATH` is another command. What answers
-    /// a model request, and for whose account, takes the grant to be the model.
+    /// Returns the rights of its hooks at a point (C3): all that the point allows, except with a manifest that does not name
+    /// them, and except variables of commands without the grant to change calls: a command with another `PATH` is another
+    /// command. Changing what answers a model request, and for whose account, requires the `model` grant.
     pub fn rights(&self, point: HookPoint) -> Rights {
         let unnamed = self.access.as_ref().is_some_and(|access| !access.named);
         let rights = match unnamed {
@@ -97,7 +96,7 @@ impl PluginRules {
         }
     }
 
-    /// Whether it must not share a process: others in it would have what it was granted.
+    /// Returns whether it must not share a process: the others would have its grants.
     pub fn alone(&self) -> bool {
         self.isolation == outrigger_config::settings::Isolation::Own
             || crate::access::critical::points(self).next().is_some()
@@ -117,15 +116,15 @@ impl PluginRules {
     }
 }
 
-/// The names that settings may have for a plugin: the path of its file, which says more than a name that others may have too,
-/// its id, its package, its entry.
+/// Returns the names that settings may use for a plugin: the path of its file, which is more specific than a name that others
+/// may share, its id, its package, its entry.
 pub fn names_of(id: &str, spec: &str, source: Option<&Source>) -> Vec<String> {
     let file = file_of(source).map(str::to_owned);
     let others = [id.to_owned(), package_name(spec), spec.to_owned()];
     file.into_iter().chain(others).collect()
 }
 
-/// What a plugin does in the user's place only where the user granted it by name. Without the grant the user is asked.
+/// Actions on the user's behalf that a plugin may do only if the user granted it by name. Otherwise the user is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grant {
     /// Answer a permission question with yes.
@@ -139,16 +138,16 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// Every one.
+    /// All grants.
     pub const ALL: [Self; 4] = [Self::Approve, Self::Rewrite, Self::Model, Self::Prompt];
 
-    /// The one of that key.
+    /// Returns the grant with this key.
     #[must_use]
     pub fn of_key(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|grant| grant.key() == key)
     }
 
-    /// The key of `[plugins.NAME]` that gives it.
+    /// Returns its key in `[plugins.NAME]`.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -161,7 +160,7 @@ impl Grant {
 }
 
 impl PluginRules {
-    /// Whether the user gave it this.
+    /// Returns whether the user gave this grant.
     pub fn grants(&self, grant: Grant) -> bool {
         match grant {
             Grant::Approve => self.approve,
@@ -172,7 +171,8 @@ impl PluginRules {
     }
 }
 
-/// NAME of the `[plugins.NAME]` whose grants a plugin of this source gets; none where grants reach no such source.
+/// Returns the NAME of the `[plugins.NAME]` whose grants a plugin of this source gets; `None` if such a source cannot get
+/// grants.
 pub fn grant_key(source: Option<&Source>) -> Option<&str> {
     match source {
         Some(Source::Npm { name, request }) if of_registry(request) => Some(name),
@@ -187,8 +187,8 @@ fn file_of(source: Option<&Source>) -> Option<&str> {
     }
 }
 
-/// A version, a range or a tag. Everything else (`npm:other`, `file:`, an address, `user/repository`) brings other code
-/// under the package's name.
+/// Returns whether a request is a version, a range or a tag. Everything else (`npm:other`, `file:`, a URL, `user/repository`)
+/// installs other code under the package's name.
 fn of_registry(request: &str) -> bool {
     !request.contains([':', '/', '\\', '#'])
 }

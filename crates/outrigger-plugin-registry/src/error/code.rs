@@ -1,4 +1,4 @@
-//! What programs know errors by.
+//! Stable codes of the errors, for programs.
 
 use super::PluginError;
 
@@ -6,7 +6,7 @@ use super::PluginError;
 pub const PROCESS: &str = "plugin.process";
 
 impl PluginError {
-    /// A stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -5,11 +5,11 @@ use outrigger_protocol::rpc::Instance;
 
 use super::Registry;
 
-/// What stands for the process of command handlers in a chain: no process has this key, and neighbours are called together.
+/// Process key of command handlers in a chain: no process has it, and neighbours are called together.
 pub const COMMAND_GROUP: u64 = u64::MAX;
 
 impl Registry {
-    /// The commands of a file are called from now on.
+    /// Activates the commands of a file.
     pub fn adopt_commands(&self, index: usize, instance: Instance) {
         self.change(index, |plugin| {
             plugin.group = Some(COMMAND_GROUP);

@@ -1,4 +1,4 @@
-//! What plugins declare (B8), as long as they are not off.
+//! Declarations of plugins (B8), as long as they are not off.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use outrigger_protocol::rpc::Instance;
 
 use super::{Plugin, Registry, RegistryState};
 
-/// What a plugin declares in its manifest, under the id that it goes by: of two that claim the same one the later has
-/// another, and declares nothing. What is wrong in a manifest was reported when it was read.
+/// Returns what a plugin declares in its manifest, under its id: if two claim the same id, the later one gets another
+/// and declares nothing. Errors in a manifest were reported when it was read.
 pub(super) fn declared(resolved: &ResolvedPlugin) -> Arc<Declarations> {
     let manifest = resolved.manifest.as_ref();
     let manifest = manifest.filter(|manifest| manifest.id == resolved.id);
@@ -20,7 +20,7 @@ pub(super) fn declared(resolved: &ResolvedPlugin) -> Arc<Declarations> {
     Arc::new(own.unwrap_or_default())
 }
 
-/// A plugin that serves a provider says so in a manifest: only then does it have a process, and the key in it, to
+/// Removes providers of a plugin without a manifest: only with one does it have a process, and the key in it, to
 /// itself.
 pub(super) fn without_manifest(instances: &mut [Instance]) -> Vec<String> {
     let streams = instances.iter_mut().filter_map(|it| it.streams.take());
@@ -41,7 +41,7 @@ impl Plugin {
 }
 
 impl RegistryState {
-    /// Points of plugins by name.
+    /// Returns the points of plugins by name.
     pub(super) fn declared(&self) -> HashMap<&'static str, HookPoint> {
         let own = self.plugins.iter().filter_map(Plugin::own);
         let points = own.flat_map(|own| own.points.iter().map(|own| own.point));
@@ -50,13 +50,13 @@ impl RegistryState {
 }
 
 impl Registry {
-    /// What a plugin declares.
+    /// Returns the declarations of a plugin.
     pub fn own(&self, index: usize) -> Arc<Declarations> {
         let own = self.with(index, |plugin| plugin.own().cloned());
         own.flatten().unwrap_or_default()
     }
 
-    /// The plugin that declares something.
+    /// Returns the plugin with a matching declaration.
     pub fn declares(&self, what: impl Fn(&Declarations) -> bool) -> Option<String> {
         let inner = self.read();
         let mut plugins = inner.plugins.iter();
@@ -64,7 +64,7 @@ impl Registry {
         owner.map(|plugin| plugin.id.clone())
     }
 
-    /// Who declares what, in load order; those that declare nothing are left out.
+    /// Returns the declarations by plugin, in load order; plugins without any are skipped.
     pub fn all_own(&self) -> Vec<(String, Arc<Declarations>)> {
         let inner = self.read();
         let own = |plugin: &Plugin| {
@@ -75,7 +75,7 @@ impl Registry {
         inner.plugins.iter().filter_map(own).collect()
     }
 
-    /// What the outputs at a point of a plugin must be, where its declaration says so.
+    /// Returns the check for outputs at a point of a plugin, if its declaration has a schema.
     pub fn output_check(&self, point: HookPoint) -> Option<OutputCheck> {
         if !point.is_declared() {
             return None;
@@ -85,7 +85,7 @@ impl Registry {
         own.find_map(|own| own.point(point.name()))?.check()
     }
 
-    /// Whether a plugin has points or events of its own.
+    /// Returns whether a plugin has custom points or events.
     pub fn declares_any(&self, index: usize) -> bool {
         let any = self.with(index, |plugin| {
             plugin

@@ -1,4 +1,4 @@
-//! Plugins that another plugin hosts (C8): there with it, and gone with it.
+//! Hosted plugins (C8): they exist only as long as their host.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -6,25 +6,26 @@ use std::time::Duration;
 use super::{Plugin, Registry};
 use crate::error::PluginError;
 
-/// How long a hosted plugin that has ended may take to dispose of what it holds.
+/// Time that an ended hosted plugin may take to dispose of its resources.
 const DISPOSE: Duration = Duration::from_secs(5);
 
 /// The processes of plugins, as far as the list of plugins needs them.
 pub trait ProcessList: Send + Sync {
-    /// The generation of a process; `None` where there is none of this key.
+    /// Returns the generation of a process; `None` if there is none with this key.
     fn generation(&self, group: u64) -> Option<u64>;
-    /// Ends a process when its plugins have disposed of what they hold, at the deadline by force. Does not wait for it.
+    /// Ends a process after its plugins have disposed of their resources, by force at the deadline. Does not wait for
+    /// it.
     fn end(self: Arc<Self>, group: u64, deadline: Duration);
 }
 
 impl Registry {
-    /// A plugin that another one hosts; it comes after all that are there.
+    /// Appends a plugin that another one hosts.
     pub fn host(&self, host: usize, mut plugin: Plugin) -> usize {
         plugin.host = Some(host);
         self.push(plugin)
     }
 
-    /// A plugin that comes after all that are there.
+    /// Appends a plugin.
     pub fn push(&self, plugin: Plugin) -> usize {
         let index = {
             let mut inner = self.write();
@@ -36,12 +37,12 @@ impl Registry {
         index
     }
 
-    /// The plugin that hosts it, by index.
+    /// Returns the index of its host.
     pub fn host_of(&self, index: usize) -> Option<usize> {
         self.with(index, |plugin| plugin.host).flatten()
     }
 
-    /// The plugins that it hosts, by index.
+    /// Returns the indexes of the plugins that it hosts.
     pub fn hosted_by(&self, host: usize) -> Vec<usize> {
         let inner = self.read();
         let plugins = inner.plugins.iter().enumerate();
@@ -49,7 +50,7 @@ impl Registry {
         hosted.map(|(index, _)| index).collect()
     }
 
-    /// Its host's id, and what it is called below that one.
+    /// Returns its host's id, and its name below that one.
     pub fn hosted_as(&self, index: usize) -> Option<(String, String)> {
         let id = self.with(index, |plugin| {
             plugin.host.is_some().then(|| plugin.id.clone())
@@ -58,7 +59,7 @@ impl Registry {
         Some((host.to_owned(), own.to_owned()))
     }
 
-    /// What stands against a hosted plugin that is about to be called.
+    /// Returns why a hosted plugin cannot be called.
     pub(super) fn without_host(&self, index: usize) -> Option<PluginError> {
         let host = self.host_of(index)?;
         let host = self.with(host, |host| host.has_ended().then(|| host.id.clone()))??;
@@ -66,7 +67,7 @@ impl Registry {
         Some(PluginError::HostGone { id, host })
     }
 
-    /// The host has ended: so do those that it hosts.
+    /// Ends the plugins hosted by one that has ended.
     pub(super) fn end_hosted(&self, host: usize, id: &str) {
         let hosted: Vec<(usize, String)> = {
             let inner = self.read();
@@ -83,13 +84,13 @@ impl Registry {
         }
     }
 
-    /// Where the processes are, once there are any.
+    /// Sets the processes, once they exist.
     pub fn live_in(&self, processes: Weak<dyn ProcessList>) {
-        // Said once, at the start.
+        // Set once, at the start.
         let _ = self.processes.set(processes);
     }
 
-    /// A hosted plugin that is called no more does not run on in its process, which is its alone.
+    /// Ends the process of a hosted plugin that is no longer called; it has the process to itself.
     pub(super) fn end_process(&self, index: usize) {
         let group = self.with(index, |plugin| plugin.host.and(plugin.group));
         let processes = self.processes.get().and_then(Weak::upgrade);

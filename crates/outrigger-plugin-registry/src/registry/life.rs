@@ -1,4 +1,4 @@
-//! What changes of a plugin while it runs (C7).
+//! State changes of a running plugin (C7).
 
 use std::sync::{Arc, Weak};
 
@@ -15,34 +15,34 @@ use crate::access::manifest::ManifestShown;
 use crate::access::settings::PluginRules;
 use crate::error::PluginError;
 
-/// A plugin as it is now.
+/// The new version of a plugin.
 pub struct Fresh {
     /// Its files.
     pub resolved: ResolvedPlugin,
-    /// What was set about it.
+    /// Its rules.
     pub rules: PluginRules,
-    /// What it was trusted as.
+    /// Its trust record.
     pub verified: Option<Verified>,
-    /// Its manifest as it is listed.
+    /// Its manifest for display.
     pub shown: Option<ManifestShown>,
 }
 
-/// One `config` hook as it was called first, and what it did.
+/// The first call of a `config` hook, with its changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configured {
-    /// Which of the plugin's hooks objects.
+    /// Index of the plugin's hooks object.
     pub instance: usize,
     /// The hook's name as the plugin spells it.
     pub hook: String,
-    /// The configuration as the hooks before it had left it.
+    /// The configuration after the previous hooks.
     pub before: Value,
-    /// What it changed of that.
+    /// Changes made by the hook.
     pub changes: Vec<Change>,
 }
 
 impl Registry {
-    /// A plugin held up the shared process in an earlier start, and has one of its own at once. One that asks for the shared one
-    /// stays there.
+    /// Marks a plugin that held up the shared process in an earlier start for its own process. One that requests the shared
+    /// process stays there.
     pub fn quarantined_before(&self, index: usize, cause: &str) {
         self.change(index, |plugin| {
             if plugin.rules.isolation != Isolation::Shared {
@@ -57,7 +57,7 @@ impl Registry {
         self.with(index, |plugin| plugin.stage)
     }
 
-    /// It is called no more, or again; its process stays. False when it is not in the state to do so.
+    /// Suspends or resumes a plugin; its process stays. Returns false if its state does not allow that.
     pub fn suspend(&self, index: usize, suspend: bool) -> bool {
         let (from, to) = match suspend {
             true => (Stage::Active, Stage::Suspended),
@@ -74,7 +74,7 @@ impl Registry {
         fits
     }
 
-    /// Puts files and rules in the place of those that it has, and answers those.
+    /// Replaces its files and rules; returns the previous ones.
     pub fn exchange(&self, index: usize, fresh: Fresh) -> Option<Fresh> {
         let mut before = None;
         self.change(index, |plugin| {
@@ -98,17 +98,16 @@ impl Registry {
         before
     }
 
-    /// Who is notified of the states that plugins come to; of those that are known already at once.
+    /// Sets the listener for state changes, and reports known states to it at once.
     pub fn notifies(&self, notice: &NoticeFn) {
-        // Said once, at the start.
+        // Set once, at the start.
         let _ = self.notice.set(Arc::clone(notice));
         for index in 0..self.count() {
             self.tell_state(index);
         }
     }
 
-    /// Tells of the state that a plugin is in, where it is another one than was reported last. A process that is being started again
-    /// is no change of state.
+    /// Reports the plugin's state if it differs from the last one reported. A restarting process is not a change of state.
     pub(super) fn tell_state(&self, index: usize) {
         let Some(notice) = self.notice.get() else {
             return;
@@ -139,12 +138,12 @@ impl Registry {
         });
     }
 
-    /// How its `config` hooks are called from now on.
+    /// Sets how its `config` hooks are called from now on.
     pub fn configured_as(&self, index: usize, configured: Vec<Configured>) {
         self.change(index, |plugin| plugin.configured = configured);
     }
 
-    /// It is about to be started once more, after it had ended: as it is now.
+    /// Prepares an ended plugin for another start, in its current version.
     pub fn revive(&self, index: usize, fresh: Fresh) {
         self.resolved(index, fresh.resolved, fresh.rules);
         self.change(index, |plugin| {
@@ -154,13 +153,13 @@ impl Registry {
         });
     }
 
-    /// Whether a plugin has this process.
+    /// Returns whether a plugin has this process.
     pub fn lives_in(&self, group: u64) -> bool {
         let inner = self.read();
         inner.plugins.iter().any(|it| it.group == Some(group))
     }
 
-    /// The plugins that are called and say that they need this one.
+    /// Returns the active plugins that depend on this one.
     pub fn dependents(&self, index: usize) -> Vec<String> {
         let inner = self.read();
         let Some(id) = inner.plugins.get(index).map(|plugin| plugin.id.clone()) else {
@@ -171,8 +170,7 @@ impl Registry {
         needs.map(|plugin| plugin.id.clone()).collect()
     }
 
-    /// The plugins that were suspended, those before others that they need; without what they host, which is suspended with
-    /// them.
+    /// Returns the suspended plugins, dependents first; without those hosted by a suspended plugin, which are suspended with it.
     pub fn suspended(&self) -> Vec<String> {
         let inner = self.read();
         let is_suspended = |plugin: &&Plugin| plugin.stage == Stage::Suspended;
@@ -185,14 +183,14 @@ impl Registry {
         let mut ordered = Vec::with_capacity(left.len());
         while !left.is_empty() {
             let free = |plugin: &&Plugin| !left.iter().any(|other| other.needs(&plugin.id));
-            // Of those that need each other none is first.
+            // Among plugins that need each other, any may come first.
             let next = left.iter().position(free).unwrap_or(0);
             ordered.push(left.remove(next).id.clone());
         }
         ordered
     }
 
-    /// The first of the plugins that it needs and that are not called, with how it stands.
+    /// Returns its first inactive dependency with the state of that one.
     pub fn lacks(&self, needs: &[String], bundled: &[String]) -> Option<(String, Option<Stage>)> {
         let stage = |id: &str| self.index_of(id).and_then(|index| self.stage_now(index));
         let mut needs = needs.iter().filter(|id| !bundled.contains(id));
@@ -202,7 +200,7 @@ impl Registry {
         })
     }
 
-    /// Why what a plugin answered is of no use; nothing of it is taken then.
+    /// Returns why a plugin's answer is rejected as a whole.
     pub fn refuses(&self, index: usize, loaded: &LoadedPlugin) -> Option<PluginError> {
         let problem = loaded.problems.first()?;
         loaded.instances.is_empty().then(|| PluginError::Load {
@@ -220,7 +218,7 @@ impl Plugin {
         self.depends_on().iter().any(|need| need == id)
     }
 
-    /// What its manifest says that it needs.
+    /// Returns the dependencies in its manifest.
     pub fn depends_on(&self) -> &[String] {
         let resolved = self.resolved.as_ref();
         let manifest = resolved.and_then(|it| it.manifest.as_ref());

@@ -1,4 +1,4 @@
-//! A plugin as it is listed.
+//! A plugin for lists.
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::rpc::Problem;
@@ -9,7 +9,7 @@ use crate::status::{PluginStatus, SourceOf};
 impl Plugin {
     pub(super) fn status(&self) -> PluginStatus {
         let hooks = self.instances.iter().flat_map(|i| i.hooks.iter());
-        // Of a point that a plugin declares, the name says so.
+        // For a point that a plugin declares, the name states the plugin.
         let hooks = hooks.filter(|name| HookPoint::parse(name).is_some() || name.contains('/'));
         let tools = self.instances.iter().flat_map(|i| i.tools.iter());
         let auth = self.instances.iter().filter_map(|i| i.auth.as_ref());
@@ -50,7 +50,7 @@ impl Plugin {
     }
 }
 
-// A sentence behind the plugin's name. Most problems say by themselves what they are about.
+// Formats a problem as a warning that follows the plugin's name. Most problems name their subject.
 pub(super) fn warning(problem: Problem) -> String {
     match problem.stage.as_str() {
         "server" => format!("one of its functions failed: {}", problem.message),

@@ -1,4 +1,4 @@
-//! What of the user's grants a plugin of the list lacks.
+//! Missing user grants of a listed plugin.
 
 use outrigger_plugin_package::Source;
 
@@ -6,7 +6,7 @@ use super::{COMMAND_GROUP, Plugin, Registry};
 use crate::access::user_grants::{Grant, grant_key};
 
 impl Registry {
-    /// `Plugins::grant_missing` of the plugin host.
+    /// Implements `Plugins::grant_missing` of the plugin host.
     pub fn grant_missing(&self, id: &str, grant: Grant) -> Option<String> {
         let table = self.read();
         let mut named = table.plugins.iter().filter(|it| it.id == id).peekable();
@@ -19,14 +19,14 @@ impl Registry {
             .map(Plugin::grant_key)
     }
 
-    /// `Plugins::is_of_project` of the plugin host.
+    /// Implements `Plugins::is_of_project` of the plugin host.
     pub fn is_of_project(&self, id: &str) -> bool {
         let table = self.read();
         let mut named = table.plugins.iter().filter(|it| it.id == id).peekable();
         named.peek().is_none() || named.any(|it| it.local)
     }
 
-    /// `Plugins::grant_name` of the plugin host.
+    /// Implements `Plugins::grant_name` of the plugin host.
     pub fn grant_name(&self, id: &str) -> Option<String> {
         let table = self.read();
         let mut named = table.plugins.iter().filter(|it| it.id == id);

@@ -15,21 +15,21 @@ use crate::access::manifest::ManifestShown;
 use crate::access::settings::PluginRules;
 use crate::access::user_grants::{grant_key, names_of};
 
-/// A plugin, how far it is and what it contributes.
+/// A plugin with its stage and contributions.
 #[derive(Debug)]
 pub struct Plugin {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// As declared.
+    /// Spec as declared.
     pub spec: String,
-    /// Its files, once they are there.
+    /// Its files, once installed.
     pub resolved: Option<ResolvedPlugin>,
-    /// What was set about it.
+    /// Its rules.
     pub rules: PluginRules,
-    /// Its process.
+    /// Key of its process.
     pub group: Option<u64>,
     pub(super) declared_in: PathBuf,
-    /// A project brings it.
+    /// From a project.
     pub local: bool,
     pub(super) kind: PluginSource,
     pub(super) version: Option<String>,
@@ -37,33 +37,33 @@ pub struct Plugin {
     pub(super) cause: Option<Cause>,
     /// The state that was reported last (C7).
     pub(super) notified: Option<LifeState>,
-    /// That it is left out is worth a line.
+    /// Whether skipping it is worth a line.
     pub(super) mention: bool,
     pub(super) warnings: Vec<String>,
     pub(super) notes: Vec<String>,
     pub(super) instances: Vec<Instance>,
     pub(super) load_ms: f64,
     pub(super) quarantine: Option<String>,
-    /// What it was trusted as.
+    /// Its trust record.
     pub verified: Option<Verified>,
-    /// What it says of itself.
+    /// Its manifest.
     pub manifest: Option<ManifestShown>,
     /// Points and events that it declared.
     pub(super) own: Arc<Declarations>,
-    /// The plugin that hosts it, by index (C8).
+    /// Index of its host (C8).
     pub(super) host: Option<usize>,
-    /// Its `config` hooks as they were called at the start.
+    /// First calls of its `config` hooks.
     pub configured: Vec<Configured>,
 }
 
 impl Plugin {
-    /// NAME of the `[plugins.NAME]` that grants it something.
+    /// Returns the NAME of the `[plugins.NAME]` that grants it something.
     pub(super) fn grant_key(&self) -> String {
         let source = Source::parse(&self.spec, &self.declared_in).ok();
         grant_key(source.as_ref()).unwrap_or(&self.id).to_owned()
     }
 
-    /// Whether a `[plugins.NAME]` may be about it.
+    /// Returns whether a `[plugins.NAME]` may be about it.
     pub fn goes_by(&self, name: &str) -> bool {
         let source = Source::parse(&self.spec, &self.declared_in).ok();
         let names = names_of(&self.id, &self.spec, source.as_ref());
@@ -71,7 +71,8 @@ impl Plugin {
         own == Some(name) || names.iter().any(|it| it == name)
     }
 
-    /// What it is, whatever it is called: a package of npm's registry in any version, or an entry as it is declared.
+    /// Returns the identity of its source, whatever its id: a package of npm's registry in any version, or an entry
+    /// as declared.
     pub fn source_key(&self) -> String {
         let source = Source::parse(&self.spec, &self.declared_in).ok();
         match grant_key(source.as_ref()) {
@@ -80,7 +81,7 @@ impl Plugin {
         }
     }
 
-    /// What it is in this version: another name when its files change. `None` before they are there.
+    /// Returns the identity of this version: changes with its files. `None` before they are installed.
     pub fn version_key(&self) -> Option<String> {
         let resolved = self.resolved.as_ref()?;
         let verified = self.verified.as_ref().map(|it| it.content.own());
@@ -93,17 +94,17 @@ impl Plugin {
         Some(format!("{}@{version}", self.source_key()))
     }
 
-    /// It is not in the run, and does not come by itself.
+    /// Returns whether it has ended and does not restart automatically.
     pub fn has_ended(&self) -> bool {
         matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped)
     }
 
-    /// Why it has ended.
+    /// Returns why it has ended.
     pub fn why(&self) -> Option<String> {
         self.cause.as_ref().map(|cause| cause.message.clone())
     }
 
-    /// Its files are there, and nothing speaks against starting it so far.
+    /// Returns whether its files are installed and nothing prevents its start so far.
     pub fn is_installed(&self) -> bool {
         self.stage == Stage::Installed
     }
@@ -114,7 +115,7 @@ impl Plugin {
         }
     }
 
-    /// One that an entry of the configuration names, and nothing more is known of.
+    /// Creates a plugin from a configuration entry; nothing else is known yet.
     pub fn found(id: String, declared: &PluginSpec) -> Self {
         Self {
             id,

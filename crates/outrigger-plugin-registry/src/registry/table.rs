@@ -1,4 +1,4 @@
-//! Who is called at which point.
+//! The table of handlers at each point.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{Bound, Plugin, RegistryState};
 use crate::access::critical;
 
 impl RegistryState {
-    // Every change of a plugin makes the table anew: that is seldom, and looking up is what must be cheap.
+    // Every change of a plugin rebuilds the table: changes are rare, and lookups must be cheap.
     pub(super) fn bind(&mut self) {
         let mut table: HashMap<&'static str, Vec<Bound>> = HashMap::new();
         let declared = self.declared();
@@ -35,8 +35,8 @@ impl RegistryState {
                         (HookPoint::RunBeforeStart, true) => HookPoint::SessionAfterCompleteMessage,
                         _ => point,
                     };
-                    // Both spellings on one object are one handler, under OpenCode's name. Names of the Browser
-                    // Brain Loop are none of them: who brings several is called under each.
+                    // Both spellings on one object are one handler, under OpenCode's name. Names of the Browser Brain
+                    // Loop are separate: a plugin with several of them is called under each.
                     let spelling = hook != point.hook() && !is_alias(hook);
                     if spelling && instance.hooks.iter().any(|other| other == point.hook()) {
                         continue;
@@ -59,7 +59,7 @@ impl RegistryState {
         self.table = table
             .into_iter()
             .map(|(point, mut bound)| {
-                // The chain's own order, so that its indexes are ours.
+                // The chain's own order, so that both have the same indexes.
                 bound.sort_by(|a, b| {
                     a.fail_closed
                         .cmp(&b.fail_closed)
@@ -72,7 +72,7 @@ impl RegistryState {
             .collect();
     }
 
-    /// Each plugin's place in load order, by index; those that another one hosts right after it.
+    /// Returns each plugin's position in load order, by index, with hosted plugins right after their host.
     fn places(&self) -> HashMap<usize, u32> {
         let plugins = self.plugins.iter().enumerate();
         let mut places: Vec<(usize, usize)> = plugins
@@ -83,8 +83,8 @@ impl RegistryState {
         indexes.zip(0..).collect()
     }
 
-    /// It was not admitted, and another plugin of its name is there and guards the same: the one that went before it. A
-    /// project's does not stand for one that is none.
+    /// Returns whether an excluded guard is covered by the plugin of its name that took precedence and guards the same. A
+    /// project's plugin does not cover for any other.
     fn has_another(&self, index: usize, (point, bound): &(&'static str, Bound)) -> bool {
         let Some(this) = self.plugins.get(index) else {
             return false;
@@ -107,7 +107,7 @@ impl RegistryState {
 }
 
 impl Plugin {
-    /// What is refused since it has ended, or does not bring the hook that it was to guard by.
+    /// Returns the hooks that are refused because it has ended or lacks the hook that it guards by.
     pub(super) fn guards(&self) -> Vec<String> {
         let points = critical::points(&self.rules);
         let points = points.filter(|point| self.has_ended() || self.lacks(*point).is_some());
@@ -121,7 +121,7 @@ impl Plugin {
         all
     }
 
-    /// Where it was to guard and cannot: it is not there, or does not bring the hook that `fail_closed` names.
+    /// Returns entries for guards that cannot act: the plugin is missing, or lacks the hook that `fail_closed` names.
     fn absent<'a>(
         &'a self,
         index: usize,
@@ -164,7 +164,7 @@ impl Plugin {
             .map(bound)
     }
 
-    /// What it is to guard by and does not bring, once it is there.
+    /// Returns the reason if a running plugin lacks the hook that it guards by.
     fn lacks(&self, point: HookPoint) -> Option<String> {
         let mut hooks = self.instances.iter().flat_map(|it| &it.hooks);
         let brings =
@@ -177,7 +177,7 @@ impl Plugin {
         (self.is_there() && !brings).then(|| format!("it brings no {}, which {by}", point.hook()))
     }
 
-    /// A hook that `fail_closed` names and nobody knows: which one was meant to guard is not known, so no tool is called.
+    /// Returns an unknown hook that `fail_closed` names: it is unclear what it was to guard, so no tool is called.
     fn misnamed(&self) -> Option<(HookPoint, String)> {
         let name = critical::misnamed(&self.rules).filter(|_| self.is_there())?;
         let why = format!("`fail_closed` names {name}, which is no hook: correct the name");

@@ -1,10 +1,10 @@
-//! What processes of plugins and calls of them are held to.
+//! Limits for processes and calls of plugins.
 
 use std::time::Duration;
 
 use outrigger_kernel::hooks::Deadline;
 
-/// How long calls may take (C5).
+/// Time limits of calls (C5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     /// Pure policy hooks.
@@ -19,12 +19,12 @@ pub struct Deadlines {
     pub tool: Duration,
 }
 
-/// How often a process may be started again (A7, A13).
+/// Limit of process restarts (A7, A13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restarts {
-    /// At most so many.
+    /// Maximum number of restarts.
     pub most: usize,
-    /// Within this time; then its plugins are off.
+    /// Period in which they occur; beyond the limit the plugins are switched off.
     pub within: Duration,
 }
 
@@ -35,13 +35,13 @@ pub struct ProcessLimits {
     pub memory: u64,
     /// Maximum number of processes.
     pub processes: usize,
-    /// Highest number of open files of each process (`RLIMIT_NOFILE`).
+    /// Maximum number of open files of each process (`RLIMIT_NOFILE`).
     pub files: u64,
-    /// Hundredths of one core that count as busy.
+    /// Percentage of one core that counts as busy.
     pub busy_percent: u32,
-    /// So long busy with no call open: it is put behind others, and named.
+    /// Busy time with no open call after which it is deprioritised and reported.
     pub busy_slow: Duration,
-    /// So long: it is stopped.
+    /// Busy time after which it is stopped.
     pub busy_stop: Duration,
 }
 
@@ -82,7 +82,7 @@ impl Default for Restarts {
 }
 
 impl Deadlines {
-    /// The deadline of a class.
+    /// Returns the deadline of a class.
     #[must_use]
     pub fn of(&self, class: Deadline) -> Duration {
         match class {

@@ -1,4 +1,4 @@
-//! What can be set about plugins, with the defaults.
+//! Settings for plugins, with their defaults.
 
 mod limits;
 mod rules;
@@ -19,56 +19,55 @@ use crate::error::PluginError;
 pub use limits::{Deadlines, ProcessLimits, Restarts};
 pub use rules::{PluginRules, place};
 
-/// How plugins are run.
+/// Settings for running plugins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginSettings {
-    /// Which JavaScript runtime, and where it is.
+    /// JavaScript runtime and its path.
     pub js: Js,
-    /// Plugin processes run in a sandbox (`sandbox = "off"` switches it off).
+    /// Plugin processes run in a sandbox (`sandbox = "off"` disables it).
     pub sandbox: bool,
-    /// A process whose sandbox the system cannot enforce in full is not started (`sandbox = "strict"`).
+    /// A process whose sandbox the system cannot fully enforce is not started (`sandbox = "strict"`).
     pub strict: bool,
-    /// Names of environment variables that plugin processes get besides the usual ones; a trailing `*` stands for any
-    /// rest.
+    /// Names of additional environment variables for plugin processes; a trailing `*` matches any rest.
     pub env: Vec<String>,
     /// Deadlines by class.
     pub deadlines: Deadlines,
-    /// How often a process may be started again.
+    /// Limit of process restarts.
     pub restarts: Restarts,
-    /// How often a process is asked whether it answers; never when `None` (C7).
+    /// Interval of health checks; `None`: never (C7).
     pub health: Option<Duration>,
-    /// What a process may use with everything it starts.
+    /// Limits of a process with everything it started.
     pub limits: ProcessLimits,
-    /// Handlers are called one after another, those that only observe too (A12, flag `plugin_seq_hooks`). Off: observers are
-    /// called at the same time; handlers that can change something never are.
+    /// Handlers are called one after another, including observers (A12, flag `plugin_seq_hooks`). Off: observers are called
+    /// concurrently; handlers that can change something never are.
     pub seq_hooks: bool,
     /// A process whose handler missed its deadline is ended and started again (A7, flag `plugin_timeout_self_heal`).
     pub self_heal: bool,
-    /// When a hook that keeps timing out is left out (A8).
+    /// When a hook that keeps timing out is skipped (A8).
     pub breaker: Rules,
     /// Breakers are in use (flag `plugin_circuit_breaker`).
     pub circuit_breaker: bool,
-    /// Payloads over `inline_bytes` go by file (A10, flag `plugin_large_payload_file_ipc`).
+    /// Payloads over `inline_bytes` are sent as files (A10, flag `plugin_large_payload_file_ipc`).
     pub file_ipc: bool,
-    /// Largest payload that is sent inline where files are in use, in bytes.
+    /// Maximum size in bytes of an inline payload if files are in use.
     pub inline_bytes: usize,
     /// Plugin processes keep the messages of sessions, and calls carry what changed (A14, flag `plugin_message_mirror`).
     pub mirror: bool,
-    /// How what plugins print is logged (A9).
+    /// How output of plugins is logged (A9).
     pub output: OutputLog,
-    /// Which plugins are trusted, and what is done about those that are not (issue 5).
+    /// Which plugins are trusted, and how others are handled.
     pub trust: Trust,
-    /// The policies of the machine, which no manifest may ask beyond.
+    /// The policies of the machine, which limit every manifest.
     pub policies: Vec<PolicyFile>,
-    /// Hosts and addresses that every plugin may connect to, besides public ones (`network.allow`).
+    /// Additional hosts and addresses that every plugin may connect to (`network.allow`).
     pub network_allow: Vec<String>,
     /// Hosts that no plugin may connect to (`forbid.hosts` of the policy).
     pub network_forbid: Vec<String>,
-    /// Names of guards, of which a project changes nothing.
+    /// Names of guards, which a project cannot change.
     pub guards: BTreeSet<String>,
-    /// The rules without the project's, where it has some.
+    /// The rules without the project's, if it has some.
     pub without_project: BTreeMap<String, Option<PluginRules>>,
-    /// Rules for single plugins, by id, by npm package name or by spec.
+    /// Rules for single plugins, by id, npm package name or spec.
     pub plugins: BTreeMap<String, PluginRules>,
 }
 
@@ -104,7 +103,7 @@ impl Default for PluginSettings {
 }
 
 impl PluginSettings {
-    /// The rules for a plugin, by its id, else by its package, else by its spec.
+    /// Returns the rules for a plugin, by its id, else by its package, else by its spec.
     #[must_use]
     pub fn rules(&self, id: &str, spec: &str, scope: PluginScope) -> PluginRules {
         let package = package_name(spec);
@@ -112,9 +111,9 @@ impl PluginSettings {
         self.rules_of(&names, scope).unwrap_or_default()
     }
 
-    /// The rules that stand under the first of several names of a plugin that has some. Whichever of them says that it is a
-    /// guard, it is one, and what a project says about it by another does not count; nor does it about a plugin that the project does
-    /// not bring. What a project adds to the hooks whose failure refuses counts for each.
+    /// Returns the rules under the first of a plugin's names that has some. If any of the names marks it as a guard, it is one,
+    /// and a project's rules under another name are ignored, as they are for a plugin that the project does not contain. Hooks
+    /// that a project adds to those whose failure refuses apply in every case.
     pub fn rules_of(&self, names: &[&str], scope: PluginScope) -> Option<PluginRules> {
         let is_guard = names.iter().any(|name| self.guards.contains(*name));
         let is_kept = is_guard || scope != PluginScope::Local;
@@ -149,7 +148,8 @@ impl PluginSettings {
         Some(rules)
     }
 
-    /// What is reported where a project has settings for a guard under another of its names, or for a plugin that is not the project's.
+    /// Returns the warning if a project has settings for a guard under another of its names, or for a plugin that is not the
+    /// project's.
     pub fn refused_of_project(&self, names: &[&str], scope: PluginScope) -> Option<String> {
         let other = names
             .iter()
@@ -167,7 +167,7 @@ impl PluginSettings {
         ))
     }
 
-    /// The runtime that the settings ask for, else the one that is found.
+    /// Returns the runtime that the settings name, else the one that is found.
     pub fn runtime(&self, base: &Lookup) -> Result<JsRuntime, PluginError> {
         let find = |lookup: Lookup| JsRuntime::find(&lookup).map_err(|error| missing(&error));
         match self.js.runtime {
@@ -184,7 +184,7 @@ impl PluginSettings {
                 })?;
                 match found.kind {
                     RuntimeKind::Bun => Ok(found),
-                    // Node was the last that was looked for, so there is no Bun.
+                    // Node is tried last, so there is no Bun.
                     RuntimeKind::Node => {
                         let searched = ["settings", "OUTRIGGER_BUN", "bun on PATH", "data folder"];
                         let searched = searched.map(str::to_owned).to_vec();
@@ -260,7 +260,7 @@ impl From<&Settings> for PluginSettings {
     }
 }
 
-/// None for 0.
+/// Returns `None` for 0.
 fn seconds(seconds: u64) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
@@ -272,7 +272,7 @@ fn output(level: &str, lines: u64) -> OutputLog {
             level,
             lines_per_second: lines,
         },
-        // `off`: nothing but the count, where it is seen least.
+        // `off`: only the count, at the lowest level.
         Err(_) => OutputLog {
             level: Level::TRACE,
             lines_per_second: 0,

@@ -14,53 +14,53 @@ use crate::access::rights::Access;
 pub struct PluginRules {
     /// Not loaded at all.
     pub disabled: bool,
-    /// The project's own file says so, which counts for what the project brings.
+    /// Disabled by the project's own file, which applies to the project's plugins.
     pub disabled_in_project: bool,
     /// Whether it may share a process.
     pub isolation: Isolation,
-    /// Higher comes first (A6, C4).
+    /// Higher runs first (A6, C4).
     pub priority: i32,
-    /// Its security-critical hooks, in either spelling: where one throws, is late or cannot be called, what it guards is
-    /// refused (C5). Such a plugin has a process of its own.
+    /// Its security-critical hooks, in either spelling: if one throws, is late or cannot be called, what it guards is
+    /// refused (C5). Such a plugin runs in its own process.
     pub fail_closed: Vec<String>,
-    /// Hooks that the policy of the machine requires of it (in `fail_closed`, too).
+    /// Hooks that the machine policy requires of it (also in `fail_closed`).
     pub required: Vec<String>,
     /// `chat.message` is called for completed assistant messages instead of user messages (A4, `chat_message`).
     pub completed_messages: bool,
     /// Deadline of its hooks, whatever their class.
     pub hook_deadline: Option<Duration>,
-    /// Environment variables that it gets although they look like secrets; they give it a process of its own.
+    /// Environment variables that it gets although they look like secrets; it then runs in its own process.
     pub env: Vec<String>,
-    /// TCP ports that it may listen on; they give it a process of its own.
+    /// TCP ports that it may listen on; it then runs in its own process.
     pub ports: Vec<u16>,
-    /// It may make UNIX sockets. Such a plugin has a process of its own.
+    /// It may create UNIX sockets. Such a plugin runs in its own process.
     pub unix_sockets: bool,
-    /// It may approve what the user would be asked about. Such a plugin has a process of its own.
+    /// It may approve what the user would be asked about. Such a plugin runs in its own process.
     pub approve: bool,
-    /// Its changes of a tool call's arguments count without a question.
+    /// Its changes of a tool call's arguments need no approval.
     pub rewrite: bool,
-    /// Where it speaks for a model, that one's tool calls run by the user's rules without a question for each.
+    /// Tool calls of a model that it implements run by the user's rules without individual approval.
     pub model: bool,
-    /// The tool calls of turns that it starts run by the user's rules without a question for each.
+    /// Tool calls of turns that it starts run by the user's rules without individual approval.
     pub prompt: bool,
     /// Files and folders outside of the project that it may read; they give it a process of its own.
     pub read: Vec<PathBuf>,
     /// Files and folders outside of the project that it may read and change; as above.
     pub write: Vec<PathBuf>,
-    /// Programs that it may run, by name or path; `None`: all. Such a plugin has a process of its own.
+    /// Programs that it may run, by name or path; `None`: all. Such a plugin runs in its own process.
     pub processes: Option<Vec<String>>,
-    /// Hosts that it may connect to; `None`: every public one. Such a plugin has a process of its own.
+    /// Hosts that it may connect to; `None`: every public one. Such a plugin runs in its own process.
     pub hosts: Option<Vec<String>>,
-    /// It goes merely by the name for which [`PluginRules::hosts`] are: of these, addresses do not count.
+    /// It merely has the name for which [`PluginRules::hosts`] are set: addresses among them are ignored.
     pub hosts_withheld: bool,
-    /// No hook of it runs longer, as its manifest says.
+    /// Maximum run time of its hooks, from its manifest.
     pub max_timeout: Option<Duration>,
-    /// What it may reach, where it has a manifest. Such a plugin has a process of its own.
+    /// Its access, if it has a manifest. Such a plugin runs in its own process.
     pub access: Option<Access>,
 }
 
 impl PluginRules {
-    /// Whether it is switched off, by somebody who may.
+    /// Returns whether it is switched off by someone who may.
     #[must_use]
     pub fn is_off(&self, declared: &PluginSpec) -> bool {
         self.disabled || self.disabled_in_project && declared.scope == PluginScope::Local
@@ -94,7 +94,7 @@ impl From<&outrigger_config::settings::Plugin> for PluginRules {
     }
 }
 
-/// An absolute path, or one in the home folder (`~/...`).
+/// Parses an absolute path, or one in the home folder (`~/...`).
 pub fn place(text: &str) -> Option<PathBuf> {
     let path = match text.strip_prefix("~/") {
         Some(rest) => PathBuf::from(std::env::var_os("HOME")?).join(rest),
