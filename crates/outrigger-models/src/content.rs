@@ -1,8 +1,8 @@
-//! Files in a user message: what form a model can be given them in.
+//! The forms in which a model can get files of a user message.
 
 use outrigger_protocol::model::ModelInfo;
 
-/// What to do with a file.
+/// The treatment of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FilePlan<'a> {
     Image,
@@ -12,11 +12,12 @@ pub(crate) enum FilePlan<'a> {
         data: &'a str,
         format: &'static str,
     },
-    /// The model cannot take it; tell it so in these words, as OpenCode does, instead of failing the turn.
+    /// The model does not support it; tell it so with this text, as OpenCode does, instead of failing the turn.
     Say(String),
 }
 
-/// Decides by media type and by what the model takes. Unknown capabilities (no `modalities` configured) count as no.
+/// Decides by media type and by the model's capabilities. Unknown capabilities (no `modalities` configured) count as
+/// no.
 pub(crate) fn plan_file<'a>(
     model: &ModelInfo,
     mime: &str,
@@ -42,7 +43,7 @@ pub(crate) fn plan_file<'a>(
     })
 }
 
-/// The base64 text of a `data:` URL.
+/// Returns the base64 text of a `data:` URL.
 pub(crate) fn data_of(url: &str) -> Option<&str> {
     let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
     head.ends_with(";base64").then_some(data)

@@ -1,8 +1,8 @@
-//! The credentials of this user: a file of ours that only the user can read, and what OpenCode has stored beside it.
+//! The credentials of this user: a file of ours that only the user can read, and OpenCode's file in addition.
 //!
-//! Sources, the first that knows a provider counts: what was set in this process while the environment names the
-//! credentials, `OPENCODE_AUTH_CONTENT` (instead of all files, as in OpenCode), our `auth.json`, OpenCode's
-//! `auth.json`. The last is only ever read: logging out of what it holds is remembered in ours.
+//! The first source with an entry for a provider wins: what was set in this process while the environment provides the
+//! credentials, `OPENCODE_AUTH_CONTENT` (instead of all files, as in OpenCode), our `auth.json`, OpenCode's `auth.json`. The last
+//! is only ever read: logging out of its entries is recorded in ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -15,12 +15,12 @@ use outrigger_protocol::Object;
 use outrigger_protocol::auth::Credential;
 use serde_json::{Value, json};
 
-/// What stands for a provider that was logged out of although OpenCode's file has it.
+/// Marks a provider that was logged out of although OpenCode's file has it.
 const REMOVED: &str = "removed";
-/// The key beside a credential in our file that names the plugin whose login stored it.
+/// The key in a credential of our file that names the plugin whose login stored it.
 const BY: &str = "outriggerPlugin";
 
-/// Where a credential was found.
+/// The source of a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Our file.
@@ -31,14 +31,14 @@ pub enum Origin {
     Environment,
 }
 
-/// A credential and whose it is.
+/// A credential and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Provider.
     pub provider: String,
     /// The credential.
     pub credential: Credential,
-    /// Where it was found.
+    /// Its source.
     pub origin: Origin,
     /// The NAME of `[plugins.NAME]` of the plugin whose login stored it.
     pub by: Option<String>,
@@ -55,7 +55,7 @@ pub enum CredentialError {
         /// Why.
         reason: String,
     },
-    /// It is not a JSON object. It is not overwritten, since it may hold what can be saved.
+    /// It is not a JSON object. It is not overwritten, since its content may be recoverable.
     #[error("{} is not a JSON object: {reason}", path.display())]
     Format {
         /// File.
@@ -74,7 +74,7 @@ pub enum CredentialError {
 }
 
 impl CredentialError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl CredentialError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -97,11 +97,11 @@ impl CredentialError {
     }
 }
 
-/// Credentials by provider. Cheap to clone; the files are read when asked, so that another process's login counts.
+/// Credentials by provider. Cheap to clone; the files are read on each request, so that logins of other processes are seen.
 #[derive(Clone, Default)]
 pub struct Credentials(Arc<CredentialsState>);
 
-/// A credential, and the plugin whose login it is of.
+/// A credential, and the plugin whose login stored it.
 type Given = (Credential, Option<String>);
 
 #[derive(Default)]
@@ -109,16 +109,16 @@ struct CredentialsState {
     own: PathBuf,
     opencode: Option<PathBuf>,
     content: Option<Object>,
-    /// What was set while the environment counts instead of the files; `None`: removed.
+    /// What was set while the environment replaces the files; `None`: removed.
     overlay: Mutex<BTreeMap<String, Option<Given>>>,
     renewal: tokio::sync::Mutex<()>,
-    /// Is called with each credential that is read or stored.
+    /// Called with each credential that is read or stored.
     watcher: OnceLock<Watcher>,
 }
 
 type Watcher = Box<dyn Fn(&Value) + Send + Sync>;
 
-/// While this is there, nobody else renews a login.
+/// While this exists, no one else renews a login.
 #[derive(Debug)]
 pub(crate) struct Renewal<'a> {
     _process: tokio::sync::MutexGuard<'a, ()>,
@@ -135,8 +135,8 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Credentials in `own`, besides those of `opencode`, if that is there. `content` is `OPENCODE_AUTH_CONTENT`; text that is not
-    /// a JSON object counts as none, as in OpenCode.
+    /// Opens credentials in `own`, in addition to those in `opencode`, if it exists. `content` is `OPENCODE_AUTH_CONTENT`; text
+    /// that is not a JSON object is ignored, as in OpenCode.
     #[must_use]
     pub fn new(own: PathBuf, opencode: Option<PathBuf>, content: Option<&str>) -> Self {
         let content = content.filter(|text| !text.is_empty()).and_then(|text| {
@@ -156,14 +156,14 @@ impl Credentials {
         }))
     }
 
-    /// Our file.
+    /// Returns our file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.own
     }
 
-    /// Has each credential reported that is stored from now on, here or by another process, before anybody gets it, and those that
-    /// there are. One watches; a second one is ignored.
+    /// Reports each credential that is stored from now on, here or by another process, before it is returned, and the existing
+    /// ones. There can be one watcher; a second one is ignored.
     pub fn watch(&self, watcher: impl Fn(&Value) + Send + Sync + 'static) {
         if self.0.watcher.set(Box::new(watcher)).is_ok() {
             self.all_or(|_| {});
@@ -182,14 +182,14 @@ impl Credentials {
         lock(&self.0.overlay)
     }
 
-    /// Every credential by provider. An entry that is none is left out, as in OpenCode; so is a file that cannot be
-    /// read, with a warning.
+    /// Returns every credential by provider. Invalid entries are skipped, as in OpenCode; so is an unreadable file, with a
+    /// warning.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, Stored> {
         self.all_or(|error| tracing::warn!("[auth] {error}"))
     }
 
-    /// The providers that there are credentials of, without a word on files that cannot be read.
+    /// Returns the providers with credentials, without warnings about unreadable files.
     #[must_use]
     pub fn providers(&self) -> BTreeSet<String> {
         self.all_or(|_| {}).into_keys().collect()
@@ -232,23 +232,22 @@ impl Credentials {
         out
     }
 
-    /// The credential of a provider.
+    /// Returns the credential of a provider.
     #[must_use]
     pub fn get(&self, provider: &str) -> Option<Credential> {
         self.stored(provider).map(|stored| stored.credential)
     }
 
-    /// The same with whose it is.
+    /// Like [`Self::get`], with its source.
     #[must_use]
     pub fn stored(&self, provider: &str) -> Option<Stored> {
         self.all().remove(provider)
     }
 
-    /// Stores a credential; `by` names the plugin whose login it is of ([`Stored::by`]). Slashes at the end of the
-    /// provider's name are left out, as in OpenCode (well-known logins are named by an address).
+    /// Stores a credential; `by` names the plugin whose login it is from ([`Stored::by`]). Trailing slashes of the provider's name
+    /// are removed, as in OpenCode (well-known logins are named by a URL).
     ///
-    /// # Errors
-    /// [`CredentialError`]; the file is as it was then.
+    /// # Errors [`CredentialError`]; the file is then unchanged.
     pub fn set(
         &self,
         provider: &str,
@@ -275,7 +274,7 @@ impl Credentials {
         })
     }
 
-    /// Waits until nobody renews a login, in this process or another one of this user.
+    /// Waits until no login is being renewed, in this process or another one of this user.
     pub(crate) async fn renewal(&self) -> Renewal<'_> {
         let process = self.0.renewal.lock().await;
         let path = self.0.own.with_file_name("auth-renewal.lock");
@@ -292,10 +291,9 @@ impl Credentials {
         }
     }
 
-    /// Forgets a credential; no error when there is none.
+    /// Removes a credential; not an error if there is none.
     ///
-    /// # Errors
-    /// [`CredentialError`]; the file is as it was then.
+    /// # Errors [`CredentialError`]; the file is then unchanged.
     pub fn remove(&self, provider: &str) -> Result<(), CredentialError> {
         let name = provider.trim_end_matches('/');
         if self.0.content.is_some() {
@@ -313,7 +311,7 @@ impl Credentials {
         })
     }
 
-    /// Changes our file: under a lock, so that two processes lose nothing of each other, and by renaming a whole new file
+    /// Changes our file: under a lock, so that two processes do not lose each other's changes, and by renaming a complete new file
     /// over it, so that a kill leaves the old or the new one.
     fn change(&self, change: impl FnOnce(&mut Object)) -> Result<(), CredentialError> {
         let path = &self.0.own;
@@ -329,7 +327,7 @@ impl Credentials {
     }
 }
 
-/// The entries of a file; none when there is no file.
+/// Reads the entries of a file; empty if there is no file.
 fn read(path: &Path) -> Result<Object, CredentialError> {
     let text = match outrigger_files::read_to_string(path, outrigger_files::SETTINGS) {
         Ok(text) => text,
@@ -341,7 +339,7 @@ fn read(path: &Path) -> Result<Object, CredentialError> {
             });
         }
     };
-    // Where it stops being JSON is said, what stands there is not.
+    // The position of the error is reported, the content is not.
     serde_json::from_str(&text).map_err(|error| CredentialError::Format {
         path: path.to_owned(),
         reason: format!("line {}, column {}", error.line(), error.column()),
@@ -357,7 +355,7 @@ fn add(out: &mut BTreeMap<String, Stored>, entries: &Object, origin: Origin) {
                 provider: provider.clone(),
                 credential,
                 origin,
-                // OpenCode's file says nothing of it that counts.
+                // Ignored in OpenCode's file.
                 by: (origin == Origin::Own)
                     .then(|| Some(value.get(BY)?.as_str()?.to_owned()))
                     .flatten(),

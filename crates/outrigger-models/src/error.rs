@@ -1,4 +1,4 @@
-//! What can go wrong between here and a model.
+//! Errors of model requests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use serde_json::json;
 use crate::transport::error_response::ErrorResponse;
 use crate::transport::retry::RetryPolicy;
 
-/// A failure of this crate. No variant ever holds an API key: texts that come from a provider are scrubbed first.
+/// An error of this crate. No variant ever contains an API key: texts from a provider are scrubbed first.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
     /// Neither the configuration, the built-in providers nor the catalog know the provider.
     #[error("unknown provider `{provider}`{}", near_text(near))]
     UnknownProvider {
-        /// Name as asked for.
+        /// The requested name.
         provider: String,
-        /// Names like it.
+        /// Similar names.
         near: Vec<String>,
     },
-    /// The provider is known and the model is not.
+    /// The provider is known, but not the model.
     #[error("provider `{provider}` has no model `{model}`{}", near_text(near))]
     UnknownModel {
         /// Provider.
         provider: String,
-        /// Name as asked for.
+        /// The requested name.
         model: String,
-        /// Names like it.
+        /// Similar names.
         near: Vec<String>,
     },
     /// No model was named and no provider is available to choose one from.
@@ -43,7 +43,7 @@ pub enum ModelError {
         /// Environment variables that may hold it.
         env: Vec<String>,
     },
-    /// There is a key, and the plugin that answers for the provider, or said where it is, may not have it.
+    /// There is a key, but the plugin that implements the provider, or named its URL, may not have it.
     #[error(
         "no API key for provider `{provider}`: yours is not given to the plugin `{plugin}`, which answers for the provider or said where it is"
     )]
@@ -58,25 +58,25 @@ pub enum ModelError {
     /// The provider's npm package has no adapter here.
     #[error("provider `{provider}` uses `{npm}`, which Outrigger cannot speak")]
     Unsupported {
-        /// Provider.
+        /// The provider's npm package has no adapter here.
         provider: String,
         /// The package's name.
         npm: String,
     },
-    /// An entry under `provider` in the configuration makes no sense.
+    /// An entry under `provider` in the configuration is invalid.
     #[error("provider `{provider}`: {message}")]
     Config {
         /// Provider.
         provider: String,
-        /// What is wrong with it.
+        /// The reason.
         message: String,
     },
-    /// A login cannot be used, or not for this address.
+    /// A login cannot be used, or not for this URL.
     #[error("provider `{provider}`: {message}")]
     Login {
         /// Provider.
         provider: String,
-        /// Why.
+        /// The reason.
         message: String,
     },
     /// 401 or 403.
@@ -88,11 +88,11 @@ pub enum ModelError {
         provider: String,
         /// HTTP status.
         status: u16,
-        /// Where the key was taken from, in words.
+        /// The source of the key, in words.
         key_source: String,
-        /// What the provider says.
+        /// The provider's message.
         message: String,
-        /// Its whole answer.
+        /// Its whole response.
         refusal: Option<Box<ErrorResponse>>,
     },
     /// 404: no such model, or the base URL is wrong.
@@ -102,33 +102,33 @@ pub enum ModelError {
         provider: String,
         /// Model as sent.
         model: String,
-        /// Address asked.
+        /// The requested URL.
         url: Box<str>,
-        /// What the provider says.
+        /// The provider's message.
         message: String,
-        /// Its whole answer.
+        /// Its whole response.
         refusal: Option<Box<ErrorResponse>>,
     },
-    /// 429 after all tries, or a wait that is too long.
+    /// 429 after all attempts, or a wait that is too long.
     #[error("provider `{provider}` is limiting requests{}: {message}", wait_text(*retry_after))]
     RateLimited {
         /// Provider.
         provider: String,
-        /// How long it wants us to wait.
+        /// The requested wait.
         retry_after: Option<Duration>,
-        /// What the provider says.
+        /// The provider's message.
         message: String,
-        /// Its whole answer.
+        /// Its whole response.
         refusal: Option<Box<ErrorResponse>>,
     },
-    /// The conversation is longer than the model takes.
+    /// The conversation is longer than the model's limit.
     #[error("the conversation is too long for the model of `{provider}`: {message}")]
     ContextOverflow {
         /// Provider.
         provider: String,
-        /// What the provider says.
+        /// The provider's message.
         message: String,
-        /// Its whole answer.
+        /// Its whole response.
         refusal: Option<Box<ErrorResponse>>,
     },
     /// Any other refusal by the provider.
@@ -136,13 +136,13 @@ pub enum ModelError {
     Api {
         /// Provider.
         provider: String,
-        /// HTTP status; absent when the error came inside the stream.
+        /// HTTP status; absent if the error came inside the stream.
         status: Option<u16>,
-        /// What the provider says.
+        /// The provider's message.
         message: String,
-        /// A later try may succeed.
+        /// A later attempt may succeed.
         retryable: bool,
-        /// Its whole answer; absent when the error came inside the stream.
+        /// Its whole response; absent if the error came inside the stream.
         refusal: Option<Box<ErrorResponse>>,
     },
     /// No connection.
@@ -150,24 +150,24 @@ pub enum ModelError {
     Connect {
         /// Provider.
         provider: String,
-        /// Address asked.
+        /// The requested URL.
         url: String,
-        /// Why.
+        /// The reason.
         message: String,
-        /// How the look-up of its name failed, where it did.
+        /// How the lookup of its name failed, if it did.
         lookup: Option<Lookup>,
     },
-    /// The policy of the machine forbids the provider's host.
+    /// The machine's policy forbids the provider's host.
     #[error("provider `{provider}` is not asked at {url}: {message}")]
     Forbidden {
         /// Provider.
         provider: String,
-        /// Its address.
+        /// Its URL.
         url: String,
-        /// Which host, by what.
+        /// The host, and the rule.
         message: String,
     },
-    /// The plugin that sends the provider's requests failed at it.
+    /// The plugin that sends the provider's requests failed.
     #[error(
         "plugin `{plugin}`, which sends the requests of provider `{provider}`, failed: {message}"
     )]
@@ -176,10 +176,10 @@ pub enum ModelError {
         provider: String,
         /// Plugin.
         plugin: String,
-        /// What it said.
+        /// The error.
         message: String,
     },
-    /// The plugin that sends the provider's requests did not answer, or its answer stood still.
+    /// The plugin that sends the provider's requests did not respond, or its response stalled.
     #[error("plugin `{plugin}`, which sends the requests of provider `{provider}`, was silent for {} s", .after.as_secs_f64())]
     FetchTimeout {
         /// Provider.
@@ -189,7 +189,7 @@ pub enum ModelError {
         /// The deadline.
         after: Duration,
     },
-    /// Nothing came for too long after the request was sent.
+    /// Nothing arrived for too long after the request was sent.
     #[error("provider `{provider}` sent nothing for {} s after the request", .after.as_secs_f64())]
     FirstByteTimeout {
         /// Provider.
@@ -197,7 +197,7 @@ pub enum ModelError {
         /// The deadline.
         after: Duration,
     },
-    /// The stream stood still for too long.
+    /// The stream stalled for too long.
     #[error("the answer of provider `{provider}` stood still for {} s", .after.as_secs_f64())]
     IdleTimeout {
         /// Provider.
@@ -213,15 +213,15 @@ pub enum ModelError {
         /// The deadline.
         after: Duration,
     },
-    /// The stream broke off after content had come.
+    /// The stream was interrupted after content had arrived.
     #[error("the answer of provider `{provider}` broke off: {message}")]
     StreamInterrupted {
         /// Provider.
         provider: String,
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// The provider sent something that is not of the expected form.
+    /// The provider's response has an unexpected form.
     #[error("cannot read the answer of provider `{provider}`: {message}")]
     BadStream {
         /// Provider.
@@ -234,21 +234,21 @@ pub enum ModelError {
     Cassette {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A cassette cannot be read or written.
         message: String,
     },
     /// A request differs from the recorded one.
     #[error("cassette {}: request {request} differs from the recording at `{pointer}`: recorded {wanted}, got {got}", path.display())]
     CassetteMismatch {
-        /// The file.
+        /// The reason.
         path: PathBuf,
         /// Number of the request, from 1, title requests not counted.
         request: usize,
         /// JSON pointer into the compared view.
         pointer: String,
-        /// What was recorded there.
+        /// The recorded value.
         wanted: String,
-        /// What came.
+        /// The actual value.
         got: String,
     },
     /// There are more requests than were recorded.
@@ -258,7 +258,7 @@ pub enum ModelError {
         path: PathBuf,
         /// Number of the request, from 1.
         request: usize,
-        /// How many were recorded.
+        /// The number of recorded requests.
         recorded: usize,
     },
 }
@@ -282,7 +282,7 @@ fn status_text(status: Option<u16>) -> String {
 }
 
 impl ModelError {
-    /// Stable name of the failure.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -314,7 +314,7 @@ impl ModelError {
         }
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {
@@ -374,7 +374,7 @@ impl ModelError {
         Some(text)
     }
 
-    /// Whether the same request may succeed later (429, 5xx, no connection, a stream that broke off).
+    /// Returns whether the same request may succeed later (429, 5xx, no connection, an interrupted stream).
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -385,8 +385,8 @@ impl ModelError {
         }
     }
 
-    /// How often the request is sent again, by a policy. Once where no server for names answers: without a network that stays so, and
-    /// the tries of the policy take a minute.
+    /// Returns how often the request is retried under a policy. Once if no name server answers: without a network that persists, and
+    /// the policy's retries take a minute.
     pub(crate) fn max_retries(&self, policy: &RetryPolicy) -> u32 {
         match self {
             Self::Connect {
@@ -398,8 +398,8 @@ impl ModelError {
         }
     }
 
-    /// The error under OpenCode's names (`ProviderAuthError`, `APIError`, `UnknownError` …), as clients and plugins get
-    /// it in `session.error` and in an assistant message. The stable code stands in `data.code`.
+    /// Converts the error to OpenCode's names (`ProviderAuthError`, `APIError`, `UnknownError` …), for clients and plugins in
+    /// `session.error` and in an assistant message. The stable code is in `data.code`.
     #[must_use]
     pub fn to_named(&self) -> NamedError {
         let (message, code) = (self.to_string(), self.code());
@@ -443,7 +443,7 @@ impl ModelError {
         }
     }
 
-    /// The HTTP status that the error stands for.
+    /// Returns the equivalent HTTP status.
     fn status(&self) -> Option<u16> {
         match self {
             Self::Auth { status, .. } => Some(*status),
@@ -454,7 +454,7 @@ impl ModelError {
         }
     }
 
-    /// What the provider answered, where it answered at all.
+    /// Returns the provider's response, if there was one.
     fn refusal(&self) -> Option<&ErrorResponse> {
         match self {
             Self::Auth { refusal, .. }
@@ -466,7 +466,7 @@ impl ModelError {
         }
     }
 
-    /// Puts in what the provider answered; errors that are none of its answers stay as they are.
+    /// Adds the provider's response; other errors are unchanged.
     pub(crate) fn with_refusal(mut self, answer: ErrorResponse) -> Self {
         if let Self::Auth { refusal, .. }
         | Self::NotFound { refusal, .. }
@@ -480,5 +480,5 @@ impl ModelError {
     }
 }
 
-/// OpenCode's name for what a provider answers with an error status.
+/// OpenCode's name for a response with an error status.
 const API_ERROR: &str = "APIError";

@@ -1,4 +1,4 @@
-//! One request of its own, to see whether a model answers.
+//! A separate request to check whether a model answers.
 
 use futures_util::StreamExt as _;
 use outrigger_protocol::model::{ChatMessage, Content, ModelParams, ModelRequest, ToolChoice};
@@ -8,10 +8,9 @@ use crate::models::max_output_tokens;
 use crate::resolved::{Resolved, StreamOptions};
 
 impl Resolved {
-    /// Sends a prompt alone, without tools and a system prompt, and waits for the end of the answer.
+    /// Sends a prompt without tools and system prompt, and waits for the end of the answer.
     ///
-    /// # Errors
-    /// Whatever keeps the model from answering, or ends its answer before it is complete.
+    /// # Errors Anything that prevents an answer, or ends it early.
     pub async fn answers(&self, prompt: &str, options: &StreamOptions) -> Result<(), ModelError> {
         let request = ModelRequest {
             messages: [ChatMessage::User {

@@ -1,4 +1,4 @@
-//! A model that can be asked.
+//! A model that can be called.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::transport::client::{Http, USER_AGENT};
 use crate::transport::retry::{Deadlines, RetryPolicy};
 use crate::transport::stream::{ModelStream, Prepared, StreamItem, open};
 
-/// Circumstances of one request.
+/// Options of one request.
 #[derive(Clone, Debug, Default)]
 pub struct StreamOptions {
     /// Session; goes into `x-session-affinity` and `x-session-id`.
@@ -40,19 +40,19 @@ pub struct StreamOptions {
     pub retry: Option<RetryPolicy>,
 }
 
-/// A model, its provider, and the way to it.
+/// A model, its provider, and everything needed to call it.
 #[derive(Clone)]
 pub struct Resolved {
-    /// The model, as hooks get it.
+    /// The model, in the form for hooks.
     pub model: ModelInfo,
-    /// The named set of options asked for.
+    /// The requested named set of options.
     pub variant: Option<String>,
     provider: Arc<Provider>,
     http: Arc<Http>,
     recorder: Option<Arc<Recorder>>,
 }
 
-// The provider's options and the model's headers may hold keys.
+// The provider's options and the model's headers may contain keys.
 impl std::fmt::Debug for Resolved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Resolved")
@@ -80,20 +80,20 @@ impl Resolved {
         }
     }
 
-    /// The provider as hooks get it: with `options.apiKey` as configured, as OpenCode has it, or with keys removed.
+    /// Returns the provider in the form for hooks: with `options.apiKey` as configured, as in OpenCode, or with keys removed.
     #[must_use]
     pub fn provider_for_hooks(&self, redact: bool) -> Arc<ProviderInfo> {
         self.provider.view(redact)
     }
 
-    /// The model as plugins get it: with keys and headers removed.
+    /// Returns the model in the form for plugins: with keys and headers removed.
     #[must_use]
     pub fn model_for_hooks(&self) -> ModelInfo {
         self.provider.without_secrets(&self.model)
     }
 
-    /// What `chat.params` starts from: what such a model is usually asked, options of the model, and those of the variant
-    /// asked for, later ones winning. `small` is for titles and the like: no thought, no variant.
+    /// Returns the initial value of `chat.params`: the defaults for such a model, options of the model, and those of the
+    /// requested variant, with later ones overriding. `small` is for titles and the like: no reasoning, no variant.
     #[must_use]
     pub fn default_options(&self, session: &str, small: bool) -> Object {
         let usual = transform::options(&self.model, &self.provider.options, session, small);
@@ -111,14 +111,14 @@ impl Resolved {
         out
     }
 
-    /// Options of a request as plugins get them: with what is likely secret removed. [`crate::put_back`] takes that back.
+    /// Returns options of a request in the form for plugins, with likely secrets removed. [`crate::put_back`] reverts that.
     #[must_use]
     pub fn options_for_hooks(&self, options: &Object) -> Object {
         self.provider.options_without_secrets(options)
     }
 
-    /// Sends the request when the stream is first polled. Retries happen inside, until the first content has come.
-    /// Dropping the stream cancels the request.
+    /// Sends the request when the stream is first polled. Retries happen inside, until the first content has arrived. Dropping
+    /// the stream cancels the request.
     #[must_use]
     pub fn stream(&self, request: &ModelRequest, options: &StreamOptions) -> ModelStream {
         let stream = match self.start(request, options) {
@@ -184,7 +184,7 @@ impl Resolved {
         Ok(open(prepared))
     }
 
-    /// In the form of the adapter: the path, the body, and what reads the answer. `None` for a cassette, which is asked nothing.
+    /// Returns the path, the body, and the decoder of the adapter. `None` for a cassette, which sends nothing.
     fn call(
         &self,
         adapter: Adapter,
@@ -212,7 +212,7 @@ impl Resolved {
                 },
                 || Box::<responses::Decoder>::default(),
             ),
-            // The address names the model.
+            // The URL names the model.
             Adapter::Bedrock => (String::new(), bedrock::body(model, request).into(), || {
                 Box::<bedrock::Decoder>::default()
             }),
@@ -230,7 +230,7 @@ impl Resolved {
         Some(call)
     }
 
-    // Later ones win: ours, the provider's, the model's, those of the request (hooks).
+    // Later ones override: ours, the provider's, the model's, those of the request (hooks).
     fn headers(
         &self,
         adapter: Adapter,
@@ -253,7 +253,7 @@ impl Resolved {
             out.set("x-title", "outrigger")?;
         }
         if self.provider.is_copilot() {
-            // Who began this: a request behind a tool's answer does not count as one of the user's.
+            // The initiator: a request after a tool result does not count as the user's.
             let last = request.messages.iter().next_back();
             let last = last.map(|message| &**message);
             let is_users = matches!(last, Some(ChatMessage::User { .. }))
@@ -280,7 +280,7 @@ impl Resolved {
         Ok(out.map)
     }
 
-    /// The key in the header that the service wants it in.
+    /// Adds the key in the service's header.
     fn put_key(&self, adapter: Adapter, out: &mut Headers<'_>) -> Result<(), ModelError> {
         // A plugin that sends the request itself may leave the key empty, and gets what OpenCode's packages send then.
         let empty = self.provider.options.get("apiKey").and_then(Value::as_str);
@@ -303,7 +303,7 @@ impl Resolved {
                 out.set("authorization", &format!("Bearer {key}"))?
             }
             (Adapter::Gemini, Some(key)) => out.set("x-goog-api-key", key)?,
-            // To the plugin that speaks for this provider, and to nobody else.
+            // Only for the plugin that implements this provider.
             (Adapter::Plugin, Some(key)) => out.set("x-api-key", key)?,
             (
                 Adapter::OpenAi(_)

@@ -1,11 +1,11 @@
-//! Keys, and keeping them out of everything that is shown or stored.
+//! Keys, and their removal from everything that is shown or stored.
 
 use std::fmt;
 
 pub(crate) use outrigger_protocol::keys::is_secret_name;
 use outrigger_protocol::keys::{KEY_PREFIXES, looks_like_key};
 
-/// What stands where a key was.
+/// Replacement of a key.
 pub(crate) const REMOVED: &str = "[key removed]";
 
 /// A key. Its `Debug` shows nothing of it, and it has no `Display`.
@@ -16,7 +16,7 @@ impl Secret {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
-    /// The key itself, for a request header only.
+    /// Returns the key itself, only for a request header.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -41,7 +41,7 @@ impl Secrets {
         }
     }
 
-    /// The text without the keys, and without words that look like one.
+    /// Removes the keys, and words that look like one.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let mut out = text.to_owned();
         for secret in &self.0 {
@@ -56,7 +56,7 @@ impl Secrets {
         out
     }
 
-    /// Exact keys only; for recordings, whose text must not change otherwise.
+    /// Removes only exact keys; for recordings, whose text must not change otherwise.
     pub(crate) fn scrub_exact(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |out, secret| {
             out.replace(secret.expose(), REMOVED)

@@ -12,7 +12,7 @@ pub(crate) fn text(text: &str) -> Content {
     Content::Text { text: text.into() }
 }
 
-/// A conversation of one step: the model says this, calls `read`, and has its answer.
+/// Returns a conversation of one step: this output of the model, a call of `read`, and its result.
 pub(crate) fn one_step(said: Vec<Content>, params: ModelParams) -> ModelRequest {
     let call = Content::ToolCall {
         call_id: "c1".into(),
@@ -50,7 +50,7 @@ pub(crate) fn one_step(said: Vec<Content>, params: ModelParams) -> ModelRequest 
     }
 }
 
-/// Events one a line, without the quotes of JSON's keys.
+/// Formats events one per line, without the quotes of JSON's keys.
 pub(crate) fn compact(events: &[StreamEvent]) -> String {
     events
         .iter()

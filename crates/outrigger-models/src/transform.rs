@@ -1,5 +1,5 @@
-//! What a request asks for when nobody says otherwise: sampling, options and variants of known models. The rules are
-//! OpenCode's (`ProviderTransform` in 1.18.33), for the packages that have an adapter here.
+//! Defaults of requests: sampling, options and variants of known models. The rules are OpenCode's
+//! (`ProviderTransform` in 1.18.33), for the packages with an adapter here.
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::ModelInfo;
@@ -10,7 +10,7 @@ const GOOGLE: &str = "@ai-sdk/google";
 const ANTHROPIC: &str = "@ai-sdk/anthropic";
 const EFFORTS: [&str; 3] = ["low", "medium", "high"];
 
-/// The numbers after the first `word` in a name, as in `gpt-5.1` or `gemini-2.5`.
+/// Returns the numbers after the first `word` in a name, as in `gpt-5.1` or `gemini-2.5`.
 fn version(id: &str, word: &str) -> Option<(u32, Option<u32>)> {
     let rest = id.split_once(word)?.1;
     let mut parts = rest.splitn(2, ['.', '-']);
@@ -36,7 +36,7 @@ fn is_known_gemini(id: &str) -> bool {
     }
 }
 
-/// Temperature.
+/// Returns the default temperature.
 #[must_use]
 pub fn temperature(model: &ModelInfo) -> Option<f64> {
     let id = model.api.id.to_lowercase();
@@ -58,7 +58,7 @@ pub fn temperature(model: &ModelInfo) -> Option<f64> {
     }
 }
 
-/// Sampling within the likeliest share.
+/// Returns the default of nucleus sampling.
 #[must_use]
 pub fn top_p(model: &ModelInfo) -> Option<f64> {
     let id = model.api.id.to_lowercase();
@@ -69,7 +69,7 @@ pub fn top_p(model: &ModelInfo) -> Option<f64> {
     known.iter().any(|part| id.contains(part)).then_some(0.95)
 }
 
-/// Sampling among the likeliest so many.
+/// Returns the default of top-k sampling.
 #[must_use]
 pub fn top_k(model: &ModelInfo) -> Option<f64> {
     let id = model.api.id.to_lowercase();
@@ -80,7 +80,7 @@ pub fn top_k(model: &ModelInfo) -> Option<f64> {
     (id.contains("gemini") && is_known_gemini(&id)).then_some(64.0)
 }
 
-/// Options of a request. `small` is for titles and the like, which need no thought.
+/// Returns the default options of a request. `small` is for titles and the like, which need no reasoning.
 pub(crate) fn options(model: &ModelInfo, provider: &Object, session: &str, small: bool) -> Object {
     let mut out = Object::new();
     let npm = model.api.npm.as_str();
@@ -133,7 +133,7 @@ pub(crate) fn options(model: &ModelInfo, provider: &Object, session: &str, small
     out
 }
 
-/// Under which name the session is sent as the key of the prompt cache.
+/// Returns the name under which the session is sent as the key of the prompt cache.
 fn cache_key(npm: &str, provider: &Object) -> Option<&'static str> {
     match provider.get("setCacheKey") {
         Some(Value::Bool(false)) => None,
@@ -147,7 +147,7 @@ fn cache_key(npm: &str, provider: &Object) -> Option<&'static str> {
     }
 }
 
-/// How the models of this family think and talk.
+/// Returns the reasoning and verbosity options of this family.
 fn gpt_5(npm: &str, id: &str) -> Object {
     let mut out = Object::new();
     let mut set = |key: &str, value: Value| {
@@ -166,7 +166,7 @@ fn gpt_5(npm: &str, id: &str) -> Object {
     out
 }
 
-/// The reasoning efforts that an OpenAI model takes.
+/// Returns the reasoning efforts that an OpenAI model supports.
 fn efforts(id: &str, release: &str) -> Vec<&'static str> {
     let with = |before: &[&'static str], after: &[&'static str]| [before, &EFFORTS, after].concat();
     if id.contains("deep-research") {
@@ -221,7 +221,7 @@ fn each(names: impl IntoIterator<Item = &'static str>, of: impl Fn(&str) -> Valu
         .collect()
 }
 
-/// Named sets of options that a model has of itself.
+/// Returns a model's own named sets of options.
 pub(crate) fn variants(model: &ModelInfo) -> Object {
     if !model.capabilities.reasoning {
         return Object::new();
@@ -364,8 +364,8 @@ mod tests {
         model
     }
 
-    // The rows of gpt-5, gpt-4o, gemini-2.5-pro and the small models are recordings of OpenCode; the others were read
-    // off it.
+    // The rows of gpt-5, gpt-4o, gemini-2.5-pro and the small models are recordings of OpenCode; the others were
+    // taken from its source.
     #[test]
     fn a_request_asks_for_what_opencode_asks_for() {
         let none = Object::new();

@@ -1,5 +1,5 @@
-//! Request bodies. Their longest list, the conversation, is written message by message, and what was written of a message, or of a
-//! block of them, for an earlier request is not written again.
+//! Request bodies. Their longest list, the conversation, is written message by message; the text of a message, or of a block of
+//! them, is reused from earlier requests.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Body {
     fields: Object,
-    /// The field that holds a list which is written already, and its items.
+    /// The name of the list that is already written, and its items.
     list: Option<(&'static str, Items)>,
 }
 
 impl Body {
-    /// These fields; the list stands in the place of `name`, and last where there is none.
+    /// Creates a body of these fields; the list replaces the field `name`, or is appended if there is none.
     pub(crate) fn with_list(mut fields: Object, name: &'static str, items: Items) -> Self {
         fields.entry(name).or_insert(Value::Null);
         Self {
@@ -27,21 +27,21 @@ impl Body {
         }
     }
 
-    /// The fields, to be changed; not the list.
+    /// Returns the fields, without the list, for changes.
     pub(crate) fn fields(&mut self) -> &mut Object {
         &mut self.fields
     }
 
-    /// Its JSON text.
+    /// Returns its JSON text.
     pub(crate) fn into_bytes(self) -> Bytes {
-        /// Of everything but the list, so that it is seldom copied.
+        /// Estimated bytes of everything but the list, to avoid copies.
         const REST: usize = 32 * 1024;
         let list = self.list.as_ref();
         let mut out = Vec::with_capacity(list.map_or(0, |(_, items)| items.len()) + REST);
         let mut before = b'{';
         for (key, value) in &self.fields {
             out.push(std::mem::replace(&mut before, b','));
-            // A value always has a JSON text, and writing to memory does not fail.
+            // A value can always be serialized, and writing to memory does not fail.
             let _ = serde_json::to_writer(&mut out, key);
             out.push(b':');
             match list.filter(|(name, _)| key == name) {
@@ -59,14 +59,14 @@ impl Body {
             out.push(b'{');
         }
         out.push(b'}');
-        // It is kept until the answer begins, for another try.
+        // It is kept until the response starts, for retries.
         if out.capacity() - out.len() > out.len() / 4 {
             out.shrink_to_fit();
         }
         Bytes::from(out)
     }
 
-    /// The object that it is the text of.
+    /// Parses it back to an object.
     #[cfg(test)]
     pub(crate) fn into_object(self) -> Object {
         serde_json::from_slice(&self.into_bytes()).unwrap()
@@ -79,16 +79,16 @@ impl From<Object> for Body {
     }
 }
 
-/// The text of a list's items, each with a comma before it.
+/// The text of a list's items, each preceded by a comma.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
-    /// Texts that are kept, each with what stands before it.
+    /// Cached texts, each with what comes before it.
     kept: Vec<(String, Arc<str>)>,
     end: String,
 }
 
 impl Items {
-    /// Where the next item is written.
+    /// Returns where the next item is written.
     pub(crate) fn end(&mut self) -> &mut String {
         &mut self.end
     }
@@ -107,7 +107,7 @@ impl Items {
         self.pieces().map(str::len).sum()
     }
 
-    /// What they are the text of.
+    /// Parses them back to values.
     #[cfg(test)]
     pub(crate) fn into_values(self) -> Vec<Value> {
         let mut text = b"[".to_vec();
@@ -116,7 +116,7 @@ impl Items {
         serde_json::from_slice(&text).unwrap()
     }
 
-    /// Appends the items with commas between them.
+    /// Appends the items, separated by commas.
     fn append_to(&self, out: &mut Vec<u8>) {
         let mut is_first = true;
         for piece in self.pieces().filter(|piece| !piece.is_empty()) {
@@ -126,12 +126,12 @@ impl Items {
     }
 }
 
-/// How messages are written: all that the text of one depends on beside itself.
+/// The form in which messages are written: everything that the text depends on besides the message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form(u64);
 
 impl Form {
-    /// `how` is what it depends on beside what the model can do.
+    /// Creates a form; `how` is what it depends on besides the model's capabilities.
     pub(crate) fn of(how: impl Hash, model: &ModelInfo) -> Self {
         let mut hasher = DefaultHasher::new();
         how.hash(&mut hasher);
@@ -140,7 +140,7 @@ impl Form {
         Self(hasher.finish())
     }
 
-    /// The items that `write` makes of each message.
+    /// Returns the items that `write` creates for each message.
     pub(crate) fn list(
         self,
         messages: &Messages,
@@ -160,8 +160,8 @@ impl Form {
         items
     }
 
-    /// Writes messages that stand first in a list, each behind the one before. `write` is given the role of the item that is open,
-    /// and appends to it or to the list; it answers which one is open then. So does this.
+    /// Writes messages at the start of a list, in order. `write` gets the role of the open item, and appends to it or to the list;
+    /// it returns the role of the item that is open then. So does this function.
     pub(crate) fn write(
         self,
         messages: impl Iterator<Item = Stretch>,
@@ -193,14 +193,14 @@ impl Form {
         open
     }
 
-    /// The form of a block behind an item that is open.
+    /// Returns the form of a block after an open item.
     fn behind(self, open: Option<Role>) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.0, open).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// Calls `read` with the items that `write` makes of a message, separated by commas.
+    /// Calls `read` with the items that `write` creates for a message, separated by commas.
     pub(crate) fn read<T>(
         self,
         message: &SharedMessage,
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(text(Object::new().into()), "{}");
     }
 
-    /// Messages of each kind, and some of which nothing is sent.
+    /// Returns messages of each kind, some of which send nothing.
     fn message(n: usize, kind: u8) -> ChatMessage {
         let text = |text: String| Content::Text { text };
         let call_id = format!("c{n}");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The first request with a block writes its messages one by one, the second keeps its text, and the third has it.
+        /// The first request with a block writes its messages one by one, the second caches its text, and the third uses it.
         #[test]
         fn blocks_are_written_like_single_messages(
             kinds in proptest::collection::vec((0_u8..6, proptest::bool::ANY), 1..40),

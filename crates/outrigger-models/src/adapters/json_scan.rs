@@ -1,6 +1,6 @@
-//! Tells, piece by piece, when a JSON object or array that arrives in a stream is complete, in linear time.
+//! Detects when a JSON object or array that arrives in a stream is complete, in linear time.
 
-/// The scanner. It counts brackets outside strings; whether the text is JSON is for a parser to say.
+/// The scanner. It counts brackets outside strings; whether the text is valid JSON is left to a parser.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JsonScan {
     depth: usize,
@@ -20,7 +20,7 @@ enum State {
 }
 
 impl JsonScan {
-    /// Takes the next piece; true once the outermost bracket has closed.
+    /// Takes the next piece; returns `true` once the outermost bracket has closed.
     pub(crate) fn feed(&mut self, piece: &str) -> bool {
         for byte in piece.bytes() {
             match self.state {
@@ -63,7 +63,7 @@ impl JsonScan {
     }
 }
 
-/// Whether a text is one JSON value.
+/// Returns whether a text is one JSON value.
 pub(crate) fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

@@ -1,4 +1,5 @@
-//! What the adapters share: the prepared request, the decoder's interface, and the reading of error answers.
+//! Shared parts of the adapters: the prepared request, the decoder's interface, and the parsing of error
+//! responses.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,33 +20,33 @@ pub(crate) enum Progress {
     Done,
 }
 
-/// Why a decoder cannot go on.
+/// Why a decoder cannot continue.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Failure {
     /// Not of the expected form.
     Malformed(String),
     /// The provider reports an error inside the stream.
     Provider {
-        /// The HTTP status that it stands for, if it stands for one.
+        /// The equivalent HTTP status, if there is one.
         status: Option<u16>,
         body: Value,
     },
 }
 
-/// Turns the events of one answer into stream events. It does no I/O.
+/// Converts the events of one response to stream events. Does no I/O.
 pub(crate) trait Decode: Send + Sync {
     /// Takes one event of the stream.
     fn feed(&mut self, event: &SseEvent, out: &mut Vec<StreamEvent>) -> Result<Progress, Failure>;
-    /// Takes an answer that came as one JSON document although a stream was asked for.
+    /// Takes a response that is one JSON document although a stream was requested.
     fn whole(&mut self, body: Value, out: &mut Vec<StreamEvent>) -> Result<(), Failure>;
-    /// The bytes have ended. False when the answer is not complete.
+    /// Handles the end of the bytes. Returns `false` if the response is incomplete.
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> bool;
 }
 
-/// Makes a decoder for one answer; every try begins with a fresh one.
+/// Creates a decoder for one response; every attempt gets a new one.
 pub(crate) type MakeDecoder = fn() -> Box<dyn Decode>;
 
-/// Whom a request goes to; error messages are made from it.
+/// The target of a request, for error messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) provider: String,
@@ -56,7 +57,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The error that an answer with an error status stands for, and the wait that it asks for.
+    /// Converts a response with an error status to an error and the requested wait.
     pub(crate) fn status_error(
         &self,
         status: u16,
@@ -82,7 +83,7 @@ impl Target {
         (error.with_refusal(refusal), wait)
     }
 
-    /// The error that a decoder's failure stands for.
+    /// Converts a decoder's failure to an error.
     pub(crate) fn stream_error(&self, failure: &Failure) -> ModelError {
         match failure {
             Failure::Malformed(message) => ModelError::BadStream {
@@ -169,7 +170,7 @@ fn is_overflow(code: &str, lower: &str) -> bool {
         .any(|part| lower.contains(part))
 }
 
-/// The message in an error document, in the forms that providers use.
+/// Returns the message in an error document, in the forms of various providers.
 pub(crate) fn message_of(body: &Value) -> Option<String> {
     // Google wraps the document in an array.
     let body = body.get(0).unwrap_or(body);
@@ -181,7 +182,7 @@ pub(crate) fn message_of(body: &Value) -> Option<String> {
         body.pointer("/detail/0/msg"),
     ];
     let text = candidates.into_iter().flatten().find_map(Value::as_str)?;
-    // OpenRouter puts the real provider's words here.
+    // OpenRouter puts the real provider's message here.
     match body.pointer("/error/metadata/raw").and_then(Value::as_str) {
         Some(raw) if !raw.is_empty() => Some(format!("{text}: {raw}")),
         _ => Some(text.to_owned()),
@@ -207,7 +208,7 @@ fn plain_message(body: &str) -> String {
     }
 }
 
-/// At most 400 characters, on one line.
+/// Shortens a text to at most 400 characters on one line.
 pub(crate) fn brief(text: &str) -> String {
     const MAX: usize = 400;
     let mut out: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -218,7 +219,7 @@ pub(crate) fn brief(text: &str) -> String {
     out
 }
 
-/// A number as JavaScript writes it: no `.0` behind whole numbers, so that bodies are those of OpenCode.
+/// Formats a number as JavaScript does: no `.0` after integers, so that bodies equal those of OpenCode.
 pub(crate) fn js_number(number: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
     if number.fract() == 0.0 && number.abs() < 9.0e15 {

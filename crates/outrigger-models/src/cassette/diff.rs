@@ -1,8 +1,8 @@
-//! Where two JSON values differ first.
+//! Finds the first difference of two JSON values.
 
 use serde_json::Value;
 
-/// The first difference: JSON pointer, the first value's text there, the second's.
+/// Returns the first difference: JSON pointer, and both texts there.
 pub(crate) fn first_difference(wanted: &Value, got: &Value) -> Option<(String, String, String)> {
     let mut path = Vec::new();
     walk(wanted, got, &mut path).map(|(w, g)| {
@@ -64,7 +64,7 @@ fn shown(value: &Value) -> String {
     window(&value.to_string(), 0)
 }
 
-// Both texts from shortly before the first difference.
+// Returns both texts from shortly before the first difference.
 fn text_difference(a: &str, b: &str) -> (String, String) {
     let common = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
     let from = if common > LEAD * 2 { common - LEAD } else { 0 };

@@ -1,8 +1,8 @@
 //! Cassettes: recorded conversations with a model, and their replay.
 //!
-//! A cassette is a text file with one JSON document a line. The first line says which form it has; each further line
-//! is a request (with the working directory written as `{DIR}`) and the events of its answer. Keys, headers and
-//! addresses are not recorded. Lines may be edited by hand.
+//! A cassette is a text file with one JSON document per line. The first line is the format version; each further
+//! line is a request (with the working directory written as `{DIR}`) and the events of its response. Keys, headers
+//! and URLs are not recorded. Lines may be edited by hand.
 
 mod diff;
 mod normal;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use player::Player;
 pub(crate) use recorder::Recorder;
 
-/// The form that this version writes and reads.
+/// The format that this version writes and reads.
 const FORM: u32 = 1;
 
 /// The first line.
@@ -24,7 +24,8 @@ struct Head {
     cassette: u32,
     #[serde(default)]
     program: String,
-    /// Also compare system texts. Off, because they hold the date, the platform and a wording that may change.
+    /// Also compare system texts. Off by default, because they contain the date, the platform and a wording that may
+    /// change.
     #[serde(default)]
     compare_system: bool,
 }
@@ -32,7 +33,7 @@ struct Head {
 /// Any other line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
-    /// `provider/model` that answered; for readers.
+    /// The `provider/model` that answered; for readers.
     #[serde(default)]
     model: String,
     request: ModelRequest,
@@ -40,7 +41,7 @@ struct Entry {
 }
 
 impl Entry {
-    // Requests without tools are made beside the turn (titles), so their order among the others is not fixed.
+    // Requests without tools (titles) are made concurrently with the turn, so their order is not fixed.
     fn is_aside(&self) -> bool {
         self.request.tools.is_empty()
     }

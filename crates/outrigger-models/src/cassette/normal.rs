@@ -1,14 +1,15 @@
-//! What of a request is compared: a view without what differs between two runs of the same conversation.
+//! The compared view of a request, without what differs between two runs of the same conversation.
 
 use std::path::Path;
 
 use outrigger_protocol::model::{ChatMessage, Content, ModelRequest};
 use serde_json::{Value, json};
 
-/// Stands for the working directory.
+/// Placeholder of the working directory.
 pub(crate) const DIR: &str = "{DIR}";
 
-/// Names of the working directory in texts: as given, and with symbolic links resolved; the longer first.
+/// Returns the spellings of the working directory in texts: as given, and with symbolic links resolved; the
+/// longer one first.
 pub(crate) fn directory_names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = [Some(directory.to_path_buf()), directory.canonicalize().ok()]
         .into_iter()
@@ -21,7 +22,7 @@ pub(crate) fn directory_names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Writes `{DIR}` for the working directory.
+/// Replaces the working directory with `{DIR}`.
 pub(crate) fn hide_directory(text: &str, names: &[String]) -> String {
     names.iter().fold(text.to_owned(), |text, name| {
         if !text.contains(name.as_str()) {
@@ -42,7 +43,7 @@ pub(crate) fn hide_directory(text: &str, names: &[String]) -> String {
     })
 }
 
-/// Applies a function to every text in a value, names of keys excepted.
+/// Applies a function to every text in a value, except keys.
 pub(crate) fn map_text(value: &mut Value, f: &impl Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = f(text),
@@ -52,7 +53,8 @@ pub(crate) fn map_text(value: &mut Value, f: &impl Fn(&str) -> String) {
     }
 }
 
-/// The view of a request. Call identifiers become numbers in order of appearance; reasoning is left out.
+/// Returns the view of a request. Call identifiers become numbers in order of appearance; reasoning is
+/// omitted.
 pub(crate) fn view(request: &ModelRequest, names: &[String], with_system: bool) -> Value {
     let clean = |text: &str| normal(&hide_directory(text, names));
     let mut ids: Vec<String> = Vec::new();
@@ -121,7 +123,8 @@ fn said(
     out
 }
 
-/// Writes `{ID}` for our identifiers and `{TIME}` for dates, times of day, durations and epoch milliseconds.
+/// Replaces our identifiers with `{ID}`, and dates, times of day, durations and epoch milliseconds with
+/// `{TIME}`.
 fn normal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -136,7 +139,7 @@ fn normal(text: &str) -> String {
         }
         out.push(first);
         in_word = first.is_alphanumeric() || first == '_';
-        // A dot inside a number must not make its second half look like a number of its own.
+        // The second half of a number with a dot must not look like a separate number.
         if first == '.'
             && out
                 .trim_end_matches('.')
@@ -171,7 +174,7 @@ const UNITS: &[&str] = &[
     "s",
 ];
 
-// The length of a changing piece at the start of `rest`, and what stands for it.
+// Returns the length of a variable piece at the start of `rest`, and its placeholder.
 fn variable(rest: &str, before: &str) -> Option<(usize, &'static str)> {
     let first = rest.bytes().next()?;
     if first.is_ascii_lowercase() {

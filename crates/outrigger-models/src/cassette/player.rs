@@ -12,10 +12,10 @@ use super::normal::{DIR, directory_names, view};
 use super::{Entry, FORM, Head};
 use crate::error::ModelError;
 
-/// The title where none was recorded.
+/// The title if none was recorded.
 const NO_TITLE: &str = "Replayed conversation";
 
-/// A cassette and how far it has been played.
+/// A cassette and its playback position.
 #[derive(Debug)]
 pub(crate) struct Player {
     path: PathBuf,
@@ -75,8 +75,8 @@ impl Player {
         })
     }
 
-    /// The events of the answer. Requests come in the recorded order; where subagents run side by side, a later
-    /// recorded request that is exactly this one is taken too.
+    /// Returns the events of the response. Requests come in the recorded order; for concurrent subagents, a
+    /// later recorded request that matches exactly is also accepted.
     pub(crate) fn answer(
         &self,
         request: &ModelRequest,
@@ -139,7 +139,7 @@ fn no_title() -> Vec<StreamEvent> {
     ]
 }
 
-// Puts the directory in, and cuts texts into words so that a replay streams.
+// Inserts the directory, and splits texts into words so that a replay streams.
 fn replayed(events: &[StreamEvent], directory: &Path) -> Vec<StreamEvent> {
     let plain = directory.to_string_lossy();
     let quoted = Value::from(plain.as_ref()).to_string();

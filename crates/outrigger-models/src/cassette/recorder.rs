@@ -17,11 +17,11 @@ use crate::secret::Secrets;
 use crate::transport::client::USER_AGENT;
 use crate::transport::stream::{ModelStream, StreamItem};
 
-/// Appends answered requests to a cassette. An answer that failed is not recorded.
+/// Appends answered requests to a cassette. A failed response is not recorded.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     path: PathBuf,
-    // Two answers that end at the same moment must not mix their lines.
+    // Two responses that end at the same moment must not mix their lines.
     lock: Mutex<()>,
 }
 
@@ -33,8 +33,8 @@ impl Recorder {
         }
     }
 
-    /// The same stream. When it has finished, its line is in the file; if that cannot be written, the stream ends with
-    /// that error, because a recording with a hole is of no use.
+    /// Wraps a stream to record it. Its line is in the file when it has finished; if that cannot be written, the
+    /// stream ends with that error, because an incomplete recording is useless.
     pub(crate) fn wrap(
         self: &Arc<Self>,
         stream: ModelStream,
@@ -45,7 +45,7 @@ impl Recorder {
     ) -> ModelStream {
         let entry = Entry {
             model: model.to_owned(),
-            // Headers may hold keys.
+            // Headers may contain keys.
             request: ModelRequest {
                 headers: Vec::new(),
                 ..request.clone()
@@ -111,7 +111,7 @@ fn line<T: serde::Serialize>(value: &T) -> Result<String, String> {
     Ok(text)
 }
 
-// Deltas of one block become one, so that the directory's name is whole when it is looked for.
+// Deltas of one block are merged, so that the directory's name is complete when it is replaced.
 fn push(events: &mut Vec<StreamEvent>, event: &StreamEvent) {
     match (events.last_mut(), event) {
         (

@@ -1,7 +1,7 @@
-//! Limits, prices and abilities of models that the configuration does not describe.
+//! Limits, prices and capabilities of models that the configuration does not describe.
 //!
-//! Two sources, both in the form of <https://models.dev/api.json>: the published catalog as we fetched it ([`refresh`]) or as
-//! OpenCode did, whichever is newer, and a small committed table (`cargo xtask models` makes it). Both are read when a model
+//! Two sources, both in the format of <https://models.dev/api.json>: the published catalog as fetched by us ([`refresh`]) or
+//! by OpenCode, whichever is newer, and a small committed table (created by `cargo xtask models`). Both are read when a model
 //! is first looked up in them, never before.
 
 mod refresh;
@@ -17,19 +17,19 @@ use serde_json::Value;
 
 pub use refresh::{CatalogError, models_url};
 
-/// The committed table: what matters of the best known models, as models.dev listed them on the day that it names.
+/// The committed table: the relevant data of the best known models, as listed by models.dev on the day in it.
 const KNOWN: &str = include_str!("known.json");
 
-/// Where the published catalog is kept, and where it comes from.
+/// Where the published catalog is stored, and its source.
 #[derive(Clone, Default)]
 pub struct CatalogOptions {
     /// Our copy of it, `$XDG_CACHE_HOME/outrigger/models.json`.
     pub file: Option<PathBuf>,
     /// OpenCode's copy, `$XDG_CACHE_HOME/opencode/models.json`, which is only read. A missing file is not an error.
     pub of_opencode: Option<PathBuf>,
-    /// The address that it is fetched from; nothing is fetched without one.
+    /// The URL of the catalog; nothing is fetched without one.
     pub url: Option<String>,
-    /// Called when another catalog has been fetched.
+    /// Called after another catalog was fetched.
     pub on_refresh: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
@@ -117,7 +117,7 @@ pub(crate) struct CatalogCost {
     pub(crate) cache_write: Option<f64>,
 }
 
-/// A model that is reached differently from its provider's others.
+/// A model with another API than its provider's others.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct CatalogApi {
@@ -129,7 +129,7 @@ pub(crate) struct CatalogApi {
 
 type Table = BTreeMap<String, Arc<CatalogProvider>>;
 
-/// The committed table and the day that it was made.
+/// The committed table and its date.
 #[derive(Default, Deserialize)]
 struct Known {
     made: String,
@@ -153,13 +153,13 @@ impl Catalog {
         }
     }
 
-    /// The newer of the copies of the published catalog that has something in it.
+    /// Returns the newer non-empty copy of the published catalog.
     fn newest(&self) -> Option<(&Path, SystemTime)> {
         let options = &self.options;
         let files = [options.file.as_deref(), options.of_opencode.as_deref()];
         let with_time = files.into_iter().flatten().filter_map(|path| {
             let meta = path.metadata().ok()?;
-            // An empty one is what we make where there is none.
+            // We create an empty one if there is none.
             (meta.len() > 0).then_some((path, meta.modified().ok()?))
         });
         with_time.max_by_key(|(_, time)| *time)
@@ -190,13 +190,13 @@ impl Catalog {
         })
     }
 
-    /// What is known of a provider.
+    /// Returns the catalog's entry of a provider.
     pub(crate) fn provider(&self, id: &str) -> Option<Arc<CatalogProvider>> {
         let published = self.published().get(id).cloned();
         published.or_else(|| self.known().providers.get(id).cloned())
     }
 
-    /// Names of all providers known.
+    /// Returns the names of all known providers.
     pub(crate) fn provider_ids(&self) -> Vec<String> {
         let published = self.published();
         let known = &self.known().providers;
@@ -206,7 +206,7 @@ impl Catalog {
         ids
     }
 
-    /// Where its facts come from, for people: the file and its day, or the day of the built-in table.
+    /// Returns the source of its data, for display: the file and its day, or the day of the built-in table.
     pub(crate) fn source(&self) -> String {
         match self.newest() {
             Some((path, time)) => {
@@ -217,8 +217,8 @@ impl Catalog {
         }
     }
 
-    /// The entry of a model, or of the member of its family that it is a dated or tagged version of
-    /// (`claude-haiku-4-5-20251001`, `qwen/qwen3.6-27b:free`, `gpt-5-2025-08-07`).
+    /// Returns the entry of a model, or of the model of which it is a dated or tagged version (`claude-haiku-4-5-20251001`,
+    /// `qwen/qwen3.6-27b:free`, `gpt-5-2025-08-07`).
     pub(crate) fn model(&self, provider: &str, model: &str) -> Option<CatalogModel> {
         let provider = self.provider(provider)?;
         if let Some(found) = provider.models.get(model) {
@@ -314,7 +314,7 @@ mod tests {
         };
         assert_eq!(catalog(None).provider("acme").unwrap().env, ["ACME_KEY"]);
         assert!(catalog(None).provider("anthropic").is_some());
-        // Of two copies the newer one counts, unless it is empty.
+        // Of two copies the newer one is used, unless it is empty.
         let own = dir.path().join("own.json");
         std::fs::write(&own, "").unwrap();
         assert!(catalog(Some(&own)).provider("acme").is_some());

@@ -1,7 +1,7 @@
-//! Fetching the published catalog into our cache, in the background and at most once a day.
+//! Fetches the published catalog into our cache, in the background and at most once a day.
 //!
-//! A thread of its own does it, which nobody waits for: not a turn, not a start, and not the end of the program (a name that is
-//! being looked up cannot be cancelled, and would hold a runtime). What it leaves is a whole file or the old one.
+//! A separate thread does this. Nothing waits for it, neither a turn, nor a start, nor the end of the program (a name lookup
+//! cannot be cancelled, and would block a runtime). It leaves a complete new file or the old one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,44 +14,44 @@ use reqwest::Url;
 use super::{Catalog, Table};
 use crate::transport::client::{error_text, http_client};
 
-/// A copy that is younger than this is not fetched again.
+/// A younger copy is not fetched again.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
-/// After a try of this process that failed, the next one waits so long.
+/// Pause after a failed attempt of this process.
 const RETRY_AFTER: Duration = Duration::from_secs(3600);
-/// Longest time for all of it.
+/// Timeout of the whole fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
-/// Largest answer that is taken; the published one had 5 MB in 2026.
+/// Maximum bytes of the response; the published catalog had 5 MB in 2026.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Why the catalog could not be fetched. The old one stays.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogError {
-    /// The settings switch it off.
+    /// The settings disable it.
     #[error("fetching the model catalog is switched off")]
     Off,
-    /// The address cannot be asked.
+    /// The URL cannot be requested.
     #[error("the model catalog's address {url} is not asked: {reason}")]
     Address {
-        /// Address.
+        /// URL.
         url: String,
         /// Why.
         reason: String,
     },
-    /// No answer, or none in time.
+    /// No response, or none in time.
     #[error("the model catalog cannot be fetched from {url}: {reason}")]
     Fetch {
-        /// Address.
+        /// URL.
         url: String,
         /// Why.
         reason: String,
     },
-    /// The answer is not a catalog.
+    /// The response is not a catalog.
     #[error("{url} did not answer with a model catalog: {reason}")]
     Format {
-        /// Address.
+        /// URL.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// It cannot be stored.
@@ -60,7 +60,7 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl CatalogError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about it.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl CatalogError {
     }
 }
 
-/// The address of a catalog's document, from the setting, which may name the site as OpenCode's variable does.
+/// Returns the URL of a catalog's document from the setting, which may name the site like OpenCode's variable does.
 #[must_use]
 pub fn models_url(setting: &str) -> String {
     let setting = setting.trim().trim_end_matches('/');
@@ -96,7 +96,7 @@ pub fn models_url(setting: &str) -> String {
     }
 }
 
-/// What this process has tried.
+/// The attempts of this process.
 #[derive(Default)]
 pub(super) struct Tries {
     is_running: AtomicBool,
@@ -104,7 +104,7 @@ pub(super) struct Tries {
 }
 
 impl Catalog {
-    /// Begins to fetch the catalog if it is time to. Costs a look at one or two files and, at most once a day, a thread.
+    /// Starts to fetch the catalog if it is due. Costs a check of one or two files and, at most once a day, a thread.
     pub(crate) fn keep_fresh(self: &Arc<Self>, refreshed: impl FnOnce() + Send + 'static) {
         if !self.is_due() || self.tries.is_running.swap(true, Ordering::AcqRel) {
             return;
@@ -116,7 +116,7 @@ impl Catalog {
             catalog.tries.is_running.store(false, Ordering::Release);
             match done {
                 Ok(()) => refreshed(),
-                // Nothing that a user must act on: the old one, or the table built in, goes on.
+                // The user need not act: the old one, or the built-in table, is still used.
                 Err(error) => tracing::debug!("[models] {error}"),
             }
         });
@@ -140,10 +140,9 @@ impl Catalog {
         is_time
     }
 
-    /// Fetches the catalog now and takes it over. A broken answer leaves the old one.
+    /// Fetches the catalog now and applies it. An invalid response leaves the old one.
     ///
-    /// # Errors
-    /// [`CatalogError`].
+    /// # Errors [`CatalogError`].
     pub(crate) async fn refresh(&self) -> Result<(), CatalogError> {
         let options = &self.options;
         let (Some(url), Some(file)) = (&options.url, &options.file) else {
@@ -159,7 +158,7 @@ impl Catalog {
         if table.values().all(|provider| provider.models.is_empty()) {
             return Err(wrong("there is no model in it".to_owned()));
         }
-        // What of it nobody reads here is left out: less than half of it stays, which the next start parses.
+        // Unused parts are removed: less than half of it remains for the next start to parse.
         let kept = serde_json::to_vec(&table).map_err(|error| wrong(error.to_string()))?;
         outrigger_files::replace(file, &kept, Readers::Owner)
             .map_err(|error| CatalogError::Write(format!("{}: {error}", file.display())))?;
@@ -191,7 +190,7 @@ async fn fetch(url: &str) -> Result<Vec<u8>, CatalogError> {
         reason,
     };
     let parsed = Url::parse(url).map_err(|error| refused(error.to_string()))?;
-    // It says where keys are sent: nobody on the way may write it.
+    // It determines where keys are sent: no one on the network may modify it.
     if parsed.scheme() != "https" && !outrigger_net::is_local(&parsed) {
         return Err(refused("it does not begin with https://".to_owned()));
     }

@@ -1,6 +1,6 @@
-//! Signatures of AWS (Signature Version 4), and the keys that they are made with: those of the environment, else a profile of
-//! `~/.aws` that holds keys. What starts programs or asks servers for keys (`credential_process`, single sign-on, roles) is not
-//! here: `aws configure export-credentials --format env` prints keys of these, too.
+//! AWS signatures (Signature Version 4), and their keys: those of the environment, or a profile of `~/.aws` with keys. Methods
+//! that start programs or ask servers for keys (`credential_process`, single sign-on, roles) are not supported: `aws configure
+//! export-credentials --format env` prints keys for these, too.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::transport::token_endpoint::encoded;
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const SERVICE: &str = "bedrock";
 
-/// Keys of AWS. It has no `Debug`.
+/// AWS keys. Deliberately without `Debug`.
 struct Keys {
     id: String,
     secret: String,
@@ -48,7 +48,7 @@ impl Signer {
     }
 }
 
-/// Keys are read for each request: a profile's may be renewed by another program.
+/// Reads the keys for each request: another program may renew a profile's.
 fn keys(settings: &Settings) -> Result<Keys, String> {
     let variable = |name: &str| settings.variable(&[name]).map(str::to_owned);
     let profile = settings.option("profile");
@@ -82,7 +82,7 @@ fn keys(settings: &Settings) -> Result<Keys, String> {
     })
 }
 
-/// The keys in a section of an INI file.
+/// Returns the keys in a section of an INI file.
 fn in_section(text: &str, section: &str) -> Option<Keys> {
     let mut is_in = false;
     let (mut id, mut secret, mut token) = (None, None, None);
@@ -137,7 +137,7 @@ impl Signing<'_> {
             .iter()
             .map(|(name, value)| format!("{name}:{value}\n"));
         let lines: String = lines.collect();
-        // All services but one want the path encoded once more.
+        // All services but one require the path to be encoded once more.
         let path: Vec<String> = url.path().split('/').map(encoded).collect();
         let query = url.query().unwrap_or_default();
         let request = format!(
@@ -185,7 +185,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// What AWS's own library (botocore) makes of the same request.
+    /// The result of AWS's own library (botocore) for the same request.
     #[test]
     fn a_signature_is_that_of_awss_own_library() {
         let keys = Keys {

@@ -1,4 +1,4 @@
-//! Access tokens of Google: for a service account by an assertion that its key signs (RFC 7523), for a person by the login of
+//! Google access tokens: for a service account with an assertion signed by its key (RFC 7523), for a user with the login of
 //! `gcloud auth application-default login`. The file is `GOOGLE_APPLICATION_CREDENTIALS`, or gcloud's.
 
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use crate::transport::token_endpoint::{Form, post_form};
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
-/// Seconds before its end in which a token is renewed.
+/// Seconds before its expiry from which a token is renewed.
 const SLACK: u64 = 60;
-/// Seconds for which an assertion holds.
+/// Lifetime of an assertion in seconds.
 const LIFETIME: u64 = 3600;
 
-/// What the file of credentials says.
+/// The content of the credentials file.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Account {
@@ -41,7 +41,7 @@ enum Account {
 }
 
 impl Account {
-    /// Where a token is asked for, and with what.
+    /// Returns the URL and form of a token request.
     fn request(self) -> Result<(String, Form), String> {
         let url = |given: Option<String>| given.unwrap_or_else(|| TOKEN_URL.to_owned());
         Ok(match self {
@@ -94,10 +94,10 @@ impl Tokens {
         }
     }
 
-    /// Puts a token that holds into the headers.
+    /// Adds a valid token to the headers.
     ///
-    /// A token opens all of a project, so that it is sent to Google alone, or to this machine and its network, wherever the
-    /// configuration of a folder says that models are.
+    /// A token gives access to a whole project, so it is sent only to Google, or to this machine and its network, whatever
+    /// URL a folder's configuration names.
     pub(super) async fn put(&self, url: &str, headers: &mut HeaderMap) -> Result<(), String> {
         if !may_have_tokens(url) {
             return Err(format!("a token of Google is not sent to {url}"));
@@ -135,7 +135,7 @@ impl Tokens {
         };
         let text = outrigger_files::read(&file, outrigger_files::SETTINGS);
         let text = text.map_err(|error| wrong(error.to_string()))?;
-        // What stands in it is not shown.
+        // Its content is not shown.
         let account: Account = serde_json::from_slice(&text).map_err(|_| {
             wrong("they are of another kind than `service_account` and `authorized_user`".into())
         })?;
@@ -167,7 +167,7 @@ fn token(answer: &Value) -> Option<Token> {
     })
 }
 
-/// Who asks, signed with the account's key. The error does not show it.
+/// Creates an assertion of the account, signed with its key. The error does not contain it.
 fn assertion(email: &str, pem: &str, audience: &str) -> Result<String, String> {
     let begun = now();
     let claims = json!({
@@ -201,7 +201,7 @@ fn now() -> u64 {
 mod tests {
     use super::*;
 
-    /// What a plugin leaves in the project is not a credential, where a provider of its own gets no variables of the user's.
+    /// What a plugin leaves in the project is not a credential; a plugin's own provider gets no variables of the user.
     #[test]
     fn without_a_home_folder_there_are_no_credentials() {
         for (env, want) in [

@@ -1,5 +1,5 @@
-//! Models that run at a cloud provider: Azure, Amazon Bedrock, Google Vertex. What is said to them is the adapters' business;
-//! this is about where they are asked, and by whose right.
+//! Models at a cloud provider: Azure, Amazon Bedrock, Google Vertex. The adapters implement the protocols; this module
+//! determines URLs and authorization.
 
 pub(crate) mod aws;
 pub(crate) mod google;
@@ -18,7 +18,7 @@ use crate::logins::LoginTokens;
 
 pub(crate) use place::{fill, url};
 
-/// The variables that say where and by whose right a cloud is asked.
+/// The variables for URLs and authorization of a cloud.
 const VARIABLES: [&str; 19] = [
     "HOME",
     "AZURE_RESOURCE_NAME",
@@ -41,7 +41,7 @@ const VARIABLES: [&str; 19] = [
     "CLOUDSDK_CONFIG",
 ];
 
-/// A cloud.
+/// A cloud provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cloud {
     Azure,
@@ -50,7 +50,7 @@ pub(crate) enum Cloud {
 }
 
 impl Cloud {
-    /// The cloud that models of this package, or of this provider, run at.
+    /// Returns the cloud of this package's, or this provider's, models.
     pub(crate) fn of(provider: &str, npm: &str) -> Option<Self> {
         let is = |id: &str, package: &str| provider == id || npm.starts_with(package);
         if is("azure", "@ai-sdk/azure") {
@@ -64,7 +64,7 @@ impl Cloud {
         }
     }
 
-    /// The variables that may hold a key for it, of those that the catalog names. The others hold no key.
+    /// Returns whether a variable may contain a key, of those that the catalog names.
     pub(crate) fn is_key(self, name: &str) -> bool {
         match self {
             Self::Azure => name.ends_with("_API_KEY"),
@@ -73,7 +73,7 @@ impl Cloud {
         }
     }
 
-    /// Whether there is what takes the place of a key.
+    /// Returns whether there are credentials other than a key.
     pub(crate) fn is_ready(self, settings: &Settings) -> bool {
         match self {
             Self::Azure => false,
@@ -86,7 +86,7 @@ impl Cloud {
     }
 }
 
-/// What the configuration and the environment say of a cloud. It has no `Debug`: it holds keys.
+/// A cloud's settings from the configuration and the environment. Deliberately without `Debug`: they contain keys.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     options: Object,
@@ -105,19 +105,19 @@ impl Settings {
         }
     }
 
-    /// An option of the provider that is a text.
+    /// Returns a text option of the provider.
     fn option(&self, name: &str) -> Option<&str> {
         let value = self.options.get(name).and_then(Value::as_str)?.trim();
         (!value.is_empty()).then_some(value)
     }
 
-    /// A file of the home folder. Without one there is none: a relative name would be a file of the working directory.
+    /// Returns a file in the home folder; `None` without one: a relative name would be a file of the working directory.
     fn home_file(&self, name: &str) -> Option<PathBuf> {
         let home = Path::new(self.variable(&["HOME"])?);
         home.is_absolute().then(|| home.join(name))
     }
 
-    /// The first of these variables that is set.
+    /// Returns the first of these variables that is set.
     fn variable(&self, names: &[&str]) -> Option<&str> {
         let found = names.iter().find_map(|name| self.variables.get(*name));
         found.map(String::as_str)
@@ -128,7 +128,7 @@ impl Settings {
         self.option("resourceName").or_else(variable)
     }
 
-    /// The region of AWS, OpenCode's default where nobody says.
+    /// Returns the AWS region; default: OpenCode's.
     fn region(&self) -> &str {
         let variable = || self.variable(&["AWS_REGION", "AWS_DEFAULT_REGION"]);
         self.option("region")
@@ -157,18 +157,18 @@ impl Settings {
     }
 }
 
-/// Where the models of a provider are asked in a cloud, and by whose right. Nothing, for others.
+/// The URL and authorization of a provider's models in a cloud. Empty for other providers.
 #[derive(Default)]
 pub(crate) struct Access {
     pub(crate) settings: Settings,
-    /// What authorises a request where there is no key.
+    /// The authorization of a request without a key.
     pub(crate) authority: Authority,
-    /// Whether that is there.
+    /// Whether it is available.
     pub(crate) is_ready: bool,
 }
 
 impl Access {
-    /// A key goes before all else. A login that is built in has a service of its own, which is not a cloud.
+    /// A key takes precedence over everything else. A built-in login has its own service, which is not a cloud.
     pub(crate) fn of(
         (cloud, login): (Option<Cloud>, Option<&Arc<LoginTokens>>),
         options: &Object,
@@ -200,36 +200,35 @@ impl Access {
     }
 }
 
-/// What authorises a request right before it is sent, each try again.
+/// The authorization that is added directly before each attempt of a request.
 #[derive(Clone, Default)]
 pub(crate) enum Authority {
-    /// The headers that are there.
+    /// The existing headers.
     #[default]
     Headers,
-    /// A signature by keys of AWS.
+    /// A signature with AWS keys.
     Aws(Arc<aws::Signer>),
-    /// A token of Google's.
+    /// A Google token.
     Google(Arc<google::Tokens>),
-    /// The token of a login that is built in.
+    /// The token of a built-in login.
     Login(Arc<LoginTokens>),
 }
 
-/// Why nothing authorises a request.
+/// Why a request cannot be authorized.
 #[derive(Debug)]
 pub(crate) enum Unsigned {
-    /// What is configured makes nothing possible.
+    /// The configuration is invalid.
     Config(String),
-    /// A person must log in, or to say where the login is for.
+    /// The user must log in, or configure what the login is for.
     Login(String),
-    /// A server could not be asked just now.
+    /// A server is temporarily unavailable.
     Passing(String),
 }
 
 impl Authority {
-    /// Adds what authorises this request.
+    /// Adds the authorization to this request.
     ///
-    /// # Errors
-    /// Why that cannot be done, without anything secret.
+    /// # Errors The reason, without secrets.
     pub(crate) async fn sign(
         &self,
         url: &str,
@@ -244,7 +243,7 @@ impl Authority {
         }
     }
 
-    /// A text of whom the request went to, without what authorised it.
+    /// Removes the authorization from a text of the recipient.
     pub(crate) fn scrub(&self, text: &str) -> String {
         match self {
             Self::Login(tokens) => tokens.scrub(text),

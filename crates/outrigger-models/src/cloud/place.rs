@@ -1,4 +1,4 @@
-//! Addresses of models in clouds.
+//! URLs of models in clouds.
 
 use outrigger_protocol::model::ModelInfo;
 use serde_json::Value;
@@ -7,10 +7,9 @@ use super::{Cloud, Settings};
 use crate::provider::Adapter;
 use crate::transport::token_endpoint::encoded;
 
-/// The address of a model; `base` is a configured one. `None`: the common form does.
+/// Returns the URL of a model; `base` is a configured one. `None`: the common form is used.
 ///
-/// # Errors
-/// What is missing, and where to say it.
+/// # Errors What is missing, and where to configure it.
 pub(crate) fn url(
     (cloud, adapter): (Cloud, Adapter),
     settings: &Settings,
@@ -75,7 +74,8 @@ fn bedrock(settings: &Settings, id: &str, base: Option<&str>) -> Result<String, 
     Ok(format!("{base}/model/{id}/converse-stream"))
 }
 
-/// The inference profile of a model: many models are reached in a group of regions only. The rules are OpenCode's.
+/// Returns the inference profile of a model: many models are available only in a group of regions. The rules are
+/// OpenCode's.
 fn in_region(id: &str, region: &str) -> String {
     const US: [&str; 7] = [
         "nova-micro",
@@ -135,7 +135,7 @@ fn vertex(
     ))
 }
 
-/// The host of Vertex in a location.
+/// Returns the host of Vertex in a location.
 fn endpoint(location: &str) -> Result<String, String> {
     Ok(match location {
         "global" => "aiplatform.googleapis.com".to_owned(),
@@ -144,7 +144,7 @@ fn endpoint(location: &str) -> Result<String, String> {
     })
 }
 
-/// A part of a host's name: nothing in it may lead elsewhere.
+/// Validates a part of a host name: it must not change the target.
 fn host(name: &str) -> Result<&str, String> {
     let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     match fits && !name.is_empty() {
@@ -153,10 +153,9 @@ fn host(name: &str) -> Result<&str, String> {
     }
 }
 
-/// An address of the catalog with what stands for `${NAME}` in it.
+/// Replaces `${NAME}` in a URL of the catalog.
 ///
-/// # Errors
-/// A name that nothing stands for.
+/// # Errors A name without a value.
 pub(crate) fn fill(template: &str, settings: &Settings) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = template;

@@ -1,4 +1,5 @@
-//! A login in a browser on this machine: authorization code with PKCE (RFC 7636, S256), and back to a port of loopback (RFC 8252).
+//! A login in a browser on this machine: authorization code with PKCE (RFC 7636, S256), with a callback to a loopback port (RFC
+//! 8252).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,17 +14,17 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::credential::credential;
 use crate::transport::token_endpoint::post_form;
 
-/// What a service wants of a login in the browser.
+/// A service's parameters of a login in the browser.
 pub(super) struct Plan {
     pub(super) authorize: String,
     pub(super) token: String,
     pub(super) client: &'static str,
     pub(super) scope: &'static str,
-    /// Where the browser comes back to: as it is registered there, but for the port in tests.
+    /// The host of the callback: as registered, except for the port in tests.
     pub(super) host: &'static str,
     pub(super) port: u16,
     pub(super) path: &'static str,
-    /// What else stands in the address.
+    /// Further parameters of the URL.
     pub(super) more: Vec<(&'static str, String)>,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct Browser {
     client: &'static str,
     redirect: String,
     verifier: String,
-    /// The code, as long as nobody has taken it.
+    /// The code, until it is taken.
     code: Mutex<Option<JoinHandle<Result<String, String>>>>,
     listening: AbortHandle,
 }
@@ -44,10 +45,9 @@ impl Drop for Browser {
     }
 }
 
-/// Listens, and makes the address that the user goes to.
+/// Listens, and creates the URL for the user.
 ///
-/// # Errors
-/// The port is taken, or the system gives no randomness.
+/// # Errors The port is taken, or the system has no randomness.
 pub(super) async fn begin(plan: Plan) -> Result<(String, Browser), String> {
     let callback = Callback::listen(plan.port, plan.path).await;
     let callback = callback.map_err(|why| format!("{why}; another method needs no port"))?;
@@ -66,7 +66,7 @@ pub(super) async fn begin(plan: Plan) -> Result<(String, Browser), String> {
     let more = plan.more.iter().map(|(key, value)| (*key, value.as_str()));
     let url = Url::parse_with_params(&plan.authorize, fields.into_iter().chain(more))
         .map_err(|error| format!("{}: {error}", plan.authorize))?;
-    // It waits by itself, so that the port is closed in time where nobody comes back to ask.
+    // It runs independently, so that the port is closed in time even if no one asks for the result.
     let code = tokio::spawn(async move { callback.code(&state, |_| Ok(())).await });
     let browser = Browser {
         token: plan.token,
@@ -80,7 +80,7 @@ pub(super) async fn begin(plan: Plan) -> Result<(String, Browser), String> {
 }
 
 impl Browser {
-    /// Waits for the browser, and gets the tokens for what it brings.
+    /// Waits for the browser, and exchanges its code for tokens.
     pub(super) async fn finish(&self) -> Result<Credential, String> {
         let form = vec![
             ("grant_type", "authorization_code".to_owned()),
@@ -101,7 +101,7 @@ impl Browser {
     }
 }
 
-/// 32 random bytes, which make the 43 characters that PKCE wants at least.
+/// Returns 32 random bytes, which give the 43 characters that PKCE requires at least.
 pub(super) fn random() -> Result<String, String> {
     let mut bytes = [0; 32];
     let filled = SystemRandom::new().fill(&mut bytes);

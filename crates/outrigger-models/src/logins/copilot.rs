@@ -1,4 +1,4 @@
-//! GitHub Copilot: the token of a login at GitHub, or at a company's own GitHub, goes with the requests as it is and does not end.
+//! GitHub Copilot: the token of a login to GitHub, or to a company's own GitHub, is sent unchanged and does not expire.
 
 use outrigger_protocol::auth::{AuthMethod, AuthOption, AuthPrompt, AuthRule};
 use reqwest::Url;
@@ -10,7 +10,7 @@ use crate::transport::token_endpoint::post_form;
 
 pub(super) const PROVIDER: &str = COPILOT;
 pub(super) const HOST: &str = "api.githubcopilot.com";
-/// The question for the address of a company's own GitHub.
+/// The question for the URL of a company's own GitHub.
 pub(super) const ENTERPRISE_URL: &str = "enterpriseUrl";
 const API: &str = "https://api.githubcopilot.com";
 const DEPLOYMENT: &str = "deploymentType";
@@ -56,10 +56,9 @@ pub(super) fn methods() -> Vec<AuthMethod> {
     }]
 }
 
-/// The host (and port) that an address names.
+/// Returns the host (and port) of a URL.
 ///
-/// # Errors
-/// It is none, in words.
+/// # Errors It is invalid, in words.
 pub(super) fn domain(typed: &str) -> Result<String, String> {
     let wrong = || "an address such as company.ghe.com is wanted".to_owned();
     let typed = typed.trim();
@@ -111,7 +110,7 @@ pub(super) async fn begin(
     Ok(WaitingLogin::device(page, code, device))
 }
 
-/// Where Copilot is asked with this login.
+/// Returns Copilot's URL for this login.
 pub(super) fn api(enterprise_url: Option<&str>) -> String {
     let domain = enterprise_url.and_then(|typed| domain(typed).ok());
     domain.map_or_else(

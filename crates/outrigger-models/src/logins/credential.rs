@@ -1,4 +1,4 @@
-//! From what a token endpoint answers to a credential in the form of OpenCode's `auth.json`.
+//! Converts the response of a token endpoint to a credential in the form of OpenCode's `auth.json`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,19 +9,18 @@ use serde_json::Value;
 
 use crate::transport::token_endpoint::Answer;
 
-/// Seconds for which a token holds where nobody says.
+/// Default lifetime of a token in seconds.
 const LIFETIME: u64 = 3600;
 
-/// Milliseconds since the Unix epoch.
+/// Returns the milliseconds since the Unix epoch.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The tokens of an answer. `before` is the credential that was renewed: what the answer leaves out stays.
+/// Returns the tokens of a response. `before` is the renewed credential: its values are kept if the response omits them.
 ///
-/// # Errors
-/// It refuses, or has no token.
+/// # Errors It is a refusal, or has no token.
 pub(super) fn credential(
     answer: &Answer,
     before: Option<&Credential>,
@@ -56,12 +55,12 @@ pub(super) fn credential(
     })
 }
 
-/// When a token ends, in milliseconds since the Unix epoch, where it says so itself.
+/// Returns when a token expires, in milliseconds since the Unix epoch, if it contains that.
 pub(super) fn ends_at(token: &str) -> Option<u64> {
     claims(token)?.get("exp")?.as_u64()?.checked_mul(1000)
 }
 
-/// The account that a token of OpenAI's is for.
+/// Returns the account of an OpenAI token.
 fn account_of(token: &str) -> Option<String> {
     let claims = claims(token)?;
     let places = [
@@ -74,7 +73,7 @@ fn account_of(token: &str) -> Option<String> {
     account.filter(|it| !it.is_empty()).map(str::to_owned)
 }
 
-/// What a token says of itself (RFC 7519). Nobody checks the signature: it came from its server, and nothing is allowed by it.
+/// Returns a token's claims (RFC 7519). The signature is not checked: it came from its server, and nothing is allowed by it.
 fn claims(token: &str) -> Option<Value> {
     let mut parts = token.split('.');
     let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);

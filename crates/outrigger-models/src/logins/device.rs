@@ -1,4 +1,4 @@
-//! A login on another device: a code that the user types there, and a server that is asked until they have (RFC 8628).
+//! A login on another device: the user types a code there, and a server is polled until then (RFC 8628).
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use tokio::time::{Instant, sleep};
 use super::credential::credential;
 use crate::transport::token_endpoint::{Answer, Form, post_form, post_json};
 
-/// How long a code holds where the server does not say, and at most.
+/// Default and maximum lifetime of a code.
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
-/// Seconds between two questions where the server does not say (RFC 8628, 3.2).
+/// Default polling interval in seconds (RFC 8628, 3.2).
 const INTERVAL: f64 = 5.0;
-/// No server is asked more often, whatever it says.
+/// Minimum polling interval.
 const MIN_INTERVAL: f64 = 1.0;
-/// Nor more seldom.
+/// Maximum polling interval.
 const MAX_INTERVAL: f64 = 60.0;
-/// What `slow_down` adds to the interval (RFC 8628, 3.5).
+/// The increase of the interval on `slow_down` (RFC 8628, 3.5).
 const SLOWER: f64 = 5.0;
 
 /// A login that waits for the user.
@@ -28,19 +28,19 @@ pub(super) struct Device {
     pub(super) gives: Gives,
 }
 
-/// What the tokens are.
+/// The kind of tokens.
 pub(super) enum Gives {
-    /// They end, and are renewed.
+    /// They expire, and are renewed.
     Renewable,
-    /// One that does not end, of GitHub or a company's own one.
+    /// One that does not expire, of GitHub or a company's own one.
     Lasting { enterprise_url: Option<String> },
 }
 
-/// What is asked until the user has typed the code.
+/// The request that is polled until the user has typed the code.
 pub(super) enum Ask {
     /// The token endpoint, with this form.
     Token { url: String, form: Form },
-    /// OpenAI's own: what it answers is exchanged for tokens.
+    /// OpenAI's own: its response is exchanged for tokens.
     Exchange {
         url: String,
         body: Value,
@@ -50,13 +50,13 @@ pub(super) enum Ask {
     },
 }
 
-/// How often, and until when.
+/// The polling interval and the deadline.
 pub(super) struct Wait {
     seconds: f64,
     until: Instant,
 }
 
-/// What a question came to.
+/// The result of a poll.
 enum Said {
     Tokens(Box<Answer>),
     Pending,
@@ -65,7 +65,7 @@ enum Said {
 }
 
 impl Wait {
-    /// As the answer that began the login says. Some write numbers as texts.
+    /// Reads the response that started the login. Some servers write numbers as strings.
     pub(super) fn of(answer: &Answer) -> Self {
         let number = |key: &str| {
             let value = answer.body.get(key)?;
@@ -86,14 +86,14 @@ fn interval(seconds: f64) -> f64 {
     seconds.clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
 
-/// The interval from now on, after `slow_down`: what the server says, where that is longer.
+/// Returns the new interval after `slow_down`: the server's, if that is longer.
 fn slower(seconds: f64, said: Option<f64>) -> f64 {
     let said = said.filter(|it| it.is_finite() && *it > seconds);
     interval(said.unwrap_or(seconds + SLOWER))
 }
 
 impl Device {
-    /// Asks until the user has logged in, has refused, or the code has ended.
+    /// Polls until the user has logged in or refused, or the code has expired.
     pub(super) async fn finish(&self) -> Result<Credential, String> {
         let mut seconds = self.wait.seconds;
         loop {
@@ -150,7 +150,7 @@ impl Device {
         let credential = credential(answer, None)?;
         Ok(match (&self.gives, credential) {
             (Gives::Lasting { enterprise_url }, Credential::Oauth { access, .. }) => {
-                // The form that OpenCode stores it in.
+                // OpenCode's stored form.
                 Credential::Oauth {
                     refresh: access.clone(),
                     access,
@@ -164,7 +164,7 @@ impl Device {
     }
 }
 
-/// What a token endpoint said (RFC 8628, 3.5). One that cannot be reached just now is asked again, more slowly.
+/// Interprets a response of the token endpoint (RFC 8628, 3.5). A temporary failure is retried, more slowly.
 fn said(answer: Result<Answer, String>) -> Said {
     let Ok(answer) = answer else {
         return Said::SlowDown(None);
@@ -186,7 +186,7 @@ fn said(answer: Result<Answer, String>) -> Said {
     }
 }
 
-/// The form by which a token endpoint is asked for a device's tokens.
+/// Returns the form that requests a device's tokens.
 pub(super) fn form(client: &str, device_code: &str) -> Form {
     let grant = "urn:ietf:params:oauth:grant-type:device_code";
     vec![
@@ -196,15 +196,14 @@ pub(super) fn form(client: &str, device_code: &str) -> Form {
     ]
 }
 
-/// The body by which OpenAI is asked.
+/// Returns the body of OpenAI's request.
 pub(super) fn body(device: &str, code: &str) -> Value {
     json!({ "device_auth_id": device, "user_code": code })
 }
 
-/// A field of the answer that began a login.
+/// Returns a field of the response that started a login.
 ///
-/// # Errors
-/// It is not there.
+/// # Errors It is missing.
 pub(super) fn needed<'a>(answer: &'a Answer, key: &str) -> Result<&'a str, String> {
     if !answer.status.is_success() {
         return Err(answer.refusal());
@@ -222,7 +221,7 @@ mod tests {
         for (seconds, said, want) in [
             (5.0, None, 10.0),
             (5.0, Some(12.0), 12.0),
-            // Not faster, whatever it says.
+            // Never faster, whatever it requests.
             (5.0, Some(1.0), 10.0),
             (5.0, Some(f64::NAN), 10.0),
             (58.0, None, 60.0),

@@ -1,8 +1,8 @@
-//! Logins that are built in: OpenAI (a ChatGPT plan), GitHub Copilot and xAI. A provider's file says how one logs in there and
-//! what its requests need besides the token; the flows are those of RFC 8628 (`device`) and RFC 7636 (`browser`).
+//! Built-in logins: OpenAI (a ChatGPT plan), GitHub Copilot and xAI. A provider's file defines its login and what its requests
+//! need besides the token; the flows are those of RFC 8628 (`device`) and RFC 7636 (`browser`).
 //!
-//! Clients are identified as OpenCode identifies itself: the identifiers are public, and a login of the one is one of the other.
-//! Who gets a token is decided in `tokens`.
+//! Client identifiers are those of OpenCode: they are public, and a login of one program is valid in the other. `tokens` decides
+//! who gets a token.
 
 mod browser;
 mod copilot;
@@ -21,10 +21,10 @@ use outrigger_protocol::model::ModelInfo;
 pub use servers::LoginServers;
 pub(crate) use tokens::LoginTokens;
 
-/// Answers to what a login asks first, by key.
+/// Answers to the questions before a login, by key.
 pub(crate) type Answers = BTreeMap<String, String>;
 
-/// A service that one can log in at without a plugin.
+/// A service with a built-in login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     OpenAi,
@@ -35,7 +35,7 @@ pub(crate) enum Service {
 impl Service {
     const ALL: [Self; 3] = [Self::OpenAi, Self::Copilot, Self::Xai];
 
-    /// The service of a provider.
+    /// Returns the service of a provider.
     pub(crate) fn of(provider: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|service| service.provider() == provider)
@@ -49,7 +49,7 @@ impl Service {
         }
     }
 
-    /// What a login there is called in messages.
+    /// Returns the name of a login there in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "ChatGPT",
@@ -66,7 +66,7 @@ impl Service {
         }
     }
 
-    /// Changes the models of the catalog to those that a login there gives, with what they cost and hold then.
+    /// Adapts the catalog's models to those of a login, with their costs and limits.
     pub(crate) fn adapt(self, models: &mut BTreeMap<String, ModelInfo>) {
         if self == Self::OpenAi {
             openai::adapt(models);
@@ -74,7 +74,7 @@ impl Service {
     }
 }
 
-/// The ways to log in that are built in, by provider. Labels are those of OpenCode, which scripts name.
+/// Returns the built-in login methods, by provider. Labels are those of OpenCode, which scripts use.
 #[must_use]
 pub fn login_methods() -> BTreeMap<String, Vec<AuthMethod>> {
     let all = Service::ALL.into_iter();
@@ -82,7 +82,7 @@ pub fn login_methods() -> BTreeMap<String, Vec<AuthMethod>> {
         .collect()
 }
 
-/// What is wrong with an answer to a question of a built-in login.
+/// Returns what is wrong with an answer to a question of a built-in login.
 #[must_use]
 pub fn wrong_login_answer(provider: &str, key: &str, value: &str) -> Option<String> {
     let asked = Service::of(provider) == Some(Service::Copilot) && key == copilot::ENTERPRISE_URL;
@@ -94,7 +94,7 @@ pub fn wrong_login_answer(provider: &str, key: &str, value: &str) -> Option<Stri
 
 /// A login that waits for its user.
 pub struct WaitingLogin {
-    /// Where the user goes, and what they are shown.
+    /// The URL and instructions for the user.
     pub begun: Authorization,
     way: Way,
 }
@@ -104,7 +104,7 @@ enum Way {
     Device(device::Device),
 }
 
-// It holds what ends a login.
+// It contains secrets of the login.
 impl std::fmt::Debug for WaitingLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WaitingLogin").finish_non_exhaustive()
@@ -135,10 +135,9 @@ impl WaitingLogin {
         }
     }
 
-    /// Waits for the user, as long as the login holds, and gets the credential. A caller that gave up may ask again.
+    /// Waits for the user until the login expires, and returns the credential. A caller that gave up may call it again.
     ///
-    /// # Errors
-    /// It was refused, has ended, or the server could not be asked.
+    /// # Errors It was refused, has expired, or the server could not be reached.
     pub async fn finish(&self) -> Result<Credential, String> {
         match &self.way {
             Way::Browser(browser) => browser.finish().await,
@@ -147,10 +146,9 @@ impl WaitingLogin {
     }
 }
 
-/// Begins a login by the method of this number. `None`: it has nothing to begin with (a key is typed), or is not there.
+/// Starts a login with the method of this number. `None`: it has no first step (a key is typed), or does not exist.
 ///
-/// # Errors
-/// The server cannot be asked or refuses, or the port that the browser comes back to is taken.
+/// # Errors The server cannot be reached or refuses, or the callback port is taken.
 pub(crate) async fn begin(
     servers: &LoginServers,
     provider: &str,
@@ -168,7 +166,7 @@ pub(crate) async fn begin(
     Ok(Some(begun))
 }
 
-/// A way to log in with tokens.
+/// Creates a login method with tokens.
 fn oauth(label: &str) -> AuthMethod {
     AuthMethod {
         kind: "oauth".to_owned(),
@@ -177,7 +175,7 @@ fn oauth(label: &str) -> AuthMethod {
     }
 }
 
-/// A key that is typed.
+/// Creates the method of typing a key.
 fn key() -> AuthMethod {
     AuthMethod {
         kind: "api".to_owned(),

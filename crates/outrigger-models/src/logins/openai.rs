@@ -1,4 +1,4 @@
-//! OpenAI: the models of a ChatGPT plan, which a service of their own answers for.
+//! OpenAI: the models of a ChatGPT plan, which a separate service provides.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{LoginServers, WaitingLogin, key, oauth};
 use crate::transport::token_endpoint::post_json;
 
 pub(super) const PROVIDER: &str = "openai";
-/// The host of the service for keys, whose requests go to [`API`] with a login.
+/// The host of the service for keys; with a login, its requests go to [`API`].
 pub(super) const HOST: &str = "api.openai.com";
 pub(super) const API: &str = "https://chatgpt.com/backend-api/codex";
 pub(super) const TOKEN: &str = "https://auth.openai.com/oauth/token";
@@ -58,7 +58,7 @@ pub(super) async fn on_another_device(servers: &LoginServers) -> Result<WaitingL
             body: body(needed(&answer, "device_auth_id")?, code),
             token: servers.at(TOKEN),
             client: CLIENT,
-            // A name that it knows, which nobody comes back to.
+            // A registered name that is not used for a callback.
             redirect: format!("{ISSUER}/deviceauth/callback"),
         },
         gives: Gives::Renewable,
@@ -66,7 +66,7 @@ pub(super) async fn on_another_device(servers: &LoginServers) -> Result<WaitingL
     Ok(WaitingLogin::device(at("/codex/device"), code, device))
 }
 
-/// The models before GPT-5.5 that a plan has. Which it has changes; one that is refused says so.
+/// The models before GPT-5.5 that a plan includes. The list changes; a refused model reports it.
 const MODELS: [&str; 5] = [
     "gpt-5.2",
     "gpt-5.3-codex",
@@ -84,7 +84,8 @@ fn is_in_plan(id: &str) -> bool {
     MODELS.contains(&id) || version.is_some_and(|version| version > (5, 4))
 }
 
-/// Leaves the models of a plan, which cost nothing by the token. GPT-5.5 holds less there than with a key.
+/// Keeps the models of a plan, which have no cost per token. GPT-5.5 has a smaller context there than with
+/// a key.
 pub(super) fn adapt(models: &mut BTreeMap<String, ModelInfo>) {
     models.retain(|_, model| is_in_plan(&model.api.id));
     for model in models.values_mut() {

@@ -1,15 +1,15 @@
-//! Where login servers and what they lead to are.
+//! The URLs of login servers and their services.
 
 use reqwest::Url;
 
-/// The login servers and the services behind them: the real ones, or a stand-in for all of them.
+/// The login servers and their services: the real ones, or a stand-in for all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoginServers {
     stand_in: Option<Url>,
 }
 
 impl LoginServers {
-    /// One server on this machine instead of all, for tests. Tokens are sent there, so that no other machine may stand in.
+    /// Replaces all servers by one on this machine, for tests. Tokens are sent there, so no other machine may be named.
     #[must_use]
     pub fn stand_in(address: &str) -> Option<Self> {
         let url = Url::parse(address).ok()?;
@@ -23,7 +23,7 @@ impl LoginServers {
         })
     }
 
-    /// The address that is asked for this one: the path stays.
+    /// Returns the URL to request for this one: the path is kept.
     pub(super) fn at(&self, real: &str) -> String {
         let stand_in = || {
             let url = self.stand_in.as_ref()?;
@@ -35,7 +35,7 @@ impl LoginServers {
         stand_in().unwrap_or_else(|| real.to_owned())
     }
 
-    /// The port that a browser comes back to. The real servers know one port only.
+    /// Returns the port of the callback. The real servers accept only one port.
     pub(super) fn port(&self, real: u16) -> u16 {
         match self.stand_in {
             Some(_) => 0,

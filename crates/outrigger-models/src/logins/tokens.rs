@@ -1,4 +1,4 @@
-//! The tokens of logins at requests: who gets them, when they are renewed, and what goes with them.
+//! Tokens of logins in requests: who gets them, when they are renewed, and further headers.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::secret::{Secret, Secrets};
 use crate::transport::fetch::Overlay;
 use crate::transport::token_endpoint::{encoded, post_form};
 
-/// Milliseconds before its end in which a token is renewed.
+/// Milliseconds before its expiry from which a token is renewed.
 const SLACK: u64 = 2 * 60 * 1000;
 
-/// The login of one provider. It has no `Debug`.
+/// The login of one provider. Deliberately without `Debug`.
 pub(crate) struct LoginTokens {
     pub(crate) service: Service,
     credentials: Credentials,
@@ -25,8 +25,8 @@ pub(crate) struct LoginTokens {
 }
 
 impl LoginTokens {
-    /// The login that requests to a provider carry, where the user has logged in there by a method of ours or OpenCode's, and no
-    /// plugin speaks for the provider or says how it is asked.
+    /// Returns the login for requests to a provider, if the user has logged in there with a method of ours or OpenCode's, and no
+    /// plugin implements the provider or names its URL.
     pub(crate) fn of(
         provider: &str,
         stored: Option<&Stored>,
@@ -46,8 +46,8 @@ impl LoginTokens {
         (!is_plugins && stored.is_some_and(is_ours)).then(|| Arc::new(login))
     }
 
-    /// The address of a request. `base` is what the configuration and the catalog say: where it is the service's own, the login
-    /// has a place of its own for it. Any other is asked, and gets no token.
+    /// Returns the URL of a request. `base` comes from the configuration and the catalog: if it is the service's own, the login's
+    /// URL is used instead. Any other is requested without a token.
     pub(crate) fn address(&self, base: Option<&str>, path: &str) -> String {
         let is_services = |base: &str| {
             let url = Url::parse(base).ok();
@@ -59,7 +59,7 @@ impl LoginTokens {
         }
     }
 
-    /// Where the service is asked with this login.
+    /// Returns the service's URL for this login.
     fn api(&self, stored: Option<&Stored>) -> String {
         let enterprise_url = match stored.map(|it| &it.credential) {
             Some(Credential::Oauth { enterprise_url, .. }) => enterprise_url.as_deref(),
@@ -68,13 +68,11 @@ impl LoginTokens {
         self.servers.at(&self.service.api(enterprise_url))
     }
 
-    /// Puts the token into the headers of a request, renewed where it is about to end.
+    /// Adds the token to the headers of a request, renewed if it is about to expire.
     ///
-    /// A token is sent to the service whose login it is of, and nowhere else: what the configuration of a folder, a plugin or the
-    /// catalog says of addresses does not count.
+    /// A token is sent only to the service of its login, whatever URL a folder's configuration, a plugin or the catalog names.
     ///
-    /// # Errors
-    /// The address is another one, nobody is logged in any more, or the token cannot be renewed.
+    /// # Errors The URL is another one, there is no login any longer, or the token cannot be renewed.
     pub(crate) async fn put(
         self: &Arc<Self>,
         url: &str,
@@ -114,7 +112,7 @@ impl LoginTokens {
         }
     }
 
-    /// A text of the service's without the tokens.
+    /// Removes the tokens from a text of the service.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let mut secrets = Secrets::default();
         if let Ok(stored) = self.current() {
@@ -145,11 +143,11 @@ impl LoginTokens {
         self.service.token_endpoint().is_some() && ends <= now().saturating_add(SLACK)
     }
 
-    /// The login with a new token. It is got and stored by a task of its own: a turn that is cancelled meanwhile must not lose a
-    /// token that its server has given out, as the old one is worth nothing then.
+    /// Returns the login with a new token. A separate task gets and stores it: a cancelled turn must not lose a new token, since
+    /// the old one is invalid then.
     async fn renewed(self: &Arc<Self>, stored: &Stored) -> Result<Stored, Unsigned> {
         if stored.origin == Origin::OpenCode {
-            // It would be worth nothing to OpenCode afterwards, whose file is not written.
+            // It would become invalid for OpenCode, whose file is not written.
             return Err(Unsigned::Login(format!(
                 "the login at {} that OpenCode has stored has ended: OpenCode renews it when it is used",
                 self.service.name()
@@ -162,7 +160,7 @@ impl LoginTokens {
             .map_err(|_| Unsigned::Passing("the renewal of the login ended".to_owned()))?
     }
 
-    /// One at a time, in all processes of this user: a token that renews is often good once.
+    /// Renews one at a time, across all processes of this user: a refresh token is often valid once.
     async fn renew(&self) -> Result<Stored, Unsigned> {
         let _alone = self.credentials.renewal().await;
         let stored = self.current()?;
@@ -181,7 +179,7 @@ impl LoginTokens {
         ];
         let answer = post_form(&self.servers.at(url), &form).await;
         let answer = answer.map_err(Unsigned::Passing)?;
-        // A server that is busy says nothing about the login.
+        // A busy server proves nothing about the login.
         if answer.status.is_server_error() || answer.status == StatusCode::TOO_MANY_REQUESTS {
             return Err(Unsigned::Passing(self.scrub(&answer.refusal())));
         }
@@ -202,12 +200,12 @@ impl LoginTokens {
     }
 }
 
-/// A login by a method of ours or OpenCode's. One that a plugin stored is that plugin's.
+/// Returns whether a login was made with a method of ours or OpenCode's. One stored by a plugin belongs to that plugin.
 fn is_ours(stored: &Stored) -> bool {
     stored.by.is_none() && matches!(stored.credential, Credential::Oauth { .. })
 }
 
-/// Whether an address is that of this service: scheme, host and port are the same.
+/// Returns whether a URL belongs to this service: scheme, host and port are equal.
 fn is_at(url: &str, api: &str) -> bool {
     match (Url::parse(url), Url::parse(api)) {
         (Ok(url), Ok(api)) => {
@@ -218,7 +216,7 @@ fn is_at(url: &str, api: &str) -> bool {
 }
 
 impl Service {
-    /// The host that the service has for keys.
+    /// Returns the service's host for keys.
     fn host(self) -> &'static str {
         match self {
             Self::OpenAi => openai::HOST,
@@ -235,7 +233,7 @@ impl Service {
         }
     }
 
-    /// Where its tokens are renewed, and by whom; those of GitHub do not end.
+    /// Returns the token endpoint and the client; GitHub's tokens do not expire.
     fn token_endpoint(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::OpenAi => Some((openai::TOKEN, openai::CLIENT)),

@@ -1,4 +1,4 @@
-//! xAI: the models of a Grok plan. Its server lets no clients register, so that the client is the one that OpenCode is there, too.
+//! xAI: the models of a Grok plan. Its server does not register clients, so OpenCode's client is used.
 
 use outrigger_protocol::auth::AuthMethod;
 
@@ -36,7 +36,7 @@ pub(super) async fn in_browser(servers: &LoginServers) -> Result<WaitingLogin, S
         path: "/callback",
         more: vec![
             ("nonce", random()?),
-            // Without it the page refuses clients that come back to loopback.
+            // Without it the page refuses clients with a loopback callback.
             ("plan", "generic".to_owned()),
             ("referrer", "outrigger".to_owned()),
         ],

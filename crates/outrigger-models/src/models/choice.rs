@@ -1,4 +1,4 @@
-//! Which model is used where none is named.
+//! The default models.
 
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::ModelInfo;
@@ -6,17 +6,16 @@ use outrigger_protocol::model::ModelInfo;
 use super::Models;
 use crate::error::ModelError;
 
-/// Families whose newest member serves as the small model, in this order (OpenCode's list).
+/// Families whose newest member is the small model, in this order (OpenCode's list).
 const SMALL_FAMILIES: &[&str] = &["gemini-flash", "gpt-nano", "claude-haiku"];
-/// Parts of names by which a default model is preferred, the last one most (OpenCode's list, with our own sources).
+/// Parts of names of preferred default models, in ascending preference (OpenCode's list, with our own sources).
 const PREFERRED: &[&str] = &["gpt-5", "claude-sonnet-4", "gemini-3-pro"];
 
 impl Models {
-    /// The model to use when none is named: `model` of the configuration, else the preferred one of the first
-    /// provider that can be used (configured providers go before those that only have a key in the environment).
+    /// Returns the default model: `model` of the configuration, otherwise the preferred one of the first usable
+    /// provider (configured providers precede those that only have a key in the environment).
     ///
-    /// # Errors
-    /// `model.none` when there is no provider with a model; `model.config` when `model` is not `provider/model`.
+    /// # Errors `model.none` if there is no provider with a model; `model.config` if `model` is not `provider/model`.
     pub fn default_model(&self) -> Result<ModelRef, ModelError> {
         if let Some(text) = &self.inner.options.model {
             return ModelRef::parse(text).ok_or_else(|| ModelError::Config {
@@ -40,15 +39,16 @@ impl Models {
         Err(ModelError::NoModel)
     }
 
-    /// `small_model` of the configuration, if it names a model that exists.
+    /// Returns `small_model` of the configuration, if that model exists.
     #[must_use]
     pub fn configured_small_model(&self) -> Option<ModelRef> {
         let model = ModelRef::parse(self.inner.options.small_model.as_deref()?)?;
         self.resolve(&model).is_ok().then_some(model)
     }
 
-    /// The model for small work (titles): the configured one, else the newest small one of the same provider, else the
-    /// same model. The agent asks the `experimental.provider.small_model` hook between the first and the second.
+    /// Returns the model for small tasks (titles): the configured one, otherwise the newest small one of the same
+    /// provider, otherwise the same model. The agent calls the `experimental.provider.small_model` hook between the
+    /// first and the second.
     #[must_use]
     pub fn small_model(&self, current: &ModelRef) -> ModelRef {
         self.configured_small_model()
@@ -70,7 +70,7 @@ impl Models {
     }
 }
 
-/// The model that stands for its provider when none is named, by OpenCode's order.
+/// Returns the default model of a provider, by OpenCode's order.
 pub(super) fn preferred<'a>(models: impl Iterator<Item = &'a ModelInfo>) -> Option<&'a ModelInfo> {
     let rank = |name: &str| {
         PREFERRED

@@ -24,15 +24,15 @@ use crate::provider::{Provider, Sources, build};
 use crate::transport::client::Http;
 use crate::transport::fetch::Overlay;
 
-/// Where providers, keys and models come from.
+/// The sources of providers, keys and models.
 #[derive(Clone, Default)]
 pub struct ModelsOptions {
     /// The `provider` object of the merged configuration, after the `config` hooks.
     pub providers: Object,
-    /// The same as files have it, the user's and those of a trusted project: before the `config` hooks. What a plugin that has no
-    /// right to the user's keys speaks for is sent none of the secrets in it.
+    /// The same from files, the user's and those of a trusted project: before the `config` hooks. A plugin without a right to the
+    /// user's keys gets none of the secrets in it for the provider that it implements.
     pub of_files: Object,
-    /// The environment that keys are looked up in.
+    /// The environment for looking up keys.
     pub env: BTreeMap<String, String>,
     /// The published catalog. It is read and fetched only when a provider needs it.
     pub catalog: CatalogOptions,
@@ -44,20 +44,19 @@ pub struct ModelsOptions {
     pub disabled: Vec<String>,
     /// `enabled_providers` of the configuration: if set, no other is used.
     pub enabled: Option<Vec<String>>,
-    /// Stored credentials: a key here goes before one in the environment, as in OpenCode.
+    /// Stored credentials: a key in them takes precedence over one in the environment, as in OpenCode.
     pub credentials: Credentials,
-    /// Where one logs in, and what a login is for.
+    /// The login servers and their services.
     pub login_servers: LoginServers,
     /// Record every conversation into this cassette. A provider's `options.record` does the same for that provider.
     pub record: Option<PathBuf>,
-    /// Secrets of the configuration, whatever the keys are called that they stand under.
+    /// Secrets of the configuration, under any key.
     pub secrets: Vec<String>,
-    /// The proxies of providers whose addresses a plugin contributed, by provider: requests to these go through them
-    /// only.
+    /// Proxies by provider, for providers whose URLs a plugin contributed: their requests use only these.
     pub proxies: BTreeMap<String, String>,
 }
 
-// The configuration and the environment hold keys.
+// The configuration and the environment contain keys.
 impl std::fmt::Debug for ModelsOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ModelsOptions")
@@ -68,7 +67,7 @@ impl std::fmt::Debug for ModelsOptions {
     }
 }
 
-/// The providers. Cheap to clone; made without reading or connecting to anything.
+/// The providers. Cheap to clone; created without reading or connecting to anything.
 #[derive(Clone)]
 pub struct Models {
     inner: Arc<ModelsState>,
@@ -78,7 +77,7 @@ struct ModelsState {
     options: ModelsOptions,
     catalog: Arc<Catalog>,
     http: Arc<Http>,
-    /// Those of providers that have a proxy.
+    /// The clients of providers with a proxy.
     proxied: BTreeMap<String, Arc<Http>>,
     built: Mutex<BTreeMap<String, Arc<Provider>>>,
     overlays: Mutex<BTreeMap<String, Overlay>>,
@@ -92,7 +91,7 @@ impl std::fmt::Debug for Models {
 }
 
 impl Models {
-    /// Prepares everything and does nothing yet.
+    /// Prepares everything without doing anything yet.
     #[must_use]
     pub fn new(options: ModelsOptions) -> Self {
         let catalog = Arc::new(Catalog::new(options.catalog.clone()));
@@ -137,7 +136,7 @@ impl Models {
         if overlay.without_keys().is_some() {
             let of_files = options.of_files.get(id).unwrap_or(&Value::Null);
             configured = configured.map(|it| Cow::Owned(without_secrets_of(of_files, &it)));
-            // A provider of the plugin's own is looked up in the variables that were granted to the plugin.
+            // A plugin's own provider is looked up in the variables granted to the plugin.
             if overlay.own.is_none() {
                 env = &none;
             }
@@ -166,7 +165,7 @@ impl Models {
         Ok(provider)
     }
 
-    /// Every provider of which the user's key is not used, and why.
+    /// Returns every provider whose user key is withheld, and why.
     #[must_use]
     pub fn all_withheld(&self) -> Vec<(String, ModelError)> {
         let ids: Vec<String> = lock(&self.inner.overlays).keys().cloned().collect();
@@ -175,10 +174,10 @@ impl Models {
             .collect()
     }
 
-    /// Why requests to a provider have no key although the user has one for it.
+    /// Returns why requests to a provider have no key although the user has one for it.
     #[must_use]
     pub fn withheld(&self, id: &str) -> Option<ModelError> {
-        // To put a provider together may read the catalog: only where that can matter.
+        // Building a provider may read the catalog: only if that can matter.
         let speaker = lock(&self.inner.overlays).get(id)?.without_keys()?.clone();
         let provider = self.provider(id).ok()??;
         if provider.key.is_some() {
@@ -193,7 +192,7 @@ impl Models {
                 .cloned()
         };
         let is_set = |name: &String| options.env.get(name).is_some_and(|it| !it.is_empty());
-        // What of the environment a plugin's own provider lacks is another grant.
+        // A variable that a plugin's own provider lacks is another grant.
         let in_env = provider.own.is_none() && provider.env.iter().any(is_set);
         let has_key = in_env || options.credentials.get(id).is_some() || configured().is_some();
         has_key.then(|| ModelError::KeyWithheld {
@@ -203,13 +202,13 @@ impl Models {
         })
     }
 
-    /// Where the catalog's facts come from, and of which day.
+    /// Returns the source and the day of the catalog's data.
     #[must_use]
     pub fn catalog_source(&self) -> String {
         self.inner.catalog.source()
     }
 
-    /// Fetches the published catalog now, and puts providers together again with it.
+    /// Fetches the published catalog now, and rebuilds providers with it.
     ///
     /// # Errors [`CatalogError`]; the old one stays.
     pub async fn refresh_catalog(&self) -> Result<(), CatalogError> {
@@ -218,7 +217,7 @@ impl Models {
         Ok(())
     }
 
-    /// Fetches the published catalog in the background where one of these days' is missing. Nobody waits for it.
+    /// Fetches the published catalog in the background if there is no recent one. Nothing waits for it.
     fn keep_catalog_fresh(&self) {
         let inner = Arc::downgrade(&self.inner);
         self.inner.catalog.keep_fresh(move || {
@@ -228,16 +227,15 @@ impl Models {
         });
     }
 
-    /// The stored credentials.
+    /// Returns the stored credentials.
     #[must_use]
     pub fn credentials(&self) -> &Credentials {
         &self.inner.options.credentials
     }
 
-    /// Begins a built-in login by the method of this number. `None`: it has nothing to begin with, or is not there.
+    /// Starts a built-in login with the method of this number. `None`: it has no first step, or does not exist.
     ///
-    /// # Errors
-    /// The server cannot be asked or refuses, or the port that the browser comes back to is taken.
+    /// # Errors The server cannot be reached or refuses, or the callback port is taken.
     pub async fn begin_login(
         &self,
         provider: &str,
@@ -247,19 +245,19 @@ impl Models {
         logins::begin(&self.inner.options.login_servers, provider, method, answers).await
     }
 
-    /// Something about this provider has changed (its credential, say): it is put together again when next asked for.
+    /// Drops a provider after a change (of its credential, for example): it is rebuilt on the next request.
     pub fn forget(&self, id: &str) {
         lock(&self.inner.built).remove(id);
     }
 
-    /// Changes what a plugin adds to a provider.
+    /// Changes a plugin's additions to a provider.
     pub fn overlay(&self, id: &str, change: impl FnOnce(&mut Overlay)) {
         change(lock(&self.inner.overlays).entry(id.to_owned()).or_default());
         self.forget(id);
     }
 
-    /// The plugin that speaks for a provider: it sends the requests, or said where they go, so that what the model answers is
-    /// its word.
+    /// Returns the plugin that implements a provider: it sends the requests, or named their URL, so it controls the model's
+    /// answers.
     #[must_use]
     pub fn speaker(&self, id: &str) -> Option<String> {
         let overlays = lock(&self.inner.overlays);
@@ -267,8 +265,8 @@ impl Models {
         Some(speaker.plugin.clone())
     }
 
-    /// Names of the providers that can be used: those configured, in the order of the configuration, then built-in
-    /// and catalogued ones with a key or with a plugin that has one.
+    /// Returns the names of usable providers: those configured, in the order of the configuration, then built-in and catalogued
+    /// ones with a key or with a plugin that has one.
     fn available_ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.inner.options.providers.keys().cloned().collect();
         let presets = PRESETS.iter().map(|p| p.id.to_owned());
@@ -290,15 +288,15 @@ impl Models {
         ids
     }
 
-    /// Providers that plugins have contributed.
+    /// Returns the providers that plugins have contributed.
     fn of_plugins(&self) -> Vec<String> {
         let overlays = lock(&self.inner.overlays);
         let own = overlays.iter().filter(|(_, overlay)| overlay.own.is_some());
         own.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Why no plugin may contribute a provider of this name, if so: it is known already, and its key, if there is one,
-    /// is meant for that provider. `npm: "plugin"` in its entry of the configuration allows it.
+    /// Returns why plugins may not contribute a provider of this name, if so: it is already known, and its key, if there is one,
+    /// is meant for that provider. `npm: "plugin"` in its configuration entry allows it.
     #[must_use]
     pub fn taken(&self, id: &str) -> Option<String> {
         let entry = self.inner.options.providers.get(id);
@@ -321,7 +319,7 @@ impl Models {
         known.then(|| "it is a provider that is known already".to_owned())
     }
 
-    /// The providers that can be used, with keys removed; for lists and the API.
+    /// Returns the usable providers, with keys removed; for lists and the API.
     #[must_use]
     pub fn providers(&self) -> Vec<Arc<ProviderInfo>> {
         let ids = self.available_ids();
@@ -330,8 +328,7 @@ impl Models {
             .collect()
     }
 
-    /// Every provider that is known, whether it can be used or not, with keys removed: those that can be used, then the
-    /// rest by name.
+    /// Returns every known provider, usable or not, with keys removed: usable ones first, then the rest by name.
     #[must_use]
     pub fn known(&self) -> Vec<Arc<ProviderInfo>> {
         let mut ids = self.available_ids();
@@ -347,7 +344,7 @@ impl Models {
             .collect()
     }
 
-    /// The model that stands for each of these providers when none is named.
+    /// Returns the default model of each of these providers.
     #[must_use]
     pub fn preferred(&self, ids: &[&str]) -> BTreeMap<String, String> {
         let of = |id: &str| {
@@ -359,14 +356,14 @@ impl Models {
             .collect()
     }
 
-    /// A provider as hooks get it: with `options.apiKey` as configured, as OpenCode has it, or with keys removed.
+    /// Returns a provider in the form for hooks: with `options.apiKey` as configured, as in OpenCode, or with keys removed.
     #[must_use]
     pub fn provider_for_hooks(&self, id: &str, redact: bool) -> Option<Arc<ProviderInfo>> {
         Some(self.provider(id).ok()??.view(redact))
     }
 }
 
-/// What a request cost, in US dollars. Cache reads and writes are part of `usage.input` and have prices of their own.
+/// Returns the cost of a request in US dollars. Cache reads and writes are part of `usage.input` and have separate prices.
 #[must_use]
 pub fn cost(usage: &Usage, prices: &Cost) -> f64 {
     let plain = usage
@@ -384,8 +381,8 @@ pub fn cost(usage: &Usage, prices: &Cost) -> f64 {
         + price(usage.cache_write, prices.cache.write)
 }
 
-/// Limit of output tokens of a request: what the model can do, at most 32,000 (OpenCode's cap), or the cap when the
-/// limit is unknown.
+/// Returns the maximum output tokens of a request: the model's limit, at most 32,000 (OpenCode's cap), or the cap if the limit is
+/// unknown.
 #[must_use]
 pub fn max_output_tokens(model: &ModelInfo) -> u64 {
     const CAP: u64 = 32_000;

@@ -1,4 +1,4 @@
-//! Finding a model, and what is needed to reach it.
+//! Finds a model, and everything needed to call it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +16,9 @@ use crate::provider::{Provider, adapter, catalog_model, needs_catalog};
 use crate::resolved::Resolved;
 
 impl Models {
-    /// Finds a model and everything needed to reach it.
+    /// Finds a model and everything needed to call it.
     ///
-    /// # Errors
-    /// `model.unknown_provider`, `model.unknown_model` (both with near names), `model.no_key`,
+    /// # Errors `model.unknown_provider`, `model.unknown_model` (both with similar names), `model.no_key`,
     /// `model.unsupported_provider`, `model.config`.
     pub fn resolve(&self, model: &ModelRef) -> Result<Resolved, ModelError> {
         let id = model.provider_id.as_str();
@@ -72,7 +71,7 @@ impl Models {
         ))
     }
 
-    /// Whether the catalog says something of a provider: one that the configuration or a plugin describes needs nothing of it.
+    /// Returns whether the catalog has a provider: one described by the configuration or a plugin does not need it.
     fn is_catalogued(&self, id: &str, provider: Option<&Provider>) -> bool {
         provider.is_none_or(|it| it.own.is_none())
             && needs_catalog(self.inner.options.providers.get(id))
@@ -93,7 +92,7 @@ impl Models {
             Some(path) => (&provider.recorder, Some(path)),
             None => (&self.inner.recorder, self.inner.options.record.clone()),
         };
-        // One recorder for a file, so that answers that end together do not mix.
+        // One recorder per file, so that concurrent responses do not mix.
         Ok(cell
             .get_or_init(|| path.map(|p| Arc::new(Recorder::new(p))))
             .clone())
@@ -104,7 +103,7 @@ impl Models {
             return Ok(found.clone());
         }
         let configured = self.inner.options.providers.get(&provider.id);
-        // A cassette answers under any name unless names are configured.
+        // A cassette accepts any name unless names are configured.
         if provider.models.is_empty()
             && configured.is_some_and(|c| c.get("npm").is_some_and(|n| n == "cassette"))
         {

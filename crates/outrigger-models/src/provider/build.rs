@@ -1,5 +1,5 @@
-//! Joins configuration, catalog, presets and environment. The rules are OpenCode's (`Provider` in 1.18.33): a
-//! configured value wins over the catalog's, a model that is not configured is the catalog's.
+//! Joins configuration, catalog, presets and environment. The rules are OpenCode's (`Provider` in 1.18.33): a configured
+//! value overrides the catalog's; models that are not configured come from the catalog.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -19,21 +19,21 @@ use crate::secret::{Secret, Secrets, is_secret_name};
 use crate::transport::client::Http;
 use crate::transport::fetch::{ContributedProvider, Overlay, Route};
 
-/// Where knowledge of a provider comes from.
+/// The sources of a provider's description.
 pub(crate) struct Sources<'a> {
     pub(crate) configured: Option<&'a Value>,
     pub(crate) catalog: &'a Catalog,
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) credential: Option<Credential>,
-    /// The login that requests carry where no key is configured.
+    /// The login for requests if no key is configured.
     pub(crate) login: Option<Arc<LoginTokens>>,
     pub(crate) overlay: Overlay,
-    /// Secrets of the configuration, wherever they stand in it.
+    /// Secrets of the configuration, wherever they are in it.
     pub(crate) secrets: &'a [String],
 }
 
-/// Whether the catalog must be asked about a provider: not when its entry says everything (the catalog may be a document of
-/// megabytes, and most runs need nothing of it).
+/// Returns whether the catalog is needed for a provider: not if its entry is complete (the catalog may have megabytes, and
+/// most runs do not need it).
 pub(crate) fn needs_catalog(configured: Option<&Value>) -> bool {
     let Some(entry) = configured else {
         return true;
@@ -48,7 +48,7 @@ pub(crate) fn needs_catalog(configured: Option<&Value>) -> bool {
     !(reachable && models.is_some_and(|m| !m.is_empty() && m.values().all(described)))
 }
 
-/// Builds a provider. `None` when nobody knows it.
+/// Builds a provider. `None` if it is unknown.
 pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>, ModelError> {
     let own = sources.overlay.own.as_ref();
     let known = (needs_catalog(sources.configured) && own.is_none())
@@ -70,7 +70,7 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     let proxied = entry.proxied(overlay.route(&configured))?;
     let options = merged(overlay.loaded(), configured);
     let env = description.env();
-    // What the plugin may not see, it is not handed as a key either.
+    // What the plugin may not see, it does not get as a key either.
     let granted = own.map_or(&env, |own| &own.granted);
     let (npm, api) = description.package();
     let cloud = Cloud::of(id, &npm);
@@ -108,7 +108,7 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     }))
 }
 
-/// A provider's entry of the configuration.
+/// A provider's configuration entry.
 struct Entry<'a> {
     id: &'a str,
     keys: Option<&'a Object>,
@@ -136,7 +136,7 @@ impl<'a> Entry<'a> {
         value.and_then(Value::as_str).map(str::to_owned)
     }
 
-    /// How its requests are sent, where a plugin named the way.
+    /// Returns the clients for its requests, if a plugin named the route.
     fn proxied(&self, route: Option<&Route>) -> Result<Option<Arc<Http>>, ModelError> {
         match route {
             Some(Route::Refused(why)) => Err(self.wrong(why)),
@@ -154,7 +154,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What is said of a provider: by the user, by the plugin whose it is, by the catalog, by us.
+/// The description of a provider: by the user, by its plugin, by the catalog, by us.
 struct Description<'a> {
     entry: &'a Entry<'a>,
     own: Option<&'a ContributedProvider>,
@@ -173,7 +173,7 @@ impl Description<'_> {
             .unwrap_or_else(|| self.entry.id.to_owned())
     }
 
-    /// The npm package, which decides the adapter, and the base URL outside `options`; empty when nobody says.
+    /// Returns the npm package, which determines the adapter, and the base URL outside `options`; empty if unknown.
     fn package(&self) -> (String, String) {
         if self.own.is_some() {
             return (crate::adapters::plugin::NPM.to_owned(), String::new());
@@ -195,7 +195,7 @@ impl Description<'_> {
         if let Some(own) = self.own {
             return own.env.clone();
         }
-        // The catalog names GITHUB_TOKEN, which is mostly there for something else and has no right to it.
+        // The catalog names GITHUB_TOKEN, which usually has another purpose and lacks the rights.
         if self.entry.id == COPILOT {
             return Vec::new();
         }
@@ -214,7 +214,7 @@ impl Description<'_> {
     }
 }
 
-/// The models: those that a plugin listed or the catalog has, under what the configuration says of them.
+/// Returns the models: those listed by a plugin or the catalog, overridden by the configuration.
 fn models(
     defaults: &model::Defaults<'_>,
     entry: &Entry<'_>,
@@ -231,13 +231,13 @@ fn models(
     model::models(defaults, entry.keys, base)
 }
 
-/// The variables that may hold a key: of those that the catalog names for a cloud, not all do.
+/// Returns the variables that may contain a key: of those that the catalog names for a cloud, not all do.
 fn key_names(cloud: Option<Cloud>, names: &[String]) -> Vec<String> {
     let is_key = |name: &&String| cloud.is_none_or(|cloud| cloud.is_key(name));
     names.iter().filter(is_key).cloned().collect()
 }
 
-// What counts most in OpenCode: an entry of the configuration, a plugin, a stored key, a variable.
+// OpenCode's precedence: a configuration entry, a plugin, a stored key, a variable.
 fn source(sources: &Sources<'_>, options: &Object, key: Option<&Key>) -> &'static str {
     let has_api_key = options.get("apiKey").is_some();
     if sources.configured.is_some() {
@@ -250,7 +250,7 @@ fn source(sources: &Sources<'_>, options: &Object, key: Option<&Key>) -> &'stati
     }
 }
 
-/// `over` laid over `under`: objects are merged, everything else of `over` wins.
+/// Merges `over` into `under`: objects are merged, otherwise `over` wins.
 pub(crate) fn merged(mut under: Object, over: Object) -> Object {
     for (key, value) in over {
         match (under.get_mut(&key), value) {
@@ -288,7 +288,7 @@ fn find_key(options: &Object, sources: &Sources<'_>, names: &[String]) -> Option
     if sources.login.is_some() {
         return None;
     }
-    // A plugin's own provider is given of its login what a request carries; of others the plugin that owns the login knows.
+    // A plugin's own provider gets the token of its login; for others, the plugin that owns the login has it.
     if let (Some(Credential::Oauth { access, .. }), Some(_)) =
         (&sources.credential, &sources.overlay.own)
         && !access.trim().is_empty()
@@ -334,7 +334,7 @@ fn headers_and_secrets<'a>(
     (headers, secrets)
 }
 
-/// The entries of an object whose values are strings.
+/// Returns the entries of an object whose values are strings.
 pub(crate) fn string_pairs(map: Option<&Object>) -> Vec<(String, String)> {
     map.into_iter()
         .flatten()
@@ -343,7 +343,7 @@ pub(crate) fn string_pairs(map: Option<&Object>) -> Vec<(String, String)> {
 }
 
 impl Provider {
-    /// Whether there is a key for it, or a plugin that speaks for it.
+    /// Returns whether there is a key for it, or a plugin that implements it.
     pub(crate) fn can_be_used(&self) -> bool {
         match self.own {
             Some(wants_key) => self.key.is_some() || !wants_key,
@@ -351,7 +351,7 @@ impl Provider {
         }
     }
 
-    /// Whether any of its models can be spoken to.
+    /// Returns whether any of its models has an adapter.
     pub(crate) fn is_supported(&self) -> bool {
         self.models.is_empty() || self.models.values().any(|m| adapter(&m.api.npm).is_some())
     }

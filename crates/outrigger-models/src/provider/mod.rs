@@ -1,4 +1,4 @@
-//! One provider: what the configuration, the catalog and the environment say of it, joined.
+//! A provider: the joined data of the configuration, the catalog and the environment.
 
 mod build;
 mod model;
@@ -31,7 +31,7 @@ use crate::transport::client::Http;
 use crate::transport::fetch::ProviderFetch;
 use crate::transport::retry::Deadlines;
 
-/// How a provider is spoken to.
+/// The protocol of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Adapter {
     OpenAi(Dialect),
@@ -42,12 +42,12 @@ pub(crate) enum Adapter {
     Gemini,
     /// Amazon Bedrock's Converse API.
     Bedrock,
-    /// A plugin's own.
+    /// A plugin's own protocol.
     Plugin,
     Cassette,
 }
 
-/// The adapter of an npm package and the base URL built into it.
+/// Returns the adapter of an npm package and its built-in base URL.
 pub(crate) fn adapter(npm: &str) -> Option<(Adapter, Option<&'static str>)> {
     match npm {
         "cassette" => Some((Adapter::Cassette, None)),
@@ -56,7 +56,7 @@ pub(crate) fn adapter(npm: &str) -> Option<(Adapter, Option<&'static str>)> {
             Adapter::Responses,
             Some(crate::adapters::responses::BASE_URL),
         )),
-        // Clouds: where they are asked is not in the package.
+        // Clouds: the URL is not in the package.
         "@ai-sdk/azure" | "@ai-sdk/amazon-bedrock/mantle" => Some((Adapter::Responses, None)),
         "@ai-sdk/amazon-bedrock" => Some((Adapter::Bedrock, None)),
         "@ai-sdk/google-vertex" => Some((Adapter::Gemini, None)),
@@ -70,14 +70,14 @@ pub(crate) fn adapter(npm: &str) -> Option<(Adapter, Option<&'static str>)> {
     }
 }
 
-/// A key and where it was found.
+/// A key and its source.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) secret: Secret,
     pub(crate) source: String,
 }
 
-/// A provider, ready for use. It has no `Debug`: its options hold the key.
+/// A provider, ready for use. Deliberately without `Debug`: its options contain the key.
 pub(crate) struct Provider {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -92,26 +92,26 @@ pub(crate) struct Provider {
     pub(crate) deadlines: Deadlines,
     /// Its credential is an OAuth login.
     pub(crate) is_login: bool,
-    /// The login that its requests carry, where one is built in.
+    /// The login for its requests, if one is built in.
     pub(crate) login: Option<Arc<LoginTokens>>,
-    /// Where the cloud is asked that its models run at, and by whose right.
+    /// The URL and authorization of its models in a cloud.
     pub(crate) access: cloud::Access,
-    /// It is a plugin's own, and wants a key.
+    /// It is a plugin's own; `true` if it needs a key.
     pub(crate) own: Option<bool>,
     /// A plugin that sends its requests.
     pub(crate) fetch: Option<Arc<dyn ProviderFetch>>,
-    /// The clients for an address that a plugin named: they reach what the plugin does.
+    /// The clients for a URL that a plugin named: they can reach what the plugin can.
     pub(crate) proxied: Option<Arc<Http>>,
-    /// The recording, for `npm: cassette`, and how far it has been played.
+    /// The recording, for `npm: cassette`, with its position.
     pub(crate) player: OnceLock<Result<Arc<Player>, ModelError>>,
-    /// Where its conversations are recorded, for `options.record`.
+    /// The recorder of its conversations, for `options.record`.
     pub(crate) recorder: OnceLock<Option<Arc<Recorder>>>,
     plain_view: OnceLock<Arc<ProviderInfo>>,
     redacted_view: OnceLock<Arc<ProviderInfo>>,
 }
 
 impl Provider {
-    /// The provider in the form that hooks get it, made once. `redact` replaces keys by a placeholder.
+    /// Returns the provider in the form for hooks, built once. `redact` replaces keys by a placeholder.
     pub(crate) fn view(&self, redact: bool) -> Arc<ProviderInfo> {
         let cell = if redact {
             &self.redacted_view
@@ -146,7 +146,7 @@ impl Provider {
         }))
     }
 
-    /// Where the key comes from, for messages.
+    /// Returns the source of the key, for messages.
     pub(crate) fn key_source(&self) -> String {
         match (&self.key, &self.login) {
             (Some(key), _) => key.source.clone(),
@@ -156,7 +156,7 @@ impl Provider {
         }
     }
 
-    /// Whether this is GitHub Copilot, asked by us.
+    /// Returns whether this is GitHub Copilot, called by us.
     pub(crate) fn is_copilot(&self) -> bool {
         self.id == presets::COPILOT && self.fetch.is_none()
     }
@@ -168,7 +168,7 @@ impl Provider {
         }
     }
 
-    /// How a model is spoken to, and the base URL built into its package. Two packages speak in more ways than one.
+    /// Returns the protocol of a model, and the base URL built into its package. Two packages support several protocols.
     pub(crate) fn adapter(&self, model: &ModelInfo) -> Option<Adapter> {
         let (adapter, _) = adapter(&model.api.npm)?;
         let by_completions = self.options.get("useCompletionUrls") == Some(&Value::Bool(true));
@@ -176,7 +176,7 @@ impl Provider {
             Adapter::Responses if model.api.npm == "@ai-sdk/azure" && by_completions => {
                 Adapter::OpenAi(Dialect::OpenAi)
             }
-            // Copilot offers the newer models of OpenAI by this protocol only.
+            // Copilot offers OpenAI's newer models only with this protocol.
             Adapter::OpenAi(_) if self.is_copilot() && is_newer_gpt(&model.api.id) => {
                 Adapter::Responses
             }
@@ -184,8 +184,8 @@ impl Provider {
         })
     }
 
-    /// Whether a model may be asked without a key. A service whose address is not configured is a public one and wants one; a
-    /// configured address may be a local server that wants none.
+    /// Returns whether a model may be called without a key. A service without a configured URL is public and needs one; a
+    /// configured URL may be a local server that needs none.
     pub(crate) fn works_without_key(&self, model: &ModelInfo) -> bool {
         let has_address = self.options.get("baseURL").is_some();
         match self.own {
@@ -199,12 +199,12 @@ impl Provider {
         }
     }
 
-    /// The cloud that a model runs at.
+    /// Returns the cloud of a model.
     pub(crate) fn cloud(&self, model: &ModelInfo) -> Option<Cloud> {
         Cloud::of(&self.id, &model.api.npm)
     }
 
-    /// The whole address of a model; `path` is that of the adapter behind the base URL.
+    /// Returns the complete URL of a model; `path` is the adapter's path after the base URL.
     pub(crate) fn address(
         &self,
         adapter: Adapter,
@@ -224,7 +224,7 @@ impl Provider {
         Ok(format!("{}/{path}", self.base_url(model)?))
     }
 
-    /// The address for a model: the configured base URL, else the catalog's, else the one built into the package.
+    /// Returns the base URL of a model: the configured one, the catalog's, or the one built into the package.
     pub(crate) fn base_url(&self, model: &ModelInfo) -> Result<String, ModelError> {
         let configured = self.options.get("baseURL").and_then(Value::as_str);
         let from_model = Some(model.api.url.as_str());
@@ -255,14 +255,14 @@ impl Provider {
     }
 }
 
-/// GPT-5 and later, but for the small one of the first (OpenCode's rule).
+/// Returns whether it is GPT-5 or later, except for the small model of the first generation (OpenCode's rule).
 fn is_newer_gpt(id: &str) -> bool {
     let rest = id.strip_prefix("gpt-").unwrap_or_default();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().is_ok_and(|major: u32| major >= 5) && !id.starts_with("gpt-5-mini")
 }
 
-/// A model of a provider as the catalog describes it.
+/// Returns a model of a provider as described by the catalog.
 pub(crate) fn catalog_model(
     provider: &str,
     npm: &str,
@@ -274,7 +274,7 @@ pub(crate) fn catalog_model(
 }
 
 impl Provider {
-    /// A model of it as plugins get it.
+    /// Returns a model in the form for plugins.
     pub(crate) fn without_secrets(&self, model: &ModelInfo) -> ModelInfo {
         let mut model = model.clone();
         let removed = model.headers.values_mut();
@@ -289,14 +289,14 @@ impl Provider {
 }
 
 impl Provider {
-    /// The options for the plugin whose provider it is: what the user set for it, but for what has the name of a secret.
+    /// Returns the options for the plugin that owns the provider: those that the user set for it, except likely secrets.
     pub(crate) fn options_for_its_plugin(&self) -> Object {
         let mut shown = self.options.clone();
         Shown(&self.secrets).named(&mut shown);
         shown
     }
 
-    /// Options of a request as plugins get them.
+    /// Returns options of a request in the form for plugins.
     pub(crate) fn options_without_secrets(&self, options: &Object) -> Object {
         let mut shown = options.clone();
         Shown(&self.secrets).options(&mut shown);
@@ -304,7 +304,7 @@ impl Provider {
     }
 }
 
-/// Deadlines from a provider's options, in milliseconds as OpenCode has them; `false` switches one off.
+/// Reads deadlines from a provider's options, in milliseconds as in OpenCode; `false` disables one.
 pub(crate) fn deadlines(options: &Object) -> Deadlines {
     let read = |name: &str, default: Option<Duration>| match options.get(name) {
         Some(Value::Bool(false)) => None,

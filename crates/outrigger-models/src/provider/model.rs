@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::catalog::{CatalogModel, CatalogProvider};
 
-/// What holds for every model of a provider that does not say otherwise.
+/// Defaults for all models of a provider.
 pub(crate) struct Defaults<'a> {
     pub(crate) provider: &'a str,
     pub(crate) npm: &'a str,
     pub(crate) api: &'a str,
 }
 
-/// The catalog's models, without deprecated and alpha ones (those may still be named as the base of a configured one).
+/// Returns the catalog's models, without deprecated and alpha ones (those may still be the base of a configured one).
 pub(crate) fn catalogued(
     defaults: &Defaults<'_>,
     known: Option<&CatalogProvider>,
@@ -29,8 +29,8 @@ pub(crate) fn catalogued(
         .collect()
 }
 
-/// The models that a plugin's `provider` hook answered. What it leaves out has its usual value; what is not a model is left
-/// out with a warning.
+/// Returns the models from a plugin's `provider` hook. Missing values get defaults; what is not a model is skipped with a
+/// warning.
 pub(crate) fn from_plugin(
     defaults: &Defaults<'_>,
     listed: &serde_json::Map<String, Value>,
@@ -52,7 +52,7 @@ pub(crate) fn from_plugin(
                     provider_id: defaults.provider.to_owned(),
                     ..model
                 };
-                // What it was shown of another one's.
+                // The placeholders that it was shown for another provider's secrets.
                 model.headers.retain(|_, it| *it != crate::secret::REMOVED);
                 out.insert(id.clone(), model);
             }
@@ -65,8 +65,8 @@ pub(crate) fn from_plugin(
     out
 }
 
-/// All models: those given and the configured ones, without deprecated and alpha ones that are not configured and without
-/// those that `whitelist` and `blacklist` leave out.
+/// Returns all models: those given and the configured ones, without deprecated and alpha ones that are not configured and
+/// without those excluded by `whitelist` and `blacklist`.
 pub(crate) fn models(
     defaults: &Defaults<'_>,
     entry: Option<&Object>,
@@ -194,7 +194,7 @@ fn from_config(
         true => base.api.npm.clone(),
         false => defaults.npm.to_owned(),
     });
-    // DeepSeek's models want their reasoning back, under whatever name they are served (OpenCode's rule).
+    // DeepSeek's models need their reasoning back, under whatever name they are served (OpenCode's rule).
     let deepseek = !has_base && npm == "@ai-sdk/openai-compatible" && api_id.contains("deepseek");
     let default_interleaved = if deepseek {
         json!({"field": "reasoning_content"})
@@ -223,7 +223,7 @@ fn from_config(
         release_date: text("/release_date").unwrap_or(base.release_date),
         variants: base.variants,
     };
-    // Those of the catalog count when the model is spoken to in the same way.
+    // Those of the catalog apply if the protocol is the same.
     if !has_base || out.api.npm != base_npm {
         out.variants = crate::transform::variants(&out);
     }
@@ -231,7 +231,7 @@ fn from_config(
     out
 }
 
-/// A model that nobody describes takes and gives text.
+/// Returns a model without a description: text input and output.
 fn undescribed(defaults: &Defaults<'_>, id: &str) -> ModelInfo {
     let mut model = from_catalog(defaults, id, &CatalogModel::default());
     model.capabilities.input.text = true;
@@ -299,8 +299,7 @@ fn object(value: Option<&Value>) -> Object {
         .unwrap_or_default()
 }
 
-// Configured ones are laid over those that the model has of itself. `disabled: true` takes a variant out; the key itself is
-// not an option.
+// Configured variants override the model's own. `disabled: true` removes a variant; the key itself is not an option.
 fn variants(own: Object, configured: Option<&Value>) -> Object {
     super::build::merged(own, object(configured))
         .into_iter()

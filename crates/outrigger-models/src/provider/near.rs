@@ -1,8 +1,8 @@
-//! Names that are like one that does not exist.
+//! Suggestions for unknown names.
 
 use strsim::levenshtein;
 
-/// At most three of `names`, the likest first; none when nothing is like it.
+/// Returns at most three similar `names`, best first; empty if none is similar.
 pub(crate) fn near<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = wanted.to_lowercase();
     let mut scored: Vec<(usize, &str)> = names

@@ -1,19 +1,19 @@
-//! Providers that need no configuration but a key.
+//! Providers that need only a key.
 
 /// A built-in provider.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Preset {
     pub(crate) id: &'static str,
     pub(crate) name: &'static str,
-    /// Package by which OpenCode knows it; it decides the adapter and the base URL.
+    /// Its npm package in OpenCode; determines the adapter and the base URL.
     pub(crate) npm: &'static str,
-    /// Base URL where the package has none built in.
+    /// Base URL, if the package has none built in.
     pub(crate) api: Option<&'static str>,
-    /// Environment variables that may hold the key, the preferred one first.
+    /// Environment variables that may contain the key, the preferred one first.
     pub(crate) env: &'static [&'static str],
 }
 
-/// GitHub Copilot, which is used with a login and not with a key.
+/// GitHub Copilot, which uses a login instead of a key.
 pub(crate) const COPILOT: &str = "github-copilot";
 
 const COMPATIBLE: &str = "@ai-sdk/openai-compatible";
@@ -34,7 +34,7 @@ const fn row(
     }
 }
 
-/// In the order in which a default is chosen. Names, packages and variables are those of models.dev.
+/// In the order of choosing a default. Names, packages and variables are those of models.dev.
 pub(crate) const PRESETS: &[Preset] = &[
     row(
         "anthropic",
@@ -129,7 +129,7 @@ pub(crate) const PRESETS: &[Preset] = &[
     ),
 ];
 
-/// The built-in provider of this name.
+/// Returns the built-in provider of this name.
 pub(crate) fn preset(id: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|p| p.id == id)
 }

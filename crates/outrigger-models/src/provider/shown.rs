@@ -1,4 +1,4 @@
-//! Providers, models and options as plugins get them, without what is secret, and how that comes back into a request.
+//! Providers, models and options in the form for plugins, without secrets, and the way back into a request.
 
 use outrigger_protocol::Object;
 use outrigger_protocol::keys::{is_secret_name, is_secret_option, without_logins};
@@ -6,21 +6,21 @@ use serde_json::Value;
 
 use crate::secret::{REMOVED, Secrets};
 
-/// Takes the secrets of a provider out, and what is likely one.
+/// Removes a provider's secrets, known and likely ones.
 pub(super) struct Shown<'a>(pub(super) &'a Secrets);
 
 impl Shown<'_> {
-    /// Options: what has the name of a secret, headers, credentials, what nobody chooses among, and what is known to be secret.
+    /// Redacts options: values with names of secrets, headers, credentials, values that are not choices, and known secrets.
     pub(super) fn options(&self, options: &mut Object) {
         self.object(options, true);
     }
 
-    /// Options, without a look at values under other names.
+    /// Redacts options by name only.
     pub(super) fn named(&self, options: &mut Object) {
         self.object(options, false);
     }
 
-    /// A model, as JSON.
+    /// Redacts a model, as JSON.
     pub(super) fn model(&self, model: &mut Value) {
         let Value::Object(fields) = model else { return };
         for (name, value) in fields.iter_mut() {
@@ -37,7 +37,7 @@ impl Shown<'_> {
 
     fn value(&self, name: &str, value: &mut Value, is_option: bool) {
         match value {
-            // Headers may be secret whatever they are called, and so may what credentials are made of.
+            // Headers may be secret under any name, and so may the parts of credentials.
             Value::Object(_) if name == "headers" || is_secret_name(name) => hide(value),
             Value::Object(fields) => self.object(fields, is_option),
             Value::Array(items) => items
@@ -65,13 +65,13 @@ fn hide(value: &mut Value) {
     }
 }
 
-/// Puts back what was taken out of options, where it stands as it was shown; what stands elsewhere goes. `shown` and `real`: as plugins got
-/// them, and as they are.
+/// Restores redacted values of options that are unchanged; placeholders elsewhere are removed. `shown` and `real`: as plugins got them, and
+/// the original.
 pub fn put_back(options: &mut Object, shown: &Object, real: &Object) {
     options.retain(|name, value| restore(value, shown.get(name), real.get(name)));
 }
 
-/// False where a stand-in is left.
+/// Returns `false` if a placeholder remains.
 fn restore(value: &mut Value, shown: Option<&Value>, real: Option<&Value>) -> bool {
     match value {
         Value::Object(fields) => {

@@ -1,5 +1,5 @@
-//! The user's keys of a provider for which a plugin answers, or whose address a plugin named, without the grant for it: they are
-//! not put into requests that the plugin gets to read.
+//! The user's keys of a provider that a plugin implements, or whose URL a plugin named, without the grant for it: they are not
+//! added to requests that the plugin can read.
 
 use outrigger_protocol::Object;
 use serde_json::Value;
@@ -7,23 +7,23 @@ use serde_json::Value;
 use crate::credentials::Stored;
 use crate::secret::is_secret_name;
 
-/// The plugin that answers for a provider, or that named where its requests are sent.
+/// The plugin that implements a provider, or named the URL of its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Speaker {
     /// Its identifier.
     pub plugin: String,
-    /// The NAME of `[plugins.NAME]` that stands for it and no other plugin. Credentials that its logins stored go by it.
+    /// The NAME of `[plugins.NAME]` that identifies only this plugin. Credentials stored by its logins refer to it.
     pub name: Option<String>,
-    /// The user lets it have their keys.
+    /// The user grants it their keys.
     pub has_keys: bool,
-    /// A project brings it, and not the user.
+    /// It comes from a project, not from the user.
     pub of_project: bool,
 }
 
 impl Speaker {
-    /// Whether it may have a credential, which is the one decision about that: one that a login of its own stored, or any with
-    /// the user's word for it. For a provider that exists by the plugin alone (`is_own`) a plugin of the user's needs no more
-    /// word than that; a project's does, as another project's may call its provider the same.
+    /// Returns whether it may have a credential. This is the only decision about that: it may have one stored by a login of its
+    /// own, or any with the user's grant. For a provider that exists only through the plugin (`is_own`), a plugin of the user
+    /// needs no further grant; a project's does, since another project's may give its provider the same name.
     #[must_use]
     pub fn may_have(&self, stored: &Stored, is_own: bool) -> bool {
         let is_by_it = stored.by.is_some() && stored.by == self.name;
@@ -32,8 +32,7 @@ impl Speaker {
     }
 }
 
-/// An entry of `provider` without the secrets that it has in common with the entry of the user's. Headers may be secret whatever
-/// they are called.
+/// Removes from a `provider` entry the secrets that it shares with the user's entry. Headers may be secret under any name.
 pub(crate) fn without_secrets_of(users: &Value, entry: &Value) -> Value {
     without(users, entry, false)
 }
@@ -88,7 +87,7 @@ mod tests {
             };
             let may = speaker.may_have(&stored, is_own);
             assert_eq!(may, want, "{by:?} {is_own} {of_project} {has_keys}");
-            // Without a name that stands for it alone, nothing was stored by it.
+            // Without a unique name, it has stored nothing.
             let nameless = Speaker {
                 name: None,
                 ..speaker

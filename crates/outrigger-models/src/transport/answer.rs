@@ -1,4 +1,4 @@
-//! Sending a request ourselves or through a plugin, and the answer of either.
+//! Sends a request, ourselves or through a plugin, and reads its response.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,18 +12,18 @@ use crate::cloud::{Authority, Unsigned};
 use crate::transport::client::{Http, error_text};
 use crate::transport::fetch::{FetchRequest, ProviderFetch};
 
-/// Who sends a request.
+/// The sender of a request.
 pub(crate) enum Way {
-    /// We do, by this right.
+    /// This process, with this authorization.
     Http(Arc<Http>, Authority),
-    /// A plugin does.
+    /// A plugin.
     Plugin(Arc<dyn ProviderFetch>),
 }
 
-/// An answer whose body is still to come.
+/// A response whose body has not been read yet.
 pub(crate) enum Answer {
     Http(reqwest::Response),
-    /// Status, headers and body. The body is behind a lock only to be shareable; nobody waits for it.
+    /// Status, headers and body. The lock only makes the body shareable; nothing waits for it.
     Plugin(
         u16,
         HeaderMap,
@@ -40,13 +40,13 @@ impl fmt::Debug for Answer {
 /// Why a request could not be sent.
 pub(crate) struct NotSent {
     pub(crate) message: String,
-    /// How the look-up of the host's name failed, where it did.
+    /// How the lookup of the host's name failed, if it did.
     pub(crate) lookup: Option<Lookup>,
-    /// There is nothing that authorises it, and no later try will have it.
+    /// It cannot be authorized, and no retry will change that.
     pub(crate) unsigned: Option<NotAuthorised>,
 }
 
-/// What is in the way of authorising a request.
+/// What prevents the authorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotAuthorised {
     /// The configuration.
@@ -80,7 +80,7 @@ impl NotSent {
 }
 
 impl Way {
-    /// The plugin, if it is one.
+    /// Returns the plugin, if it is one.
     pub(crate) fn plugin(&self) -> Option<&str> {
         match self {
             Self::Http(..) => None,
@@ -88,7 +88,7 @@ impl Way {
         }
     }
 
-    /// A text of whom the request went to, without what authorised it.
+    /// Removes the authorization from a text of the recipient.
     pub(crate) fn scrub(&self, text: &str) -> String {
         match self {
             Self::Http(_, authority) => authority.scrub(text),
@@ -96,7 +96,7 @@ impl Way {
         }
     }
 
-    /// Sends a request; the error says why that was not possible.
+    /// Sends a request. The error is the reason if that was not possible.
     pub(crate) async fn send(
         &self,
         url: &str,
@@ -164,7 +164,7 @@ impl Answer {
         }
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Returns the next piece of the body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match self {
             Self::Http(response) => response.chunk().await.map_err(|e| error_text(&e)),

@@ -1,6 +1,6 @@
-//! The HTTP clients, made when they are first needed.
+//! The HTTP clients, created on first use.
 //!
-//! Loading the system's root certificates costs tens of milliseconds, so a client for `http://` is kept apart from the
+//! Loading the system's root certificates costs tens of milliseconds, so a client for `http://` is separate from the
 //! one for `https://` and loads none.
 
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reqwest::Client;
 
-/// What every request says of the program.
+/// The user agent of every request.
 pub(crate) const USER_AGENT: &str = concat!("outrigger/", env!("CARGO_PKG_VERSION"));
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The clients. One object serves all providers, so connections are shared.
 #[derive(Default)]
 pub(crate) struct Http {
-    /// The address of the proxy that all go through, its login in it.
+    /// The URL of the proxy for all requests, including its credentials.
     proxy: Option<String>,
     local: OnceLock<Result<Client, String>>,
     plain: OnceLock<Result<Client, String>>,
@@ -25,7 +25,7 @@ pub(crate) struct Http {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// `http://` on this machine: no proxy either, as none could reach it.
+    /// `http://` on this machine: without a proxy, which could not reach it.
     Local,
     Plain,
     Tls,
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Http {
 }
 
 impl Http {
-    /// Clients that reach what this proxy does.
+    /// Creates clients that use this proxy.
     pub(crate) fn through(proxy: &str) -> Self {
         Self {
             proxy: Some(proxy.to_owned()),
@@ -48,7 +48,7 @@ impl Http {
         }
     }
 
-    /// The client for an address, or why there is none.
+    /// Returns the client for a URL, or why there is none.
     pub(crate) fn client(&self, url: &str) -> Result<&Client, String> {
         outrigger_net::check_text(url).map_err(|refused| refused.to_string())?;
         let kind = kind(url);
@@ -82,23 +82,22 @@ fn kind(url: &str) -> Kind {
     }
 }
 
-/// A client for one address that is no model's, made like those that models are asked with.
+/// Creates a client for a URL that is not a model's, configured like those of models.
 ///
-/// # Errors
-/// A system whose certificates cannot be read, a host that the policy forbids.
+/// # Errors The system's certificates cannot be read, or the policy forbids the host.
 pub fn http_client(url: &str) -> Result<Client, String> {
     outrigger_net::check_text(url).map_err(|refused| refused.to_string())?;
     build(kind(url), None)
 }
 
 fn build(kind: Kind, proxy: Option<&str>) -> Result<Client, String> {
-    // Fails only when a provider is installed already, which is as good.
+    // Fails only if a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = outrigger_net::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
-        // A redirect would carry the key to another place; the error names that place instead.
+        // A redirect would send the key elsewhere; the error names the target instead.
         .redirect(reqwest::redirect::Policy::none());
     let builder = match kind {
         Kind::Local if proxy.is_none() => builder.tls_certs_only([]).no_proxy(),
@@ -112,7 +111,7 @@ fn build(kind: Kind, proxy: Option<&str>) -> Result<Client, String> {
     builder.build().map_err(|e| error_text(&e))
 }
 
-/// An error with its causes, without the address (which may hold a key as a query parameter).
+/// Formats an error with its causes, without the URL (which may contain a key as a query parameter).
 pub(crate) fn error_text(error: &reqwest::Error) -> String {
     use std::error::Error as _;
     let mut text = String::new();
@@ -156,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Reading the system's roots at every step costs a peer 130 ms a step.
+    /// Reading the system's root certificates at every step costs another implementation 130 ms per step.
     #[test]
     fn a_client_is_made_once_and_serves_all_addresses_of_its_kind() {
         let http = Http::default();

@@ -1,28 +1,28 @@
-//! What a provider answered when it refused a request, as clients get it beside the message.
+//! A provider's response to a refused request, for clients in addition to the message.
 
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
 use crate::secret::Secrets;
 
-/// Bytes of a body that are kept. It is stored with the message that failed.
+/// Bytes of a body that are kept. It is stored with the failed message.
 const MAX_BODY: usize = 16 * 1024;
 /// Bytes of a header's value that are kept.
 const MAX_VALUE: usize = 1024;
-/// Headers that carry something to log in with.
+/// Headers with credentials.
 const SECRET_HEADERS: &[&str] = &["set-cookie", "authorization", "proxy-authenticate"];
 
-/// An answer with an error status: address, status, headers and body without keys (invariant 10). OpenCode's `APIError`
+/// A response with an error status: URL, status, headers and body without keys (invariant 10). OpenCode's `APIError`
 /// has these fields (`statusCode`, `responseHeaders`, `responseBody`, `metadata.url`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorResponse {
-    /// Address that was asked.
+    /// The requested URL.
     pub url: String,
     /// HTTP status.
     pub status: u16,
-    /// Headers by name in lower case; one that came several times is one line.
+    /// Headers by name in lower case; repeated ones are joined.
     pub headers: Vec<(String, String)>,
-    /// Body as text, its beginning where it is long.
+    /// Body as text, truncated if it is long.
     pub body: String,
 }
 
@@ -53,12 +53,12 @@ impl ErrorResponse {
             url: secrets.scrub(url),
             status,
             headers: kept,
-            // First without keys: one that is cut in two is not found.
+            // Redacted first: a truncated key would not be found.
             body: beginning(&secrets.scrub(body), MAX_BODY).to_owned(),
         }
     }
 
-    /// Puts the fields into the data of an error, under OpenCode's names.
+    /// Adds the fields to the data of an error, under OpenCode's names.
     pub(crate) fn describe(&self, data: &mut Map<String, Value>) {
         let headers: Map<String, Value> = self
             .headers
@@ -72,7 +72,7 @@ impl ErrorResponse {
     }
 }
 
-/// At most so many bytes, whole characters.
+/// Truncates a text to at most `most` bytes of whole characters.
 fn beginning(text: &str, most: usize) -> &str {
     let end = outrigger_protocol::text::floor(text, most);
     text.get(..end).unwrap_or_default()

@@ -1,9 +1,9 @@
-//! The parser of `application/vnd.amazon.eventstream`, in which AWS frames events: lengths, headers, a payload, and two checksums
-//! (CRC 32). A payload comes out as an event that is called as its `:event-type` says.
+//! The parser of `application/vnd.amazon.eventstream`, AWS's event framing: lengths, headers, a payload, and two checksums (CRC
+//! 32). A payload becomes an event with the name in its `:event-type`.
 
 use outrigger_sse::Event;
 
-/// What a frame has besides headers and payload: two lengths, and the checksums of these and of all of it.
+/// Bytes of a frame besides headers and payload: two lengths, their checksum, and that of the frame.
 const OVERHEAD: usize = 16;
 /// The two lengths and their checksum.
 const PRELUDE: usize = 12;
@@ -16,7 +16,7 @@ pub(crate) struct EventStream {
 }
 
 impl EventStream {
-    /// A parser of frames that have at most `limit` bytes.
+    /// Creates a parser of frames of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -37,7 +37,7 @@ impl EventStream {
         Ok(())
     }
 
-    /// The length of the next frame, once all of it is there.
+    /// Returns the length of the next frame, once it is complete.
     fn next_length(&self) -> Result<Option<usize>, String> {
         let Some(prelude) = self.bytes.get(..PRELUDE) else {
             return Ok(None);
@@ -78,7 +78,7 @@ fn event(frame: &[u8]) -> Result<Event, String> {
     })
 }
 
-/// The headers that are texts.
+/// Returns the text headers.
 fn texts(mut rest: &[u8]) -> Option<Vec<(String, String)>> {
     let mut out = Vec::new();
     while let Some((&length, after)) = rest.split_first() {
@@ -117,7 +117,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(four.try_into().ok()?))
 }
 
-/// The checksum of IEEE 802.3.
+/// Returns the checksum of IEEE 802.3.
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for &byte in bytes {
@@ -130,7 +130,7 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// A frame with this type and payload, for tests.
+/// Creates a frame with this type and payload, for tests.
 #[cfg(test)]
 pub(crate) fn frame(kind: &str, name: &str, payload: &str) -> Vec<u8> {
     let header = |name: &str, value: &str| {

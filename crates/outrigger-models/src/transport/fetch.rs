@@ -1,4 +1,4 @@
-//! A provider's requests sent by someone else: the `fetch` that a plugin's `auth.loader` answers with.
+//! Requests of a provider that are sent by a plugin: the `fetch` returned by its `auth.loader`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::provider::withheld::Speaker;
 
-/// A request as the AI SDK's package would hand it to `fetch`.
+/// A request in the form in which the AI SDK's package would pass it to `fetch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
     /// Method, `POST`.
     pub method: String,
-    /// Whole address.
+    /// Complete URL.
     pub url: String,
     /// Headers in order.
     pub headers: Vec<(String, String)>,
@@ -25,13 +25,13 @@ pub struct FetchRequest {
     pub body: String,
 }
 
-/// The head of an answer, and its body.
+/// The head of a response, and its body.
 pub struct FetchResponse {
     /// HTTP status.
     pub status: u16,
     /// Headers.
     pub headers: Vec<(String, String)>,
-    /// Pieces of the body. Dropping it cancels the request. After an error nothing comes.
+    /// Pieces of the body. Dropping it cancels the request. Nothing follows an error.
     pub body: BoxStream<'static, Result<Bytes, String>>,
 }
 
@@ -47,68 +47,68 @@ impl fmt::Debug for FetchResponse {
 pub trait ProviderFetch: Send + Sync {
     /// Sends a request; the error is a text without secrets.
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'static, Result<FetchResponse, String>>;
-    /// Whose code it is, for messages: the plugin's name.
+    /// Returns the plugin's name, for messages.
     fn plugin(&self) -> &str;
 }
 
-/// Options of a provider that name files of this program's: the user's to say, and no plugin's.
+/// Options of a provider that name files of this program: only the user may set them.
 pub const FILES: [&str; 2] = ["record", "file"];
 
 const BASE_URL: &str = "baseURL";
 const ENDPOINT: &str = "endpoint";
 
-/// Whether options of a provider say where it is asked.
+/// Returns whether options of a provider set its URL.
 #[must_use]
 pub fn names_place(options: &Object) -> bool {
     let mut names = PLACE_OPTIONS.iter().chain([&BASE_URL]);
     names.any(|it| options.contains_key(*it))
 }
 
-/// How an address is asked that a plugin named.
+/// The route to a URL that a plugin named.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Route {
-    /// By this proxy, its login in the address.
+    /// Through this proxy, whose URL includes its credentials.
     Proxy(String),
-    /// Not at all, for this reason.
+    /// Forbidden, for this reason.
     Refused(String),
 }
 
-/// What a plugin adds to a provider.
+/// A plugin's additions to a provider.
 #[derive(Clone, Default)]
 pub struct Overlay {
-    /// What its `auth.loader` answered, `fetch` apart; the configuration's options win over these, as in OpenCode.
+    /// The result of its `auth.loader`, without `fetch`; the configuration's options override these, as in OpenCode.
     pub options: Option<Object>,
-    /// How the `baseURL` in `options` is asked.
+    /// The route to the `baseURL` in `options`.
     pub options_route: Option<Route>,
-    /// The `fetch` of that answer.
+    /// The `fetch` in that result.
     pub fetch: Option<Arc<dyn ProviderFetch>>,
-    /// The models that its `provider` hook answered, instead of the catalog's.
+    /// The models from its `provider` hook, which replace the catalog's.
     pub models: Option<serde_json::Map<String, Value>>,
-    /// How the addresses in `models` are asked.
+    /// The route to the URLs in `models`.
     pub models_route: Option<Route>,
-    /// It is a provider of the plugin's own, and `fetch` speaks its protocol (B8).
+    /// It is the plugin's own provider, and `fetch` implements its protocol (B8).
     pub own: Option<ContributedProvider>,
-    /// The plugin that answers for the provider, or that named where its requests are sent.
+    /// The plugin that implements the provider, or named the URL of its requests.
     pub speaker: Option<Speaker>,
 }
 
 impl Overlay {
-    /// The plugin that speaks for the provider, where the user's keys are not for it. A provider of a plugin of the user's own has
-    /// keys that the user gave to the plugin.
+    /// Returns the plugin that implements the provider, if it may not have the user's keys. A provider of the user's own plugin
+    /// has keys that the user gave to the plugin.
     pub(crate) fn without_keys(&self) -> Option<&Speaker> {
         let speaker = self.speaker.as_ref()?;
         let is_users = self.own.is_some() && !speaker.of_project;
         (!speaker.has_keys && !is_users).then_some(speaker)
     }
 
-    /// What the loader answered, but for what is no plugin's to say.
+    /// Returns the loader's result, except for what plugins may not set.
     pub(crate) fn loaded(&self) -> Object {
         let mut loaded = self.options.clone().unwrap_or_default();
         loaded.retain(|key, _| !FILES.contains(&key.as_str()));
         loaded
     }
 
-    /// How the provider is asked, where the address is a plugin's. `configured` are the options of the configuration.
+    /// Returns the route to the provider, if the URL is a plugin's. `configured` are the options of the configuration.
     pub(crate) fn route(&self, configured: &Object) -> Option<&Route> {
         let is_named = |options: &Object, key: &str| options.get(key).is_some_and(Value::is_string);
         let by_loader = |key: &str| {
@@ -118,7 +118,7 @@ impl Overlay {
         if self.fetch.is_some() {
             return None;
         }
-        // An endpoint of Bedrock goes before an address, other names of places do not.
+        // A Bedrock endpoint takes precedence over a URL; other location options do not.
         match is_named(configured, BASE_URL) {
             true if by_loader(ENDPOINT) => self.options_route.as_ref(),
             true => None,
@@ -136,18 +136,18 @@ impl Overlay {
     }
 }
 
-/// A provider that a plugin brings, with a protocol of its own.
+/// A provider that a plugin contributes, with its own protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContributedProvider {
-    /// Its name for people.
+    /// Its display name.
     pub name: Option<String>,
     /// Variables that may hold its key. Without any it wants none.
     pub env: Vec<String>,
-    /// Those of them that the plugin may see: in no other its key is looked for.
+    /// Those of them that the plugin may see: its key is looked up only in these.
     pub granted: Vec<String>,
 }
 
-// The options may hold keys.
+// The options may contain keys.
 impl fmt::Debug for Overlay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Overlay")

@@ -1,4 +1,4 @@
-//! Sending a request and reading its answer: clients, deadlines, retries, streams.
+//! Sends requests and reads responses: clients, deadlines, retries, streams.
 
 pub(crate) mod answer;
 pub(crate) mod client;

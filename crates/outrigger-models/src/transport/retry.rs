@@ -1,18 +1,18 @@
-//! Deadlines, and when and how often a request is sent again.
+//! Deadlines and retries of requests.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::HeaderMap;
 
-/// How long to wait for a provider. `None` waits for ever.
+/// How long to wait for a provider. `None` waits forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// From sending the request to the first byte of the answer's body. OpenCode's default: 5 minutes.
+    /// From sending the request to the first byte of the response body. OpenCode's default: 5 minutes.
     pub first_byte: Option<Duration>,
-    /// Between two pieces of the stream (comments that only keep the connection alive count). OpenCode's default: 5
-    /// minutes.
+    /// Between two pieces of the stream (including comments that only keep the connection alive). OpenCode's
+    /// default: 5 minutes.
     pub idle: Option<Duration>,
-    /// From the first try to the end of the stream, retries included. OpenCode's default: none.
+    /// From the first attempt to the end of the stream, including retries. OpenCode's default: none.
     pub total: Option<Duration>,
 }
 
@@ -26,16 +26,16 @@ impl Default for Deadlines {
     }
 }
 
-/// When a request that failed before any content came is sent again.
+/// When a request that failed before any content is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Limit of retries after the first try.
+    /// Maximum number of retries.
     pub max_retries: u32,
-    /// Wait before the first of them; doubles each time.
+    /// Wait before the first retry; doubles each time.
     pub base: Duration,
-    /// Longest wait that we choose ourselves.
+    /// Maximum wait that we choose ourselves.
     pub cap: Duration,
-    /// Longest wait that a provider may ask for; beyond it the request fails and says how long it would have been.
+    /// Maximum wait that a provider may request; beyond it the request fails with the requested wait.
     pub max_asked: Duration,
 }
 
@@ -51,8 +51,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Wait before try number `attempt` (1 for the first retry): doubled each time, capped, and spread by a quarter
-    /// so that several clients do not come back in step.
+    /// Returns the wait before retry `attempt` (1 for the first): doubled each time, capped, and randomised by a
+    /// quarter so that several clients do not retry in step.
     #[must_use]
     pub(crate) fn backoff(&self, attempt: u32) -> Duration {
         let factor = 1u32
@@ -64,7 +64,7 @@ impl RetryPolicy {
     }
 }
 
-// Not for secrets: only has to differ between processes.
+// Not for secrets: must only differ between processes.
 fn jitter() -> u64 {
     let nanos = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -76,12 +76,12 @@ fn jitter() -> u64 {
     z ^ (z >> 31)
 }
 
-/// Statuses after which the same request may succeed: the AI SDK's list.
+/// Returns whether the same request may succeed after a status: the AI SDK's list.
 pub(crate) fn is_retryable_status(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
-/// What the provider asks for: `retry-after-ms`, else `retry-after` in seconds or as an HTTP date.
+/// Returns the provider's requested wait: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
 pub(crate) fn asked_wait(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|t| t.parse::<f64>().ok()) {

@@ -1,7 +1,6 @@
-//! One request from the first try to the end of its stream: sending, deadlines, retries, decoding.
+//! One request from the first attempt to the end of its stream: sending, deadlines, retries, decoding.
 //!
-//! Nothing is spawned. Polling drives the stream, so dropping it drops the connection: that is how a request is
-//! cancelled.
+//! Nothing is spawned. Polling drives the stream, so dropping it drops the connection, which cancels the request.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -21,39 +20,39 @@ use crate::transport::event_stream::EventStream;
 use crate::transport::retry::{Deadlines, RetryPolicy};
 use outrigger_sse::{Event as SseEvent, Parser};
 
-/// Longest error answer that is read.
+/// Maximum bytes of an error response that are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
-/// Longest event of a stream.
+/// Maximum bytes of an event.
 const MAX_EVENT: usize = 32 * 1024 * 1024;
-/// Longest answer in one JSON document.
+/// Maximum bytes of a response in one JSON document.
 const MAX_WHOLE_BODY: usize = 64 * 1024 * 1024;
-/// After the answer is complete, the rest of the body (usually nothing) is awaited so long, so that the connection can
-/// be used again.
+/// How long the rest of the body (usually nothing) is awaited after the response is complete, so that the connection
+/// can be reused.
 const DRAIN: Duration = Duration::from_millis(50);
 
-/// What a stream yields.
+/// An item of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamItem {
-    /// A piece of the answer.
+    /// A piece of the response.
     Event(StreamEvent),
-    /// The request failed before any content came and will be sent again. Comes before every event.
+    /// The request failed before any content and will be retried. Comes before every event.
     Retry(RetryNotice),
 }
 
-/// A request is about to be sent again.
+/// A request is about to be retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryNotice {
-    /// Number of the coming retry, from 1.
+    /// Number of the next retry, from 1.
     pub attempt: u32,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub message: String,
     /// Stable code of that failure.
     pub code: &'static str,
-    /// How long we wait before it.
+    /// The wait before it.
     pub delay: Duration,
 }
 
-/// An answer. After an error, and after `Finished`, it yields nothing more. Dropping it cancels the request.
+/// A response. After an error, and after `Finished`, it yields nothing more. Dropping it cancels the request.
 pub type ModelStream = Pin<Box<dyn Stream<Item = Result<StreamItem, ModelError>> + Send>>;
 
 /// A request ready to be sent, as often as necessary.
@@ -67,7 +66,7 @@ pub(crate) struct Prepared {
     pub(crate) way: Way,
 }
 
-/// Starts nothing yet: the request is sent when the stream is first polled.
+/// Opens a stream without starting it: the request is sent when the stream is first polled.
 pub(crate) fn open(prepared: Prepared) -> ModelStream {
     let driver = Driver {
         prepared,
@@ -95,13 +94,13 @@ struct Reading {
     response: Answer,
     parser: Framing,
     decoder: Box<dyn Decode>,
-    /// The body so far, when it is one JSON document.
+    /// The body so far, if it is one JSON document.
     whole: Option<Vec<u8>>,
-    /// Until when the next byte must come.
+    /// The deadline of the next byte.
     next_by: Option<(Instant, Step)>,
 }
 
-/// How events are separated.
+/// The framing of events.
 enum Framing {
     Sse(Parser),
     Aws(EventStream),
@@ -138,7 +137,7 @@ struct Driver {
     total: Option<Instant>,
 }
 
-/// A failed try, and the wait that the provider asks for.
+/// A failed attempt, and the provider's requested wait.
 type Failed = (ModelError, Option<Duration>);
 
 impl Driver {
@@ -217,7 +216,7 @@ impl Driver {
         while body.len() < MAX_ERROR_BODY {
             match self.timed(by, response.chunk()).await {
                 Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
-                // The status says enough when its text does not come.
+                // Without its text, the status is sufficient.
                 _ => break,
             }
         }
@@ -241,7 +240,7 @@ impl Driver {
         let mut events = Vec::new();
         match chunk {
             Err(error) => {
-                // What had come is handed out before the error.
+                // Received content is returned before the error.
                 return Err(self.interrupted(&error));
             }
             Ok(None) => return self.end(reading),
@@ -424,7 +423,7 @@ impl Driver {
                 message: target.secrets.scrub(&message),
                 lookup,
             },
-            // No later try is answered otherwise.
+            // A retry would get the same result.
             Err(refused) => ModelError::Forbidden {
                 provider,
                 url,

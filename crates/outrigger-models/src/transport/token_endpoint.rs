@@ -1,4 +1,4 @@
-//! Requests to servers that give out tokens.
+//! Requests to token endpoints.
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use serde_json::Value;
 
 use crate::transport::client::{error_text, http_client};
 
-/// Longest wait for an answer.
+/// Timeout of a response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Largest answer that is read.
+/// Maximum bytes of a response.
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// Fields of a form.
 pub(crate) type Form = Vec<(&'static str, String)>;
 
-/// What a server that gives out tokens answered.
+/// The response of a token endpoint.
 pub(crate) struct Answer {
     url: String,
     pub(crate) status: StatusCode,
-    /// Null where it is not JSON.
+    /// Null if it is not JSON.
     pub(crate) body: Value,
 }
 
 impl Answer {
-    /// A field of it that is a text.
+    /// Returns a text field.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         let text = self.body.get(key)?.as_str()?;
         (!text.is_empty()).then_some(text)
     }
 
-    /// What it says of a refusal, for people.
+    /// Returns the reason of a refusal, for the user.
     pub(crate) fn refusal(&self) -> String {
         let why = self
             .text("error_description")
@@ -39,7 +39,7 @@ impl Answer {
         format!("{} answers {}: {why}", self.url, self.status)
     }
 
-    /// It has no token, although it is not a refusal.
+    /// Returns the error for a response without a token that is not a refusal.
     pub(crate) fn lacks_token(&self) -> String {
         format!("{} answers without a token", self.url)
     }
@@ -47,8 +47,7 @@ impl Answer {
 
 /// Posts a form.
 ///
-/// # Errors
-/// It could not be sent, or was not answered. What was sent is not shown.
+/// # Errors It could not be sent, or was not answered. The request is not shown.
 pub(crate) async fn post_form(url: &str, form: &Form) -> Result<Answer, String> {
     let pairs = form.iter();
     let pairs = pairs.map(|(key, value)| format!("{key}={}", encoded(value)));
@@ -78,7 +77,7 @@ async fn send(url: &str, kind: &'static str, body: String) -> Result<Answer, Str
     let request = http_client(url)?
         .post(parsed)
         .header(http::header::CONTENT_TYPE, HeaderValue::from_static(kind))
-        // GitHub answers with a form otherwise.
+        // GitHub responds with a form otherwise.
         .header(http::header::ACCEPT, "application/json")
         .body(body);
     let mut response = request.send().await.map_err(|error| failed(&error))?;
@@ -97,7 +96,7 @@ async fn send(url: &str, kind: &'static str, body: String) -> Result<Answer, Str
     })
 }
 
-/// A text as it stands in an address or a form.
+/// Percent-encodes a text for a URL or a form.
 pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

@@ -10,10 +10,10 @@ use crate::adapters::body::{Body, Form, Items};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, data_of, plan_file};
 
-/// `max_tokens` is required; this stands in when neither the request nor the catalog says how many.
+/// Default of the required `max_tokens` if neither the request nor the catalog has one.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
-/// The body of a streaming request.
+/// Builds the body of a streaming request.
 pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     let params = &request.params;
     let thinking = params.options.get("thinking").map(thinking_option);
@@ -27,7 +27,7 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
             known => known,
         });
     if let Some(budget) = budget {
-        // The budget counts towards the limit; as in the AI SDK it comes on top, up to what the model can do.
+        // The budget counts towards the limit; as in the AI SDK it is added, up to the model's maximum.
         max = max.saturating_add(budget);
         if model.limit.output > 0 {
             max = max.min(model.limit.output).max(budget + 1);
@@ -42,7 +42,7 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
         ("top_k", params.top_k),
     ];
     for (key, value) in sampling {
-        // The API refuses sampling parameters while it thinks.
+        // The API refuses sampling parameters while the model thinks.
         if let (Some(value), None) = (value, budget) {
             out.insert(key.into(), js_number(value));
         }
@@ -65,7 +65,7 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     if !system.is_empty() {
         out.insert("system".into(), system.into());
     }
-    // Its place; the list is put there.
+    // Placeholder for the list.
     out.insert("messages".into(), Value::Null);
     tools(request, &mut out);
     out.insert("stream".into(), true.into());
@@ -88,7 +88,7 @@ fn tools(request: &ModelRequest, out: &mut Object) {
     }
 }
 
-// The option has the AI SDK's name for the budget.
+// Reads the budget, which has the AI SDK's name in the option.
 fn thinking_option(option: &Value) -> Value {
     let Some(map) = option.as_object() else {
         return option.clone();
@@ -106,14 +106,14 @@ fn thinking_option(option: &Value) -> Value {
         .into()
 }
 
-/// Messages of one role that follow each other: the API wants roles to alternate, so they become one.
+/// Consecutive messages of one role: the API requires alternating roles, so they are merged.
 struct Said<'a> {
     role: Role,
     messages: Vec<&'a SharedMessage>,
 }
 
-/// System blocks, and the items of `messages`. The first two system blocks and the last two messages are marked for the prompt
-/// cache, as OpenCode does.
+/// Returns system blocks, and the items of `messages`. The first two system blocks and the last two messages are marked for
+/// the prompt cache, as in OpenCode.
 fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Items) {
     let form = Form::of("anthropic", model);
     let system = messages.system().filter(|text| !text.trim().is_empty());
@@ -159,7 +159,7 @@ fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Items) {
     (system, items)
 }
 
-/// Whose a message is there.
+/// Returns the role of a message in the API.
 fn role(message: &ChatMessage) -> Option<Role> {
     match message {
         ChatMessage::System { .. } => None,
@@ -168,7 +168,7 @@ fn role(message: &ChatMessage) -> Option<Role> {
     }
 }
 
-/// The last two, and how many messages there are before them.
+/// Returns the last two messages, and the number of messages before.
 fn last_two<'a>(form: Form, model: &ModelInfo, messages: &'a Messages) -> (Vec<Said<'a>>, usize) {
     let mut last: Vec<Said<'_>> = Vec::new();
     let mut rest = messages.len();
@@ -202,7 +202,7 @@ fn begin_message(role: Role, list: &mut String) {
     list.push_str(&format!(r#",{{"role":"{role}","content":["#));
 }
 
-/// The last messages: they are marked, and trimmed, so that they are not what is kept of them.
+/// Appends the last messages, which are marked and trimmed, so that their cached text cannot be used.
 fn append_marked(model: &ModelInfo, last: &[Said<'_>], list: &mut String) {
     let mut end = last.len();
     for said in last {
@@ -222,14 +222,14 @@ fn append_marked(model: &ModelInfo, last: &[Said<'_>], list: &mut String) {
     }
 }
 
-// The API refuses a conversation that ends in an assistant's text with white space behind it.
+// The API refuses a conversation that ends with trailing white space in an assistant's text.
 fn trim_last_text(blocks: &mut [Value]) {
     if let Some(Value::String(text)) = blocks.last_mut().and_then(|b| b.get_mut("text")) {
         text.truncate(text.trim_end().len());
     }
 }
 
-/// The blocks of a message.
+/// Returns the blocks of a message.
 fn blocks(model: &ModelInfo, message: &ChatMessage) -> Vec<Value> {
     match message {
         ChatMessage::System { .. } => Vec::new(),
@@ -247,7 +247,7 @@ fn blocks(model: &ModelInfo, message: &ChatMessage) -> Vec<Value> {
     }
 }
 
-/// Thinking blocks cannot be marked.
+/// Returns whether a block can be marked; thinking blocks cannot.
 fn is_markable(block: &Value) -> bool {
     let kind = block.get("type").and_then(Value::as_str);
     !matches!(kind, Some("thinking" | "redacted_thinking"))
@@ -333,7 +333,7 @@ fn assistant_block(content: &Content) -> Option<Value> {
     }
 }
 
-// The API takes letters, digits, `_` and `-` only; identifiers of other providers hold more.
+// The API accepts only letters, digits, `_` and `-`; other providers' identifiers contain more.
 fn clean_id(id: &str) -> String {
     id.chars()
         .map(|c| {

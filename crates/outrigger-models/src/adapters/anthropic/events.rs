@@ -1,4 +1,5 @@
-//! The answer of the messages API, piece by piece. Each content block is a block of ours and ends where it ends.
+//! Decodes the response stream of the messages API. Each content block becomes one of our blocks and ends where
+//! it ends.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ enum Block {
     },
 }
 
-/// State of one answer.
+/// The state of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     blocks: u32,
@@ -42,7 +43,7 @@ pub(crate) struct Decoder {
 impl Decode for Decoder {
     fn feed(&mut self, event: &SseEvent, out: &mut Vec<StreamEvent>) -> Result<Progress, Failure> {
         let data = event.data.trim();
-        // Proxies that also speak the other format end with it.
+        // Proxies that also support the other format end with it.
         if data.is_empty() || data == "[DONE]" {
             return Ok(Progress::More);
         }
@@ -77,7 +78,7 @@ impl Decode for Decoder {
                     body: value,
                 });
             }
-            // `ping`, and kinds that are yet to come.
+            // `ping`, and future kinds.
             _ => {}
         }
         Ok(Progress::More)
@@ -123,7 +124,7 @@ fn slot(value: &Value) -> u64 {
     value.get("index").and_then(Value::as_u64).unwrap_or(0)
 }
 
-// The statuses that these kinds have when they come before the stream.
+// Returns the HTTP status that these kinds have before the stream.
 fn status_of(kind: Option<&str>) -> Option<u16> {
     Some(match kind? {
         "invalid_request_error" => 400,
@@ -209,7 +210,7 @@ impl Decoder {
                 };
                 Block::Tool { id, tool, raw }
             }
-            // Tools that the provider runs itself are not offered, so their blocks do not come.
+            // Tools that the provider runs itself are not offered, so their blocks do not occur.
             _ => return,
         };
         self.open.insert(slot(value), opened);
@@ -249,7 +250,7 @@ impl Decoder {
         if let Some(n) = number("cache_creation_input_tokens") {
             self.usage.cache_write = n;
         }
-        // This provider counts the cache beside the input; our `input` includes it.
+        // This provider counts the cache separately from the input; our `input` includes it.
         self.usage.input = self.plain_input + self.usage.cache_read + self.usage.cache_write;
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, data_of, plan_file};
 
-/// The body of a streaming request. The model is part of the address.
+/// Builds the body of a streaming request. The model is part of the URL.
 pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
     let mut out = Object::new();
     let caches = caches(&model.api.id);
@@ -40,7 +40,7 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
     out
 }
 
-/// Models whose prompts the service caches where they are marked.
+/// Returns whether the service caches marked prompts of a model.
 fn caches(id: &str) -> bool {
     ["claude", "nova"].iter().any(|part| id.contains(part))
 }
@@ -51,7 +51,7 @@ fn mark(blocks: &mut Vec<Value>) {
     }
 }
 
-/// What the service calls by its own names, and what goes to the model as it is.
+/// Returns the settings with names of the service, and those passed to the model unchanged.
 fn settings(model: &ModelInfo, request: &ModelRequest) -> (Object, Object) {
     let params = &request.params;
     let (mut config, mut more) = (Object::new(), Object::new());
@@ -131,7 +131,8 @@ fn tools(request: &ModelRequest) -> Option<Value> {
     Some(json!({"tools": tools, "toolChoice": choice}))
 }
 
-/// System blocks and messages. Neighbours of one role become one message, as the API wants them to alternate.
+/// Returns system blocks and messages. Adjacent messages of one role are merged, since the API requires
+/// alternating roles.
 fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Vec<Value>) {
     let mut system = Vec::new();
     let mut out: Vec<(&'static str, Vec<Value>)> = Vec::new();
@@ -179,7 +180,7 @@ fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Vec<Valu
 }
 
 fn text(text: &str) -> Option<Value> {
-    // The service refuses texts without a word.
+    // The service refuses blank texts.
     (!text.trim().is_empty()).then(|| json!({"text": text}))
 }
 
@@ -199,7 +200,7 @@ fn user_block(model: &ModelInfo, content: &Content) -> Option<Value> {
     }
 }
 
-/// An image or a document, by its bytes.
+/// Converts an image or a document to its bytes.
 fn file(mime: &str, url: &str) -> Option<Value> {
     let source = json!({"bytes": data_of(url)?});
     let (kind, format) = mime.split_once('/')?;
@@ -215,7 +216,7 @@ fn file(mime: &str, url: &str) -> Option<Value> {
     }
 }
 
-/// Thoughts go back with the signature that they came with; without it the service refuses them.
+/// Converts a content block. Thoughts are returned with their signature; without it the service refuses them.
 fn assistant_block(content: &Content) -> Option<Value> {
     match content {
         Content::Text { text: words } => text(words),

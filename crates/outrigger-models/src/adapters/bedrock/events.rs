@@ -1,4 +1,5 @@
-//! The answer of the Converse API, piece by piece. Each content block is a block of ours and ends where it ends.
+//! Decodes the response stream of the Converse API. Each content block becomes one of our blocks and ends where
+//! it ends.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ enum Block {
     },
 }
 
-/// State of one answer.
+/// The state of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     blocks: u32,
@@ -112,7 +113,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    /// Only calls of tools say that they begin; texts and thoughts begin with their first piece.
+    /// Starts a block. Only tool calls have a start event; texts and thoughts start with their first piece.
     fn start(&mut self, value: &Value, out: &mut Vec<StreamEvent>) {
         let Some(call) = value.pointer("/start/toolUse") else {
             return;
@@ -207,7 +208,7 @@ impl Decoder {
             number("cacheWriteInputTokens"),
         );
         self.usage = Usage {
-            // Theirs are the tokens beside the cache.
+            // The service's count excludes the cache.
             input: number("inputTokens") + read + write,
             output: number("outputTokens"),
             cache_read: read,
@@ -267,14 +268,14 @@ fn end_of(block: Block) -> StreamEvent {
         Block::Tool { id, tool, raw } => StreamEvent::ToolEnd {
             call_id: id,
             tool,
-            // A call without arguments has no piece of them.
+            // A call without arguments has no pieces.
             raw: if raw.is_empty() { "{}".to_owned() } else { raw },
             metadata: None,
         },
     }
 }
 
-/// The status that an exception in the stream stands for.
+/// Returns the HTTP status equivalent to an exception in the stream.
 fn status_of(name: &str) -> Option<u16> {
     Some(match name {
         "validationException" => 400,

@@ -1,4 +1,4 @@
-//! Amazon Bedrock's Converse API: what `@ai-sdk/amazon-bedrock` speaks in OpenCode. Addresses and signatures are in
+//! Amazon Bedrock's Converse API, the protocol of `@ai-sdk/amazon-bedrock` in OpenCode. URLs and signatures are in
 //! [`crate::cloud`].
 
 mod body;

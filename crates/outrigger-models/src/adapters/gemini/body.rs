@@ -1,4 +1,4 @@
-//! The request body. Keys and their order are those that OpenCode sends (recorded from 1.18.33).
+//! The request body. Keys and their order are those of OpenCode (recorded from 1.18.33).
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{
@@ -11,13 +11,13 @@ use crate::adapters::body::{Body, Form, Items};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, data_of, plan_file};
 
-/// The body of a streaming request.
+/// Builds the body of a streaming request.
 pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     let (config, top) = options(request);
     let mut out = Object::new();
     out.insert("generationConfig".into(), config.into());
     let (system, contents) = conversation(model, &request.messages);
-    // Its place; the list is put there.
+    // Placeholder for the list.
     out.insert("contents".into(), Value::Null);
     if !system.is_empty() {
         out.insert("systemInstruction".into(), json!({"parts": system}));
@@ -49,7 +49,7 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     Body::with_list(out, "contents", contents)
 }
 
-/// Options under the AI SDK's names: these stand beside the conversation, the rest in `generationConfig`.
+/// Splits options with the AI SDK's names: those next to the conversation, and the rest for `generationConfig`.
 fn options(request: &ModelRequest) -> (Object, Object) {
     let params = &request.params;
     let (mut config, mut top) = (Object::new(), Object::new());
@@ -76,7 +76,7 @@ fn options(request: &ModelRequest) -> (Object, Object) {
     (config, top)
 }
 
-/// Parts of the system instruction, and the items of `contents`.
+/// Returns parts of the system instruction, and the items of `contents`.
 fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Items) {
     let form = Form::of("gemini", model);
     let system = messages.system().map(|text| json!({"text": text}));
@@ -96,7 +96,7 @@ fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Items) {
                 if parts.is_empty() {
                     return open;
                 }
-                // The answers of one message's calls belong together.
+                // The results of one message's calls belong together.
                 if whose == Role::Tool && open == Some(Role::Tool) {
                     list.push(',');
                 } else {
@@ -148,7 +148,8 @@ fn user_part(model: &ModelInfo, content: &Content) -> Option<Value> {
     })
 }
 
-/// Thoughts and calls go back with the signature that they came with; without it the service refuses a call.
+/// Converts a part of the model's message. Thoughts and calls are returned with their signature; without it the service
+/// refuses a call.
 fn model_part(content: &Content) -> Option<Value> {
     let (mut part, metadata) = match content {
         Content::Text { text } if !text.is_empty() => (json!({"text": text}), None),
@@ -269,7 +270,7 @@ mod tests {
     "#);
     }
 
-    /// The service refuses a history in which the answers of one message's calls are not together, or stand before another
+    /// The service refuses a history in which the results of one message's calls are not together, or come before another
     /// message's calls.
     #[test]
     fn answers_stand_behind_their_calls_by_table() {

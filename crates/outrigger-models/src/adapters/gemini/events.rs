@@ -1,4 +1,4 @@
-//! The answer of Gemini, chunk by chunk.
+//! Decodes Gemini's response stream.
 
 use outrigger_protocol::model::{StreamEvent, Usage};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::adapters::wire::{Decode, Failure, Progress, brief};
 use outrigger_sse::Event as SseEvent;
 
-/// A block that is open.
+/// An open block.
 #[derive(Debug)]
 struct Open {
     index: u32,
@@ -14,7 +14,7 @@ struct Open {
     signature: Option<Value>,
 }
 
-/// State of one answer.
+/// The state of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     blocks: u32,
@@ -38,7 +38,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: Value, out: &mut Vec<StreamEvent>) -> Result<(), Failure> {
-        // Without `alt=sse` the service answers with a list of chunks.
+        // Without `alt=sse` the service responds with a list of chunks.
         let chunks = match body {
             Value::Array(chunks) => chunks,
             one => vec![one],
@@ -53,7 +53,7 @@ impl Decode for Decoder {
         Ok(())
     }
 
-    // Nothing marks the end but the end itself.
+    // Nothing but the end of the stream marks the end.
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> bool {
         if self.finish.is_some() {
             self.complete(out);
@@ -64,7 +64,7 @@ impl Decode for Decoder {
 
 impl Decoder {
     fn chunk(&mut self, chunk: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Failure> {
-        // The Code Assist address, which plugins use, wraps each chunk once more.
+        // The Code Assist endpoint, which plugins use, wraps each chunk once more.
         let chunk = chunk
             .get("response")
             .filter(|r| r.is_object())
@@ -109,7 +109,7 @@ impl Decoder {
             self.close(out);
             let tool = call.get("name").and_then(Value::as_str).unwrap_or_default();
             let given = call.get("id").and_then(Value::as_str).unwrap_or_default();
-            // The service seldom names its calls.
+            // The service rarely names its calls.
             let call_id = if given.is_empty() {
                 format!("call_{}", self.calls)
             } else {
@@ -132,7 +132,7 @@ impl Decoder {
         let Some(text) = part.get("text").and_then(Value::as_str) else {
             return;
         };
-        // An empty text may bring the signature of what came before.
+        // An empty text may carry the signature of what came before.
         if text.is_empty() {
             if let (Some(open), Some(signature)) = (&mut self.open, signature) {
                 open.signature = Some(signature);
@@ -152,7 +152,7 @@ impl Decoder {
         });
     }
 
-    /// The open block of this kind; one of the other kind ends.
+    /// Returns the open block of this kind; one of the other kind ends.
     fn block(&mut self, is_thought: bool, out: &mut Vec<StreamEvent>) -> u32 {
         if let Some(open) = &self.open
             && open.is_thought == is_thought
@@ -217,7 +217,7 @@ fn read_usage(usage: &Value) -> Usage {
     let thoughts = number("thoughtsTokenCount");
     Usage {
         input: number("promptTokenCount"),
-        // The service counts thoughts apart.
+        // The service counts thoughts separately.
         output: number("candidatesTokenCount") + thoughts,
         reasoning: thoughts,
         cache_read: number("cachedContentTokenCount"),

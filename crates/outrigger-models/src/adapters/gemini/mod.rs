@@ -1,4 +1,4 @@
-//! Google's Gemini API: what `@ai-sdk/google` speaks in OpenCode.
+//! Google's Gemini API, the protocol of `@ai-sdk/google` in OpenCode.
 
 mod body;
 mod events;
@@ -10,7 +10,7 @@ pub(crate) use events::Decoder;
 /// The base URL built into the package.
 pub(crate) const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
 
-/// The part of the address behind the base URL.
+/// Returns the path after the base URL.
 pub(crate) fn path(model: &str) -> String {
     let model = if model.contains('/') {
         model.to_owned()

@@ -1,9 +1,9 @@
-//! Tool schemas in the form that Gemini takes: a part of OpenAPI's, not JSON Schema's.
+//! Tool schemas in Gemini's form: a subset of OpenAPI's, not JSON Schema's.
 
 use outrigger_protocol::Object;
 use serde_json::{Value, json};
 
-/// The schema for a tool's parameters; none when the tool takes no arguments, as an empty object is refused.
+/// Returns the schema of a tool's parameters; `None` if the tool takes no arguments, as an empty object is refused.
 pub(crate) fn parameters(schema: &Value) -> Option<Value> {
     let empty = schema.get("type") == Some(&json!("object"))
         && schema
@@ -16,8 +16,8 @@ pub(crate) fn parameters(schema: &Value) -> Option<Value> {
     (!empty).then(|| convert(&sanitised(schema)))
 }
 
-/// What Gemini refuses is put right, by OpenCode's rules: enumerations are of texts, a list says what is in it, only
-/// fields that exist are required, and what is not an object has no fields.
+/// Fixes what Gemini refuses, by OpenCode's rules: enumerations contain strings, a list defines its items, only
+/// existing fields are required, and what is not an object has no fields.
 fn sanitised(schema: &Value) -> Value {
     let Value::Object(map) = schema else {
         return match schema {
@@ -77,7 +77,7 @@ fn sanitised(schema: &Value) -> Value {
     out.into()
 }
 
-/// Only the keywords that the API knows, by the rules of the AI SDK.
+/// Keeps only the keywords that the API knows, by the rules of the AI SDK.
 fn convert(schema: &Value) -> Value {
     let Some(map) = schema.as_object() else {
         // `true` and `false` are schemas too.
@@ -132,7 +132,7 @@ fn convert(schema: &Value) -> Value {
     out.into()
 }
 
-// `null` among the types is a word of its own.
+// `null` among the types has its own keyword.
 fn types(kinds: &[Value], out: &mut Object) {
     let rest: Vec<&Value> = kinds.iter().filter(|k| **k != json!("null")).collect();
     if rest.is_empty() {

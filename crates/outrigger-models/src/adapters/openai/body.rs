@@ -1,4 +1,4 @@
-//! The request body. Keys and their order are those that OpenCode sends (parity recordings, A3).
+//! The request body. Keys and their order are those of OpenCode (parity recordings, A3).
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, ToolChoice};
@@ -9,14 +9,14 @@ use crate::adapters::body::{Body, Form};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, plan_file};
 
-/// The body of a streaming request.
+/// Builds the body of a streaming request.
 pub(crate) fn body(dialect: Dialect, model: &ModelInfo, request: &ModelRequest) -> Body {
     let mut out = Object::new();
     out.insert("model".into(), model.api.id.clone().into());
     params(dialect, model, request, &mut out);
     let form = Form::of(("openai", dialect), model);
     let messages = form.list(&request.messages, |it| vec![message(dialect, model, it)]);
-    // Its place; the list is put there.
+    // Placeholder for the list.
     out.insert("messages".into(), Value::Null);
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request
@@ -37,7 +37,7 @@ pub(crate) fn body(dialect: Dialect, model: &ModelInfo, request: &ModelRequest) 
     Body::with_list(out, "messages", messages)
 }
 
-/// The word for it, in both APIs of OpenAI and what is compatible with them.
+/// Returns the word in both APIs of OpenAI and in compatible ones.
 pub(crate) fn choice(choice: ToolChoice) -> &'static str {
     match choice {
         ToolChoice::Auto => "auto",
@@ -62,8 +62,8 @@ fn params(dialect: Dialect, model: &ModelInfo, request: &ModelRequest, out: &mut
         ("top_k", params.top_k),
     ];
     for (key, value) in sampling {
-        // `top_k` is not a parameter of chat completions; OpenRouter and local servers take it, OpenAI refuses
-        // it.
+        // `top_k` is not a parameter of chat completions; OpenRouter and local servers accept it, OpenAI
+        // refuses it.
         let takes = !own_reasoning
             && (key != "top_k" || matches!(dialect, Dialect::OpenRouter | Dialect::Compatible));
         if let (Some(value), true) = (value, takes) {
@@ -75,7 +75,7 @@ fn params(dialect: Dialect, model: &ModelInfo, request: &ModelRequest, out: &mut
         if dialect != Dialect::Compatible && matches!(key.as_str(), "store" | "promptCacheKey") {
             continue;
         }
-        // Options carry the AI SDK's names; these two have another name on the wire.
+        // Options have the AI SDK's names; these two differ on the wire.
         let key = match key.as_str() {
             "reasoningEffort" => "reasoning_effort",
             "textVerbosity" => "verbosity",
@@ -157,7 +157,7 @@ fn assistant(dialect: Dialect, model: &ModelInfo, content: &[Content]) -> Value 
     }
     let mut out = Object::new();
     out.insert("role".into(), "assistant".into());
-    // With tool calls and no text OpenCode sends an empty string, not null.
+    // With tool calls and no text, OpenCode sends an empty string, not null.
     out.insert("content".into(), text.into());
     if let (Some(field), false) = (reasoning_field(dialect, model), reasoning.is_empty()) {
         out.insert(field, reasoning.into());
@@ -171,7 +171,7 @@ fn assistant(dialect: Dialect, model: &ModelInfo, content: &[Content]) -> Value 
     out.into()
 }
 
-// Where reasoning goes back, if it does.
+// Returns the field in which reasoning is sent back, if it is.
 fn reasoning_field(dialect: Dialect, model: &ModelInfo) -> Option<String> {
     match dialect {
         Dialect::Compatible => Some(

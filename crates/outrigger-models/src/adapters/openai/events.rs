@@ -1,7 +1,7 @@
-//! The answer of a chat completion, piece by piece.
+//! Decodes the response stream of chat completions.
 //!
-//! The order of events is that of the AI SDK's adapter, because the order of stored parts follows from it: reasoning
-//! ends when text or a tool call begins, text ends when the stream does, a tool call ends as soon as its arguments
+//! The order of events is that of the AI SDK's adapter, because it determines the order of stored parts: reasoning
+//! ends when text or a tool call starts, text ends when the stream does, a tool call ends as soon as its arguments
 //! are complete JSON.
 
 use outrigger_protocol::model::{StreamEvent, Usage};
@@ -29,7 +29,7 @@ struct Open {
     details: Vec<Value>,
 }
 
-/// State of one answer.
+/// The state of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     blocks: u32,
@@ -70,7 +70,7 @@ impl Decode for Decoder {
     }
 
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> bool {
-        // Some servers leave the [DONE] out; the finish reason is as good.
+        // Some servers omit [DONE]; the finish reason is sufficient.
         if !self.done && self.finish.is_some() {
             self.complete(out);
         }
@@ -162,7 +162,7 @@ impl Decoder {
 
     fn reason(&mut self, text: Option<&str>, details: &[Value], out: &mut Vec<StreamEvent>) {
         if self.reasoning.is_none() {
-            // Details after the text (OpenRouter sends signatures late) belong to no block any more.
+            // Details after the text (OpenRouter sends signatures late) no longer belong to a block.
             if text.is_none() && self.text.is_some() {
                 return;
             }
@@ -214,7 +214,7 @@ impl Decoder {
         if call.id.is_empty() && !id.is_empty() && !call.started {
             id.clone_into(&mut call.id);
         }
-        // The name comes whole in the first piece; servers that repeat it must not double it.
+        // The name is complete in the first piece; servers that repeat it must not double it.
         if call.tool.is_empty() {
             name.clone_into(&mut call.tool);
         }
@@ -238,8 +238,9 @@ impl Decoder {
         }
     }
 
-    /// Which call a piece belongs to: the one with its number, unless a new identifier comes for a call that is
-    /// already complete (servers that number every call 0). Without a number: a name begins a call, the rest goes on.
+    /// Finds the call of a piece: the one with its number, unless a new identifier arrives for a call that is already
+    /// complete (servers that number every call 0). Without a number, a name starts a call and everything else
+    /// continues the last one.
     fn find_call(&mut self, slot: Option<u64>, id: &str, name: &str) -> usize {
         let found = match slot {
             Some(_) => self.calls.iter().rposition(|c| c.slot == slot),

@@ -1,4 +1,4 @@
-//! OpenAI-compatible chat completions: the wire format that most services and local servers speak.
+//! OpenAI-compatible chat completions, the protocol of most services and local servers.
 
 mod body;
 mod events;
@@ -6,22 +6,22 @@ mod events;
 pub(crate) use body::{body, choice};
 pub(crate) use events::Decoder;
 
-/// What a service wants differently from the common form.
+/// A service's deviations from the common form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Dialect {
     /// `@ai-sdk/openai-compatible` and everything like it.
     Compatible,
-    /// OpenAI itself: reasoning models take `max_completion_tokens` and no sampling parameters.
+    /// OpenAI itself: reasoning models accept `max_completion_tokens` and no sampling parameters.
     OpenAi,
-    /// OpenRouter: reasoning goes back as `reasoning` and `reasoning_details`.
+    /// OpenRouter: reasoning is sent back as `reasoning` and `reasoning_details`.
     OpenRouter,
-    /// Services that refuse keys they do not know: no `stream_options`, no reasoning sent back.
+    /// Services that refuse unknown keys: no `stream_options`, no reasoning sent back.
     Strict,
-    /// Services that take `stream_options` but no reasoning sent back (Groq, xAI, Cerebras …).
+    /// Services that accept `stream_options` but no reasoning sent back (Groq, xAI, Cerebras …).
     NoReasoningBack,
 }
 
-/// The adapter of an npm package, and the base URL that the package has built in.
+/// Returns the adapter of an npm package, and the package's built-in base URL.
 pub(crate) fn dialect(npm: &str) -> Option<(Dialect, Option<&'static str>)> {
     Some(match npm {
         "@ai-sdk/openai-compatible" => (Dialect::Compatible, None),

@@ -1,4 +1,4 @@
-//! From the pieces of a plugin's provider to the events of a stream.
+//! Converts the pieces of a plugin's provider to stream events.
 
 use outrigger_protocol::custom_points::{ProviderPiece, ProviderUsage};
 use outrigger_protocol::model::{StreamEvent, Usage};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::adapters::wire::{Decode, Failure, Progress};
 use outrigger_sse::Event as SseEvent;
 
-/// One answer is no longer than this, in bytes of its pieces.
+/// Maximum bytes of one response's pieces.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,12 +16,12 @@ enum Block {
     Reasoning,
 }
 
-/// Of one answer.
+/// The state of one response.
 #[derive(Default)]
 pub(crate) struct Decoder {
     open: Option<Block>,
     index: u32,
-    /// A call that was begun and not completed: identifier and tool.
+    /// A call that was started and not completed: identifier and tool.
     begun: Option<(String, String)>,
     called: bool,
     bytes: usize,

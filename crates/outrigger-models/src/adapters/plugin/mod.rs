@@ -1,5 +1,5 @@
-//! Providers that a plugin speaks for with a protocol of its own (B8): requests go to it in our own form, and the pieces
-//! come back in one, as server-sent events.
+//! Providers that a plugin implements with its own protocol (B8): requests and responses are in our own form, as
+//! server-sent events.
 
 mod decode;
 
@@ -9,10 +9,10 @@ use outrigger_protocol::model::{ModelInfo, ModelRequest};
 
 pub(crate) use decode::Decoder;
 
-/// `npm` of such a provider's models. In the configuration it says that a plugin may speak for that provider.
+/// `npm` of such a provider's models. In the configuration it allows a plugin to implement that provider.
 pub(crate) const NPM: &str = "plugin";
 
-/// The request, with the options of the provider and without its keys.
+/// Builds the request, with the provider's options but without its keys.
 pub(crate) fn body(model: &ModelInfo, options: Object, request: &ModelRequest) -> Object {
     let asked = ProviderAsked {
         model: model.clone(),

@@ -1,4 +1,4 @@
-//! The request body. Keys and their order are those that OpenCode sends (recorded from 1.18.33).
+//! The request body. Keys and their order are those of OpenCode (recorded from 1.18.33).
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest};
@@ -8,16 +8,16 @@ use crate::adapters::body::{Body, Form, Items};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, plan_file};
 
-/// The body of a streaming request.
+/// Builds the body of a streaming request.
 pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     let params = &request.params;
     let reasons = reasons(model);
     let stored = params.options.get("store") != Some(&Value::Bool(false));
     let mut out = Object::new();
     out.insert("model".into(), model.api.id.clone().into());
-    // Its place; the list is put there.
+    // Placeholder for the list.
     out.insert("input".into(), Value::Null);
-    // Reasoning models take no sampling parameters unless their reasoning is switched off.
+    // Reasoning models accept no sampling parameters unless their reasoning is disabled.
     let thinks = reasons && params.options.get("reasoningEffort") != Some(&json!("none"));
     for (key, value) in [("temperature", params.temperature), ("top_p", params.top_p)] {
         if let (Some(value), false) = (value, thinks) {
@@ -46,7 +46,7 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     Body::with_list(out, "input", input(model, request, reasons, stored))
 }
 
-/// The same request for a ChatGPT login: instructions stand apart from the conversation, as in OpenCode.
+/// Converts a request for a ChatGPT login: instructions are separate from the conversation, as in OpenCode.
 pub(crate) fn with_instructions(request: &ModelRequest) -> ModelRequest {
     let mut request = request.clone();
     let system: Vec<&str> = request.messages.system().collect();
@@ -61,7 +61,7 @@ fn reasons(model: &ModelInfo) -> bool {
     model.capabilities.reasoning
 }
 
-/// Options carry the AI SDK's names; these are the wire's. Unknown ones go as they are.
+/// Converts options with the AI SDK's names to those of the API. Unknown ones are unchanged.
 fn options(options: Object, reasons: bool, out: &mut Object) {
     let mut reasoning = Object::new();
     let mut text = Object::new();
@@ -100,7 +100,7 @@ fn options(options: Object, reasons: bool, out: &mut Object) {
     }
 }
 
-/// The items of the conversation.
+/// Returns the items of the conversation.
 fn input(model: &ModelInfo, request: &ModelRequest, reasons: bool, stored: bool) -> Items {
     let form = Form::of(("responses", reasons, stored), model);
     form.list(&request.messages, |it| items(model, it, reasons, stored))
@@ -171,8 +171,8 @@ fn assistant(content: &[Content], stored: bool) -> Vec<Value> {
     out
 }
 
-/// Reasoning goes back as it came, encrypted; without that (another provider's, or the earlier parts of one item) it
-/// cannot, and is left out.
+/// Converts reasoning. It is sent back encrypted, as received; without that (another provider's, or the earlier
+/// parts of one item) it is omitted.
 fn reasoning(text: &str, metadata: Option<&Value>, stored: bool) -> Option<Value> {
     let of = |key: &str| {
         metadata?
@@ -283,7 +283,7 @@ mod tests {
         tool_choice "auto"
         stream true
         "#);
-        // Without reasoning: a system message, sampling parameters, and nothing of reasoning.
+        // Without reasoning: a system message, sampling parameters, and no reasoning items.
         model.capabilities.reasoning = false;
         let plain = body(&model, &request(json!({"reasoningEffort": "low"})));
         assert_eq!(plain["input"][0]["role"], "system");

@@ -1,7 +1,7 @@
-//! The answer of the Responses API, event by event.
+//! Decodes the response stream of the Responses API.
 //!
-//! Reasoning comes as an item with numbered summary parts. As in the AI SDK each part is a block of its own, and only the
-//! last block of an item carries the encrypted content, which is known when the item ends.
+//! Reasoning arrives as an item with numbered summary parts. As in the AI SDK, each part is a separate block, and only
+//! the last block of an item has the encrypted content, which is known when the item ends.
 
 use outrigger_protocol::model::{StreamEvent, Usage};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::adapters::wire::{Decode, Failure, Progress, brief};
 use outrigger_sse::Event as SseEvent;
 
-/// A reasoning item that has begun.
+/// A reasoning item in progress.
 #[derive(Debug)]
 struct Thought {
     item: String,
@@ -17,7 +17,7 @@ struct Thought {
     part: u64,
 }
 
-/// State of one answer.
+/// The state of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     blocks: u32,
@@ -86,7 +86,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// An error that stands in an event or a response.
+/// Returns an error in an event or a response.
 fn failure(value: &Value) -> Option<Failure> {
     let error = value.get("error").filter(|e| !e.is_null())?;
     let status = match text(error, "code") {
@@ -138,7 +138,7 @@ impl Decoder {
                     },
                 ));
             }
-            // Arguments come whole with the end of their item; other tools of the service are not offered.
+            // Arguments arrive complete at the end of their item; other tools of the service are not offered.
             _ => {}
         }
         Ok(Progress::More)
@@ -194,7 +194,7 @@ impl Decoder {
         });
     }
 
-    /// The next part of a summary ends the block of the one before.
+    /// Starts the next part of a summary, which ends the block of the previous one.
     fn part(&mut self, item: &str, at: u64, out: &mut Vec<StreamEvent>) {
         let Some((block, last)) = self.thought.as_ref().map(|t| (t.block, t.part)) else {
             return;

@@ -1,4 +1,5 @@
-//! OpenAI's Responses API: what `@ai-sdk/openai` speaks in OpenCode, for every provider that names it.
+//! OpenAI's Responses API, the protocol of `@ai-sdk/openai` in OpenCode, for every provider that
+//! names it.
 
 mod body;
 mod events;
