@@ -1,5 +1,5 @@
-//! What the audit (C13) keeps of processes, connections and the life of plugins, and what must not get into it. Permissions and
-//! the intents of tool calls are the agent's.
+//! Audit records (C13) of processes, connections and the lifecycle of plugins, and the secrets that must not be recorded. The
+//! agent records permissions and the intents of tool calls.
 
 mod plugins;
 mod processes;

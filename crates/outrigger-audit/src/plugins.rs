@@ -1,4 +1,4 @@
-//! The life of plugins: how far each came, what became of it while it ran, and what the user's settings grant it.
+//! Lifecycle of plugins: their stages, events while they run, and the grants of the user's settings.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use outrigger_workspace::sync::now;
 
 use crate::processes::connection;
 
-/// Records how far a plugin is and passes it on.
+/// Records a plugin's progress and passes it on.
 #[must_use]
 pub fn progress(store: &Store, then: ProgressFn) -> ProgressFn {
     let store = store.clone();
@@ -32,13 +32,13 @@ pub fn progress(store: &Store, then: ProgressFn) -> ProgressFn {
     })
 }
 
-/// The same for what becomes of plugins while they run.
+/// Like [`progress`], for notices of running plugins.
 #[must_use]
 pub fn notice(store: &Store, then: NoticeFn) -> NoticeFn {
     let store = store.clone();
     Arc::new(move |notice: Notice| {
         store.audit_lazily(now(), noticed(&notice));
-        // That all is as it should be is nothing to tell clients, nor each request that the plugin was answered.
+        // Normal operation is not reported to clients, nor is each refused request of the plugin.
         let quiet = matches!(
             notice,
             Notice::Network { refused: None, .. } | Notice::Refused { .. }
@@ -93,7 +93,7 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             request,
             rule,
         } => refused_requests(plugins, request, rule),
-        // Its steps have records of their own.
+        // Its steps have separate records.
         notice if notice.is_of_itself() => Vec::new(),
         Notice::State {
             plugin,
@@ -102,12 +102,12 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             generation,
             ..
         } => vec![changed(plugin, action, error.as_deref(), *generation)],
-        // What it says to the user; what became of the call has a record of its own.
+        // A message for the user; the result of the call has a separate record.
         Notice::Command { .. } => Vec::new(),
     }
 }
 
-/// Somebody changed the state of a plugin, or could not.
+/// Records a state change of a plugin, or a failed one.
 fn changed(plugin: &str, action: &str, error: Option<&str>, generation: u64) -> AuditRecord {
     let detail = match error {
         Some(error) => error.to_owned(),
@@ -119,7 +119,7 @@ fn changed(plugin: &str, action: &str, error: Option<&str>, generation: u64) -> 
     }
 }
 
-/// What became of a plugin.
+/// Creates a record about a plugin.
 fn life(plugin: &str, decision: impl Into<String>, detail: Option<&str>) -> AuditRecord {
     AuditRecord {
         plugin_id: Some(PluginId(plugin.to_owned())),
@@ -150,7 +150,7 @@ fn refused_requests(plugins: &[String], request: &str, rule: &str) -> Vec<AuditR
     plugins.iter().map(record).collect()
 }
 
-/// A connection that was made, or not, for each plugin of the process: which of them it was is not known.
+/// Records a connection, or its refusal, for each plugin of the process: it is unknown which of them made it.
 fn network(
     plugins: &[String],
     (host, port): (&str, u16),
@@ -169,7 +169,7 @@ fn network(
     plugins.iter().map(record).collect()
 }
 
-/// What the user's settings grant single plugins beyond the sandbox.
+/// Records what the user's settings grant single plugins beyond the sandbox.
 pub fn grants(store: &Store, config: &Loaded, plugins: &[PluginStatus]) {
     let settings = &config.settings;
     let mut records = Vec::new();
@@ -207,7 +207,7 @@ pub fn grants(store: &Store, config: &Loaded, plugins: &[PluginStatus]) {
         if what.is_empty() {
             continue;
         }
-        // Withheld where the plugin is not the one that the setting names.
+        // Withheld if the plugin is not the one that the setting names.
         let withheld = plugin
             .warnings
             .iter()
@@ -231,7 +231,7 @@ pub fn grants(store: &Store, config: &Loaded, plugins: &[PluginStatus]) {
     store.audit_lazily(now(), records);
 }
 
-/// What a hosted plugin asked for and its host does not have (C8).
+/// Records what a hosted plugin requested and its host does not have (C8).
 fn hosted(plugin: &PluginStatus) -> Option<AuditRecord> {
     let host = plugin.host.as_ref()?;
     let withheld = plugin.manifest.as_ref().map(|it| it.withheld.join("; "));

@@ -1,4 +1,4 @@
-//! Processes that were started, and connections that they made.
+//! Started processes, and their connections.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use outrigger_sandbox::{Level, ProcessStart, Spawner};
 use outrigger_store::Store;
 use outrigger_workspace::sync::now;
 
-/// A started process.
+/// Creates the record of a started process.
 fn process(start: &ProcessStart) -> AuditRecord {
     AuditRecord {
         subject: Some(format!("{} ({})", start.label, start.program)),
@@ -26,7 +26,7 @@ fn process(start: &ProcessStart) -> AuditRecord {
     }
 }
 
-/// A spawner whose processes are written down.
+/// Returns a spawner whose processes are recorded.
 #[must_use]
 pub fn recorded(store: &Store, spawner: Spawner) -> Spawner {
     let store = store.clone();
@@ -35,7 +35,7 @@ pub fn recorded(store: &Store, spawner: Spawner) -> Spawner {
     }))
 }
 
-/// A connection that was made, or refused with a code.
+/// Creates the record of a connection, allowed or refused with a code.
 #[must_use]
 pub fn connection(
     (host, port): (&str, u16),

@@ -1,4 +1,4 @@
-//! What must not get into the audit: keys of the configuration, of the environment, and stored ones.
+//! Secrets that must not be recorded: keys of the configuration, of the environment, and stored ones.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use outrigger_config::Loaded;
 use outrigger_store::{Retention, Store};
 use serde_json::Value;
 
-/// Says how much is kept and what must not get in: keys of the configuration, of the environment, and stored ones.
+/// Sets the size of the audit and the secrets that must not be recorded: keys of the configuration, of the
+/// environment, and stored ones.
 pub fn prepare(store: &Store, config: &Loaded, env: &BTreeMap<String, String>) {
     let audit = &config.settings.audit;
     let retention = Retention {
@@ -23,13 +24,14 @@ pub fn prepare(store: &Store, config: &Loaded, env: &BTreeMap<String, String>) {
     store.redactor().hide_environment(env);
 }
 
-/// To be called with each credential that is read or stored: its texts are kept out of the audit from then on.
+/// Returns a function to call with each credential that is read or stored: its texts are kept out of the audit
+/// from then on.
 pub fn credential_watcher(store: &Store) -> impl Fn(&Value) + Send + Sync + 'static {
     let redactor = store.redactor().clone();
     move |credential| {
         let mut secrets = Vec::new();
         texts(credential, &mut secrets);
-        // Words such as `oauth` or a date are in there as well; a key is longer.
+        // It also contains words such as `oauth` or a date; a key is longer.
         secrets.retain(|text| text.len() >= 16);
         redactor.hide(secrets);
     }
@@ -44,7 +46,7 @@ fn texts(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// The texts of `value` that stand otherwise in `shown`.
+/// Collects the texts of `value` that differ in `shown`.
 fn differing(value: &Value, shown: &Value, out: &mut Vec<String>) {
     match (value, shown) {
         (Value::Object(a), Value::Object(b)) => {

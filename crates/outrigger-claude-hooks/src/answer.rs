@@ -1,4 +1,4 @@
-//! What a command's end means: its exit code and what it printed, in Claude Code's form.
+//! Interpretation of a command's result: its exit code and its output, in Claude Code's form.
 
 mod again;
 mod values;
@@ -11,22 +11,22 @@ use serde_json::{Map, Value};
 pub use self::again::{Again, Rewrite};
 use crate::ignored_output::ignored_output;
 
-/// Bytes of each stream of a command that are read, beside [`PER_INPUT`].
+/// Maximum number of bytes read of each output stream of a command, besides [`PER_INPUT`].
 pub(crate) const MAX_OUTPUT: usize = 256 * 1024;
-/// The same for each byte that it was given: an answer may have the call in it, and JSON makes it longer.
+/// Additional bytes for each byte of its input: an answer may contain the call, and JSON makes it longer.
 pub(crate) const PER_INPUT: usize = 4;
-/// Bytes of a text that a command adds to the conversation.
+/// Maximum size in bytes of a text that a command adds to the conversation.
 const MAX_CONTEXT: usize = 32 * 1024;
 /// Exit code by which a command refuses.
 const REFUSES: i32 = 2;
 
-/// Why a turn ends where the command does not say it.
+/// Reason for the end of a turn if the command gives none.
 const ENDED: &str = "a hook has ended the turn";
 
-/// What a command says about a permission; the stronger one counts.
+/// A command's answer about a permission; the stronger one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Permission {
-    /// The call is made without a question.
+    /// The call runs without asking.
     Allow,
     /// The user is asked.
     Ask,
@@ -34,36 +34,36 @@ pub(crate) enum Permission {
     Deny,
 }
 
-/// What commands have answered, one or all of an event.
+/// The answer of one command, or of all commands of an event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// What is said about the permission of a call.
+    /// Decision about the permission of a call.
     pub(crate) permission: Option<Permission>,
     /// Why it is refused, or why the turn may not end.
     pub(crate) reason: Option<String>,
     pub(crate) refuses: bool,
-    /// The arguments to use instead.
+    /// Replacement of the arguments.
     pub(crate) updated: Option<Value>,
-    /// What stands in the place of a tool's result.
+    /// Replacement of a tool's result.
     pub(crate) replaced: Option<Value>,
-    /// For the model.
+    /// Context for the model.
     pub(crate) context: Vec<String>,
     /// The model continues with `context`.
     pub(crate) wakes: bool,
-    /// The turn is to end, and why.
+    /// Set if the turn is to end: the reason.
     pub stop: Option<String>,
-    /// For the user.
+    /// Messages for the user.
     pub messages: Vec<String>,
-    /// What of it has no effect.
+    /// Parts of the answer that have no effect.
     pub ignored: Vec<String>,
-    /// What went wrong without stopping anything.
+    /// Problems that stopped nothing.
     pub failures: Vec<String>,
-    /// Milliseconds that the slowest was given, when it did not keep to them.
+    /// Time limit in milliseconds of the slowest command, if it was exceeded.
     pub(crate) timed_out: Option<u64>,
 }
 
 impl Answer {
-    /// A command that could not be run.
+    /// Creates the answer of a command that could not be run.
     pub(crate) fn failed(message: String) -> Self {
         Self {
             failures: vec![message],
@@ -71,8 +71,8 @@ impl Answer {
         }
     }
 
-    /// A command that must not be asked, since it is not what it was let run as, or whose answer nobody can read: where it could
-    /// refuse, that is refused.
+    /// Creates the answer of a command that must not run because it changed since it was approved, or whose output cannot be
+    /// read: if it could refuse, the call is refused.
     pub(crate) fn not_asked(event: HookEvent, why: String) -> Self {
         let mut answer = Self::failed(why);
         if event.may_refuse() {
@@ -85,9 +85,9 @@ impl Answer {
         answer
     }
 
-    /// The next event of the point, or the next file of its call, need not be looked at any more.
+    /// Returns whether the next event of the point, or the next file of its call, can be skipped.
     pub(crate) fn ends(&self, point: HookPoint, next: HookEvent) -> bool {
-        // A question that is answered is reported to nobody; allowed is one only when all of its files are.
+        // An answered question is not reported further; a call is allowed only if all of its files are.
         let allowed = self.permission == Some(Permission::Allow) && next == HookEvent::Notification;
         let answered = allowed || self.permission == Some(Permission::Deny);
         self.stop.is_some()
@@ -102,8 +102,8 @@ impl Answer {
         self.reason = Some(why);
     }
 
-    /// Arguments without the key that was made up for commands. The tool does not have it, so one with another value cannot
-    /// be run as it was meant, and is not run at all.
+    /// Returns the arguments without the key that was added for commands. The tool does not have it, so a call in which it was
+    /// changed cannot be run as intended, and is refused.
     pub(crate) fn without(
         mut self,
         made: Option<&'static str>,
@@ -123,8 +123,8 @@ impl Answer {
         self
     }
 
-    /// Takes in what was answered about the next event, or the next file of the same call. Such a call is allowed where all of
-    /// its files are, and becomes one other call at most.
+    /// Adds the answer about the next event, or the next file of the same call. Such a call is allowed if all of its files are,
+    /// and becomes one other call at most.
     pub(crate) fn then(&mut self, next: Self, is_same_call: bool) {
         let allows = |one: &Self| one.permission == Some(Permission::Allow);
         let in_part = is_same_call && allows(self) != allows(&next);
@@ -138,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// A failure of a command that was written down to refuse where it fails.
+    /// Turns the failure of a command into a refusal, if it is configured to refuse on failure.
     pub(crate) fn or_refusal(mut self, event: HookEvent) -> Self {
         let refusing = matches!(
             event,
@@ -157,8 +157,8 @@ impl Answer {
         self
     }
 
-    /// Takes in what another command of the same event answered. A refusal wins over a question, that over a permission;
-    /// of several reasons of one kind all are given.
+    /// Adds the answer of another command of the same event. A refusal takes precedence over a question, and a question over a
+    /// permission; several reasons of one kind are all kept.
     pub(crate) fn merge(&mut self, other: Self) {
         let stronger = other.permission > self.permission;
         self.reason = match (self.reason.take(), other.reason) {
@@ -183,7 +183,7 @@ impl Answer {
     }
 }
 
-/// What a command's end means for its event. `ms` is how long it was given.
+/// Interprets a command's result for its event. `ms` is its time limit.
 pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) -> Answer {
     let name = shortened(command);
     if output.timed_out {
@@ -200,7 +200,7 @@ pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) ->
     };
     match (output.exit.code, object) {
         (Some(0), _) => said(event, &name, output),
-        // What it says beside the code counts, too; its own reason before what it said to the user.
+        // Output besides the code is used too; its own reason comes before its message to the user.
         (Some(REFUSES), Some(object)) => {
             let mut answer = answer_of(event, &name, &object);
             if !answer.refuses {
@@ -222,8 +222,8 @@ pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) ->
     }
 }
 
-/// The output of an `asyncRewake` command that ends with the code that refuses: nothing waits for it any more, so all
-/// that it can do is make the model continue. `None` for another exit code.
+/// Interprets the output of an `asyncRewake` command that exits with the refusing code: nothing waits for it, so all that it can
+/// do is make the model continue. `None` for another exit code.
 pub(crate) fn woken(command: &str, output: &Output) -> Option<Answer> {
     if output.timed_out || output.exit.code != Some(REFUSES) {
         return None;
@@ -244,7 +244,7 @@ pub(crate) fn woken(command: &str, output: &Output) -> Option<Answer> {
     })
 }
 
-/// The object that was written, if that is what was written.
+/// Parses the output as an object, if it is one.
 fn object(output: &Output) -> Option<Value> {
     let whole = output.stdout_total == output.stdout.len() as u64;
     let value: Option<Value> = serde_json::from_slice(without_mark(&output.stdout)).ok();
@@ -259,12 +259,12 @@ fn is_object_cut_short(output: &Output) -> bool {
             .starts_with(b"{")
 }
 
-/// What was written, without the byte order mark that PowerShell puts in front.
+/// Removes the byte order mark that PowerShell writes.
 fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// An answer over the limit. It may be a denial that repeats what it denies.
+/// Returns the answer for an output over the limit. It may be a denial that repeats what it denies.
 fn not_read(event: HookEvent, name: &str, output: &Output) -> Answer {
     let (total, limit) = (output.stdout_total, output.stdout.len());
     let why =
@@ -305,7 +305,7 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
     let stdout = text(without_mark(&output.stdout));
     let stdout = stdout.trim();
     let cut_short = output.stdout_total > output.stdout.len() as u64;
-    // Where a text is read, one that only begins like an object is a text.
+    // If text is accepted, output that only begins like an object is text.
     let takes_text = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
     if stdout.starts_with('{') && (!takes_text || cut_short || stdout.ends_with('}')) {
         if cut_short {
@@ -332,7 +332,7 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
     answer
 }
 
-/// What the object says. `name` is the command's.
+/// Interprets the object. `name` is the command's.
 fn answer_of(event: HookEvent, name: &str, whole: &Value) -> Answer {
     let specific = whole.get("hookSpecificOutput").unwrap_or(&Value::Null);
     let mut answer = Answer::default();
@@ -357,10 +357,10 @@ fn answer_of(event: HookEvent, name: &str, whole: &Value) -> Answer {
         answer.replaced = forms.find_map(|key| specific.get(key)).cloned();
     }
     answer.context.extend(field(specific, "additionalContext"));
-    // Nobody knows what such a value means, and it may be a denial.
+    // The meaning of such a value is unknown, and it may be a denial.
     if let (Some(why), false) = (values::unknown(event, name, whole), answer.refuses) {
         answer.merge(match event {
-            // The question stays.
+            // The question stays open.
             HookEvent::PermissionRequest => Answer::failed(why),
             _ => Answer::not_asked(event, why),
         });
@@ -369,13 +369,13 @@ fn answer_of(event: HookEvent, name: &str, whole: &Value) -> Answer {
 }
 
 impl Answer {
-    /// `PreToolUse`: whether the call may be made, and with which arguments.
+    /// Interprets `PreToolUse`: whether the call may be made, and with which arguments.
     fn read_call(&mut self, name: &str, whole: &Value, specific: &Value) {
         let decision = specific.get("permissionDecision").and_then(Value::as_str);
         let older = whole.get("decision").and_then(Value::as_str);
         self.permission = match decision.or(older) {
             Some("allow" | "approve") => Some(Permission::Allow),
-            // Nobody comes back to it later, so it is asked about now.
+            // There is no later point to return to, so the user is asked now.
             Some("ask" | "defer") => Some(Permission::Ask),
             Some("deny" | "block") => Some(Permission::Deny),
             _ => None,
@@ -392,17 +392,17 @@ impl Answer {
             self.failures.push(format!(
                 "`{name}` answers with an `updatedInput` that is no object: the call stays as it is, and is not allowed by it"
             ));
-            // What it allows is another call.
+            // It allows a different call.
             self.permission = self.permission.filter(|it| *it != Permission::Allow);
         }
     }
 
-    /// `PermissionRequest`: an answer in the user's place.
+    /// Interprets `PermissionRequest`: an answer in place of the user's.
     fn read_permission(&mut self, event: HookEvent, name: &str, specific: &Value) {
         let decision = specific.get("decision").unwrap_or(&Value::Null);
         let changes = decision.get("updatedInput").is_some_and(|it| !it.is_null());
         self.permission = match decision.get("behavior").and_then(Value::as_str) {
-            // What it allows is another call.
+            // It allows a different call.
             Some("allow") if changes => {
                 self.failures.push(format!(
                     "`{name}` allows the call with another input, which {} cannot change here: the question stays",
@@ -426,7 +426,7 @@ impl Answer {
         self.messages.extend(why);
     }
 
-    /// `decision: "block"` of the other events.
+    /// Interprets `decision: "block"` of the other events.
     fn read_objection(&mut self, whole: &Value) {
         self.refuses = whole.get("decision").and_then(Value::as_str) == Some("block");
         if self.refuses {
@@ -436,7 +436,7 @@ impl Answer {
     }
 }
 
-/// A text of an object, within the limit; an empty one is none.
+/// Returns a text of an object, truncated to the limit; an empty one counts as absent.
 fn field(value: &Value, key: &str) -> Option<String> {
     let text = value.get(key).and_then(Value::as_str);
     text.filter(|text| !text.is_empty()).map(cut)
@@ -446,7 +446,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A text at the limit for what enters the conversation, with a note where something is left out.
+/// Truncates a text to the limit for the conversation, with a note.
 fn cut(text: &str) -> String {
     if text.len() <= MAX_CONTEXT {
         return text.to_owned();
@@ -458,7 +458,7 @@ fn cut(text: &str) -> String {
     )
 }
 
-/// A command in a message.
+/// Shortens a command for a message.
 pub(crate) fn shortened(command: &str) -> String {
     const MAX_CHARS: usize = 120;
     let line = command.lines().next().unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Async commands (`"async": true`): the chain does not wait for their answer. Their output is read with the next
-//! prompt or result of a tool, and their decisions come too late to count.
+//! prompt or tool result, and their decisions come too late to apply.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,12 +10,12 @@ use tokio::task::JoinSet;
 
 use crate::answer::Answer;
 
-/// Maximum number of them at the same time: each event of a session may start one, and nothing else holds them up.
+/// Maximum number of concurrent ones: each event of a session may start one, and nothing else limits them.
 const MAX_RUNNING: usize = 32;
-/// Maximum number of texts that wait to be read; the oldest go first.
+/// Maximum number of texts that wait to be read; the oldest are dropped first.
 const MAX_TEXTS: usize = 256;
 
-/// The commands that run so, and what those that have ended said.
+/// Running async commands, and the output of those that have ended.
 #[derive(Default)]
 pub(crate) struct AsyncHooks {
     running: Mutex<JoinSet<()>>,
@@ -30,7 +30,7 @@ struct Said {
 }
 
 impl AsyncHooks {
-    /// Starts one; false when too many run already.
+    /// Starts one; returns false if too many are running.
     pub(crate) fn start(
         &self,
         session: String,
@@ -64,7 +64,7 @@ impl AsyncHooks {
         true
     }
 
-    /// What was said for a session since the last time.
+    /// Takes the texts for a session since the last call.
     pub(crate) fn take(&self, session: &str) -> Vec<String> {
         let mut texts = lock(&self.texts);
         let (taken, left) = texts.drain(..).partition(|said| said.session == session);
@@ -73,14 +73,14 @@ impl AsyncHooks {
         taken.into_iter().map(|said| said.text).collect()
     }
 
-    /// The same where some of it makes the session continue; `None` otherwise.
+    /// Like [`Self::take`], if one of the texts makes the session continue; `None` otherwise.
     pub(crate) fn take_waking(&self, session: &str) -> Vec<String> {
         let wakes = |said: &Said| said.wakes && said.session == session;
         let any = lock(&self.texts).iter().any(wakes);
         if any { self.take(session) } else { Vec::new() }
     }
 
-    /// Waits for those that run, and ends them at the deadline.
+    /// Waits for running commands, and kills them at the deadline.
     pub(crate) async fn end(&self, deadline: Duration) {
         let mut running = std::mem::take(&mut *lock(&self.running));
         let all = async { while running.join_next().await.is_some() {} };
@@ -91,7 +91,7 @@ impl AsyncHooks {
     }
 }
 
-/// What of an answer is for the user.
+/// Returns the parts of an answer that are for the user.
 fn messages(answer: &Answer) -> impl Iterator<Item = String> {
     let decides = answer.permission.is_some()
         || answer.refuses

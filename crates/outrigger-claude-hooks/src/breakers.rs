@@ -1,6 +1,6 @@
-//! Which commands are left out because they keep timing out. Each command has breakers of its own, one for each event it is
-//! bound to (A8), and sits out the rest of a turn in which it timed out at two events (A13). What one command does never
-//! costs another: they share a file, and nothing else.
+//! Commands that are skipped because they keep timing out. Each command has its own breakers, one for each event it is bound to
+//! (A8), and is skipped for the rest of a turn in which it timed out at two events (A13). One command never disables another:
+//! they share a file, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,13 +14,14 @@ use outrigger_plugin_status::{BreakerMemory, BreakerState, BreakerStatus, Notice
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
 
-/// What is run: the same line under the same `CLAUDE_PROJECT_DIR`, or of the same plugin, is the same command, in whichever file it stands.
+/// Identity of a command: the same line under the same `CLAUDE_PROJECT_DIR`, or of the same plugin, is the same command,
+/// whichever file defines it.
 pub(crate) type Line = (PathBuf, String);
 
-/// A command that is about to be run for an event.
+/// A command that is about to run for an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Due<'a> {
-    /// Index and name of the plugin whose file it stands in.
+    /// Index and name of the plugin whose file defines it.
     pub(crate) plugin: (usize, &'a str),
     pub(crate) line: Line,
     pub(crate) event: HookEvent,
@@ -28,7 +29,7 @@ pub(crate) struct Due<'a> {
 }
 
 impl Due<'_> {
-    /// As lists and messages name it.
+    /// Returns its name for lists and messages.
     fn name(&self) -> String {
         named(self.event, &self.line)
     }
@@ -42,27 +43,27 @@ fn named(event: HookEvent, line: &Line) -> String {
     format!("{} `{}`", event.name(), crate::answer::shortened(&line.1))
 }
 
-/// What a command goes by from one start to the next.
+/// Returns a command's name in the store.
 fn kept_name((folder, line): &Line) -> String {
     format!("command {} {line}", folder.display())
 }
 
 #[derive(Default)]
 struct State {
-    /// Commands of which earlier starts have been asked.
+    /// Commands whose stored state has been loaded.
     recalled: BTreeSet<Line>,
     /// With the plugin in whose list it is shown.
     hooks: BTreeMap<(Line, HookEvent), (usize, Breaker)>,
-    /// By command the events at which it timed out.
+    /// Events at which it timed out, by command.
     strikes: Strikes<Line, HookEvent>,
 }
 
 /// Breakers of all commands.
 pub struct CommandBreakers {
-    /// Flag `plugin_circuit_breaker`; without it every command is run and nothing is counted.
+    /// Flag `plugin_circuit_breaker`; if off, every command is run and nothing is counted.
     on: bool,
     rules: Rules,
-    /// When it was made, also in milliseconds since the epoch.
+    /// Time of creation, also in milliseconds since the epoch.
     began: (Instant, Millis),
     state: Mutex<State>,
     memory: Arc<dyn BreakerMemory>,
@@ -70,7 +71,8 @@ pub struct CommandBreakers {
 }
 
 impl CommandBreakers {
-    /// As earlier starts left them, at `now` in milliseconds since the epoch; `on` is the flag `plugin_circuit_breaker`.
+    /// Creates the breakers with their stored state, at `now` in milliseconds since the epoch; `on` is the flag
+    /// `plugin_circuit_breaker`.
     #[must_use]
     pub fn new(
         on: bool,
@@ -95,7 +97,7 @@ impl CommandBreakers {
         at.saturating_add(elapsed)
     }
 
-    /// Takes over what earlier starts kept of a command.
+    /// Restores the stored state of a command.
     fn recall(&self, state: &mut State, due: &Due<'_>, now: Millis) {
         if !state.recalled.insert(due.line.clone()) {
             return;
@@ -212,7 +214,7 @@ impl CommandBreakers {
         });
     }
 
-    /// The breakers of a file's commands that are not at rest.
+    /// Returns the breakers of a file's commands that are not at rest.
     pub(crate) fn of(&self, plugin: usize) -> Vec<BreakerStatus> {
         let now = self.now();
         let state = self.state();
@@ -224,7 +226,7 @@ impl CommandBreakers {
     }
 }
 
-/// A command that was let through. Dropped before its end, it has said nothing, and a trial is made anew by the next call.
+/// A command that was let through. Dropped before its end, it is inconclusive, and the next call repeats a trial.
 pub(crate) struct Running<'a> {
     breakers: &'a CommandBreakers,
     due: Due<'a>,

@@ -1,5 +1,5 @@
-//! `if` of a command hook: a permission rule in Claude Code's form, held against a call. It only saves the start of a command,
-//! so what is not certain counts as meant.
+//! `if` of a command hook: a permission rule in Claude Code's form, matched against a call. It only saves the start of a
+//! command, so an uncertain match counts as a match.
 
 use std::path::{Path, PathBuf};
 
@@ -9,34 +9,34 @@ use outrigger_sandbox::paths::{follow, resolve};
 use serde_json::Value;
 use url::Url;
 
-/// What else a rule named `Edit` or `Read` is about.
+/// Further tools that a rule named `Edit` or `Read` matches.
 const EDITS: [&str; 3] = ["Edit", "Write", "MultiEdit"];
 const READS: [&str; 5] = ["Read", "Grep", "Glob", "LS", "LSP"];
 
-/// Asked with a command line and with what is meant.
+/// Called with a command line and a predicate.
 type MayRun<'a> = &'a dyn Fn(&str, &dyn Fn(&str) -> bool) -> bool;
 
 /// A rule: `TOOL` or `TOOL(PATTERN)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     tool: String,
-    /// What of the tool; absent for all.
+    /// Pattern for the tool's arguments; absent for all.
     pattern: Option<String>,
 }
 
-/// What a rule is held against.
+/// The call that a rule is matched against.
 pub(crate) struct Call<'a> {
-    /// The tool as we call it.
+    /// Outrigger's name of the tool.
     pub(crate) tool: &'a str,
     /// Its names; the first is the one that commands are given.
     pub(crate) names: &'a [String],
     /// Arguments in Claude Code's keys.
     pub(crate) input: &'a Value,
-    /// Folders that patterns of paths begin at: the working folder, that of the settings file, and the user's.
+    /// Base folders of path patterns: the working directory, that of the settings file, and the user's.
     pub(crate) cwd: &'a Path,
     pub(crate) project: &'a Path,
     pub(crate) home: Option<&'a Path>,
-    /// Whether a command line runs, or may run, a command that is meant.
+    /// Checks whether a command line runs, or may run, a matching command.
     pub(crate) may_run: MayRun<'a>,
 }
 
@@ -52,7 +52,7 @@ impl Condition {
         }
     }
 
-    /// Whether the rule means the call.
+    /// Returns whether the rule matches the call.
     pub(crate) fn means(&self, call: &Call<'_>) -> bool {
         self.is_tool(call.names) && self.pattern.as_deref().is_none_or(|it| about(it, call))
     }
@@ -71,7 +71,7 @@ impl Condition {
     }
 }
 
-/// Whether a pattern means the call's arguments, in the way of its tool.
+/// Returns whether a pattern matches the call's arguments, in the way of its tool.
 fn about(pattern: &str, call: &Call<'_>) -> bool {
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
     let tool = call.names.first().map(String::as_str).unwrap_or_default();
@@ -94,8 +94,8 @@ fn about(pattern: &str, call: &Call<'_>) -> bool {
         "Skill" => text("name").is_none_or(|name| matches(pattern, name)),
         tool if EDITS.contains(&tool) || READS.contains(&tool) => {
             let path = text("file_path").or_else(|| text("path"));
-            // By its text and as its links lead: either is what the rule is about. Our tools take `..` out by the text, others
-            // may follow links first.
+            // By its text and with its links resolved: the rule applies if either matches. Outrigger's tools resolve `..`
+            // lexically, others may follow links first.
             path.is_none_or(|path| {
                 let text = resolve(call.cwd, Path::new(path));
                 let mut leads = [&text, &call.cwd.join(path)]
@@ -112,7 +112,7 @@ fn about(pattern: &str, call: &Call<'_>) -> bool {
     }
 }
 
-/// A pattern of paths is one line of a `.gitignore` of the folder that it begins at.
+/// Matches a path pattern, which is one line of a `.gitignore` in its base folder.
 fn is_path(pattern: &str, path: &Path, call: &Call<'_>) -> bool {
     let (root, line): (PathBuf, String) = if let Some(rest) = pattern.strip_prefix("//") {
         ("/".into(), format!("/{rest}"))
@@ -134,7 +134,7 @@ fn is_path(pattern: &str, path: &Path, call: &Call<'_>) -> bool {
     else {
         return true;
     };
-    // It is asked about what is below its root alone, which may be named by a link.
+    // The matcher accepts only paths below its root, which may be named by a link.
     let real = root.canonicalize().ok();
     let mut roots = std::iter::once(&root).chain(&real);
     let Some(below) = roots.find_map(|root| path.strip_prefix(root).ok()) else {
@@ -146,7 +146,7 @@ fn is_path(pattern: &str, path: &Path, call: &Call<'_>) -> bool {
             .is_ignore()
 }
 
-/// The host of an address, as it is read where it is asked; none where it cannot be read.
+/// Returns the host of a URL, as parsed for the request; `None` if it is invalid.
 fn host(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     Some(url.host_str()?.trim_end_matches('.').to_ascii_lowercase())
@@ -228,7 +228,7 @@ mod tests {
                 ("webfetch", json!({"url": "https://b.com/a.com"})),
                 false,
             ),
-            // As what asks them reads them.
+            // As parsed for the request.
             (
                 "WebFetch(domain:a.com)",
                 ("webfetch", json!({"url": "http:///a.com/x"})),
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// A rule about commands means every script, which starts what it likes, and one about files what is done with each.
+    /// A rule about commands matches every script, which can start anything, and one about files each access to one.
     #[test]
     fn rules_mean_what_other_tools_do() {
         let around = Around {
@@ -361,10 +361,10 @@ mod tests {
             ("docs/way/new.ts", true),
             ("docs/way/new/folder/new.ts", true),
             ("docs/dangling.ts", true),
-            // As our tools read it, and as the kernel does.
+            // As Outrigger's tools resolve it, and as the kernel does.
             ("docs/aside/../way/new.ts", true),
             ("docs/aside/../up/new.ts", true),
-            // What is not certain is meant.
+            // An uncertain match counts as a match.
             ("docs/circle", true),
             ("src/new.ts", true),
             ("docs/new.ts", false),

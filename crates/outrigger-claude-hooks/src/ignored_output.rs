@@ -3,7 +3,8 @@
 use outrigger_config::claude_hooks::HookEvent;
 use serde_json::Value;
 
-/// What of an answer has no effect here, for the user: a command that says it believes that it has one.
+/// Returns the parts of an answer without effect, as a message for the user: the command's author expects
+/// them to have one.
 pub(crate) fn ignored_output(event: HookEvent, name: &str, whole: &Value) -> Vec<String> {
     use HookEvent::{
         PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact, PreToolUse, SessionStart,

@@ -1,4 +1,4 @@
-//! Which events a point stands for, and what their commands are given.
+//! The events of a point, and the input of their commands.
 
 use std::sync::Arc;
 
@@ -13,28 +13,28 @@ use crate::names::{Around, Known, known, known_as};
 use crate::result::{failed_command, response};
 use crate::state::{Commands, call_of};
 
-/// An event, with what its matchers look at and what its commands read.
+/// An event, with the names for its matchers and the input of its commands.
 pub(crate) struct Round {
     pub(crate) event: HookEvent,
-    /// Names that a matcher may mean; empty where there is nothing to match.
+    /// Names that a matcher may match; empty if there is nothing to match.
     pub(crate) names: Vec<String>,
     pub(crate) session: String,
     /// Its conversation.
     pub(crate) history: History,
-    /// All but `transcript_path`, whose file is written when something is run.
+    /// Everything except `transcript_path`, whose file is written when a command runs.
     pub(crate) input: Map<String, Value>,
-    /// The key of `tool_input` that was made up for the command.
+    /// The key of `tool_input` that was added for the command.
     pub(crate) made: Option<&'static str>,
 }
 
-/// Whose events they are.
+/// Subject of the events.
 struct Of<'a> {
     session: &'a str,
     about: &'a SessionAbout,
 }
 
 impl Commands {
-    /// The events of a point, one after the other.
+    /// Returns the events of a point, one after the other.
     pub(crate) async fn rounds(
         &self,
         point: HookPoint,
@@ -46,9 +46,9 @@ impl Commands {
             return Vec::new();
         };
         let event = result_of(point, item);
-        // Bound for what was said before the call, it may have nothing to run, and the events of tools are many.
+        // For output from before the call there may be nothing to run, and tool events are frequent.
         let event = event.or((point == HookPoint::ToolBeforeCall).then_some(HookEvent::PreToolUse));
-        // A failure of a call that never began is no event, and nobody's to read a session for.
+        // The failure of a call that never started is not an event, so the session need not be read.
         if event.map_or(point == HookPoint::ToolOnError, |event| !self.runs(event)) {
             return Vec::new();
         }
@@ -110,7 +110,7 @@ impl Commands {
         }
     }
 
-    /// A call, by the names and keys of the tools that guards know.
+    /// Returns the events of a call, with the tool names and keys that guards know.
     fn tool(&self, event: HookEvent, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
         let tool = item.input.get("tool").and_then(Value::as_str);
         let tool = tool.unwrap_or_default();
@@ -143,7 +143,7 @@ impl Commands {
         }
     }
 
-    /// A prompt of the user's; what a subagent is given is none, and its first one is its beginning.
+    /// Returns the event of a user prompt; a subagent's input is not one, and its first prompt is its start.
     fn prompt(&self, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
         if of.about.child {
             let starts = !of.about.begun;
@@ -181,7 +181,8 @@ impl Commands {
         rounds
     }
 
-    /// A question that a command has answered beforehand is reported to nobody, unless the user is asked all the same.
+    /// Returns the event of a question. A question that a command has answered already is not reported, unless the user is
+    /// asked nevertheless.
     fn question(&self, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
         let text = |key: &str| item.input.get(key).and_then(Value::as_str);
         let call = call_of(&item.input);
@@ -232,7 +233,7 @@ impl Commands {
         )
     }
 
-    /// A turn that an error has ended.
+    /// Returns the event of a turn that an error has ended.
     fn failure(&self, of: &Of<'_>, item: &HookPayload) -> Round {
         let error = item.input.get("error").unwrap_or(&Value::Null);
         let kind = kind_of(error);
@@ -257,7 +258,7 @@ impl Commands {
     }
 }
 
-/// A turn's error by the name that Claude Code has for it.
+/// Returns Claude Code's name of a turn's error.
 fn kind_of(error: &Value) -> &'static str {
     let status = error.get("data").and_then(|data| data.get("statusCode"));
     let name = error
@@ -275,14 +276,14 @@ fn kind_of(error: &Value) -> &'static str {
     }
 }
 
-/// Who caused a call, where the point says so; not a key of Claude Code.
+/// Adds the causes of a call, if the point has them; not a key of Claude Code.
 fn add_causes(own: &mut Value, item: &HookPayload) {
     if let (Some(fields), Some(causes)) = (own.as_object_mut(), item.input.get("provenance")) {
         fields.insert("outrigger_provenance".to_owned(), causes.clone());
     }
 }
 
-/// What is reported of a call of our `tool`, and of what came of it.
+/// Returns the input about a call of Outrigger's `tool`, and about its result.
 fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Value {
     let args = &known.input;
     let mut own = json!({
@@ -313,8 +314,8 @@ fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Valu
     own
 }
 
-/// Which of the two events a result is. What never began is none: it was refused, and by whom is known. A command that ended
-/// with a code of its own has failed there, although the tool has not.
+/// Returns which of the two result events applies. A call that never started has none: it was refused, and by whom is known.
+/// A command with a failing exit code counts as failed there, although the tool call succeeded.
 pub(crate) fn result_of(point: HookPoint, item: &HookPayload) -> Option<HookEvent> {
     match point {
         HookPoint::ToolAfterResult if failed_command(&item.input, &item.output).is_some() => {
@@ -329,7 +330,7 @@ pub(crate) fn result_of(point: HookPoint, item: &HookPayload) -> Option<HookEven
     }
 }
 
-/// What the user has typed, without what was put beside it. None when that is nothing.
+/// Returns what the user has typed, without added text. `None` if that is empty.
 fn prompt_of(output: &Value) -> Option<String> {
     let parts = output.get("parts").and_then(Value::as_array);
     let said = parts.into_iter().flatten().filter_map(|part| {

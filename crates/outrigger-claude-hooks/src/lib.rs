@@ -1,9 +1,9 @@
-//! Command hooks in Claude Code's form: handlers like those of plugins, in the same chains, whose code is a process that is
-//! started for each call. One handler for each file; those of all files are neighbours in a chain, so what an event calls
-//! runs at the same time, and the same command once.
+//! Command hooks in Claude Code's form: handlers like those of plugins, in the same chains, whose code is a process started for
+//! each call. There is one handler for each file; those of all files are neighbours in a chain, so all commands of an event run
+//! concurrently, and equal commands once.
 //!
-//! This knows what commands are given and what their answers mean. That they are called, in which order, and what of an
-//! answer is allowed, is the pipeline's and the kernel's.
+//! This crate defines the input of commands and the meaning of their answers. The pipeline and the kernel decide when they are
+//! called, in which order, and which parts of an answer are allowed.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -47,21 +47,21 @@ pub use state::Commands;
 /// The command hooks of a project.
 #[derive(Clone)]
 pub struct CommandHooks {
-    /// The files, in the order in which their answers count.
+    /// The files, in the order in which their answers apply.
     pub files: Vec<CommandFile>,
-    /// The whole environment of the commands, beside `CLAUDE_PROJECT_DIR`.
+    /// The whole environment of the commands, except `CLAUDE_PROJECT_DIR`.
     pub environment: Vec<(OsString, OsString)>,
-    /// `permission_mode` of their input: `default`, or `bypassPermissions` where nothing needs approval.
+    /// `permission_mode` of their input: `default`, or `bypassPermissions` if nothing needs approval.
     pub permission_mode: &'static str,
-    /// What the commands' sessions are like, and in which sandbox commands run.
+    /// Provides session data for the commands, and their sandbox.
     pub host: Arc<dyn CommandHost>,
     /// Starts them.
     pub spawner: Spawner,
-    /// Whether what they execute of the project is as it was.
+    /// Checks whether the project files that they execute are unchanged.
     pub changed: ChangedFn,
 }
 
-/// Why a hook of that file must not be run: what it executes of the project is not as it was when it was let run. Reads the disk.
+/// Returns why a hook of that file must not run: a project file that it executes changed since it was approved. Reads the disk.
 pub type ChangedFn = Arc<dyn Fn(&Path, &CommandHook) -> Option<String> + Send + Sync>;
 
 /// A file with hooks.
@@ -69,21 +69,20 @@ pub type ChangedFn = Arc<dyn Fn(&Path, &CommandHook) -> Option<String> + Send + 
 pub struct CommandFile {
     /// What is in it.
     pub hooks: HookFile,
-    /// The user has allowed it as it is; one that is not is listed and never run.
+    /// The user has approved its content; otherwise it is listed and never run.
     pub allowed: bool,
-    /// Nothing from outside is to be run (`--pure`): only what guards is.
+    /// Run only guards (`--pure`).
     pub is_pure: bool,
 }
 
 impl CommandFile {
-    /// What the file goes by in lists, records and settings (`[plugins."claude:user"]`). Further ones of a scope get a
-    /// number.
+    /// Returns the file's name in lists, records and settings (`[plugins."claude:user"]`). Further ones of a scope get a number.
     #[must_use]
     pub fn id(&self) -> String {
         format!("claude:{}", self.hooks.scope.name())
     }
 
-    /// The file as an entry of a configuration.
+    /// Returns the file as an entry of a configuration.
     #[must_use]
     pub fn declared(&self) -> PluginSpec {
         PluginSpec {
@@ -92,7 +91,7 @@ impl CommandFile {
             declared_in: self.hooks.file.clone(),
             source: PluginSource::Command,
             scope: match self.hooks.scope {
-                // Only the user says which plugins of Claude Code there are.
+                // Only the user chooses the plugins of Claude Code.
                 HookScope::User | HookScope::Plugin => PluginScope::Global,
                 HookScope::Project | HookScope::Local => PluginScope::Local,
             },
@@ -100,7 +99,7 @@ impl CommandFile {
     }
 }
 
-/// What command hooks need of the agent.
+/// Services of the agent for command hooks.
 pub trait CommandHost: Send + Sync {
     /// The sandbox of a command, which is that of the shell tool's commands; `None` where nothing is kept from it.
     ///
@@ -111,55 +110,55 @@ pub trait CommandHost: Send + Sync {
         session: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Policy>, String>>;
 
-    /// What a session is like now. Reads all of it, so it blocks.
+    /// Returns the current state of a session. Reads all of it, so it blocks.
     fn session(&self, id: &str) -> SessionAbout;
 
-    /// Names of the MCP servers, as they stand in front of the names of their tools.
+    /// Returns the names of the MCP servers, as they prefix the names of their tools.
     fn mcp_servers(&self) -> Vec<String>;
 
-    /// Whether a rule of the user's says that this question is asked; only the user answers it then.
+    /// Returns whether a user rule requires asking this question; only the user answers it then.
     fn rule_asks(&self, question: &str) -> bool;
 
-    /// Tool and arguments of a call of a session.
+    /// Returns tool and arguments of a call of a session.
     fn call(&self, session: &str, call: &str) -> Option<(String, Value)>;
 
-    /// Whether a command line runs, or may run, a command that is meant. It is called with each command, in several spellings, in
-    /// which `\0` stands for what is not known.
+    /// Returns whether a command line runs, or may run, a matching command. The predicate is called with each command, in several
+    /// spellings, in which `\0` stands for unknown parts.
     fn may_run(&self, line: &str, means: &dyn Fn(&str) -> bool) -> bool;
 
-    /// The files that a patch in the form of `apply_patch` changes, as it names them, and whether each is made; `None` where it
-    /// cannot be read.
+    /// Returns the files that a patch in the form of `apply_patch` changes, as it names them, and whether each is created; `None`
+    /// if the patch is invalid.
     fn patched(&self, patch: &str) -> Option<Vec<(String, bool)>>;
 
-    /// A message of a conversation as JSON lines.
+    /// Returns a message of a conversation as JSON lines.
     fn transcript(&self, message: &MessageWithParts) -> String;
 }
 
-/// What command hooks want to know of a session.
+/// Session data for command hooks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionAbout {
-    /// It is a subagent's.
+    /// Set for a subagent's session.
     pub child: bool,
-    /// The agent that works in it.
+    /// Its current agent.
     pub agent: String,
     /// It has messages already.
     pub begun: bool,
-    /// Its last compaction was begun by the program, not by the user.
+    /// Its last compaction started automatically.
     pub compacts_by_itself: bool,
     /// Its conversation.
     pub history: History,
 }
 
-/// The hooks of one file, ready to be matched.
+/// The hooks of one file, prepared for matching.
 pub struct Handler {
     hooks: Vec<Matched>,
-    /// The file that has them.
+    /// The file that defines them.
     file: PathBuf,
     /// `CLAUDE_PROJECT_DIR`.
     project: PathBuf,
     /// `CLAUDE_PLUGIN_ROOT`, for the hooks of a Claude Code plugin.
     root: Option<PathBuf>,
-    /// The user chose them, and not the project.
+    /// Chosen by the user, not the project.
     is_users: bool,
 }
 
@@ -167,18 +166,18 @@ struct Matched {
     hook: CommandHook,
     matcher: Matcher,
     condition: Option<Condition>,
-    /// Why it cannot be run: it fails each time.
+    /// Why it cannot run: it fails each time.
     broken: Option<String>,
 }
 
 impl Matched {
-    /// What stands for a hook that cannot be run, for every tool.
+    /// Returns a stand-in for a hook that cannot run, for every tool.
     fn broken(event: HookEvent, why: String, blocks_on_failure: bool) -> Self {
         Self {
             hook: CommandHook {
                 event,
                 matcher: String::new(),
-                // Two of them are two.
+                // Two broken hooks stay distinct.
                 command: why.clone(),
                 args: None,
                 timeout: outrigger_config::claude_hooks::TIMEOUT,
@@ -195,8 +194,8 @@ impl Matched {
 }
 
 impl Handler {
-    /// What of the file can be matched, and what cannot. Where its failures refuse (`fail_closed`), or those of a hook
-    /// (`onFailure`), one that cannot be run as it is written fails instead of being left out.
+    /// Prepares the hooks of the file; returns those that cannot be matched. If its failures refuse (`fail_closed`), or those of
+    /// a hook (`onFailure`), an invalid hook fails instead of being skipped.
     #[must_use]
     pub fn new(
         file: &HookFile,
@@ -259,7 +258,7 @@ impl Handler {
         (handler, wrong)
     }
 
-    /// The hooks of an event that mean one of these names; no names: the event has nothing to match.
+    /// Returns the hooks of an event that match one of these names; no names: the event has nothing to match.
     fn matching<'a>(
         &'a self,
         event: HookEvent,
@@ -271,7 +270,7 @@ impl Handler {
         self.hooks.iter().filter(means)
     }
 
-    /// Whether the failure of one of its hooks refuses.
+    /// Returns whether the failure of one of its hooks refuses.
     #[must_use]
     pub fn blocks_on_failure(&self) -> bool {
         self.hooks
@@ -283,7 +282,7 @@ impl Handler {
         self.hooks.iter().any(|matched| matched.hook.event == event)
     }
 
-    /// The points that its commands are bound to.
+    /// Returns the points that its commands are bound to.
     #[must_use]
     pub fn points(&self) -> Vec<HookPoint> {
         use HookEvent::{
@@ -292,19 +291,19 @@ impl Handler {
             UserPromptSubmit,
         };
         let table: [(HookPoint, &[HookEvent]); 9] = [
-            // A session's end is reported for those that were seen to begin.
+            // A session's end is reported only if its start was seen.
             (
                 HookPoint::RunBeforeStart,
                 &[UserPromptSubmit, SessionStart, SubagentStart, SessionEnd],
             ),
             (HookPoint::ToolBeforeCall, &[PreToolUse]),
-            // What is allowed before a call is answered when it is asked about.
+            // A permission given before a call is used when the question is asked.
             (
                 HookPoint::ToolBeforePermission,
                 &[PermissionRequest, Notification, PreToolUse],
             ),
-            // What is said before a call is read after its result, whichever that is; and a command that ended with a
-            // code of its own has failed, although the tool has not.
+            // Output from before a call is read after its result, of either kind; a command with a failing exit code has failed,
+            // although the tool has not.
             (
                 HookPoint::ToolAfterResult,
                 &[PostToolUse, PostToolUseFailure, PreToolUse],
@@ -321,7 +320,7 @@ impl Handler {
             (HookPoint::RunOnError, &[StopFailure]),
             (HookPoint::RuntimeDispose, &[SessionEnd]),
         ];
-        // What an async command says is read at the next of these.
+        // Output of an async command is read at the next of these.
         let asynchronous = self.hooks.iter().any(|matched| matched.hook.runs_async);
         let wakes = self.hooks.iter().any(|matched| matched.hook.wakes);
         let bound = table.iter().filter(|(point, events)| {
@@ -368,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Names, or lists of them, mean whole names; anything else is an expression that may match anywhere.
+    /// Names, or lists of them, match whole names; anything else is an expression that may match anywhere.
     #[test]
     fn matchers_mean_names_or_are_searched_for() {
         let names = |tool: &str| names::names(tool, &["git".to_owned()]);
@@ -418,7 +417,7 @@ mod tests {
         assert_eq!(wrong.len(), 1);
         assert!(wrong[0].starts_with("the matcher \"a(\" of PreToolUse is no regular expression"));
         assert_eq!(handler.points(), [HookPoint::AgentEndBeforeStop]);
-        // One that guards is asked all the same, and fails.
+        // A guard is called nevertheless, and fails.
         let blocks = HookFile {
             hooks: file
                 .hooks

@@ -1,18 +1,18 @@
-//! What a matcher means, by Claude Code's rule: of letters, digits, `_`, `-`, spaces, `,` and `|` alone it is a list of whole
-//! names; anything else is a JavaScript regular expression that may match anywhere in a name.
+//! Matchers, by Claude Code's rule: one of letters, digits, `_`, `-`, spaces, `,` and `|` alone is a list of whole names;
+//! anything else is a JavaScript regular expression that may match anywhere in a name.
 
 use fancy_regex::{Regex, RegexBuilder};
 
-/// Steps of a search that must go back. Names of tools are short.
+/// Maximum number of backtracking steps. Names of tools are short.
 const MAX_STEPS: usize = 100_000;
 
-/// A matcher, ready to be used.
+/// A matcher, ready for use.
 pub(crate) enum Matcher {
     All,
     Names(Vec<String>),
     Expression {
         expression: Box<Regex>,
-        /// It says what is not meant.
+        /// It states what must not match.
         negates: bool,
     },
 }
@@ -41,8 +41,8 @@ impl Matcher {
         })
     }
 
-    /// Whether it means one of the names. The first is the one that commands are given, and the only one that an expression
-    /// is held against whose point is what it does not match.
+    /// Returns whether it matches one of the names. The first is the one that commands are given, and the only one that a
+    /// negating expression is matched against.
     pub(crate) fn means(&self, names: &[String]) -> bool {
         match self {
             Self::All => true,
@@ -53,13 +53,13 @@ impl Matcher {
             } => {
                 let held = if *negates { 1 } else { names.len() };
                 let mut held = names.iter().take(held);
-                // A command that was not asked could not refuse.
+                // A command that was not called could not refuse.
                 held.any(|name| expression.is_match(name).unwrap_or(true))
             }
         }
     }
 
-    /// The names of a list that stand for a whole MCP server, and so for no tool.
+    /// Returns the names of a list that denote a whole MCP server, and so no tool.
     pub(crate) fn means_nothing(&self) -> impl Iterator<Item = &str> {
         let names = match self {
             Self::Names(names) => names.as_slice(),
@@ -83,7 +83,7 @@ mod tests {
         for (text, tool, want) in [
             ("^(?!Bash$)", &["Bash", "bash"][..], false),
             ("(?<=mcp__)\\d+\\/x", &["mcp__12/x"], true),
-            // So many steps that nobody waits for the answer: the command is asked.
+            // Too many steps to wait for the answer: the command is called.
             (
                 "^((?=a)a|a)+c$",
                 &["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"],

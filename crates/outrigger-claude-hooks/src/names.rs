@@ -1,10 +1,10 @@
-//! Tools by the names, and their arguments by the keys, that commands in Claude Code's form know.
+//! Mapping of tools and arguments to the names and keys that commands in Claude Code's form know.
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-/// Ours, theirs. A tool that is not in here goes by its own name and keys.
+/// Outrigger's name and Claude Code's. Other tools keep their own names and keys.
 const TOOLS: &[(&str, &str)] = &[
     ("bash", "Bash"),
     ("read", "Read"),
@@ -23,7 +23,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("skill", "Skill"),
     ("question", "AskUserQuestion"),
 ];
-/// Tools of ours that do what these do, so that the guards of these hold them, too.
+/// Tools with the same effect as these, to which the guards of these apply too.
 const MORE: &[(&str, &[&str])] = &[
     ("apply_patch", &["Edit", "Write", "MultiEdit"]),
     ("patch", &["Edit", "Write", "MultiEdit"]),
@@ -32,7 +32,7 @@ const MORE: &[(&str, &[&str])] = &[
     // Its newer name there.
     ("task", &["Agent"]),
 ];
-/// Keys of arguments: ours, theirs.
+/// Keys of arguments: Outrigger's and Claude Code's.
 const KEYS: &[(&str, &str)] = &[
     ("filePath", "file_path"),
     ("oldString", "old_string"),
@@ -40,30 +40,30 @@ const KEYS: &[(&str, &str)] = &[
     ("replaceAll", "replace_all"),
 ];
 
-/// A call as a command in Claude Code's form knows it. One that does what several tools do there is several.
+/// A call as a command in Claude Code's form knows it. A call with the effects of several tools there becomes several.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Known {
-    /// The tool's names, by any of which a matcher may mean it. The first is shown.
+    /// Names of the tool, any of which a matcher may match. The first is shown.
     pub(crate) names: Vec<String>,
     pub(crate) input: Value,
-    /// The key of `input` that the tool does not have, so what a command writes there goes nowhere.
+    /// A key of `input` that the tool does not have, so changes to it have no effect.
     pub(crate) made: Option<&'static str>,
 }
 
-/// What is known of the tools that is not in their names.
+/// Information about tools besides their names.
 pub(crate) struct Around<'a> {
-    /// The MCP servers, as they stand in front of the names of their tools.
+    /// The MCP servers, as they prefix the names of their tools.
     pub(crate) servers: &'a [String],
     /// The working folder.
     pub(crate) cwd: &'a Path,
     pub(crate) patched: &'a dyn Fn(&str) -> Option<Files>,
 }
 
-/// The files of a patch, and whether each is made.
+/// The files of a patch, and whether each is created.
 type Files = Vec<(String, bool)>;
 
-/// A call by the names and keys that guards look for: `python` is a command, and a patch or `table` is each file that it reads
-/// or writes.
+/// Returns a call with the names and keys that guards look for: `python` becomes a command, and a patch or `table` each file
+/// that it reads or writes.
 pub(crate) fn known(tool: &str, args: &Value, around: &Around<'_>) -> Vec<Known> {
     let call = Call {
         names: names(tool, around.servers),
@@ -102,7 +102,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The call under a name that is shown, with a key that its tool does not have.
+    /// Returns the call under a displayed name, with a key that its tool does not have.
     fn shown_as(&self, shown: &str, names: Vec<String>, key: &'static str, value: String) -> Known {
         let mut input = self.input.clone();
         if let Some(fields) = input.as_object_mut() {
@@ -116,7 +116,7 @@ impl Call<'_> {
         }
     }
 
-    /// The call as what it does to one file.
+    /// Returns the call as its effect on one file.
     fn file(&self, shown: &str, names: Vec<String>, path: &str) -> Known {
         let path = self.cwd.join(path).to_string_lossy().into_owned();
         self.shown_as(shown, names, "file_path", path)
@@ -137,7 +137,7 @@ impl Call<'_> {
             ("Read", text(joined)),
             ("Write", text(args.get("to"))),
         ];
-        // It does one thing to each, so the guards of the other are not asked.
+        // It does one thing to each file, so the guards of the other are not called.
         let names = |shown: &str| vec![shown.to_owned(), tool.to_owned()];
         files
             .into_iter()
@@ -146,20 +146,20 @@ impl Call<'_> {
     }
 }
 
-/// A text that is not empty.
+/// Returns a text that is not empty.
 fn text(value: Option<&Value>) -> Option<String> {
     let text = value.and_then(Value::as_str);
     text.filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A bundled tool of ours by the name that commands in Claude Code's form know; others keep theirs.
+/// Returns Claude Code's name of a bundled tool; others keep theirs.
 #[must_use]
 pub fn known_as(tool: &str) -> &str {
     let theirs = TOOLS.iter().find(|(ours, _)| *ours == tool);
     theirs.map_or(tool, |(_, theirs)| theirs)
 }
 
-/// The tools of Claude Code whose guards hold a bundled tool of ours.
+/// Returns the tools of Claude Code whose guards apply to a bundled tool.
 #[must_use]
 pub fn guarded_as(tool: &str) -> Vec<&'static str> {
     let same = TOOLS.iter().filter(|(ours, _)| *ours == tool);
@@ -169,7 +169,7 @@ pub fn guarded_as(tool: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The names of a tool; `servers` are those of the MCP servers, as they stand in front of their tools' names.
+/// Returns the names of a tool; `servers` are the prefixes of the MCP servers' tools.
 pub(crate) fn names(tool: &str, servers: &[String]) -> Vec<String> {
     let shown = match known_as(tool) {
         known if known != tool => known.to_owned(),
@@ -185,7 +185,7 @@ pub(crate) fn names(tool: &str, servers: &[String]) -> Vec<String> {
     all
 }
 
-/// `mcp__server__tool` of `server_tool`. Of two servers that fit, the one with the longer name.
+/// Returns `mcp__server__tool` for `server_tool`. Of two matching servers, the one with the longer name is used.
 fn mcp(tool: &str, servers: &[String]) -> Option<String> {
     let fits = servers.iter().filter_map(|server| {
         let rest = tool.strip_prefix(server.as_str())?.strip_prefix('_')?;
@@ -199,7 +199,7 @@ fn is_bundled(tool: &str) -> bool {
     TOOLS.iter().any(|(ours, _)| *ours == tool)
 }
 
-/// Arguments as commands know them. Paths are absolute there.
+/// Converts arguments to Claude Code's form. Paths are absolute there.
 fn to_theirs(tool: &str, args: &Value, cwd: &Path) -> Value {
     let mut renamed = rename(tool, args, |key| {
         let pair = KEYS.iter().find(|(ours, _)| *ours == key);
@@ -215,12 +215,12 @@ fn to_theirs(tool: &str, args: &Value, cwd: &Path) -> Value {
     renamed
 }
 
-/// As a word of a shell's.
+/// Quotes a text as a shell word.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Arguments that a command has written, as the tool knows them.
+/// Converts arguments that a command has written to the tool's form.
 pub(crate) fn to_ours(tool: &str, args: &Value) -> Value {
     rename(tool, args, |key| {
         let pair = KEYS.iter().find(|(_, theirs)| *theirs == key);
@@ -229,7 +229,7 @@ pub(crate) fn to_ours(tool: &str, args: &Value) -> Value {
     })
 }
 
-/// In the object, and in those of a list `edits`.
+/// Renames keys in the object, and in those of a list `edits`.
 fn rename(tool: &str, args: &Value, name: impl Fn(&str) -> Option<&'static str> + Copy) -> Value {
     let Value::Object(fields) = args else {
         return args.clone();
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// What does the same as tools of theirs is shown as these, once for each file.
+    /// Tools with the same effect are shown under Claude Code's names, once for each file.
     #[test]
     fn other_tools_are_shown_as_theirs() {
         let patched = |patch: &str| {
@@ -333,7 +333,7 @@ mod tests {
                 let made = one
                     .made
                     .map(|key| format!("{key}: {}", one.input[key].as_str().unwrap()));
-                // What it was given is there beside it.
+                // The input is included.
                 for (key, value) in args.as_object().unwrap() {
                     assert_eq!(one.input[key], *value);
                 }

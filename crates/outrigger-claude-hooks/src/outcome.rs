@@ -1,4 +1,4 @@
-//! What commands' answers do at a point.
+//! Effects of commands' answers at a point.
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_kernel::hooks::HookPoint;
@@ -12,8 +12,8 @@ use crate::names::to_ours;
 use crate::result;
 use crate::state::{Commands, call_of};
 
-/// What an answer means for the payload as the handlers before left it. A failure is what the chain hears of only where
-/// nothing else was answered, or where a failure must refuse.
+/// Applies an answer to the payload as the handlers before left it. The chain gets a failure only if nothing else was
+/// answered, or if a failure must refuse.
 #[must_use]
 pub fn outcome(
     commands: &Commands,
@@ -87,7 +87,7 @@ fn named(name: &str) -> Key {
     Key::Name(name.to_owned())
 }
 
-/// What is said before a call is read after its result, and after the error of one that is refused.
+/// Stores output from before a call: it is read after its result, or after the error of a refused call.
 fn remark(commands: &Commands, answer: &Answer, item: &HookPayload) {
     if let Some(call) = call_of(&item.input) {
         for text in &answer.context {
@@ -96,8 +96,8 @@ fn remark(commands: &Commands, answer: &Answer, item: &HookPayload) {
     }
 }
 
-/// What the model reads after a result or an error: what was said before the call, what async commands say,
-/// and what is said of the result itself.
+/// Returns what the model reads after a result or an error: output from before the call, from async commands, and about the
+/// result itself.
 fn said(commands: &Commands, point: HookPoint, answer: &Answer, item: &HookPayload) -> Vec<String> {
     let event = result_of(point, item).map_or("", HookEvent::name);
     let reason = answer.reason.iter().filter(|_| answer.refuses);
@@ -119,7 +119,7 @@ fn async_texts(commands: &Commands, item: &HookPayload) -> Vec<String> {
     session.map_or_else(Vec::new, |session| commands.async_hooks.take(session))
 }
 
-/// A failure stays one; what is said of it is read after its message.
+/// Applies an answer to an error. A failure stays a failure; comments follow its message.
 fn on_error(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let before = item.output.get("context").and_then(Value::as_array);
     let texts = said(commands, HookPoint::ToolOnError, answer, item).into_iter();
@@ -152,8 +152,8 @@ fn before_call(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
         .collect()
 }
 
-/// What commands say about the question itself counts first. Else a question about a call that a command has allowed is
-/// answered, unless someone has answered it already, or a rule of the user's is what asks.
+/// Answers a permission question. Commands' answers to the question itself come first. Otherwise a call that a command has
+/// allowed is approved, unless the question was answered already, or a user rule requires asking.
 fn permission(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let status = |status: &str| vec![set(vec![named("status")], json!(status))];
     if answer.permission == Some(Permission::Deny) {
@@ -177,8 +177,8 @@ fn permission(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<C
     }
 }
 
-/// What the model reads: the result, or what is to stand in its place, and what was said about it. The call has been made, so
-/// nothing of it is taken back.
+/// Returns what the model reads: the result or its replacement, and comments on it. The call has been made, so nothing of it
+/// is undone.
 fn after_result(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut output = item.output.clone();
@@ -209,7 +209,7 @@ fn after_result(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec
     changes
 }
 
-/// Context goes beside what the user has typed, as a text that is the program's.
+/// Adds context next to what the user has typed, as a text of the program.
 fn prompt(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let parts = item.output.get("parts").and_then(Value::as_array);
     let count = parts.map_or(0, Vec::len);
@@ -225,10 +225,10 @@ fn prompt(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Chang
         .collect()
 }
 
-/// The turn continues with the reason, and with context, which is the same in a friendlier form. Output of several
-/// files is joined, and output of async commands added.
+/// Continues the turn with the reason and with context, which is equivalent. Output of several files is joined, and output of
+/// async commands added.
 fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
-    // Nothing goes on: what waits to be read is read later.
+    // The turn ends: waiting output is read later.
     if answer.stop.is_some() {
         return Vec::new();
     }
@@ -255,7 +255,8 @@ fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
 }
 
 impl Commands {
-    /// The call of a tool hook is over, or begins: what was allowed for one of its name before does not count.
+    /// Resets state when the call of a tool hook ends or starts: what was allowed for an earlier one of its name does not
+    /// apply.
     pub fn call_changes(&self, point: HookPoint, item: &HookPayload) {
         if matches!(
             point,

@@ -1,8 +1,8 @@
-//! The result of a tool as commands read it (`tool_response`), and what they put in its place (`updatedToolOutput`).
+//! The result of a tool as commands read it (`tool_response`), and their replacement for it (`updatedToolOutput`).
 
 use serde_json::{Map, Value, json};
 
-/// The result in a form in which commands find what they look for: ours, with the keys that theirs has beside.
+/// Returns the result in a form that commands understand: Outrigger's, with Claude Code's keys added.
 pub(crate) fn response(tool: &str, args: &Value, output: &Value) -> Value {
     let mut response = match output {
         Value::Object(fields) => fields.clone(),
@@ -21,7 +21,7 @@ pub(crate) fn response(tool: &str, args: &Value, output: &Value) -> Value {
     Value::Object(response)
 }
 
-/// What a command or script that has failed comes to, as a text; `None` for one that went well, and for other tools.
+/// Returns the result of a failed command or script as text; `None` for a successful one, and for other tools.
 pub(crate) fn failed_command(input: &Value, output: &Value) -> Option<String> {
     if !matches!(input.get("tool")?.as_str(), Some("bash" | "python")) {
         return None;
@@ -35,9 +35,9 @@ pub(crate) fn failed_command(input: &Value, output: &Value) -> Option<String> {
     }
 }
 
-/// What of a result becomes something else. What takes something out of a result takes it out for good: what the answer
-/// says is found in whichever of the forms it was given, and one of no known form is what the model reads. Copies of the text
-/// for display become it, and what else holds some of it (the two streams, the file with all of it) is named no more.
+/// Returns the changes of a result. What is removed is removed for good: the answer's text is found in whichever form it was
+/// given, and an answer of no known form is what the model reads. Display copies of the text are replaced too, and references
+/// to other copies (the two streams, the file with all of it) are removed.
 pub(crate) fn replaced(output: &Value, instead: &Value) -> Map<String, Value> {
     let mut fields = Map::new();
     if output.get("content").is_some_and(Value::is_array) {
@@ -77,7 +77,7 @@ pub(crate) fn replaced(output: &Value, instead: &Value) -> Map<String, Value> {
     fields
 }
 
-/// The text of an answer. A copy of what was given has the same text under several keys: the changed one counts.
+/// Returns the text of an answer. A copy of the input has the same text under several keys: the changed one is used.
 fn text_of(output: &Value, instead: &Value) -> String {
     let text = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
     let before = text(output, "output").unwrap_or_default();

@@ -23,19 +23,19 @@ use crate::state::Commands;
 use crate::transcript::BUN_CONFIG;
 use crate::{ChangedFn, Handler, Matched};
 
-/// What is called: these plugins, at a point.
+/// The plugins to call at a point.
 pub struct Calls<'a> {
     /// The point.
     pub point: HookPoint,
     /// The files whose commands are run.
     pub plugins: &'a [Callee<'a>],
-    /// The session that it is about.
+    /// The session.
     pub session: Option<&'a str>,
     /// The turn, for breakers.
     pub turn: Option<&'a TurnId>,
     /// The payload as the handlers before left it.
     pub item: &'a HookPayload,
-    /// It was changed after these had answered.
+    /// Set if it changed after these commands had answered.
     pub again: Option<&'a Again>,
 }
 
@@ -44,41 +44,41 @@ pub struct Calls<'a> {
 pub struct Callee<'a> {
     /// Index among the plugins.
     pub plugin: usize,
-    /// What the file goes by.
+    /// Name of the file.
     pub id: &'a str,
-    /// Its own deadline, where that is shorter than a command's.
+    /// Its own deadline, if shorter than a command's.
     pub limit: Option<Duration>,
 }
 
-/// What came of the commands of one plugin.
+/// Result of the commands of one plugin.
 #[derive(Clone, Debug, Default)]
 pub struct Called {
-    /// What they answered.
+    /// Their answer.
     pub answer: Answer,
-    /// What its slowest command took, in milliseconds; of several events together.
+    /// Duration of its slowest command in milliseconds; of several events together.
     pub ms: f64,
-    /// Bytes that its commands were given.
+    /// Bytes of input to its commands.
     pub bytes: u64,
-    /// Arguments that they gave the call.
+    /// Arguments that they set for the call.
     pub rewrites: Vec<Rewrite>,
 }
 
 /// One process.
 struct One<'a> {
-    /// Among the plugins that are called.
+    /// Index among the called plugins.
     place: usize,
     hook: &'a CommandHook,
-    /// Where it runs, and what.
+    /// Its folder and its command.
     line: Line,
     blocks_on_failure: bool,
     handler: &'a Handler,
     timeout: Duration,
-    /// As its breaker lets it; none for an async one.
+    /// Decision of its breaker; `None` for an async one.
     running: Option<Result<Running<'a>, String>>,
 }
 
 impl One<'_> {
-    /// The same command does the same thing: once is enough. What else is written of it is the stricter of both.
+    /// Returns whether two commands are the same: once is enough. Of their other settings the stricter ones apply.
     fn is_same(&self, line: &Line, hook: &CommandHook) -> bool {
         self.line == *line
             && (self.hook.runs_async, self.hook.wakes) == (hook.runs_async, hook.wakes)
@@ -86,7 +86,7 @@ impl One<'_> {
 }
 
 impl Called {
-    /// Takes in what came of the next event, or of the next file of the same call.
+    /// Adds the result of the next event, or of the next file of the same call.
     fn then(&mut self, next: Self, is_same_call: bool) {
         self.answer.then(next.answer, is_same_call);
         self.ms += next.ms;
@@ -96,7 +96,8 @@ impl Called {
 }
 
 impl Commands {
-    /// Runs what the plugins have for a point; one result for each. Dropping this ends every process that it started.
+    /// Runs the plugins' commands for a point; returns one result for each. Dropping the future kills every process that it
+    /// started.
     pub async fn call(&self, calls: Calls<'_>) -> Vec<Called> {
         let mut all = vec![Called::default(); calls.plugins.len()];
         let mut last = None;
@@ -164,7 +165,7 @@ impl Commands {
         }
     }
 
-    /// The commands of a round, each once.
+    /// Returns the commands of a round, without duplicates.
     fn work<'a>(&'a self, calls: &Calls<'a>, round: &'a Round) -> Vec<One<'a>> {
         let mut work: Vec<One<'a>> = Vec::new();
         for (place, callee) in calls.plugins.iter().enumerate() {
@@ -267,7 +268,7 @@ impl Commands {
         }
     }
 
-    /// What the commands of a round read. One that nothing can be written for gets an empty path.
+    /// Returns the input of a round's commands. If the transcript cannot be written, its path is empty.
     async fn input(&self, round: &Round) -> Vec<u8> {
         let (host, transcripts) = (Arc::clone(&self.with.host), Arc::clone(&self.transcripts));
         let (session, history) = (round.session.clone(), round.history.clone());
@@ -283,7 +284,7 @@ impl Commands {
         format!("{}\n", Value::Object(input)).into_bytes()
     }
 
-    /// What is started: the program itself where it has `args`, else a shell.
+    /// Returns what to start: the program itself if the hook has `args`, otherwise a shell.
     fn program(&self, one: &One<'_>) -> Spec {
         let Some(args) = &one.hook.args else {
             return Spec::new(&self.shell).arg("-c").arg(&one.hook.command);
@@ -325,7 +326,7 @@ impl Commands {
         let (input, spawner) = (input.to_vec(), self.with.spawner.clone());
         async move {
             let began = Instant::now();
-            // Of a command that was not run nothing is known.
+            // There is no data about a command that did not run.
             let (answer, how) = match spec {
                 Err(why) => (Answer::failed(why), Ended::Unclear),
                 Ok(spec) => unchanged.run(process, &spawner, spec, input).await,
@@ -368,8 +369,8 @@ impl Commands {
     }
 }
 
-/// That what a hook executes of the project is what it was let run as, before it runs and after that: what was exchanged in between
-/// has run, in its sandbox, and its answer does not count.
+/// Checks that the project files that a hook executes are unchanged since its approval, before and after it runs: a file replaced
+/// in between did run, in its sandbox, but the answer is ignored.
 struct Unchanged {
     changed: ChangedFn,
     file: PathBuf,
@@ -395,7 +396,7 @@ impl Unchanged {
         }
     }
 
-    /// Why it does not count.
+    /// Returns why the answer is ignored.
     async fn look(self: &Arc<Self>) -> Option<String> {
         let it = Arc::clone(self);
         let looked = tokio::task::spawn_blocking(move || (it.changed)(&it.file, &it.hook)).await;
@@ -405,7 +406,7 @@ impl Unchanged {
     }
 }
 
-/// A command's process, and what its end is read by.
+/// A command's process, with the data to interpret its end.
 struct Process {
     event: HookEvent,
     command: String,

@@ -1,26 +1,26 @@
-//! What the runtime of a hook reads of the folder that it works in: a file there (`json.py`, `bunfig.toml`, `.venv`) would run before the
-//! hook, and answer for it. Variables keep the runtime from it.
+//! Isolation of a hook's runtime from its working directory: a file there (`json.py`, `bunfig.toml`, `.venv`) would run before
+//! the hook, and answer for it. Environment variables prevent that.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::host_path;
 
-/// What Bun takes options from, besides its command line.
+/// Variable with additional options for Bun.
 const BUN_OPTIONS: &str = "BUN_OPTIONS";
 /// Options of Bun that are followed by a program.
 const BUN_PROGRAMS: [&str; 4] = ["-e", "--eval", "-p", "--print"];
 
-/// Where interpreters look for modules.
+/// Module search paths of interpreters.
 const MODULES: [&str; 5] = ["PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "LUA_PATH"];
 
-/// A hook that is about to be run.
+/// A hook that is about to run.
 pub(crate) struct Runtimes<'a> {
     /// Its command line.
     pub(crate) line: &'a str,
-    /// It can keep something from happening.
+    /// It can refuse something.
     pub(crate) may_refuse: bool,
-    /// Where it works.
+    /// Its working directory.
     pub(crate) directory: &'a Path,
     /// Its environment.
     pub(crate) environment: &'a [(OsString, OsString)],
@@ -28,7 +28,7 @@ pub(crate) struct Runtimes<'a> {
     pub(crate) bun_config: Option<PathBuf>,
 }
 
-/// A runtime that reads settings of the working folder.
+/// A runtime that reads settings of the working directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Runtime {
     Bun,
@@ -36,7 +36,8 @@ enum Runtime {
 }
 
 impl Runtimes<'_> {
-    /// Variables for it. A command of the user's that is there to run the project (`bun test`, `uv run pytest`) has the project's settings.
+    /// Returns the variables for it. A user command that is meant to run the project (`bun test`, `uv run pytest`) keeps the
+    /// project's settings.
     pub(crate) fn variables(&self, is_users: bool) -> Vec<(&'static str, OsString)> {
         let mut all = Vec::new();
         if imports_from_here(self.line) {
@@ -54,8 +55,8 @@ impl Runtimes<'_> {
         all
     }
 
-    /// A guard's programs and modules are those outside of what commands write to: a `python3` or `grep` of an activated `.venv` would
-    /// answer for it. A program that is nowhere else is taken from there.
+    /// Returns search paths for a guard's programs and modules outside of what commands can write: a `python3` or `grep` of an
+    /// activated `.venv` would answer for it. A program that exists nowhere else is taken from there.
     fn found_elsewhere(&self) -> Vec<(&'static str, OsString)> {
         let mut all = Vec::new();
         if let Some(path) = self.variable("PATH") {
@@ -69,7 +70,8 @@ impl Runtimes<'_> {
         all
     }
 
-    /// Whether what it runs by this runtime is none of the project's. A script may start it as well, with a line that does not say so.
+    /// Returns whether what it runs by this runtime is outside the project. A script may also start it, with a line that does not
+    /// show it.
     fn reads_nothing_here(&self, runtime: Runtime) -> bool {
         let words = self.line.split_whitespace();
         let mut words = words.map(|word| word.trim_matches(['"', '\'']));
@@ -84,7 +86,7 @@ impl Runtimes<'_> {
         is_tool || words.any(|word| BUN_PROGRAMS.contains(&word) || self.lies_elsewhere(word))
     }
 
-    /// Whether a word is a path that does not lead into the project.
+    /// Returns whether a word is a path that is not in the project.
     fn lies_elsewhere(&self, word: &str) -> bool {
         let project = [
             "$CLAUDE_PROJECT_DIR",
@@ -99,7 +101,7 @@ impl Runtimes<'_> {
     }
 
     fn bun_options(&self) -> OsString {
-        // Options are parted by blanks, and nothing quotes one.
+        // Options are separated by blanks, and there is no quoting.
         let plain = |path: &PathBuf| !path.to_string_lossy().contains(char::is_whitespace);
         let config = self.bun_config.clone().filter(plain);
         let mut options = OsString::from("--config=");
@@ -111,7 +113,7 @@ impl Runtimes<'_> {
         options
     }
 
-    /// The user's own settings of uv in the place of those of the folder, and no environment or project of the folder.
+    /// Selects the user's own settings of uv instead of those of the folder, and no environment or project of the folder.
     fn uv(&self) -> Vec<(&'static str, OsString)> {
         let mut all = vec![("UV_NO_PROJECT", OsString::from("1"))];
         if self.variable("UV_CONFIG_FILE").is_none() {
@@ -120,7 +122,7 @@ impl Runtimes<'_> {
                 None => ("UV_NO_CONFIG", "1".into()),
             });
         }
-        // Where there is none, uv warns of the option.
+        // Without a file, uv warns about the option.
         if self
             .directory
             .ancestors()
@@ -150,8 +152,8 @@ fn file_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Whether a command runs Python with the working folder in front of its own modules: a `json.py` of the project would answer for the
-/// hook.
+/// Returns whether a command runs Python with the working directory before its own modules: a `json.py` of the project would
+/// answer for the hook.
 fn imports_from_here(command: &str) -> bool {
     let mut words = command.split_whitespace();
     words.any(|word| word.contains("python")) && words.any(|word| matches!(word, "-c" | "-m"))
@@ -175,7 +177,7 @@ mod tests {
         }
     }
 
-    /// By the line, whether it guards: what is set for Bun and for uv.
+    /// By command line and whether it is a guard: the settings for Bun and for uv.
     #[test]
     fn a_hook_that_is_not_the_projects_reads_no_settings_of_the_project() {
         let environment =

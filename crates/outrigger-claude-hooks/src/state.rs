@@ -1,4 +1,4 @@
-//! What command hooks remember between the points that one event is spread over.
+//! State of command hooks between the points of one event.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -15,31 +15,30 @@ use crate::breakers::CommandBreakers;
 use crate::transcript::Transcripts;
 use crate::{Again, CommandHooks, Handler};
 
-/// Maximum number of calls of which something is remembered. Each is over soon, so this is reached only by what never
-/// completed.
+/// Maximum number of remembered calls. Each is short, so only calls that never complete reach this.
 const MAX_CALLS: usize = 256;
-/// Maximum number of sessions that are remembered to have begun.
+/// Maximum number of sessions whose start is remembered.
 const MAX_SESSIONS: usize = 4096;
 
-/// How long async commands may take at the end, as a plugin's `dispose`.
+/// Time limit for async commands at the end, as for a plugin's `dispose`.
 const ASYNC_END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The command hooks of a project, and what they remember.
+/// The command hooks of a project, with their state.
 pub struct Commands {
     pub(crate) with: CommandHooks,
     pub(crate) handlers: Vec<Handler>,
     /// Index of the first handler among the plugins.
     base: usize,
     pub(crate) directory: PathBuf,
-    /// What a command that is a line is given to: `bash` where there is one, else `sh`.
+    /// Shell for commands that are a line: `bash` if installed, else `sh`.
     pub(crate) shell: PathBuf,
     pub(crate) notice: NoticeFn,
     pub(crate) breakers: CommandBreakers,
     sessions: Mutex<BTreeMap<String, Seen>>,
     allowed: Mutex<VecDeque<Call>>,
-    /// Calls that the user is to be asked about, and why.
+    /// Calls that the user must be asked about, with the reason.
     asked: Mutex<VecDeque<(Call, String)>>,
-    /// What commands said before a call, for the model to read after its result.
+    /// Output of commands before a call, for the model to read after its result.
     remarks: Mutex<VecDeque<(Call, String)>>,
     pub(crate) async_hooks: AsyncHooks,
     pub(crate) transcripts: Arc<Transcripts>,
@@ -48,7 +47,7 @@ pub struct Commands {
 /// A session and a call of it.
 type Call = (String, String);
 
-/// What is known of a session's beginning.
+/// State of a session's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Reported,
@@ -56,7 +55,8 @@ enum Seen {
 }
 
 impl Commands {
-    /// Handlers of [`Handler::new`], one for each file; `base` is the index of the first among the plugins. Within a runtime.
+    /// Creates the state from handlers of [`Handler::new`], one for each file; `base` is the index of the first among the
+    /// plugins. Must be called within a runtime.
     #[must_use]
     pub fn new(
         with: CommandHooks,
@@ -86,13 +86,13 @@ impl Commands {
         }
     }
 
-    /// The breakers of a file's commands that are not at rest.
+    /// Returns the breakers of a file's commands that are not at rest.
     #[must_use]
     pub fn breakers_of(&self, plugin: usize) -> Vec<BreakerStatus> {
         self.breakers.of(plugin)
     }
 
-    /// Whether any file has a command for an event.
+    /// Returns whether any file has a command for an event.
     pub(crate) fn runs(&self, event: HookEvent) -> bool {
         self.handlers.iter().any(|handler| handler.has(event))
     }
@@ -101,12 +101,12 @@ impl Commands {
         self.handlers.get(plugin.checked_sub(self.base)?)
     }
 
-    /// Waits a moment for the async commands, and ends those that still run.
+    /// Waits briefly for the async commands, and kills those that still run.
     pub async fn end_async(&self) {
         self.async_hooks.end(ASYNC_END_TIMEOUT).await;
     }
 
-    /// Reports to the user something that a command said, or that became of it.
+    /// Reports a command's message or failure to the user.
     pub fn report(&self, plugin: &str, session: Option<&str>, message: String) {
         (self.notice)(Notice::Command {
             plugin: plugin.to_owned(),
@@ -115,7 +115,8 @@ impl Commands {
         });
     }
 
-    /// With which source a session begins now, in this process; `None` when it has begun. Asking makes it begun.
+    /// Returns the source with which a session starts now, in this process; `None` if it has started. The call marks it as
+    /// started.
     pub(crate) fn begins(&self, session: &str, has_messages: bool) -> Option<&'static str> {
         let mut sessions = lock(&self.sessions);
         if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(session) {
@@ -129,27 +130,27 @@ impl Commands {
         }
     }
 
-    /// A session is summarised: it begins anew with the next prompt.
+    /// Records that a session was compacted: it starts again with the next prompt.
     pub(crate) fn compacted(&self, session: &str) {
         if let Some(seen) = lock(&self.sessions).get_mut(session) {
             *seen = Seen::Compacted;
         }
     }
 
-    /// The sessions that have begun in this process.
+    /// Returns the sessions that have started in this process.
     #[must_use]
     pub fn begun(&self) -> Vec<String> {
         lock(&self.sessions).keys().cloned().collect()
     }
 
-    /// The call is another one now: what was allowed before does not count, but for what its own maker says.
+    /// Records that the call changed: earlier permissions do not apply, except that of the command that changed it.
     pub fn changed(&self, input: &Value, again: &Again) {
         if let Some(call) = call_of(input).filter(|_| again.is_allowed()) {
             self.allow(call);
         }
     }
 
-    /// A command allows this call; one that another wants to be asked about stays asked about.
+    /// Records that a command allows this call; a call that another command wants to be asked about still is.
     pub(crate) fn allow(&self, call: Call) {
         if !lock(&self.asked).iter().any(|(other, _)| *other == call) {
             push(&self.allowed, call);
@@ -160,20 +161,20 @@ impl Commands {
         lock(&self.allowed).contains(call)
     }
 
-    /// The user is to be asked about this call, whatever the rules allow.
+    /// Records that the user must be asked about this call regardless of the rules.
     pub(crate) fn ask(&self, call: Call, why: String) {
         lock(&self.allowed).retain(|other| *other != call);
         push_once(&self.asked, (call, why));
     }
 
-    /// Why the user is to be asked about a call, if so; said once.
+    /// Returns why the user must be asked about a call, if so; once.
     #[must_use]
     pub fn take_asked(&self, session: &str, call: &str) -> Option<String> {
         let whys = take(&self.asked, session, call);
         (!whys.is_empty()).then(|| whys.join("\n"))
     }
 
-    /// A command says something that the model is to read after the call's result.
+    /// Stores a text that the model reads after the call's result.
     pub(crate) fn remark(&self, call: Call, text: String) {
         push_once(&self.remarks, (call, text));
     }
@@ -182,7 +183,7 @@ impl Commands {
         take(&self.remarks, session, call)
     }
 
-    /// The call is asked about no more, or anew.
+    /// Forgets the call's question.
     pub(crate) fn forget(&self, call: &Call) {
         lock(&self.allowed).retain(|other| other != call);
     }
@@ -196,7 +197,7 @@ fn push<T>(list: &Mutex<VecDeque<T>>, one: T) {
     list.push_back(one);
 }
 
-/// A hook that is asked again says the same again.
+/// A hook that is called again may repeat itself.
 fn push_once<T: PartialEq>(list: &Mutex<VecDeque<T>>, one: T) {
     if !lock(list).contains(&one) {
         push(list, one);
@@ -212,7 +213,7 @@ fn take(list: &Mutex<VecDeque<(Call, String)>>, session: &str, call: &str) -> Ve
     texts
 }
 
-/// Session and call of a tool hook's input.
+/// Returns session and call of a tool hook's input.
 pub(crate) fn call_of(input: &Value) -> Option<(String, String)> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let call = input

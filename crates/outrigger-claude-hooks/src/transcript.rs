@@ -1,7 +1,6 @@
 //! `transcript_path`: the conversation of a session as a file of JSON lines, for commands that read it. When a command is about
-//! to be started, what is new in the conversation is appended; one that was changed is put in its place. It lies in a folder
-//! that only this user can read, and is gone with the program; what one that was killed has left, the next one that has
-//! command hooks removes.
+//! to start, new messages are appended; changed ones are replaced. The file is in a folder that only this user can read, and is
+//! removed with the program; the leftovers of a killed one are removed by the next program with command hooks.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -20,14 +19,14 @@ use outrigger_sandbox::private_tmp;
 use ring::digest::{SHA256, digest as sha};
 use rustix::fs::{Mode, OFlags};
 
-/// How the names of the folders begin.
+/// Prefix of the folder names.
 const PREFIX: &str = "outrigger-transcripts.";
-/// A `bunfig.toml` for Bun, which would read that of the working folder, and its `.env`.
+/// A `bunfig.toml` for Bun, which would otherwise read that of the working directory, and its `.env`.
 pub(crate) const BUN_CONFIG: &str = "bunfig.toml";
-/// Names of a folder that are tried; another user may have taken one.
+/// Number of folder names that are tried; another user may have taken one.
 const TRIES: u32 = 16;
 
-/// The files that were written. Dropping this removes them.
+/// The written files. Dropping this removes them.
 #[derive(Default)]
 pub(crate) struct Transcripts(Mutex<Written>);
 
@@ -37,26 +36,26 @@ struct Written {
     sessions: BTreeMap<String, Vec<Entry>>,
 }
 
-/// A message that stands in the file of its session.
+/// A message in the file of its session.
 #[derive(Clone, Copy)]
 struct Entry {
     digest: u64,
-    /// Where its lines end, in bytes.
+    /// End of its lines, in bytes.
     end: u64,
 }
 
-/// A folder of this process, and the lock on it that says so: it ends with the process, however that ends.
+/// A folder of this process, with the lock that marks it as such: it is released when the process ends in any way.
 struct Folder {
     path: PathBuf,
     _held: File,
 }
 
 impl Transcripts {
-    /// None yet; removes those of programs that were killed, beside. Within a runtime.
+    /// Creates an empty value; removes leftovers of killed programs in the background. Must be called within a runtime.
     pub(crate) fn new() -> Self {
         tokio::task::spawn_blocking(|| {
             let ours = private_tmp::folder().ok();
-            // Those of older versions lie beside.
+            // Those of older versions are next to it.
             for base in ours.into_iter().chain([std::env::temp_dir()]) {
                 sweep(&base);
             }
@@ -86,9 +85,9 @@ impl Transcripts {
                 written.folder.insert(folder).path.clone()
             }
         };
-        // An identifier may come from a client, and no two have the same name.
+        // An id may come from a client, and no two have the same name.
         let file = folder.join(format!("{}.jsonl", name(session)));
-        // Of a file that is gone, or could not be written, nothing is known.
+        // The state of a removed file, or one that could not be written, is unknown.
         let before = written.sessions.remove(session);
         let before = before.filter(|_| file.exists());
         let mut entries = before.clone().unwrap_or_default();
@@ -110,14 +109,14 @@ impl Transcripts {
         Ok(file)
     }
 
-    /// Where the files are, once there is one.
+    /// Returns the folder of the files, once there is one.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         let written = lock(&self.0);
         written.folder.as_ref().map(|folder| folder.path.clone())
     }
 }
 
-/// The SHA-256 of a session's identifier as JSON.
+/// Returns the SHA-256 of a session id as JSON.
 fn name(session: &str) -> String {
     hex(sha(&SHA256, serde_json::json!(session).to_string().as_bytes()).as_ref())
 }
@@ -135,7 +134,7 @@ fn end(entries: &[Entry]) -> u64 {
     entries.last().map_or(0, |it| it.end)
 }
 
-/// Puts `new` where `old` is, up to the end of the file.
+/// Replaces the range `old` up to the end of the file by `new`.
 fn extend(path: &Path, old: Range<u64>, new: &str) -> io::Result<()> {
     let mut file = File::options().read(true).append(true).open(path)?;
     file.seek(SeekFrom::Start(old.start))?;
@@ -148,8 +147,8 @@ fn extend(path: &Path, old: Range<u64>, new: &str) -> io::Result<()> {
     }
 }
 
-/// Keeps so many bytes of a file and puts `new` after them, in another one: a command that has opened the older one can
-/// still read all of it.
+/// Writes a new file with the first `kept` bytes and `new` after them: a command that has opened the older one can still read all
+/// of it.
 fn replace(path: &Path, kept: u64, new: &str) -> io::Result<()> {
     let fresh = path.with_extension("new");
     let mut file = File::create(&fresh)?;
@@ -177,8 +176,8 @@ fn digest(message: &MessageWithParts) -> u64 {
     hashed.0.finish()
 }
 
-/// A new folder among this user's temporary files, of which commands of other sessions see nothing. Our data folder would not do: no
-/// command gets at that.
+/// Creates a folder among this user's temporary files, hidden from commands of other sessions. The data folder cannot be used: no
+/// command can access it.
 fn fresh(base: &Path) -> io::Result<Folder> {
     let mut last = None;
     for number in 0..TRIES {
@@ -191,7 +190,7 @@ fn fresh(base: &Path) -> io::Result<Folder> {
             }
         }
         let held = File::open(&path)?;
-        // Who sweeps may have been faster, and removes it.
+        // A concurrent sweep may have been faster, and removes it.
         if held.try_lock().is_ok() && held.metadata()?.nlink() > 0 {
             return Ok(Folder { path, _held: held });
         }
@@ -199,7 +198,7 @@ fn fresh(base: &Path) -> io::Result<Folder> {
     Err(last.unwrap_or_else(|| io::ErrorKind::AlreadyExists.into()))
 }
 
-/// Removes this user's folders that no process holds. Anybody may make something of that name in a folder for temporary files.
+/// Removes this user's folders that no process holds. Any user may create an entry of that name in a folder for temporary files.
 fn sweep(base: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
@@ -211,7 +210,7 @@ fn sweep(base: &Path) {
             continue;
         }
         let path = entry.path();
-        // Neither what a link leads to, nor a pipe that waits for a writer.
+        // Neither follow a link, nor wait for a pipe's writer.
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(held) = rustix::fs::open(&path, flags, Mode::empty()).map(File::from) else {
             continue;
@@ -255,7 +254,7 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
         let other = write("../../x", "c").unwrap();
         assert_eq!(other.parent(), Some(folder.as_path()));
-        // Names that differ in a sign only.
+        // Names that differ in one character only.
         let (a, b) = (write("a-b", "a").unwrap(), write("a_b", "b").unwrap());
         write("a-b", "a").unwrap();
         let read = [a, b].map(|file| fs::read_to_string(file).unwrap());
@@ -268,18 +267,18 @@ mod tests {
     fn what_is_new_is_appended_and_what_was_changed_is_put_in_its_place() {
         let transcripts = Transcripts::default();
         let mut before = None;
-        // What is in the conversation (one that goes on has a line more), whether its file stays, what is rendered.
+        // The conversation (one that continues has one more line), whether its file stays, and what is rendered.
         for (history, stays, rendered) in [
             (vec!["a"], false, 1),
             (vec!["a"], true, 0),
             (vec!["a", "b"], true, 1),
             (vec!["a", "b+", "c"], true, 2),
             (vec!["a", "b+", "c"], true, 0),
-            // Undone.
+            // After an undo.
             (vec!["a", "b"], false, 1),
             (vec!["a", "b", "d"], true, 1),
             (vec!["a"], false, 0),
-            // Compacted.
+            // After a compaction.
             (vec!["s", "d"], false, 2),
             (vec![], false, 0),
         ] {
@@ -295,7 +294,7 @@ mod tests {
             assert_eq!(count.get(), rendered, "{history:?}");
             let want: String = messages.iter().map(lines).collect();
             assert_eq!(fs::read_to_string(&file).unwrap(), want, "{history:?}");
-            // Held open, so that its number is nobody else's.
+            // Held open, so that its inode is not reused.
             let held = File::open(&file).unwrap();
             let meta = held.metadata().unwrap();
             let changed = |it: &fs::Metadata| (it.mtime(), it.mtime_nsec());
@@ -334,7 +333,7 @@ mod tests {
         fs::create_dir(at("other")).unwrap();
         let link = at(&format!("{PREFIX}2.0"));
         std::os::unix::fs::symlink(at("other"), &link).unwrap();
-        // A process that opened it to read would wait for a writer.
+        // Opening it for reading would wait for a writer.
         let pipe = at(&format!("{PREFIX}x"));
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
         sweep(base.path());

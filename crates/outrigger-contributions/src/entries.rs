@@ -1,8 +1,7 @@
-//! What plugins contribute by their `config` hooks and this program starts: MCP servers, language servers, formatters, and the
-//! shell lines in templates of commands; and addresses that it asks: of MCP servers, model providers and skills, those of
-//! providers by their `auth` and `provider` hooks, too. Such an entry
-//! gets the sandbox of its plugin, and is asked through the plugin's proxy; the user's own entries, left as they were, keep
-//! theirs (issue 5, item 5).
+//! Configuration entries that plugins contribute by their `config` hooks and that this program starts (MCP servers, language
+//! servers, formatters, and the shell lines in templates of commands) or requests (URLs of MCP servers, model providers and
+//! skills; also those of providers by their `auth` and `provider` hooks). Such an entry gets the sandbox of its plugin, and is
+//! requested through the plugin's proxy; the user's own unmodified entries keep theirs.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +16,7 @@ use crate::NOTHING;
 use crate::provider_files::keep_files;
 use crate::providers::places;
 
-/// Keys of the configuration whose entries name programs or addresses, and how each is labelled.
+/// Keys of the configuration whose entries name programs or URLs, with their labels.
 const STARTED: [(&str, &str); 5] = [
     ("provider", "provider"),
     ("mcp", "mcp"),
@@ -25,11 +24,11 @@ const STARTED: [(&str, &str); 5] = [
     ("formatter", "formatter"),
     ("command", "command"),
 ];
-/// Keys that name a program which works for the user too, in no sandbox: the user's to choose.
+/// Keys that name a program which also works for the user, without a sandbox: only the user can choose it.
 const OF_THE_USER: [&str; 1] = ["shell"];
 
-/// Puts what plugins changed into their sandboxes; what cannot be is taken out of the configuration. `before` is the
-/// configuration as plugins were given it.
+/// Puts entries that plugins changed into their sandboxes; entries for which that is impossible are removed from the
+/// configuration. `before` is the configuration that plugins were given.
 pub async fn sandbox_contributions(
     plugins: &Plugins,
     before: &Value,
@@ -88,8 +87,8 @@ pub async fn sandbox_contributions(
     sandbox_skills(plugins, before, after, sandboxes).await;
 }
 
-/// Where there was nothing, an entry of a plugin is that entry and not all the programs that come with the switch: those run for
-/// whatever the project says, in no sandbox.
+/// Limits a plugin's entry for an empty key to that entry, without the built-in programs that the key would enable: those run
+/// for whatever the project contains, without a sandbox.
 fn keep_others_off(key: &str, built_in: &[&str], before: &Value, after: &mut Value) {
     keep_disabled(key, before, after);
     let is_off =
@@ -117,7 +116,7 @@ fn keep_others_off(key: &str, built_in: &[&str], before: &Value, after: &mut Val
     }
 }
 
-/// What the user switched off by its name stays that, unless a plugin brings a program of its own under the name.
+/// Keeps entries off that the user disabled by name, unless a plugin contributes its own program under the name.
 fn keep_disabled(key: &str, before: &Value, after: &mut Value) {
     let off = before.get(key).and_then(Value::as_object);
     let off = off.into_iter().flatten();
@@ -135,8 +134,8 @@ fn keep_disabled(key: &str, before: &Value, after: &mut Value) {
     }
 }
 
-/// Files with instructions, and folders with skills, that plugins name are read by our process: those of the project, and of
-/// plugins' own folders.
+/// Limits instruction files and skill folders named by plugins, which our process reads, to those of the project and of plugins'
+/// own folders.
 fn keep_own_instructions(
     before: &Value,
     after: &mut Value,
@@ -156,7 +155,7 @@ fn keep_own_instructions(
             let text = entry.as_str().unwrap_or_default();
             let is_address = text.starts_with("http://") || text.starts_with("https://");
             let path = resolve(&place.directory, Path::new(text));
-            // What is in the project is looked at when it is read.
+            // A project path is checked when it is read.
             let here = !text.starts_with('~') && path.starts_with(&place.worktree);
             let real = path.canonicalize().ok();
             let mut own = folders.iter().filter_map(|it| it.canonicalize().ok());
@@ -216,7 +215,7 @@ async fn sandbox_skills(
     });
 }
 
-/// Whether this program asks an address that stands in the entry, whatever else does.
+/// Returns whether this program requests a URL in the entry.
 fn asks(key: &str, entry: &Value) -> bool {
     match key {
         "provider" => !places(entry).is_empty(),
@@ -225,7 +224,7 @@ fn asks(key: &str, entry: &Value) -> bool {
     }
 }
 
-/// The entries that are new or other than before, where they name a program.
+/// Returns the new or changed entries that name a program.
 fn changed(key: &str, before: &Value, after: &Value) -> Vec<String> {
     let entries = after
         .get(key)
@@ -248,7 +247,7 @@ fn starts(key: &str, entry: &Value) -> bool {
             .get("template")
             .and_then(Value::as_str)
             .is_some_and(|template| template.contains("!`")),
-        // What a built-in server or formatter runs is found on the PATH; its variables and options choose it, too.
+        // The program of a built-in server or formatter is found on the PATH; its variables and options select it as well.
         "lsp" | "formatter" => entry.get("disabled") != Some(&Value::Bool(true)),
         _ => entry.get("command").is_some() || entry.get("url").is_some(),
     }
@@ -300,7 +299,7 @@ mod tests {
         }
     }
 
-    /// `true`, or an object where nothing was, would start whatever the project brings, in no sandbox.
+    /// `true`, or an object for an empty key, would start whatever the project contains, without a sandbox.
     #[test]
     fn a_plugin_switches_no_others_on() {
         let off = json!({ "disabled": true });
@@ -313,7 +312,7 @@ mod tests {
                 json!({ "b": { "command": ["x"] } }),
                 json!({ "a": off, "b": { "command": ["x"] } }),
             ),
-            // The user's word.
+            // The user's setting.
             (json!({ "formatter": true }), json!(true), json!(true)),
             (
                 json!({ "formatter": {} }),
@@ -340,7 +339,7 @@ mod tests {
                 json!({ "a": { "disabled": false } }),
                 json!({ "a": { "disabled": true } }),
             ),
-            // A program of its own, in its own sandbox.
+            // Its own program, in its own sandbox.
             (brings.clone(), brings),
             (json!(false), json!(false)),
         ] {
@@ -386,7 +385,7 @@ mod tests {
         );
     }
 
-    /// Keys that mean nothing there change nothing about it.
+    /// Keys without a meaning there change nothing.
     #[test]
     fn which_entries_name_addresses_that_are_asked() {
         for (key, entry, asked) in [

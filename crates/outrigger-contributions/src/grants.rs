@@ -1,4 +1,4 @@
-//! What plugins are granted, and what their tools declare (D6).
+//! Grants of plugins, and declarations of their tools (D6).
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use outrigger_protocol::descriptor::{Capability, Constraints, Declared, SandboxP
 use outrigger_tools::{Grant, ToolError, ToolRuntime};
 use serde_json::Value;
 
-/// What a plugin was granted, as capabilities: that follows from what its manifest asks for. `None`: everything.
+/// Returns a plugin's grants as capabilities, derived from what its manifest requests. `None`: everything.
 #[must_use]
 pub fn grant_of_plugin(plugin: &PluginStatus) -> Option<Grant> {
     let shown = plugin.manifest.as_ref().filter(|shown| shown.declared)?;
@@ -19,7 +19,7 @@ pub fn grant_of_plugin(plugin: &PluginStatus) -> Option<Grant> {
         Capability::Net => asks.network.hosts.is_empty(),
         Capability::Spawn | Capability::Session => asks.client.as_ref().is_some_and(Vec::is_empty),
         Capability::Exec | Capability::Mcp | Capability::User => false,
-        // A plugin drives no browser of ours.
+        // A plugin does not drive Outrigger's browser.
         Capability::BrowserRead | Capability::BrowserWrite => true,
     };
     let all = Capability::ALL.into_iter();
@@ -46,7 +46,7 @@ pub fn declared(value: Option<Value>, is_sandboxed: bool) -> Result<Declared, St
     Ok(declared)
 }
 
-/// What the user's settings grant agents. Those that they do not name are granted everything.
+/// Returns what the user's settings grant agents. Agents that they do not name are granted everything.
 pub fn of_agents<'a>(
     settings: &ToolExecution,
     agents: impl Iterator<Item = &'a String>,
@@ -62,7 +62,7 @@ pub fn of_agents<'a>(
     agents.filter_map(grant).collect()
 }
 
-/// Holds the tools that are there to what the user's settings say, and tells of agents that they name and that are not there.
+/// Limits the registered tools to what the user's settings allow, and warns of agents in them that do not exist.
 pub fn narrow_all(
     runtime: &ToolRuntime,
     settings: &ToolExecution,
@@ -76,14 +76,14 @@ pub fn narrow_all(
     }
 }
 
-/// Holds a tool to what the user's settings say. One that cannot be held to it is left out.
+/// Limits a tool to what the user's settings allow. A tool that cannot be limited is removed.
 pub fn narrow(runtime: &ToolRuntime, tool: &str, settings: &ToolExecution) {
     let Some(limits) = settings.tool_limits.get(tool) else {
         return;
     };
     match runtime.narrow(tool, &constraints(limits)) {
         Ok(()) => {}
-        // It may come later, of a plugin or a server.
+        // It may be registered later, by a plugin or a server.
         Err(ToolError::NotFound { .. }) => tracing::warn!(
             "[tool_limits.{tool}] there is no tool `{tool}` so far; `outrigger tool list` shows those that there are"
         ),
@@ -96,7 +96,7 @@ pub fn narrow(runtime: &ToolRuntime, tool: &str, settings: &ToolExecution) {
     }
 }
 
-/// Limits of the user's settings as constraints of a tool.
+/// Returns limits of the user's settings as constraints of a tool.
 fn constraints(limits: &ToolLimits) -> Constraints {
     Constraints {
         timeout_ms: limits.timeout_ms,

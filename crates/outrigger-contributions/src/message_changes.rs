@@ -8,13 +8,13 @@ use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::provenance::{Cause, Provenance};
 use outrigger_workspace::sync::lock;
 
-/// What plugins changed of messages while a turn runs in their session. The turn was begun without these causes, and
+/// Changes by plugins to messages while a turn runs in their session. The turn was started without these causes, and
 /// publishes its own copy of the message.
 #[derive(Debug, Default)]
 pub struct MessageChanges(Mutex<HashMap<SessionId, Vec<(MessageId, Cause)>>>);
 
 impl MessageChanges {
-    /// A plugin changed a message.
+    /// Records that a plugin changed a message.
     pub fn add(&self, session: &SessionId, message: &MessageId, cause: Cause) {
         let mut changes = lock(&self.0);
         let causes = changes.entry(session.clone()).or_default();
@@ -24,7 +24,7 @@ impl MessageChanges {
         }
     }
 
-    /// Who changed messages that the running turn of a session reads.
+    /// Returns who changed messages that the running turn of a session reads.
     #[must_use]
     pub fn causes(&self, session: &SessionId) -> Provenance {
         let mut causes = Provenance::default();
@@ -34,7 +34,7 @@ impl MessageChanges {
         causes
     }
 
-    /// A message that a turn publishes, with who changed it meanwhile.
+    /// Adds those who changed a message meanwhile to a turn's copy of it.
     pub fn complete(&self, info: &mut MessageInfo) {
         let (session, id, provenance) = match info {
             MessageInfo::User(it) => (&it.session_id, &it.id, &mut it.provenance),
@@ -47,7 +47,7 @@ impl MessageChanges {
         }
     }
 
-    /// The turn is over: later ones read the causes from the messages.
+    /// Ends a turn: later ones read the causes from the messages.
     pub fn end(&self, session: &SessionId) {
         lock(&self.0).remove(session);
     }

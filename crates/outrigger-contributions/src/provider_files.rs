@@ -1,8 +1,9 @@
-//! Files of model providers, which are the user's to choose.
+//! Files of model providers, which only the user can choose.
 
 use serde_json::Value;
 
-/// Puts back what a plugin said about files that this program reads and writes for a provider, in no sandbox.
+/// Restores settings about files that this program reads and writes for a provider, without a sandbox, if a
+/// plugin changed them.
 pub(crate) fn keep_files(before: &Value, after: &mut Value) {
     let providers = after.get_mut("provider").and_then(Value::as_object_mut);
     for (name, entry) in providers.into_iter().flatten() {

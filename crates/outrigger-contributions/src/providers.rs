@@ -1,4 +1,4 @@
-//! Model providers of plugins: whose addresses and protocols they change, and by which proxy they are asked.
+//! Model providers of plugins: whose URLs and protocols they change, and through which proxy they are requested.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use outrigger_protocol::model::PLACE_OPTIONS;
 use outrigger_sandbox::SandboxOverrides;
 use serde_json::{Map, Value};
 
-/// The proxies of the model providers whose addresses plugins contributed.
+/// Returns the proxies of the model providers whose URLs plugins contributed.
 #[must_use]
 pub fn providers(
     all: &Map<String, Value>,
@@ -23,7 +23,7 @@ pub fn providers(
     all.keys().filter_map(proxy).collect()
 }
 
-/// What models of a `provider` hook hold at this place that none of those `before` did.
+/// Returns values of a `provider` hook's models at this key that none of the models in `before` has.
 #[must_use]
 pub fn new_in_models<'a>(
     place: &str,
@@ -39,7 +39,7 @@ pub fn new_in_models<'a>(
     named.into_iter().filter(new).collect()
 }
 
-/// Whether models of a `provider` hook are asked elsewhere than those `before`, or in another way.
+/// Returns whether models of a `provider` hook use another destination or protocol than those in `before`.
 #[must_use]
 pub fn says_where(before: &Value, models: &Map<String, Value>) -> bool {
     ["/api/url", "/api/npm"]
@@ -47,7 +47,7 @@ pub fn says_where(before: &Value, models: &Map<String, Value>) -> bool {
         .any(|place| !new_in_models(place, before, models).is_empty())
 }
 
-/// The providers whose addresses, or whose protocol, `config` hooks changed, each with the plugin that did so last.
+/// Returns the providers whose URLs or protocol `config` hooks changed, each with the plugin that did so last.
 #[must_use]
 pub fn speakers(plugins: &Plugins, before: &Value, after: &Value) -> Vec<(String, PluginId)> {
     let entries = after.get("provider").and_then(Value::as_object);
@@ -62,7 +62,7 @@ pub fn speakers(plugins: &Plugins, before: &Value, after: &Value) -> Vec<(String
         .collect()
 }
 
-/// What an entry says of where its models are asked: addresses, and what names a place in a cloud.
+/// Returns the destination settings of an entry: URLs, and names of a location in a cloud.
 pub(crate) fn places(entry: &Value) -> Vec<String> {
     let options = entry.get("options");
     let named = PLACE_OPTIONS.iter().filter_map(|key| {
@@ -73,7 +73,7 @@ pub(crate) fn places(entry: &Value) -> Vec<String> {
     addresses.chain(named).collect()
 }
 
-/// The packages that say how models of a provider are asked.
+/// Returns the packages that determine a provider's protocol.
 fn protocols(entry: &Value) -> Vec<String> {
     let Value::Object(fields) = entry else {
         return Vec::new();
@@ -84,11 +84,11 @@ fn protocols(entry: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The addresses in an entry.
+/// Returns the URLs in an entry.
 fn addresses(entry: &Value) -> Vec<&str> {
     match entry {
         Value::String(text) => {
-            // As it is read where it is asked.
+            // As parsed when it is requested.
             let text = text.trim();
             let is = |scheme: &str| {
                 let start = text.get(..scheme.len());

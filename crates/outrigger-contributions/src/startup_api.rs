@@ -1,7 +1,7 @@
-//! What a plugin's client is answered before there is an agent: while plugins load.
+//! Answers to a plugin's client before there is an agent, while plugins load.
 //!
-//! Only what needs no session, no configuration and no other plugin: which program this is, and lines for the log. The
-//! rest is refused with 503 instead of waiting, since the agent waits for the plugins.
+//! Only requests that need no session, no configuration and no other plugin are answered: the program's identity, and
+//! lines for the log. The rest is refused with 503 instead of waiting, since the agent waits for the plugins.
 
 use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
 use serde::Deserialize;
@@ -55,7 +55,7 @@ pub fn health() -> Value {
     json!({ "healthy": true, "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// Answers a request that comes before the agent is there.
+/// Answers a request that arrives before the agent exists.
 #[must_use]
 pub fn answer(request: &SdkRequest) -> SdkResponse {
     let path = request.path.split('?').next().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Who is to blame when a process does not answer: the code it said to have entered and not yet left.
+//! Blame for an unresponsive process: the code that it reported to have entered and not yet left.
 //!
-//! Code that was entered and has since yielded the thread (its promise waits) is still open, but a spin or an exit that
-//! comes afterwards may be anybody's: a timer of another plugin, say. So the process reports when its event loop has
-//! turned, and only what was entered since is suspected.
+//! Code that was entered and has since yielded the thread (its promise waits) is still open, but a later spin or exit
+//! may be caused by any code, such as a timer of another plugin. So the process reports each turn of its event loop,
+//! and only code entered since then is suspected.
 
 use outrigger_protocol::rpc::Enter;
 
-/// Entries in the order they were made. One for each open call, since a call runs one handler at a time, and at most
-/// one that belongs to no call (an event hook).
+/// Entries in the order in which they were made. One for each open call, since a call runs one handler at a time, and
+/// at most one that belongs to no call (an event hook).
 #[derive(Debug, Default)]
 pub(crate) struct Entered {
     open: Vec<Open>,
@@ -20,14 +20,15 @@ struct Open {
 }
 
 impl Open {
-    // A module is evaluated some turns after its import was begun, so there a turn says nothing.
+    // A module is evaluated some turns after its import started, so a turn proves nothing there.
     fn is_import(&self) -> bool {
         self.enter.what == "import"
     }
 }
 
 impl Entered {
-    /// The process is about to enter a plugin's code. Imports run side by side under one call, so they add up.
+    /// Records that the process is about to enter a plugin's code. Imports run concurrently under one call, so they
+    /// accumulate.
     pub(crate) fn enter(&mut self, enter: Enter) {
         let parallel = enter.what == "import";
         if !parallel {
@@ -42,7 +43,7 @@ impl Entered {
         });
     }
 
-    /// The code entered for no call has returned.
+    /// Records that the code entered for no call has returned.
     pub(crate) fn leave(&mut self) {
         self.open.retain(|open| open.enter.call.is_some());
     }
@@ -54,22 +55,22 @@ impl Entered {
         }
     }
 
-    /// The call, or the handler of it that ran, has answered.
+    /// Records that the call, or its running handler, has answered.
     pub(crate) fn answered(&mut self, call: u64) {
         self.open.retain(|open| open.enter.call != Some(call));
     }
 
-    /// What was entered last and not left.
+    /// Returns the code that was entered last and not left.
     pub(crate) fn last(&self) -> Option<Enter> {
         self.open.last().map(|open| open.enter.clone())
     }
 
-    /// All of it, oldest first.
+    /// Returns all entered code, oldest first.
     pub(crate) fn all(&self) -> Vec<Enter> {
         self.open.iter().map(|open| open.enter.clone()).collect()
     }
 
-    /// What may hold the thread now, oldest first.
+    /// Returns the code that may hold the thread now, oldest first.
     pub(crate) fn suspects(&self) -> Vec<Enter> {
         let open = self.open.iter().filter(|open| !open.yielded);
         open.map(|open| open.enter.clone()).collect()
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(names(&entered.suspects()), "a/import");
         entered.enter(enter("c", "chat.params", Some(3)));
         assert_eq!(names(&entered.suspects()), "a/import c/chat.params");
-        // It goes on with its next item.
+        // It continues with its next item.
         entered.enter(enter("b", "chat.message", Some(2)));
         assert_eq!(
             names(&entered.suspects()),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::error::JsError;
 
 const HEADER: usize = 4;
-/// The memory of a frame over this size goes with the frame.
+/// A frame larger than this does not leave its memory to the next one.
 const LARGE: usize = 1 << 20;
 
 /// Makes a frame of `message`.
@@ -56,16 +56,16 @@ pub(crate) fn encode_call(id: u64, method: &str, params: &[&[u8]]) -> Result<Byt
     Ok(frame.freeze())
 }
 
-/// Puts frames together from a stream that may be cut anywhere.
+/// Assembles frames from a stream that may be cut anywhere.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: BytesMut,
 }
 
 impl Decoder {
-    /// Where the next bytes of the stream go; room for at least one read is there.
+    /// Returns the buffer for the next bytes of the stream; it has room for at least one read.
     pub fn buffer(&mut self) -> &mut BytesMut {
-        // A large frame is read into memory that is claimed once, not doubled on the way.
+        // A large frame is read into memory that is allocated once instead of doubled repeatedly.
         let missing = self.wanted().saturating_sub(self.buffer.len());
         self.buffer
             .reserve(missing.clamp(64 * 1024, MAX_FRAME + HEADER));
@@ -92,7 +92,7 @@ impl Decoder {
         self.buffer.advance(HEADER);
         let frame = self.buffer.split_to(size).freeze();
         if size > LARGE {
-            // What is left shares the frame's memory and would hold, and use again, all of it as long as the process lives.
+            // The rest shares the frame's memory and would keep all of it as long as the process lives.
             self.buffer = BytesMut::from(self.buffer.as_ref());
         }
         Ok(Some(frame))

@@ -1,4 +1,4 @@
-//! What can go wrong with a plugin process.
+//! Errors of a plugin process.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use outrigger_sandbox::SandboxError;
 const SETUP: &str =
     "run `outrigger plugin setup` to install Bun (it fetches it from npm into the data folder)";
 
-/// How a channel ended, as far as it is known.
+/// How a channel ended, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closed {
-    /// Exit code or signal of the process; none when it was not known in time.
+    /// Exit code or signal of the process; `None` if it was not known in time.
     pub status: Option<String>,
     /// Its last lines on standard error, oldest first.
     pub stderr: Vec<String>,
-    /// Why the host closed it, when it was the host (a frame over the limit, say).
+    /// Why the host closed it, if it did (a frame over the limit, say).
     pub reason: Option<String>,
 }
 
@@ -24,18 +24,18 @@ pub struct Closed {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsError {
-    /// Neither Bun nor Node is to be found.
+    /// Neither Bun nor Node was found.
     #[error("no JavaScript runtime found (looked for: {})", .searched.join(", "))]
     RuntimeMissing {
-        /// Where it was looked for.
+        /// Paths that were searched.
         searched: Vec<String>,
     },
-    /// A runtime was named in the settings or the environment, and is not there.
+    /// A runtime is named in the settings or the environment, and does not exist.
     #[error("the JavaScript runtime {} named by {named_by} does not exist", path.display())]
     RuntimeNotThere {
-        /// The path that was named.
+        /// The named path.
         path: PathBuf,
-        /// Who named it.
+        /// Setting or variable that names it.
         named_by: &'static str,
     },
     /// Node is older than 20.
@@ -46,12 +46,12 @@ pub enum JsError {
         /// Its version.
         version: String,
     },
-    /// The runtime does not tell its version.
+    /// The version of the runtime cannot be determined.
     #[error("{} --version failed: {reason}", path.display())]
     RuntimeVersion {
         /// Its path.
         path: PathBuf,
-        /// What it did.
+        /// Reason.
         reason: String,
     },
     /// The host script could not be written into the process's private folder.
@@ -59,7 +59,7 @@ pub enum JsError {
     Script {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
     /// The process could not be started.
@@ -67,7 +67,7 @@ pub enum JsError {
     Spawn {
         /// Name of the process.
         name: String,
-        /// What the sandbox said.
+        /// Error of the sandbox.
         source: SandboxError,
     },
     /// No hello in time.
@@ -80,13 +80,13 @@ pub enum JsError {
         /// Its last lines on standard error.
         stderr: Vec<String>,
     },
-    /// The host script speaks another major version of the protocol.
+    /// The host script uses another major version of the protocol.
     #[error("the plugin process speaks protocol {theirs}, this host speaks {PROTOCOL_VERSION}")]
     ProtocolMismatch {
         /// Its version.
         theirs: String,
     },
-    /// A frame is over [`outrigger_protocol::rpc::MAX_FRAME`].
+    /// A frame is larger than [`outrigger_protocol::rpc::MAX_FRAME`].
     #[error("a frame of {size} bytes is over the limit of {max}")]
     FrameTooLarge {
         /// Its size in bytes.
@@ -94,30 +94,31 @@ pub enum JsError {
         /// The limit in bytes.
         max: usize,
     },
-    /// What came over the channel is not a message.
+    /// Data on the channel is not a message.
     #[error("the plugin process sent something that is not a JSON-RPC message: {reason}")]
     BadFrame {
-        /// What the parser said.
+        /// Error of the parser.
         reason: String,
     },
-    /// The process, or its channel, is gone.
+    /// The process, or its channel, is closed.
     #[error("the plugin process {name} is gone{}", ending(.closed))]
     Closed {
         /// Name of the process.
         name: String,
-        /// What is known of its end.
+        /// How it ended.
         closed: Closed,
     },
-    /// No answer in time. The process may still be busy with it: only ending the process frees it.
+    /// No answer in time. The process may still be busy with it: only killing the process frees it.
     #[error("{method} was not answered within {ms} ms{}", culprit(.handler, .entered))]
     CallTimeout {
         /// Method.
         method: &'static str,
         /// The deadline in milliseconds.
         ms: u64,
-        /// The handler that was waited for, for `hook.run`.
+        /// The awaited handler, for `hook.run`.
         handler: Option<HandlerRef>,
-        /// The code that the process had entered last and not left; it may be another's (see [`crate::JsProcess::entered`]).
+        /// The code that the process had entered last and not left; it may be another plugin's (see
+        /// [`crate::JsProcess::entered`]).
         entered: Option<Enter>,
     },
     /// The plugin's code threw, or refused.
@@ -125,7 +126,7 @@ pub enum JsError {
     Plugin {
         /// JSON-RPC code.
         code: i64,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// The caller no longer wanted the answer.
@@ -134,15 +135,15 @@ pub enum JsError {
         /// Method.
         method: &'static str,
     },
-    /// The answer has another shape than the method's.
+    /// The answer does not have the method's type.
     #[error("the answer to {method} cannot be read: {reason}")]
     BadAnswer {
         /// Method.
         method: &'static str,
-        /// What the parser said.
+        /// Error of the parser.
         reason: String,
     },
-    /// So much is waiting to be read by the process that nothing more is taken.
+    /// Too much data is waiting to be read by the process; nothing more is accepted.
     #[error("{bytes} bytes are waiting for the plugin process {name} to read them")]
     Backlog {
         /// Name of the process.
@@ -182,7 +183,7 @@ fn culprit(handler: &Option<HandlerRef>, entered: &Option<Enter>) -> String {
 }
 
 impl JsError {
-    /// A stable code for logs, tests and clients.
+    /// Returns a stable code for logs, tests and clients.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -205,7 +206,7 @@ impl JsError {
         }
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -227,7 +228,7 @@ impl JsError {
         }
     }
 
-    /// True when the process is of no more use: it is gone, hung or broke the protocol.
+    /// Returns whether the process is unusable: it exited, hung or violated the protocol.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         !matches!(

@@ -1,4 +1,4 @@
-//! A body that comes in pieces from a plugin's `fetch`: no faster than it is taken, and over when nobody wants it.
+//! A streamed body of a plugin's `fetch`: read on demand, and cancelled when dropped.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::peer::Peer;
 
-/// How far a process may be ahead of the reader of the body, in bytes.
+/// Maximum number of bytes that a process may be ahead of the reader of the body.
 const WINDOW: u64 = 1024 * 1024;
 
 /// The rest of an answer. Dropping it cancels the plugin's request.
@@ -45,7 +45,7 @@ impl FetchBody {
         }
     }
 
-    /// The head is there: the body may come.
+    /// Starts the body after the head has arrived.
     pub(crate) fn begin(self) -> Self {
         self.grant(WINDOW);
         self
@@ -56,11 +56,11 @@ impl FetchBody {
             call: self.call,
             bytes,
         };
-        // Refused only when the process is gone, which the chunks tell.
+        // Refused only if the process has exited, which the chunks report.
         let _ = self.peer.notify(host::AUTH_CREDIT, &credit);
     }
 
-    /// The next piece; `None` at the end. After an error nothing comes.
+    /// Returns the next chunk; `None` at the end. After an error there are no more.
     pub async fn next(&mut self) -> Option<Result<Bytes, String>> {
         if self.over {
             return None;

@@ -1,4 +1,4 @@
-//! Calls of hooks, and how their payloads travel: inline, by file, or as differences to what the process keeps.
+//! Hook calls and the transfer of their payloads: inline, by file, or as differences to what the process keeps.
 
 use std::io;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use crate::process::{JsProcess, millis};
 
 /// The hook whose messages are mirrored.
 const MESSAGES: &str = "experimental.chat.messages.transform";
-/// What an answer's file may hold besides the changes.
+/// Maximum size in bytes of an answer file besides the changes.
 const ENVELOPE: u64 = 4096;
 
-/// How large payloads of hooks travel to a process.
+/// How large payloads of hooks are sent to a process.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// Where files are made (flag `plugin_large_payload_file_ipc`); none are without it.
+    /// Where files are created (flag `plugin_large_payload_file_ipc`); `None` without the flag.
     pub files: Option<ExchangeRoot>,
-    /// Largest payload that is sent inline where files are made, in bytes (`limits.plugin_inline_bytes`, A10).
+    /// Maximum size in bytes of an inline payload if files are used (`limits.plugin_inline_bytes`, A10).
     pub inline: usize,
     /// The process keeps the messages of sessions (flag `plugin_message_mirror`).
     pub mirror: bool,
@@ -50,7 +50,7 @@ impl Default for Transfer {
 }
 
 impl Transfer {
-    /// A folder for one process; without it everything is sent inline.
+    /// Creates the folder for one process; without it everything is sent inline.
     pub(crate) fn exchange(&self, process: &str) -> Option<Exchange> {
         match self.files.as_ref()?.process() {
             Ok(exchange) => Some(exchange),
@@ -62,7 +62,7 @@ impl Transfer {
     }
 }
 
-/// How the payload of a call travelled.
+/// How the payload of a call was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
     /// In the request.
@@ -74,16 +74,16 @@ pub enum Way {
     Mirror,
 }
 
-/// What a call sent.
+/// Data sent by a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Size of the payload as JSON, in bytes.
     pub payload: u64,
-    /// Bytes of it that went to the process, in frames and files.
+    /// Bytes of it sent to the process, in frames and files.
     pub bytes: u64,
-    /// How.
+    /// Way of transfer.
     pub way: Way,
-    /// Number of the call, which what the process enters for it carries; 0 before it is sent.
+    /// Number of the call, which the process reports with the code that it enters for it; 0 before it is sent.
     pub call: u64,
 }
 
@@ -92,19 +92,19 @@ pub struct Sent {
 pub struct HookCall<'a> {
     /// OpenCode's name of the hook.
     pub hook: &'a str,
-    /// Handlers that live next to each other in the order and in this process.
+    /// Consecutive handlers in this process.
     pub handlers: &'a [HandlerRef],
-    /// What may be changed.
+    /// Fields that may be changed.
     pub open: &'a [OpenField],
     /// The payloads.
     pub items: &'a [HookPayload],
-    /// Whose messages they carry: what the process keeps, it keeps by this.
+    /// Session of the messages: the key under which the process keeps them.
     pub session: Option<&'a str>,
-    /// Number of the chain, for a plugin that may reach points of its own from it.
+    /// Number of the chain, for a plugin that may reach its custom points from it.
     pub chain: Option<u64>,
 }
 
-/// What a process needs for its payloads.
+/// State for sending payloads to a process.
 #[derive(Debug)]
 pub(crate) struct Carrier {
     exchange: Option<Exchange>,
@@ -121,19 +121,19 @@ impl Carrier {
         }
     }
 
-    /// Over which size answers come by file.
+    /// Returns the size above which answers are sent by file.
     pub(crate) fn file_over(&self) -> Option<u64> {
         self.exchange
             .as_ref()
             .and_then(|_| u64::try_from(self.inline).ok())
     }
 
-    /// Whether a payload goes by file, when it is asked whether it has more than so many bytes.
+    /// Returns whether a payload is sent by file; `is_over` tells whether it has more than a given number of bytes.
     fn by_file(&self, is_over: impl FnOnce(usize) -> bool) -> bool {
         self.exchange.is_some() && is_over(self.inline)
     }
 
-    /// Puts the parts of a payload into a file; they come back when none can be made.
+    /// Writes the parts of a payload to a file; returns the parts if none can be created.
     async fn file(&self, key: &'static str, parts: Vec<Vec<u8>>) -> Result<Ticket, Vec<Vec<u8>>> {
         let Some(exchange) = self.exchange.clone() else {
             return Err(parts);
@@ -151,7 +151,7 @@ impl Carrier {
     }
 }
 
-/// The parameters of a call without their closing brace and without what carries the payload.
+/// Parameters of a call without their closing brace and without the payload.
 #[derive(Serialize)]
 struct Head<'a> {
     hook: &'a str,
@@ -185,7 +185,7 @@ struct Mirrored<'a> {
     messages: &'a History,
 }
 
-/// A call that has been sent. The file with its payload is there as long as this is.
+/// A call that has been sent. The file with its payload exists as long as this value.
 struct Running {
     call: Pending,
     results: mpsc::UnboundedReceiver<Answered>,
@@ -248,7 +248,7 @@ impl JsProcess {
                 .collect(running, call.handlers, (began, deadline), &mut on_result)
                 .await;
             match ended {
-                // Nobody has been called, so calling is no repetition.
+                // No handler was called, so calling again is not a repetition.
                 Err(JsError::Plugin { code, .. }) if code == NEED_WHOLE && !whole => {}
                 ended => return ended,
             }
@@ -256,7 +256,7 @@ impl JsProcess {
         Ok(())
     }
 
-    /// Sends the payload as it is.
+    /// Sends the whole payload.
     async fn whole(&self, call: &HookCall<'_>, sent: &mut Sent) -> Result<Running, JsError> {
         if self
             .carrier
@@ -285,7 +285,7 @@ impl JsProcess {
         self.begin(host::HOOK_RUN, call, None, Payload::Here("items", items))
     }
 
-    /// What a call for a mirror is made of; `None` when this is none.
+    /// Returns the parts of a mirrored call; `None` if it is not one.
     fn mirrored<'a>(&'a self, call: &HookCall<'a>) -> Option<Mirrored<'a>> {
         let (mirrors, session) = (self.carrier.mirrors.as_ref()?, call.session?);
         let [
@@ -316,7 +316,7 @@ impl JsProcess {
         sent: &mut Sent,
     ) -> Result<Running, JsError> {
         let kept = it.mirrors.session(it.session);
-        // Held until the frame is in the queue: the process counts in the list of the frame before.
+        // Held until the frame is queued: the process applies it to the list of the previous frame.
         let mut kept = kept.lock().await;
         if whole {
             kept.forget();
@@ -397,7 +397,7 @@ impl JsProcess {
         })
     }
 
-    /// Waits for the answers of all handlers, each within its deadline; that of the first one counts from `began`.
+    /// Waits for the answers of all handlers, each within its deadline; that of the first one is counted from `began`.
     async fn collect(
         &self,
         mut running: Running,
@@ -421,8 +421,8 @@ impl JsProcess {
             left = deadline;
             match next {
                 Ok(Some(result)) => on_result(result),
-                // It ends early behind a handler that changed what it may not, or the process has ended. What was reported
-                // before that is there, whatever was looked at first.
+                // It ends early after a handler that changed a forbidden field, or because the process exited. Earlier
+                // results are available, whichever is checked first.
                 ended => {
                     while let Ok(answered) = running.results.try_recv() {
                         on_result(self.read(answered).await);
@@ -445,7 +445,7 @@ impl JsProcess {
         }
     }
 
-    /// Fills in what a result has in a file. A file that cannot be used is the handler's failure, with nothing changed: its
+    /// Adds the part of a result that is in a file. An unusable file is a failure of the handler, with nothing changed: its
     /// code wrote to it, or kept the host script from doing so.
     async fn read(&self, answered: Answered) -> HookResult {
         let Answered { mut result, file } = answered;

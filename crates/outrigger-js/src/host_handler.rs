@@ -1,4 +1,4 @@
-//! What a plugin process may ask of the host, and how the host refuses it.
+//! Requests of a plugin process to the host, and refusals.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use crate::sdk::SdkAnswer;
 
-/// Routes by which a plugin waits for a turn of a model, which has limits of its own.
+/// Routes by which a plugin waits for a turn of a model, which has separate limits.
 const TURNS: [&str; 5] = ["message", "command", "shell", "summarize", "init"];
-/// For those.
+/// Deadline of these routes.
 const TURN_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-/// For everything else; a person may be asked something meanwhile.
+/// Deadline of all other routes; the user may be asked something meanwhile.
 const SDK_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// How long the head of an answer to a plugin's client may take.
+/// Returns the deadline for the head of an answer to a plugin's client.
 fn sdk_deadline(method: &str, path: &str) -> Duration {
     let route = path.split('?').next().unwrap_or(path);
     let last = route.rsplit('/').next().unwrap_or_default();
@@ -30,21 +30,21 @@ fn sdk_deadline(method: &str, path: &str) -> Duration {
     }
 }
 
-/// What a plugin process asks of the host. Each request runs in a task of its own; the other methods are called on the
-/// task that reads the channel and must not block.
+/// Handles requests of a plugin process. Each request runs in a separate task; the other methods are called on the task that
+/// reads the channel and must not block.
 pub trait HostHandler: Send + Sync + 'static {
     /// Answers a request of the SDK client, or of `fetch` to the host's origin.
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer>;
-    /// How long the head of such an answer may take (A11). One that is not there by then is answered with 504, and what made it
-    /// is dropped.
+    /// Returns the deadline for the head of such an answer (A11). If it is late, the request is answered with 504, and the
+    /// handler is dropped.
     fn sdk_deadline(&self, request: &SdkRequest) -> Duration {
         sdk_deadline(&request.method, &request.path)
     }
-    /// Answers a tool that asks for a permission; the error text is what the tool sees when it is refused.
+    /// Answers a tool that asks for a permission; the error text is what the tool sees if it is refused.
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>>;
     /// A tool reports while it runs.
     fn metadata(&self, metadata: ToolMetadata);
-    /// The credential of a provider, for the plugin that brings its authentication and for no other; null when there is
+    /// Returns the credential of a provider, for the plugin that provides its authentication and for no other; null if there is
     /// none. The error text is what the plugin sees.
     fn credential(&self, get: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
         let AuthGet { plugin, provider } = get;
@@ -54,7 +54,7 @@ pub trait HostHandler: Send + Sync + 'static {
             ))
         })
     }
-    /// A plugin reaches a hook point of its own.
+    /// Runs a custom hook point of a plugin.
     fn call_point(&self, call: PointCall) -> BoxFuture<'_, Result<PointCalled, Refused>> {
         let refused = Refused::new(
             "own.unknown",
@@ -62,7 +62,7 @@ pub trait HostHandler: Send + Sync + 'static {
         );
         Box::pin(async move { Err(refused) })
     }
-    /// A plugin publishes an event of its own.
+    /// Publishes a custom event of a plugin.
     fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         let refused = Refused::new(
             "own.unknown",
@@ -70,37 +70,37 @@ pub trait HostHandler: Send + Sync + 'static {
         );
         Box::pin(async move { Err(refused) })
     }
-    /// Chains that a plugin's process began have run; they are to be written down.
+    /// Records chains that a plugin's process started.
     fn ran(&self, records: Vec<HookRecord>) {
         let _ = records;
     }
-    /// Hooks that nobody waits for have run.
+    /// Records runs of background hooks.
     fn observed(&self, calls: Vec<RanCalls>) {
         let _ = calls;
     }
-    /// A hook that nobody waits for has thrown.
+    /// Records a failure of a background hook.
     fn failed(&self, failed: HookFailed) {
         let _ = failed;
     }
-    /// A plugin's loading went on.
+    /// Reports progress of a plugin's loading.
     fn stage(&self, stage: Stage);
-    /// The host script of the process called `process` has something for the log.
+    /// Logs a message of the host script of the process called `process`.
     fn log(&self, process: &str, log: Log);
 }
 
-/// Why the host does not do what a plugin asks for.
+/// Why the host refuses a plugin's request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
     /// Stable code, which the plugin gets as `error.code`.
     pub code: &'static str,
-    /// For people.
+    /// Message.
     pub message: String,
     /// The refusal of a handler, which the plugin gets as `error.refusal`.
     pub block: Option<Box<Block>>,
 }
 
 impl Refused {
-    /// A refusal.
+    /// Creates a refusal.
     #[must_use]
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Refused {
         }
     }
 
-    /// What a handler of the point said.
+    /// Creates the refusal by a handler of the point.
     #[must_use]
     pub fn by_handler(code: &'static str, block: Block) -> Self {
         Self {

@@ -1,14 +1,14 @@
-//! JS plugin processes: one process of Bun or Node that holds OpenCode plugins, and the host's end of its channel.
+//! JS plugin processes: one process of Bun or Node that runs OpenCode plugins, and the host's end of its channel.
 //!
-//! The crate is for the conversation: [`JsRuntime::find`] looks for Bun and Node, [`JsProcess::start`] starts the host
-//! script in its sandbox and waits for its hello, and the methods of [`JsProcess`] load plugins, run hooks and tools, and
-//! hand events over. What a plugin asks back goes to a [`HostHandler`]. `docs/plugin-protocol.md` describes the frames.
+//! The crate implements the communication: [`JsRuntime::find`] looks for Bun and Node, [`JsProcess::start`] starts the
+//! host script in its sandbox and waits for its hello, and the methods of [`JsProcess`] load plugins, run hooks and
+//! tools, and send events. Requests of a plugin go to a [`HostHandler`]. `docs/plugin-protocol.md` describes the frames.
 //!
-//! It is not for deciding: which plugins share a process, when one is started again or given up, what a hook may
-//! change and what a timeout costs are questions for `outrigger-plugins`.
+//! It makes no decisions: `outrigger-plugins` decides which plugins share a process, when one is restarted or given up,
+//! what a hook may change and what a timeout costs.
 //!
-//! Nothing here waits without a deadline, and a deadline covers write, run and read (invariant 5). A process that did
-//! not answer in time is not killed by this crate: its owner asks [`JsProcess::entered`] whom to blame, and drops it.
+//! Nothing here waits without a deadline, and a deadline covers write, run and read (invariant 5). This crate does not
+//! kill a process that did not answer in time: its owner asks [`JsProcess::entered`] for the culprit, and drops it.
 
 #![warn(clippy::indexing_slicing, clippy::string_slice)]
 

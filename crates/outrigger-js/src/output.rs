@@ -1,4 +1,4 @@
-//! What plugins print: line by line into the log, at a bounded rate (A9).
+//! Output of plugins: logged line by line, at a limited rate (A9).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,19 +9,19 @@ use outrigger_files::sync::lock;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tracing::Level;
 
-/// Longest line that is logged, in bytes; the rest of it is left out.
+/// Maximum length of a logged line in bytes; the rest of it is dropped.
 const MAX_LINE: usize = 4096;
 const SECOND: Duration = Duration::from_secs(1);
-/// Lines kept for the message about a process that died.
+/// Number of lines kept for the error message about an exited process.
 const KEPT: usize = 8;
 
 /// How the output of a process is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLog {
-    /// Level of the lines of standard error; the default is warn (A9). Those of standard output, where `console.log` goes, are
-    /// no warnings: they are logged at info at most.
+    /// Level of the lines of standard error; the default is warn (A9). Lines of standard output, where `console.log` goes, are
+    /// logged at info at most.
     pub level: Level,
-    /// Maximum number of lines in a second, of both streams together; what is over is counted, and the count is logged.
+    /// Maximum number of lines per second, of both streams together; further ones are counted, and the count is logged.
     pub lines_per_second: u32,
 }
 
@@ -34,8 +34,8 @@ impl Default for OutputLog {
     }
 }
 
-/// Before the name of the plugin that printed a line, and behind it. Where several plugins share a process, its host script marks
-/// lines so.
+/// Delimiters of the name of the plugin that printed a line. If several plugins share a process, its host script marks lines this
+/// way.
 const BEGIN: u8 = 0x1e;
 const END: u8 = 0x1f;
 
@@ -50,13 +50,13 @@ pub(crate) struct Lines {
 #[derive(Debug)]
 struct State {
     last: VecDeque<String>,
-    /// Its plugins, by whose names lines may be marked.
+    /// Names of its plugins, with which lines may be marked.
     plugins: BTreeSet<String>,
-    /// Of each plugin, and of the process for what nobody is known to have printed.
+    /// Rates of each plugin, and of the process for unmarked lines.
     rates: BTreeMap<String, Rate>,
 }
 
-/// How much was printed in the second that runs.
+/// Number of lines in the current second.
 #[derive(Debug)]
 struct Rate {
     second: Instant,
@@ -78,17 +78,17 @@ impl Lines {
         })
     }
 
-    /// Whose they are.
+    /// Returns the name of the process.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Lines may come from these plugins.
+    /// Accepts lines marked with these plugins.
     pub(crate) fn expect(&self, plugins: impl IntoIterator<Item = String>) {
         self.state().plugins.extend(plugins);
     }
 
-    /// The last lines of standard error, oldest first.
+    /// Returns the last lines of standard error, oldest first.
     pub(crate) fn last(&self) -> Vec<String> {
         self.state().last.iter().cloned().collect()
     }
@@ -122,7 +122,7 @@ impl Lines {
         self.tell_dropped();
     }
 
-    /// Waits for more. Where nothing comes for a second behind a flood, the count of what was left out is logged.
+    /// Waits for more. If nothing arrives for a second after a flood, the count of dropped lines is logged.
     async fn wait<T>(&self, more: impl Future<Output = T>) -> T {
         tokio::pin!(more);
         loop {
@@ -157,7 +157,7 @@ impl Lines {
         }
     }
 
-    /// What the process says through the channel about a plugin: `log` gets whose it is and the text, cut to the length of a line,
+    /// Reports a message about a plugin from the channel: `log` gets the plugin and the text, truncated to the length of a line,
     /// at the same rate as lines.
     pub(crate) fn report(&self, plugin: Option<&str>, message: &str, log: impl FnOnce(&str, &str)) {
         let (owner, logged, dropped) = {
@@ -205,7 +205,7 @@ impl Lines {
         }
     }
 
-    /// The level of a stream.
+    /// Returns the level of a stream.
     fn level(&self, is_error: bool) -> Level {
         match is_error {
             true => self.log.level,
@@ -224,14 +224,14 @@ impl Lines {
     }
 }
 
-/// The beginning of a text, as long as a line may be.
+/// Truncates a text to the maximum length of a line.
 pub(crate) fn cut(text: &str) -> &str {
     let end = outrigger_protocol::text::floor(text, MAX_LINE);
     text.get(..end).unwrap_or(text)
 }
 
 impl State {
-    /// The plugin that a line is marked with, and the line without its mark.
+    /// Returns the plugin that a line is marked with, and the line without its mark.
     fn owner<'l>(&self, bytes: &'l [u8]) -> Option<(&str, &'l [u8])> {
         let rest = bytes.strip_prefix(&[BEGIN])?;
         let end = memchr::memchr(END, rest)?;
@@ -260,7 +260,7 @@ impl State {
 }
 
 impl Rate {
-    /// Whether a line may be logged now, and how many were left out in the second that has just ended.
+    /// Returns whether a line may be logged now, and how many were dropped in the second that has just ended.
     fn admit(&mut self, rate: u32, now: Instant) -> (bool, u64) {
         let mut dropped = 0;
         if now.saturating_duration_since(self.second) >= SECOND {
@@ -303,7 +303,7 @@ mod tests {
             .map_or(0, |rate| rate.dropped)
     }
 
-    /// A9: a noisy plugin takes nothing of the rate of those that share its process; a name that is none of theirs counts for nobody.
+    /// A9: a noisy plugin uses up nothing of the rate of others in its process; an unknown name is attributed to no plugin.
     #[tokio::test]
     async fn each_plugin_of_a_process_has_its_own_rate() {
         let lines = Lines::new("shared".into(), OutputLog::default());

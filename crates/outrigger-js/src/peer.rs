@@ -1,4 +1,5 @@
-//! The host's end of the channel: calls with answers, results that come before the answer, and requests that come back.
+//! The host's end of the channel: calls with answers, results that arrive before the answer, and requests of the
+//! process.
 
 mod answers;
 mod files;
@@ -38,31 +39,31 @@ use crate::output::Lines;
 use crate::payload::exchange::{Exchange, Ticket};
 use crate::sdk::Credit;
 
-/// What may wait for a process that does not read, in bytes. Over it notifications, calls and requests are refused, and
-/// answers are replaced by a refusal.
+/// Maximum number of bytes that may wait for a process that does not read. Beyond it notifications, calls and requests
+/// are refused, and answers are replaced by a refusal.
 const MAX_BACKLOG: usize = 2 * MAX_FRAME;
 
 /// Shared by the reader, the writer and all callers.
 pub(crate) struct Peer {
     name: String,
-    /// At which rate it may log.
+    /// Limits the rate at which it may log.
     lines: Arc<Lines>,
     next: AtomicU64,
     outbox: Outbox,
     open: Mutex<Open>,
     entered: Mutex<Entered>,
-    /// How many events each batch holds that was handed over and has not been gone through.
+    /// Sizes of the event batches that were sent and are not processed.
     unseen: Mutex<Unseen>,
     hello: watch::Sender<Option<Hello>>,
     closed: watch::Sender<Option<Closed>>,
     /// See [`MAX_BACKLOG`].
     backlog: usize,
     handler: Arc<dyn HostHandler>,
-    /// Where files for large payloads are made.
+    /// Where files for large payloads are created.
     exchange: Option<Exchange>,
 }
 
-/// What one handler answered, and the file that it asked for, if it did.
+/// The answer of one handler, and the file that it requested, if any.
 pub(crate) struct Answered {
     pub(crate) result: HookResult,
     pub(crate) file: Option<Ticket>,
@@ -83,11 +84,11 @@ struct Call {
     results: Option<mpsc::UnboundedSender<Answered>>,
     /// The handler whose result comes next.
     next: usize,
-    /// The file that it asked for.
+    /// The file that it requested.
     file: Option<Ticket>,
 }
 
-/// A call in flight. Dropped before its answer came, it tells the process that nobody waits any more.
+/// A call in progress. Dropping it before its answer notifies the process that no caller waits.
 pub(crate) struct Pending {
     peer: Arc<Peer>,
     id: u64,
@@ -118,7 +119,7 @@ impl Peer {
         Arc::new(peer)
     }
 
-    /// These plugins may print.
+    /// Registers plugins that may print.
     pub(crate) fn expect_output(&self, plugins: &[PluginEntry]) {
         self.lines.expect(plugins.iter().map(|it| it.id.clone()));
     }
@@ -135,7 +136,7 @@ impl Peer {
         lock(&self.entered)
     }
 
-    /// The error of a call to a process that is gone.
+    /// Returns the error of a call to an exited process.
     pub(crate) fn closed_error(&self) -> JsError {
         JsError::Closed {
             name: self.name.clone(),
@@ -143,7 +144,7 @@ impl Peer {
         }
     }
 
-    /// Ends every call and every request in work.
+    /// Ends every open call and request.
     pub(crate) fn close(&self, closed: Closed) {
         self.closed.send_replace(Some(closed));
         let mut open = lock(&self.open);
@@ -156,13 +157,13 @@ impl Peer {
         }
     }
 
-    /// Whether a call is open, or the body of one still comes.
+    /// Returns whether a call is open, or the body of one is still streaming.
     pub(crate) fn is_working(&self) -> bool {
         let open = lock(&self.open);
         !open.calls.is_empty() || !open.streams.is_empty()
     }
 
-    /// An error where more than `most` bytes wait for the process already.
+    /// Fails if more than `most` bytes wait for the process already.
     fn has_room(&self, most: usize) -> Result<(), JsError> {
         let bytes = self.outbox.waiting();
         if bytes > most {
@@ -182,7 +183,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Pieces of the body of this call go here until [`Peer::forget_stream`].
+    /// Returns the stream of a call's body, until [`Peer::forget_stream`].
     pub(crate) fn stream(&self, call: u64) -> mpsc::UnboundedReceiver<AuthChunk> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut open = lock(&self.open);
@@ -196,7 +197,7 @@ impl Peer {
         lock(&self.open).streams.remove(&call);
     }
 
-    /// Hands events over.
+    /// Sends events.
     pub(crate) fn events(&self, batch: &EventBatch) -> Result<(), JsError> {
         // Held, so that batches are counted in the order in which they are sent.
         let mut unseen = lock(&self.unseen);
@@ -205,12 +206,12 @@ impl Peer {
         Ok(())
     }
 
-    /// Events that were handed over, and no hook has returned from them.
+    /// Returns the number of events that were sent and that no hook has returned from.
     pub(crate) fn unseen(&self) -> usize {
         lock(&self.unseen).events()
     }
 
-    /// For how long there have been some, and no batch was gone through.
+    /// Returns for how long there have been unprocessed events without progress.
     pub(crate) fn unseen_for(&self) -> Option<Duration> {
         lock(&self.unseen).age()
     }
@@ -242,7 +243,7 @@ impl Peer {
         self.call_as(method, params, |_| {})
     }
 
-    /// Sends a request, after telling `on_call` its number.
+    /// Sends a request, after passing its number to `on_call`.
     pub(crate) fn call_as(
         self: &Arc<Self>,
         method: &'static str,
@@ -259,7 +260,7 @@ impl Peer {
         self.begin(id, method, frame, None, on_call)
     }
 
-    /// Sends a request whose parameters are JSON already; each handler's answer goes to `results` as it comes.
+    /// Sends a request whose parameters are JSON already; each handler's answer goes to `results` as it arrives.
     pub(crate) fn call_hooks(
         self: &Arc<Self>,
         method: &'static str,
@@ -279,7 +280,8 @@ impl Peer {
         results: Option<mpsc::UnboundedSender<Answered>>,
         on_call: impl FnOnce(u64),
     ) -> Result<Pending, JsError> {
-        // The frame before may be as large; with more than that it does not read, and another call adds to it.
+        // The previous frame may be as large; with more than that the process does not read, and another call would add
+        // to it.
         self.has_room(self.backlog)?;
         let (sender, answer) = oneshot::channel();
         {
@@ -315,7 +317,7 @@ impl Peer {
         self.outbox.write(sink).await;
     }
 
-    /// Reads until the channel ends or breaks the protocol; answers why, if it was the latter.
+    /// Reads until the channel ends or violates the protocol; returns the reason in the latter case.
     pub(crate) async fn read(
         self: Arc<Self>,
         mut source: impl AsyncRead + Unpin,
@@ -417,14 +419,14 @@ impl Peer {
                     task.abort();
                 }
             }
-            // A newer host script may tell more than this host understands.
+            // A newer host script may send messages that this host does not know.
             _ => tracing::debug!("[plugin:{}] unknown notification {method}", self.name),
         }
         Ok(())
     }
 }
 
-/// As [`Message`], borrowing what is sent.
+/// Like [`Message`], borrowing what is sent.
 #[derive(Serialize)]
 struct Outgoing<'a, T> {
     jsonrpc: &'static str,
@@ -449,12 +451,12 @@ fn read<T: DeserializeOwned>(params: Value) -> Result<T, JsError> {
 }
 
 impl Pending {
-    /// Its number.
+    /// Returns its number.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// The answer. Does not give up by itself; safe to drop and to ask again.
+    /// Waits for the answer. Has no deadline of its own; safe to drop and to call again.
     pub(crate) async fn answer(&mut self) -> Result<Value, JsError> {
         match (&mut self.answer).await {
             Ok(Ok(value)) => Ok(value),
@@ -466,7 +468,7 @@ impl Pending {
         }
     }
 
-    /// The answer as the method's type.
+    /// Waits for the answer as the method's type.
     pub(crate) async fn typed<T: DeserializeOwned>(&mut self) -> Result<T, JsError> {
         let value = self.answer().await?;
         serde_json::from_value(value).map_err(|error| JsError::BadAnswer {
@@ -480,7 +482,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         let unanswered = lock(&self.peer.open).calls.remove(&self.id).is_some();
         if unanswered {
-            // Refused only when the process is gone.
+            // Refused only if the process has exited.
             let _ = self.peer.notify(host::CANCEL, &json!({ "id": self.id }));
         }
     }

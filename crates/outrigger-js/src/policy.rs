@@ -1,19 +1,19 @@
-//! The sandbox of a plugin process (architecture, section 5).
+//! The sandbox of a plugin process.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::Policy;
 
-/// What makes a terminal, for plugins that start one (`opencode-pty`).
+/// Devices that create a terminal, for plugins that start one (`opencode-pty`).
 const TERMINALS: [&str; 1] = ["/dev/ptmx"];
 
-/// What a plugin process may touch: system folders, devices, the plugins' folders and the folders that hold their
-/// `node_modules` are read; the project and the private folder (its HOME, XDG folders and TMPDIR) are written. It may
-/// bind TCP port 0 only, since plugins open servers of their own on loopback; connecting is not restricted.
+/// Returns the sandbox of a plugin process. Readable: system folders, devices, the plugins' folders and the folders
+/// with their `node_modules`. Writable: the project and the private folder (its HOME, XDG folders and TMPDIR). It may
+/// bind TCP port 0 only, since plugins start servers on loopback; connecting is not restricted.
 ///
 /// `runtime` is the program that runs it, `plugin_folders` are the folders of the entries (or the entries themselves),
-/// and the folder of the shared modules, when there is one.
+/// and the folder of the shared modules, if there is one.
 #[must_use]
 pub fn default_policy(
     runtime: &Path,
@@ -22,7 +22,7 @@ pub fn default_policy(
     private: &Path,
 ) -> Policy {
     let mut policy = Policy::system().write(directory).write(private);
-    // Their names; what stands there is the machine's disks and the terminals of others, too.
+    // Only names: the folder also contains the machine's disks and other users' terminals.
     policy.list.push(PathBuf::from("/dev"));
     policy.own_terminals = true;
     policy.bind_tcp = Some(vec![0]);
@@ -37,15 +37,15 @@ pub fn default_policy(
             .map(Path::to_path_buf),
     );
     for folder in plugin_folders {
-        // Rules are about what a path leads to, so a linked plugin needs its real place too, with its own modules.
+        // Rules apply to the target of a path, so a linked plugin needs its real path too, with its own modules.
         let real = std::fs::canonicalize(folder)
             .ok()
             .filter(|real| real != folder);
         for place in [Some(folder.clone()), real].into_iter().flatten() {
-            // Bun finds a `node_modules` by its name in the listing of the folder around it.
+            // Bun finds a `node_modules` by its name in the listing of the parent folder.
             policy.list.extend(homes_of_modules(&place));
             policy.read.extend(modules_of(&place));
-            // It finds a file by its name in the listing of its folder, too.
+            // It also finds a file by its name in the listing of its folder.
             if place.is_file() {
                 policy.list.extend(place.parent().map(Path::to_path_buf));
             }
@@ -59,7 +59,7 @@ pub fn default_policy(
     policy
 }
 
-/// The folders whose `node_modules` serve a module at `place`: those it lies in, and those that stand beside its
+/// Returns the `node_modules` folders that serve a module at `place`: those that contain it, and those next to its
 /// ancestors. Only the `node_modules` is opened, never the ancestor (which may be the user's home).
 fn modules_of(place: &Path) -> Vec<PathBuf> {
     let inside = place
@@ -69,7 +69,7 @@ fn modules_of(place: &Path) -> Vec<PathBuf> {
         .ancestors()
         .map(|folder| folder.join("node_modules"))
         .filter(|modules| modules.is_dir());
-    // The package file beside the outermost one tells a runtime where the project of the plugin begins.
+    // The package file next to the outermost one marks the root of the plugin's project for a runtime.
     let manifest = place
         .ancestors()
         .map(|folder| folder.join("package.json"))
@@ -82,7 +82,7 @@ fn modules_of(place: &Path) -> Vec<PathBuf> {
 }
 
 fn homes_of_modules(place: &Path) -> impl Iterator<Item = PathBuf> {
-    // The root and its children are no package's home, and the names below them are everybody's.
+    // The root and its children are not a package's home, and their names are shared by all.
     let home =
         |folder: &&Path| folder.components().count() > 2 && folder.join("node_modules").is_dir();
     place.ancestors().filter(home).map(Path::to_path_buf)

@@ -31,39 +31,39 @@ use crate::peer::Peer;
 use crate::runtime::JsRuntime;
 use crate::script;
 
-/// How long the last frames of a process that has ended, and the exit of one whose channel has ended, are waited for.
+/// Time to wait for the last frames of an exited process, and for the exit of one whose channel has ended.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How a plugin process is to be started.
+/// Start options of a plugin process.
 pub struct StartOptions {
     /// Bun or Node.
     pub runtime: JsRuntime,
     /// Starts it.
     pub spawner: Spawner,
-    /// Its sandbox, usually [`crate::default_policy`]; `None` is the visible setting `sandbox = "off"`.
+    /// Its sandbox, usually [`crate::default_policy`]; `None` for the setting `sandbox = "off"`.
     pub policy: Option<Policy>,
-    /// Where its connections are led that know of no proxy.
+    /// Redirect for connections that bypass proxy settings.
     pub proxy_redirect: Option<ProxyRedirect>,
-    /// Its whole environment: an allow-list, with HOME, the XDG folders and TMPDIR in a folder of its own.
+    /// Its whole environment: an allow-list, with HOME, the XDG folders and TMPDIR in a private folder.
     pub env: Vec<(OsString, OsString)>,
     /// Resource limits.
     pub limits: Limits,
-    /// Where the host script is kept, for all processes: a folder that none of them may write to. It starts there, never in the
-    /// project's folder, where Bun would run the preloads of a `bunfig.toml`.
+    /// Folder of the host script, for all processes: none of them may write to it. It starts there, never in the project's
+    /// folder, where Bun would run the preloads of a `bunfig.toml`.
     pub scripts: PathBuf,
-    /// Name in logs and messages: the plugin's, when it holds one.
+    /// Name in logs and messages: the plugin's, if it is alone.
     pub name: String,
-    /// Answers what its plugins ask.
+    /// Answers requests of its plugins.
     pub handler: Arc<dyn HostHandler>,
     /// How its output is logged.
     pub output: OutputLog,
-    /// For the start up to the hello.
+    /// Deadline from the start to the hello.
     pub deadline: Duration,
-    /// How large payloads of hooks travel.
+    /// How large payloads of hooks are sent.
     pub transfer: Transfer,
 }
 
-/// A running plugin process. Dropping it kills the process with all that it has started.
+/// A running plugin process. Dropping it kills the process with everything that it has started.
 #[derive(Debug)]
 pub struct JsProcess {
     pub(crate) peer: Arc<Peer>,
@@ -71,7 +71,7 @@ pub struct JsProcess {
     pid: u32,
     hello: Hello,
     pub(crate) carrier: Carrier,
-    // Set, or dropped with the process: that is the order to kill it.
+    // Setting it, or dropping it with the process, kills the process.
     kill: watch::Sender<bool>,
 }
 
@@ -94,7 +94,7 @@ impl JsProcess {
         let started = timeout(options.deadline, Self::open(&options, &lines)).await;
         match started {
             Ok(Ok(process)) => Ok(process),
-            // An old Node does not understand the script; its version says so better than its syntax error.
+            // An old Node does not understand the script; its version is a better explanation than its syntax error.
             Ok(Err(error @ JsError::Closed { .. })) => Err(match runtime.version(&spawner).await {
                 Err(old @ JsError::RuntimeTooOld { .. }) => old,
                 _ => error,
@@ -184,25 +184,25 @@ impl JsProcess {
         Ok(hello)
     }
 
-    /// What it said of itself.
+    /// Returns its hello message.
     #[must_use]
     pub fn hello(&self) -> &Hello {
         &self.hello
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its process number.
+    /// Returns its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// False once its channel has ended.
+    /// Returns false once its channel has ended.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.peer.closed().borrow().is_none()
@@ -218,20 +218,20 @@ impl JsProcess {
             .unwrap_or_default()
     }
 
-    /// The code that it entered last and has not left: who is to blame when it does not answer.
+    /// Returns the code that it entered last and has not left: the culprit if it is unresponsive.
     #[must_use]
     pub fn entered(&self) -> Option<Enter> {
         self.peer.entered().last()
     }
 
-    /// All code that it entered and has not left, oldest first.
+    /// Returns all code that it entered and has not left, oldest first.
     #[must_use]
     pub fn all_entered(&self) -> Vec<Enter> {
         self.peer.entered().all()
     }
 
-    /// The code of [`JsProcess::all_entered`] that may hold the thread now: code that has yielded once is skipped,
-    /// since a spin or an exit after that may be anybody's. With none or more than one, the culprit is unknown.
+    /// Returns the code of [`JsProcess::all_entered`] that may hold the thread now: code that has yielded once is skipped,
+    /// since a later spin or exit may be caused by other code. With none or more than one, the culprit is unknown.
     #[must_use]
     pub fn suspects(&self) -> Vec<Enter> {
         self.peer.entered().suspects()
@@ -339,19 +339,19 @@ impl JsProcess {
         let Some((number, chunks)) = chunks else {
             return Err(self.peer.closed_error());
         };
-        // Made before the answer, so that giving up in between forgets the stream too.
+        // Created before the answer, so that dropping the call in between forgets the stream too.
         let body = FetchBody::new(Arc::clone(&self.peer), number, chunks);
         let head = call.typed().await?;
         Ok((head, body.begin()))
     }
 
-    /// Whether it has a call to answer.
+    /// Returns whether it has a call to answer.
     #[must_use]
     pub fn is_working(&self) -> bool {
         self.peer.is_working()
     }
 
-    /// Whether the process takes requests: false when some code in it does not yield the thread.
+    /// Returns whether the process takes requests: false if some code in it does not yield the thread.
     pub async fn responds(&self, within: Duration) -> bool {
         let Ok(mut call) = self.peer.call(host::PING, &json!({})) else {
             return false;
@@ -369,13 +369,13 @@ impl JsProcess {
         self.peer.events(batch)
     }
 
-    /// For how long it has had events that it has not gone through.
+    /// Returns for how long it has had unprocessed events.
     #[must_use]
     pub fn unseen_for(&self) -> Option<Duration> {
         self.peer.unseen_for()
     }
 
-    /// How many events were handed over that it has not gone through yet; of one that has ended, how many it never did.
+    /// Returns how many events it has not processed yet; for an exited process, how many it never did.
     #[must_use]
     pub fn unseen_events(&self) -> usize {
         self.peer.unseen()
@@ -398,7 +398,7 @@ impl JsProcess {
         Ok(())
     }
 
-    /// Kills the process and all that it has started; every call in flight ends with [`JsError::Closed`].
+    /// Kills the process and everything that it has started; every open call ends with [`JsError::Closed`].
     pub fn kill(&self) {
         self.kill.send_replace(true);
     }
@@ -461,14 +461,14 @@ async fn supervise(
         }
         ended = child.wait() => {
             exit = ended.ok();
-            // What it had sent before it ended still counts. A process that it left behind may hold the channel open.
+            // What it had sent before it ended is still handled. A process that it left behind may keep the channel open.
             reason = timeout(GRACE, &mut reader).await.ok().and_then(Result::ok).flatten();
         }
         () = async { drop(killed.wait_for(|killed| *killed).await) } => reason = Some("it was ended by the host".to_owned()),
     }
     writer.abort();
     reader.abort();
-    // Also ends what it has started; reading /proc for that must not hold up the runtime.
+    // Also kills its descendants; reading /proc for that must not block the runtime.
     let killer = child.killer();
     let _ = tokio::task::spawn_blocking(move || killer.kill_tree()).await;
     for pump in [stdout, stderr].into_iter().flatten() {

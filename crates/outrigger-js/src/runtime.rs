@@ -14,17 +14,17 @@ use crate::error::JsError;
 const OLDEST_NODE: u32 = 20;
 const VERSION_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Which JavaScript runtime.
+/// Kind of JavaScript runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuntimeKind {
-    /// What OpenCode's plugins are written for.
+    /// Bun, which OpenCode's plugins are written for.
     Bun,
-    /// Runs about half of them: no TypeScript (before 22.18), no `Bun` object, no `$`.
+    /// Node, which runs about half of them: no TypeScript (before 22.18), no `Bun` object, no `$`.
     Node,
 }
 
 impl RuntimeKind {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl RuntimeKind {
         }
     }
 
-    /// By the name of the program; what is not called `node` is taken for a Bun.
+    /// Returns the kind by the name of the program; anything not called `node` is taken for a Bun.
     fn of(program: &Path) -> Self {
         let stem = program
             .file_name()
@@ -50,20 +50,20 @@ impl RuntimeKind {
 /// Where a runtime is looked for, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Lookup {
-    /// The path of the settings.
+    /// Path from the settings.
     pub configured: Option<PathBuf>,
-    /// The value of `OUTRIGGER_BUN`.
+    /// Value of `OUTRIGGER_BUN`.
     pub bun: Option<PathBuf>,
-    /// The value of `OUTRIGGER_NODE`.
+    /// Value of `OUTRIGGER_NODE`.
     pub node: Option<PathBuf>,
-    /// The value of `PATH`: searched for `bun`, and for `node` last of all.
+    /// Value of `PATH`: searched for `bun`, and for `node` last of all.
     pub path: OsString,
-    /// Our data folder, where `outrigger plugin setup` puts `bun/bin/bun`.
+    /// Outrigger's data folder, where `outrigger plugin setup` installs `bun/bin/bun`.
     pub data: Option<PathBuf>,
 }
 
 impl Lookup {
-    /// With `OUTRIGGER_BUN`, `OUTRIGGER_NODE` and `PATH` of the host's environment.
+    /// Creates a lookup with `OUTRIGGER_BUN`, `OUTRIGGER_NODE` and `PATH` of the host's environment.
     #[must_use]
     pub fn from_env(configured: Option<PathBuf>, data: Option<PathBuf>) -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -77,10 +77,10 @@ impl Lookup {
     }
 }
 
-/// A JavaScript runtime that is there.
+/// An installed JavaScript runtime.
 #[derive(Clone, Debug)]
 pub struct JsRuntime {
-    /// Which.
+    /// Kind of runtime.
     pub kind: RuntimeKind,
     /// Absolute path of the program.
     pub path: PathBuf,
@@ -88,7 +88,7 @@ pub struct JsRuntime {
 }
 
 impl JsRuntime {
-    /// A runtime at a known path.
+    /// Creates a runtime at a known path.
     #[must_use]
     pub fn at(kind: RuntimeKind, path: impl Into<PathBuf>) -> Self {
         Self {
@@ -184,7 +184,7 @@ impl JsRuntime {
         Ok(self.version.get_or_init(|| version).clone())
     }
 
-    /// Refuses a Node that is too old.
+    /// Rejects a Node that is too old.
     pub(crate) fn check_version(&self, version: &str) -> Result<(), JsError> {
         let major = version
             .split('.')
@@ -199,7 +199,8 @@ impl JsRuntime {
         Ok(())
     }
 
-    /// Arguments that start `script`. In the project's folder Bun would install packages at import and load `.env`.
+    /// Returns the arguments that start `script`. In the project's folder Bun would install packages at import and load
+    /// `.env`.
     pub(crate) fn arguments(&self, script: &Path) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = match self.kind {
             RuntimeKind::Bun => vec!["--no-install".into(), "--no-env-file".into()],

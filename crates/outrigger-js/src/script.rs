@@ -1,4 +1,4 @@
-//! The host script, embedded, and its way to where processes read it.
+//! The embedded host script, and writing it where processes can read it.
 
 use std::fs;
 use std::io;
@@ -33,8 +33,8 @@ const FILES: &[(&str, &str)] = &[
     ("zod.mjs", include_str!("../host/zod.mjs")),
 ];
 
-/// Puts the files into a folder of their own below `scripts` and answers the path of the entry. Plugins may read it, not write it: it
-/// is this program that writes here, with the rights of the user, and every process runs what it finds.
+/// Writes the files into a separate folder below `scripts` and returns the path of the entry. Plugins may read it but not write
+/// it: this program writes here with the rights of the user, and every process runs what it finds.
 pub(crate) fn write(scripts: &Path) -> Result<PathBuf, JsError> {
     let folder = scripts.join(version());
     if !is_whole(&folder) {
@@ -46,7 +46,7 @@ pub(crate) fn write(scripts: &Path) -> Result<PathBuf, JsError> {
     Ok(folder.join("host.mjs"))
 }
 
-/// Of these files; another version of this program has another one, and may run beside this one.
+/// Returns the version of these files; another version of this program has another one, and may run concurrently.
 fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
@@ -61,7 +61,7 @@ fn version() -> &'static str {
     })
 }
 
-/// Whether a folder has these files and no others.
+/// Returns whether a folder has these files and no others.
 fn is_whole(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else {
         return false;
@@ -75,7 +75,7 @@ fn is_whole(folder: &Path) -> bool {
         && FILES.iter().all(is_right)
 }
 
-/// Makes the folder beside its place and moves it there in one piece.
+/// Creates the folder under a temporary name and renames it.
 fn place(scripts: &Path, folder: &Path) -> io::Result<()> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     fs::create_dir_all(scripts)?;
@@ -91,7 +91,7 @@ fn place(scripts: &Path, folder: &Path) -> io::Result<()> {
         if is_whole(folder) {
             return fs::remove_dir_all(&draft);
         }
-        // What is in its place is not what it should be.
+        // The existing folder is incorrect.
         fs::rename(folder, &old).map_err(|_| error)?;
         fs::rename(&draft, folder)
     });
@@ -99,7 +99,7 @@ fn place(scripts: &Path, folder: &Path) -> io::Result<()> {
     if placed.is_err() {
         let _ = fs::remove_dir_all(&draft);
     }
-    // It may have come meanwhile.
+    // It may have appeared meanwhile.
     placed.or_else(|error| match is_whole(folder) {
         true => Ok(()),
         false => Err(error),

@@ -1,4 +1,4 @@
-//! Answers to a plugin's client whose body has no end of its own: they go out as fast as the process takes them.
+//! Endless answers to a plugin's client: sent as fast as the process accepts them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,20 +9,20 @@ use futures_util::stream::BoxStream;
 use outrigger_protocol::rpc::{SdkChunk, SdkResponse};
 use tokio::sync::Notify;
 
-/// A body in pieces, each of them UTF-8 text. The next one is requested only when the process has taken enough, and the
-/// stream is dropped when the plugin wants no more of it.
+/// A streamed body, in chunks of UTF-8 text. The next chunk is requested only when the process has accepted enough, and
+/// the stream is dropped when the plugin no longer wants it.
 pub type SdkBody = BoxStream<'static, Bytes>;
 
 /// The answer to a request of a plugin's client (A11).
 pub struct SdkAnswer {
-    /// Status and headers, and the body where it is not streamed.
+    /// Status and headers, and the body if it is not streamed.
     pub response: SdkResponse,
-    /// The body, where it is.
+    /// The streamed body, if it is.
     pub body: Option<SdkBody>,
 }
 
 impl SdkAnswer {
-    /// An answer whose body is streamed.
+    /// Creates an answer with a streamed body.
     #[must_use]
     pub fn streamed(status: u16, headers: Vec<(String, String)>, body: SdkBody) -> Self {
         let response = SdkResponse {
@@ -55,7 +55,8 @@ impl fmt::Debug for SdkAnswer {
     }
 }
 
-/// How many more bytes a process takes. A piece is sent whole once there is any credit, so it may fall below nothing.
+/// Remaining bytes that a process accepts. A chunk is sent whole once there is any credit, so the value may become
+/// negative.
 #[derive(Default)]
 pub(crate) struct Credit {
     bytes: AtomicI64,
@@ -85,7 +86,7 @@ impl Credit {
     }
 }
 
-/// Sends the pieces of a body, and its end. Ends early when a piece cannot be sent.
+/// Sends the chunks of a body, and its end. Ends early if a chunk cannot be sent.
 pub(crate) async fn pump<E>(
     request: u64,
     mut body: SdkBody,
@@ -126,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// No piece is taken from the source before there is room for it, however much the source has.
+    /// No chunk is taken from the source before there is room for it, however much the source has.
     #[test]
     fn nothing_is_taken_that_nobody_has_room_for() {
         let taken = std::sync::Arc::new(AtomicUsize::new(0));

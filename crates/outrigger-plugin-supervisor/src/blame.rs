@@ -1,4 +1,4 @@
-//! Who is to blame for a call that was not answered in time.
+//! Blame: which plugin is responsible for a call that was not answered in time.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use crate::group::{Group, Live};
 use crate::launch::{Failed, Held};
 use outrigger_plugin_registry::error::PluginError;
 
-/// How long a process must say that it takes requests at all, once a call is late: a busy machine must not make a hang look
-/// like a spin, and the next call is to work within 2 s (A7).
+/// Time for a process to confirm that it takes requests, once a call is late: a busy machine must not make a hang look like
+/// a spin, and the next call must work within 2 s (A7).
 pub const PING: Duration = Duration::from_millis(400);
 
-/// What is known about a late call.
+/// Findings about a late call.
 pub struct Late {
-    /// The plugin whose code it is, by index; `None` when that is not known.
+    /// Index of the plugin at fault; `None` if unknown.
     pub culprit: Option<usize>,
-    /// For people.
+    /// Description for display.
     pub who: String,
 }
 
-/// Whose code is entered: `a (event)`, `a (tool:x) or b (event)`.
+/// Formats the entered code: `a (event)`, `a (tool:x) or b (event)`.
 pub fn named(entered: &[Enter]) -> String {
     if entered.is_empty() {
         return "code that no call entered (a timer, say)".to_owned();
     }
-    // A plugin once, by what it was entered for: that it ended the process in there is said by the cause.
+    // Each plugin once, by what it was entered for: the cause states that it ended the process in there.
     let first = |(at, enter): &(usize, &Enter)| {
         let mut before = entered.iter().take(*at);
         before.all(|other| other.plugin != enter.plugin)
@@ -39,11 +39,11 @@ pub fn named(entered: &[Enter]) -> String {
     names.collect::<Vec<_>>().join(" or ")
 }
 
-/// A process that takes requests waits for something that the late call was to do. One that does not is held up by code
-/// that was entered and has not released the thread since; where that is none, or several plugins', it is not known
-/// whose it is: a call that waits pays for nobody's timer.
+/// Determines the fault of a late call. A process that takes requests is waiting for something that the late call should do.
+/// One that does not is held up by code that was entered and has not yielded the thread since; if there is none, or it
+/// belongs to several plugins, the culprit is unknown: a waiting call is not blamed for another plugin's timer.
 ///
-/// `what` is the hook or `tool:NAME` of the call, and `reached` says that its code was entered.
+/// `what` is the hook or `tool:NAME` of the call, and `reached` states that its code was entered.
 pub async fn late(
     group: &Group,
     live: &Live,
@@ -55,7 +55,7 @@ pub async fn late(
     let suspects = live.process.suspects();
     let culprit = match live.given_up() {
         _ if waits => Some(index),
-        // Another call was late in the same moment, and has found out already.
+        // Another call was late at the same moment and has determined it already.
         Some(fault) => fault.culprit,
         None => group.only(&suspects),
     };
@@ -68,10 +68,10 @@ pub async fn late(
     Late { culprit, who }
 }
 
-/// What is said of a process that ended on its own; `memory` is its limit in bytes.
+/// Describes a process that exited on its own; `memory` is its limit in bytes.
 pub(crate) fn ended_by_itself(ended: &outrigger_js::Closed, memory: u64) -> String {
     let status = ended.status.as_deref().unwrap_or("unknown status");
-    // What Bun and Node say when an allocation failed that they cannot do without.
+    // Messages of Bun and Node after a failed allocation that they cannot do without.
     const NO_MEMORY: &[&str] = &["out of memory", "0xbbadbeef", "allocation failed"];
     let says = |word: &&str| {
         let mut lines = ended.stderr.iter();
@@ -89,9 +89,9 @@ pub(crate) fn ended_by_itself(ended: &outrigger_js::Closed, memory: u64) -> Stri
     }
 }
 
-/// The limit of memory names itself when the system enforces it (A13), whichever way the end of the process is seen.
+/// Names the memory limit if the system enforces it (A13), however the end of the process is observed.
 impl Held {
-    /// Why a process is gone, with the limit where it was killed for that.
+    /// Returns why a process exited, with the limit if it was killed for that.
     pub(crate) fn cause(&self, cause: String, memory: u64) -> String {
         if self.cgroup.as_ref().is_none_or(|group| group.killed() == 0) {
             return cause;
@@ -102,7 +102,7 @@ impl Held {
         )
     }
 
-    /// The same for one that ended while it loaded its plugins.
+    /// Like [`Self::cause`], for a process that exited while it loaded its plugins.
     pub(crate) fn explain(&self, failed: Failed, memory: u64) -> Failed {
         match failed {
             Failed::Culprit(
@@ -128,7 +128,8 @@ impl Held {
     }
 }
 
-/// A process that was to end and did not by itself: whose `dispose` it was is worth a word. That it had ended before is not.
+/// Warns of a process that did not exit when asked, with the plugin whose `dispose` was running. A process that had exited
+/// before is ignored.
 pub(crate) fn tell_undisposed(process: &str, error: &JsError) {
     match error {
         JsError::CallTimeout {

@@ -1,5 +1,5 @@
-//! Hooks that nobody waits for (`event`, `dispose`) and that failed: written down as any other failure (C5, C13), so many times a
-//! minute; the rest is counted.
+//! Failures of background hooks (`event`, `dispose`): recorded like any other failure (C5, C13), up to a limit per minute; the
+//! rest is counted.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use outrigger_protocol::id::PluginId;
 use outrigger_protocol::rpc::HookFailed;
 use outrigger_protocol::tally::Tally;
 
-/// How many failures of one process are written down within [`MINUTE`]: an `event` hook may fail at every event.
+/// Maximum number of failures of one process recorded within [`MINUTE`]: an `event` hook may fail at every event.
 pub(crate) const MAX_FAILURES: u32 = 30;
 const MINUTE: Duration = Duration::from_secs(60);
-/// What is written down of what was thrown, in characters.
+/// Maximum number of characters recorded of an error.
 const MAX_TEXT: usize = 500;
 
-/// Those of one process.
+/// Failures of one process.
 pub(crate) struct Failures {
     tally: Mutex<Tally>,
     now: fn() -> Millis,
@@ -33,7 +33,7 @@ impl Failures {
         }
     }
 
-    /// What is to be written down of a failure; `full` is called when the first one is not.
+    /// Returns the record of a failure; `full` is called when the first one is not recorded.
     pub(crate) fn record(&self, failed: HookFailed, full: impl FnOnce()) -> Option<HookRecord> {
         let unreported = {
             let mut tally = lock(&self.tally);
@@ -76,7 +76,7 @@ impl Failures {
     }
 }
 
-/// As much of a text as a record takes, and how many others of its kind were not listed before it.
+/// Truncates a text for a record, and adds the number of unrecorded ones of its kind before it.
 pub fn counted(text: &str, most: usize, (unreported, what): (u64, &str)) -> String {
     let mut shown: String = text.chars().take(most).collect();
     if unreported > 0 {

@@ -1,8 +1,8 @@
-//! What is known of plugins' faults beyond the end of the process: the breakers of their hooks (A8), and which plugins have a
-//! process of their own since they held up the shared one. A program that runs for one prompt would find it out anew, and pay the
-//! deadlines, each time.
+//! Faults of plugins that are remembered beyond the end of the process: the breakers of their hooks (A8), and the plugins that
+//! run in their own process since they held up the shared one. Otherwise a program that runs for one prompt would find them out
+//! again, and pay the deadlines, each time.
 //!
-//! One file for each project, replaced whole. An entry belongs to one version of a plugin: another one begins anew.
+//! One file for each project, replaced whole. An entry belongs to one version of a plugin: a new version starts without faults.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::launch::short_digest;
 
-/// How long a plugin has a process of its own without a new fault.
+/// Time that a plugin keeps its own process without a new fault.
 const QUARANTINE: Millis = 24 * 3_600_000;
-/// Entries of either kind; a file that has more is begun anew.
+/// Maximum number of entries of either kind; a larger file is started over.
 const MAX_ENTRIES: usize = 1_000;
 
 /// The file of a project.
@@ -28,10 +28,10 @@ pub struct FaultMemory(PathBuf);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Known {
-    /// By `VERSION PLACE`.
+    /// Keyed by `VERSION PLACE`.
     #[serde(default)]
     breakers: BTreeMap<String, Kept>,
-    /// By version.
+    /// Keyed by version.
     #[serde(default)]
     quarantined: BTreeMap<String, Quarantined>,
 }
@@ -43,21 +43,21 @@ struct Quarantined {
 }
 
 impl FaultMemory {
-    /// That of a project, in our data folder.
+    /// Returns the file of a project in the data folder.
     #[must_use]
     pub fn new(data: &Path, project: &Path) -> Self {
         let name = short_digest(project.as_os_str().as_encoded_bytes());
         Self(data.join("plugin-faults").join(format!("{name}.json")))
     }
 
-    /// Why this version of a plugin has a process of its own.
+    /// Returns why this version of a plugin runs in its own process.
     #[must_use]
     pub fn quarantine(&self, version: &str, now: Millis) -> Option<String> {
         let entry = self.read().quarantined.remove(version)?;
         (now.saturating_sub(entry.at) < QUARANTINE).then_some(entry.cause)
     }
 
-    /// This version of a plugin gets a process of its own for a while.
+    /// Records that this version of a plugin gets its own process for a while.
     pub fn keep_quarantine(&self, version: &str, cause: &str, now: Millis) {
         let (version, cause) = (version.to_owned(), cause.to_owned());
         self.change(|known| {
@@ -68,7 +68,7 @@ impl FaultMemory {
         });
     }
 
-    /// A file that cannot be read says nothing: it is found out again.
+    /// Reads the file; an unreadable file counts as empty, since faults are found out again.
     fn read(&self) -> Known {
         outrigger_files::read(&self.0, outrigger_files::DATA)
             .ok()
@@ -83,7 +83,7 @@ impl FaultMemory {
         }
     }
 
-    /// No change of another process is lost.
+    /// Changes the file under a lock, so that no change of another process is lost.
     fn try_change(&self, change: impl FnOnce(&mut Known)) -> io::Result<()> {
         let _lock = outrigger_files::lock(&self.0.with_extension("lock"))?;
         let mut known = self.read();
@@ -117,7 +117,8 @@ impl BreakerMemory for FaultMemory {
     }
 }
 
-/// Sets the plugins apart that held up the shared process in an earlier start. Returns the name of each plugin's version.
+/// Marks the plugins that held up the shared process in an earlier start for their own process. Returns the name of each plugin's
+/// version.
 pub fn recall(memory: &FaultMemory, registry: &Registry, now: Millis) -> BTreeMap<usize, String> {
     let versions = (0..registry.count())
         .filter_map(|index| Some((index, registry.with(index, |plugin| plugin.version_key())??)));

@@ -1,11 +1,11 @@
 //! A supervised plugin process: the same handle before and after a restart (A7).
 //!
-//! Calls get the process that is live now, with its generation. A caller that finds it hung or gone reports that with
+//! Calls get the live process with its generation. A caller that finds it hung or exited reports that with
 //! [`Group::give_up`], naming the generation: the first report causes the restart, the others find it done. A process
-//! that must be started again too often stays off, with its plugins (A13).
+//! that must be restarted too often stays off, with its plugins (A13).
 //!
-//! Plugins share a process until one of them hangs or crashes it: that one gets a process of its own before the others
-//! come back. When it is not known which one it was, each gets its own.
+//! Plugins share a process until one of them hangs or crashes it: that plugin gets its own process before the others
+//! restart. If the culprit is unknown, each plugin gets its own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -25,19 +25,19 @@ mod events;
 mod renew;
 mod start;
 
-/// What made a process of no more use.
+/// Why a process became unusable.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// For people.
+    /// Description for display.
     pub cause: String,
-    /// The plugin whose code it was, by index; `None` when that is not known.
+    /// Index of the plugin at fault; `None` if unknown.
     pub culprit: Option<usize>,
-    /// What it counts for.
+    /// The limit that it counts towards.
     pub counts: Counts,
 }
 
 impl Fault {
-    /// It is ended, and that is no plugin's fault.
+    /// Creates a fault for a process that the host ends, without blaming a plugin.
     pub fn ours(cause: &str) -> Self {
         Self {
             cause: cause.to_owned(),
@@ -47,29 +47,29 @@ impl Fault {
     }
 }
 
-/// For which limit a fault counts.
+/// The limit that a fault counts towards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
-    /// None. A hook that misses its deadline is left out by its breaker, long before its process would be off.
+    /// None. A hook that misses its deadline is skipped by its breaker long before its process would be switched off.
     Nothing,
     /// The limit of restarts.
     Crash,
-    /// The same: a call that was held up has ended the process. The one that hangs may be late itself.
+    /// The limit of restarts: a call that was held up has ended the process. The hanging call may itself be late.
     HeldUp,
-    /// A limit of its own, since it may take half a minute to be seen each time: the third within ten minutes.
+    /// A separate limit, since detection may take half a minute each time: the third within ten minutes.
     Excess,
 }
 
-/// How long code may go on that nobody waits for any more, before its process is ended.
+/// Time that abandoned code may continue before its process is killed.
 const LEAVE: Duration = Duration::from_secs(5);
 
-/// A process that answers.
+/// A live process.
 pub struct Live {
     /// The process itself.
     pub process: JsProcess,
-    /// How many of its group were started before it, and it.
+    /// Its number in the sequence of its group's processes.
     pub generation: u64,
-    /// The number in front of its calls' numbers.
+    /// Prefix of its calls' numbers.
     pub serial: u64,
     held: Held,
     gone: watch::Sender<Option<Fault>>,
@@ -86,18 +86,18 @@ impl Live {
         }
     }
 
-    /// Why it was given up, once it is.
+    /// Returns why it was given up, if it was.
     pub fn given_up(&self) -> Option<Fault> {
         self.gone.borrow().clone()
     }
 
-    /// Runs a call until it completes, or until the process is given up; then the answer is why. Calls hold the
-    /// process, and it is killed when the last one releases it: so all of them must release it at once.
+    /// Runs a call until it completes or the process is given up; then returns the fault. Calls hold the process, and
+    /// it is killed when the last one releases it, so all of them must release it at once.
     pub async fn until_gone<T>(&self, call: impl Future<Output = T>) -> Result<T, Fault> {
         let mut gone = self.gone.subscribe();
         tokio::select! {
             biased;
-            // First, since a process that is given up is killed, and its calls end with that.
+            // Checked first, since a process that is given up is killed, which ends its calls.
             cause = gone.wait_for(Option::is_some) => {
                 Err(cause.ok().and_then(|cause| cause.clone()).unwrap_or_else(|| Fault::ours("it was ended")))
             }
@@ -106,23 +106,23 @@ impl Live {
     }
 }
 
-/// Where the processes of a project are listed, as one of them sees it.
+/// The table of a project's processes, as seen by one of them.
 pub trait ProcessTable: Send + Sync {
-    /// A key that no process has had.
+    /// Returns an unused key.
     fn key(&self) -> u64;
-    /// Lists a process.
+    /// Adds a process.
     fn add(&self, group: &Arc<Group>);
-    /// A process has begun: its CPU time is counted from here.
+    /// Starts counting the CPU time of a process.
     fn begins(&self, key: u64, live: &Live);
 }
 
-/// A plugin process, now or again.
+/// A plugin process across restarts.
 pub struct Group {
-    /// Its key; no other process of the project has it.
+    /// Its key, unique in the project.
     pub key: u64,
     /// Its name in the log: the plugin's, or `shared`.
     pub name: String,
-    /// What it is started with.
+    /// Start options.
     pub launch: Arc<Launch>,
     /// All processes of the project; they hold this.
     table: Weak<dyn ProcessTable>,
@@ -134,7 +134,7 @@ pub struct Group {
 struct State {
     members: Vec<usize>,
     recent: VecDeque<Instant>,
-    /// When it was stopped for what it used.
+    /// Times at which it was stopped for excessive use.
     excess: VecDeque<Instant>,
     off: Option<String>,
 }
@@ -145,15 +145,15 @@ struct Slot {
     generation: u64,
     fault: Option<Fault>,
     pending: Waiting,
-    /// Events that it never saw, since the start.
+    /// Number of events that it never saw, since the start.
     missed: u64,
-    /// The one plugin that lives in it.
+    /// The only plugin in it, if there is just one.
     alone: Option<usize>,
     closed: bool,
 }
 
 impl Group {
-    /// A process of these plugins that is not started yet.
+    /// Creates a process of these plugins; it is not started yet.
     pub fn new(
         key: u64,
         name: String,
@@ -177,13 +177,13 @@ impl Group {
         })
     }
 
-    /// The plugins that live in it.
+    /// Returns the plugins that run in it.
     pub async fn members(&self) -> Vec<usize> {
         self.state.lock().await.members.clone()
     }
 
-    /// A process like this one, for one of the plugins that leave it. Its generations go on counting, so that a handle
-    /// never sees one twice.
+    /// Creates a similar process for one of its plugins that leaves it. Generations continue from here, so that a
+    /// handle never sees one twice.
     pub fn beside(&self, key: u64, member: usize) -> Arc<Self> {
         let name = self
             .launch
@@ -201,7 +201,7 @@ impl Group {
         group
     }
 
-    /// Starts the process again without some of its plugins. This is no failure and counts as none.
+    /// Restarts the process without some of its plugins. This does not count as a failure.
     pub async fn without(self: &Arc<Self>, leave: &[usize]) {
         let mut state = self.state.lock().await;
         state.members.retain(|member| !leave.contains(member));
@@ -225,15 +225,15 @@ impl Group {
         lock(&self.slot)
     }
 
-    /// The process that answers now, and how often one has been started.
+    /// Returns the live process, and how often one has been started.
     pub fn now(&self) -> (Option<Arc<Live>>, u64) {
         let slot = self.slot();
         (slot.live.clone(), slot.generation)
     }
 
-    /// The live process; waits for a restart that is under way and causes one when the process has ended by itself.
+    /// Returns the live process; waits for a restart in progress and starts one if the process has exited.
     ///
-    /// The restart goes on when the caller gives up waiting, since others wait for it too.
+    /// The restart continues when the caller stops waiting, since others wait for it too.
     pub async fn live(self: &Arc<Self>) -> Result<Arc<Live>, String> {
         if let (Some(live), _) = self.now() {
             if live.process.is_alive() {
@@ -254,7 +254,7 @@ impl Group {
             .unwrap_or_else(|error| Err(format!("its start failed: {error}")))
     }
 
-    /// The process of that generation is of no more use. Every call to it ends now, and a new one is started.
+    /// Declares the process of that generation unusable. Every call to it ends now, and a new one is started.
     pub fn give_up(self: &Arc<Self>, generation: u64, fault: Fault) {
         if self.take(generation, fault) {
             let group = Arc::clone(self);
@@ -262,13 +262,14 @@ impl Group {
         }
     }
 
-    /// Whether a process is of no more use after this. A late one is left alone where timeouts heal nothing (A12).
+    /// Returns whether a process is unusable after this error. A late process is left alone if timeouts do not cause
+    /// restarts (A12).
     pub fn ends_with(&self, error: &JsError) -> bool {
         let late = matches!(error, JsError::CallTimeout { .. });
         error.is_fatal() && (self.launch.settings.self_heal || !late)
     }
 
-    /// The one plugin whose code this is, or the one that lives here; `None` when that is not known.
+    /// Returns the only plugin that this code can belong to, or the only one in the process; `None` if unknown.
     pub fn only(&self, entered: &[Enter]) -> Option<usize> {
         if let Some(alone) = self.slot().alone {
             return Some(alone);
@@ -279,7 +280,7 @@ impl Group {
             .then(|| self.launch.registry.index_of(&first.plugin))?
     }
 
-    /// Several plugins live in it: which of them did something, it says itself.
+    /// Returns whether several plugins run in it, so that the process itself claims which of them did something.
     pub fn is_shared(&self) -> bool {
         self.slot().alone.is_none()
     }
@@ -296,7 +297,7 @@ impl Group {
         let memory = self.launch.settings.limits.memory;
         fault.cause = live.held.cause(fault.cause, memory);
         slot.fault = Some(fault.clone());
-        // Handed over, and never gone through: its plugins are notified when they are there again.
+        // Sent but not processed: its plugins are notified after the restart.
         let unseen = u64::try_from(live.process.unseen_events()).unwrap_or(u64::MAX);
         slot.pending.lost(unseen);
         slot.missed += unseen;
@@ -307,7 +308,7 @@ impl Group {
             fault.cause
         );
         live.gone.send_replace(Some(fault));
-        // Somebody may hold it still: a login that nobody ends, a body that nobody reads.
+        // Something may still hold it: a login in progress, an unread body.
         live.process.kill();
         true
     }
@@ -330,7 +331,7 @@ impl Group {
         if let Some(fault) = fault {
             self.notify_restart(&state, &fault);
             let moved = self.part(&mut state, &fault);
-            // What it did counts where the culprit is now.
+            // The fault counts in the culprit's new process.
             if !moved {
                 self.admit(&mut state, fault).await?;
             }
@@ -358,8 +359,8 @@ impl Group {
         (self.launch.notice)(Notice::Limit { plugins, cause });
     }
 
-    /// Nobody waits any more for code that was entered. When it has not come back after a while, it will not by itself:
-    /// its process is ended, and plugins that share it are freed of it (A7, A13).
+    /// Kills the process if abandoned code does not return after a while: it will not return on its own, and plugins
+    /// that share the process must be freed of it (A7, A13).
     pub fn end_unless_left(self: &Arc<Self>, generation: u64, enter: Enter) {
         if !self.launch.settings.self_heal {
             return;
@@ -392,8 +393,7 @@ impl Group {
         });
     }
 
-    /// Lets the plugins dispose of what they hold and ends the process, by force at the deadline. It is not started
-    /// again.
+    /// Lets the plugins dispose of their resources and ends the process, by force at the deadline. It is not restarted.
     pub async fn close(&self, deadline: Duration) {
         let live = {
             let mut slot = self.slot();

@@ -1,4 +1,5 @@
-//! Between one plugin process and the host's handler: tells how far loading is, and gives calls numbers of the whole host.
+//! Proxy between one plugin process and the host's handler: reports the progress of loading, and makes call numbers unique
+//! in the host.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -21,31 +22,31 @@ use tokio::sync::watch;
 use crate::failures::{Failures, MAX_FAILURES};
 use outrigger_plugin_registry::access::rights::Access;
 
-/// How many calls of hooks that nobody waits for a process reports at once, at most.
+/// Maximum number of background hook calls that a process reports at once.
 const MAX_CALLS: usize = 1024;
 
-/// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
+/// Numbers of calls are local to a process; prefixed with the process's serial number they are unique in the host.
 const CALL_BITS: u32 = 40;
 
-/// The host-wide number of a call, as [`ToolAsk::call`] and [`ToolMetadata::call`] carry it to the host's handler.
+/// Returns the host-wide number of a call, as [`ToolAsk::call`] and [`ToolMetadata::call`] carry it to the host's handler.
 #[must_use]
 pub fn host_call(serial: u64, call: u64) -> u64 {
     (serial << CALL_BITS) | (call & ((1 << CALL_BITS) - 1))
 }
 
-/// What came of a call of a declared point: the answer, and what is to be written down.
+/// Result of a call of a declared point: the answer, and the records.
 pub type Ran = (Result<PointCalled, Refused>, Vec<HookRecord>);
 
-/// The points and events that the one plugin of a process declared.
+/// The points and events that the only plugin of a process declared.
 pub trait CustomPoints: Send + Sync {
     /// Runs the chain of a point.
     fn call(&self, call: PointCall) -> BoxFuture<'_, Ran>;
 
-    /// Whether the plugin may publish an event, and the depth of it; the refusal is to be written down.
+    /// Checks whether the plugin may publish an event; returns its depth, or the refusal to record.
     fn emit(&self, emit: &EventEmit) -> Result<u32, (Refused, Option<Box<HookRecord>>)>;
 }
 
-/// Makes them for a plugin, by its index and name.
+/// Creates them for a plugin, by its index and name.
 pub type CustomPointsFn = Arc<dyn Fn(usize, String) -> Box<dyn CustomPoints> + Send + Sync>;
 
 /// The handler that a process is started with.
@@ -53,20 +54,20 @@ pub(crate) struct HostProxy {
     inner: Arc<dyn HostHandler>,
     serial: u64,
     members: Vec<String>,
-    /// What the one plugin of the process may reach, where it has a manifest.
+    /// Access of the only plugin of the process, if it has a manifest.
     access: Option<Access>,
-    /// Where it reaches what it declared.
+    /// Its custom points.
     points: Option<Box<dyn CustomPoints>>,
     stages: Mutex<BTreeMap<String, String>>,
     ticks: watch::Sender<u64>,
     starting: Box<dyn Fn(&str) + Send + Sync>,
-    /// Notified of what is refused here.
+    /// Notified of refusals.
     notice: NoticeFn,
     failures: Failures,
 }
 
 impl HostProxy {
-    /// `starting` is called when a plugin's functions are about to be called, `notice` of what is refused.
+    /// Creates the proxy. `starting` is called before a plugin's functions are called, `notice` for refusals.
     pub(crate) fn new(
         inner: Arc<dyn HostHandler>,
         serial: u64,
@@ -89,18 +90,19 @@ impl HostProxy {
         })
     }
 
-    /// Changes whenever a plugin's loading goes on.
+    /// Returns a value that changes whenever loading progresses.
     pub(crate) fn ticks(&self) -> watch::Receiver<u64> {
         self.ticks.subscribe()
     }
 
-    /// Whether no other plugin's code has come into the process yet.
+    /// Returns whether no other plugin's code has run in the process yet.
     pub(crate) fn is_alone(&self, plugin: &str) -> bool {
         let stages = lock(&self.stages);
         stages.keys().all(|other| other == plugin)
     }
 
-    /// Whose request it is. Where one plugin is alone that needs no claim, and a claim counts for those that live here.
+    /// Returns the plugin that sent a request. With a single plugin no claim is needed; otherwise a claim is accepted only
+    /// for plugins in this process.
     fn sender(&self, claimed: Option<String>) -> Option<String> {
         match self.members.as_slice() {
             [one] => Some(one.clone()),
@@ -116,13 +118,13 @@ impl HostProxy {
         });
     }
 
-    /// How far a plugin's loading is: `importing`, `starting`, `ready`, `failed`.
+    /// Returns the stage of a plugin's loading: `importing`, `starting`, `ready`, `failed`.
     pub(crate) fn stage_of(&self, plugin: &str) -> Option<String> {
         lock(&self.stages).get(plugin).cloned()
     }
 }
 
-/// The answer to a request that a plugin's manifest does not name.
+/// Returns the answer to a request that a plugin's manifest does not declare.
 fn not_asked_for(request: &SdkRequest) -> SdkAnswer {
     let route = format!("{} {}", request.method, request.path);
     let message = format!("{route} is not among `permissions.client` of the plugin's manifest");
@@ -135,7 +137,8 @@ fn not_asked_for(request: &SdkRequest) -> SdkAnswer {
     .into()
 }
 
-/// Only a manifest declares, and a plugin that shares a process has none.
+/// Returns the refusal for a plugin without a manifest: only a manifest declares points, and a plugin that shares a
+/// process has none.
 fn no_manifest(name: &str) -> Refused {
     let message = format!(
         "{name} cannot be reached: the plugin has no outrigger.plugin.toml that declares it"
@@ -164,7 +167,7 @@ impl HostHandler for HostProxy {
         self.inner.ask(ask)
     }
 
-    /// In one process a plugin's name is a claim: it counts only for those that live there.
+    /// In a shared process a plugin's name is a claim: it is accepted only for plugins in that process.
     fn credential(&self, get: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
         let hosted = self.access.as_ref().is_some_and(|access| access.hosted);
         if self.members.contains(&get.plugin) && !hosted {
@@ -266,7 +269,7 @@ impl HostHandler for HostProxy {
 mod tests {
     use super::*;
 
-    /// Says whose requests come through, and what failed.
+    /// Records the senders of requests, and failures.
     #[derive(Default)]
     struct Listens(Mutex<Vec<Option<String>>>, Mutex<Vec<HookRecord>>);
 
@@ -289,7 +292,7 @@ mod tests {
         fn log(&self, _: &str, _: Log) {}
     }
 
-    /// In one process a plugin asks as another that lives there at most, and gets no other's credential.
+    /// In a shared process a plugin can claim at most to be another one in it, and gets no other's credential.
     #[tokio::test]
     async fn a_request_is_that_of_a_member_and_refusals_are_reported() {
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
@@ -365,7 +368,7 @@ mod tests {
         );
     }
 
-    /// A process fails for those that live in it; where they are several, which of them is what it says.
+    /// A failure is attributed to a plugin in the process; with several, the process claims which.
     #[tokio::test]
     async fn a_failure_is_that_of_a_member() {
         for (members, claims, counts) in [

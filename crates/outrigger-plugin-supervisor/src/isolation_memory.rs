@@ -1,4 +1,4 @@
-//! Which plugins were found to bring authentication: at the next start they have a process of their own at once.
+//! Plugins that were found to provide authentication: at the next start they get their own process at once.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn known(data: &Path) -> BTreeSet<String> {
         .unwrap_or_default()
 }
 
-/// Sets the plugins apart that an earlier start found to bring authentication.
+/// Marks the plugins that an earlier start found to provide authentication for their own process.
 pub fn recall(data: &Path, registry: &Registry) {
     let known = known(data);
     for index in 0..registry.count() {
@@ -26,7 +26,7 @@ pub fn recall(data: &Path, registry: &Registry) {
     }
 }
 
-/// Remembers the plugins that bring authentication. It is a hint: what cannot be written is found out again.
+/// Stores which plugins provide authentication. This is a hint: if it cannot be written, it is found out again.
 pub fn remember(data: &Path, registry: &Registry) {
     let mut all = known(data);
     let before = all.len();

@@ -1,5 +1,5 @@
-//! Starting one plugin process and loading plugins into it, once. Who is to blame when that does not end is found here;
-//! what follows from it is decided in [`crate::group`].
+//! A single start of a plugin process with its plugins. Determines who is to blame if that fails; [`crate::group`] decides
+//! the consequences.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,16 +35,16 @@ mod trust_check;
 
 pub use sandbox::search;
 
-/// What every process of a project is started with.
+/// Start options of a project's processes.
 #[derive(Clone)]
 pub struct Launch {
     /// Bun or Node.
     pub runtime: JsRuntime,
-    /// Starts it.
+    /// Starts processes.
     pub spawner: Spawner,
-    /// Answers what its plugins ask.
+    /// Answers requests of plugins.
     pub handler: Arc<dyn HostHandler>,
-    /// How plugins are run.
+    /// Settings for running plugins.
     pub settings: PluginSettings,
     /// Project folder.
     pub directory: PathBuf,
@@ -54,33 +54,33 @@ pub struct Launch {
     pub project: Value,
     /// `serverUrl` of the plugin input.
     pub server_url: String,
-    /// The host's own packages, for plugins that have no copy of theirs.
+    /// The host's own packages, for plugins that do not bundle them.
     pub modules: Option<Modules>,
-    /// Folder of the private folders, one for each process.
+    /// Parent folder of the private folders, one for each process.
     pub homes: PathBuf,
-    /// Where the host script is kept.
+    /// Folder of the host script.
     pub scripts: PathBuf,
     /// Folder of the sockets of their tmux servers.
     pub tmux: PathBuf,
     /// The user's OpenCode configuration, which processes get copies of.
     pub user_config: Option<PathBuf>,
-    /// What is known of faults of plugins from one start to the next.
+    /// Faults of plugins, remembered between starts.
     pub faults: FaultMemory,
     /// The list of plugins.
     pub registry: Arc<Registry>,
-    /// Where large payloads are put for processes; without it they are sent inline.
+    /// Folder for large payloads; without it they are sent inline.
     pub files: Option<ExchangeRoot>,
-    /// How a process reaches what its plugin declared.
+    /// Creates the access of a process to its plugin's custom points.
     pub custom_points: CustomPointsFn,
     /// The configuration as the `config` hooks left it.
     pub configured: Arc<OnceLock<Value>>,
-    /// The clock of the records.
+    /// Clock of the records.
     pub now: fn() -> Millis,
-    /// Notified of what becomes of plugins.
+    /// Notified of state changes of plugins.
     pub notice: NoticeFn,
-    /// Their way to other hosts.
+    /// Network access of processes.
     pub network: Arc<Network>,
-    /// What the user's rules keep from processes; asked at each start of one.
+    /// Returns what the user's rules hide from processes; called at each start of one.
     pub covers: CoversFn,
 }
 
@@ -89,14 +89,14 @@ pub use outrigger_sandbox::CoversFn;
 /// How plugins are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// All with one request, which imports them side by side, as OpenCode does.
+    /// All with one request, which imports them concurrently, as OpenCode does.
     Together,
-    /// One request each, so that there is never a doubt whose code runs.
+    /// One request each, so that it is always clear whose code runs.
     OneByOne,
 }
 
-/// Puts a process whose plugins are not loaded yet into a group that holds its memory. The watch, which names the limit and
-/// ends the process in order, is to come first: the group is for what grows faster than it looks.
+/// Puts a process whose plugins are not loaded yet into a cgroup that limits its memory. The watch, which names the limit
+/// and ends the process in order, should act first: the cgroup is for growth that is too fast for it.
 fn held(process: &JsProcess, memory: u64) -> Option<Cgroup> {
     let cgroup = Cgroup::new(memory.saturating_add(memory / 8))?;
     match cgroup.enter(process.pid()) {
@@ -111,44 +111,44 @@ fn held(process: &JsProcess, memory: u64) -> Option<Cgroup> {
     }
 }
 
-/// Why loading did not end.
+/// Why loading failed.
 pub enum Failed {
-    /// The process itself could not be had; it is no plugin's fault.
+    /// The process itself could not be started; no plugin is at fault.
     Process(PluginError),
-    /// This plugin (its index) is to blame.
+    /// This plugin (by index) is to blame.
     Culprit(usize, PluginError),
     /// Several were being imported at once, and one of them is to blame.
     Unclear,
 }
 
-/// What lasts as long as a process.
+/// Resources that last as long as a process.
 pub(crate) struct Held {
-    /// Holds its memory, where a group can be made.
+    /// Limits its memory, if a cgroup can be created.
     pub(crate) cgroup: Option<Cgroup>,
-    /// Its way to other hosts.
+    /// Its network access.
     _ticket: Option<ProxyTicket>,
-    /// What it does not see.
+    /// Paths hidden from it.
     pub hidden: Hidden,
 }
 
 /// A process with its plugins loaded.
 pub(crate) struct Loaded {
     pub(crate) process: JsProcess,
-    /// What lasts as long as it.
+    /// Resources that last as long as it.
     pub(crate) held: Held,
-    /// The number in front of its calls' numbers.
+    /// Prefix of its calls' numbers.
     pub serial: u64,
     /// One for each member, in order.
     pub plugins: Vec<LoadedPlugin>,
 }
 
-/// Why a load request came to no answer.
+/// Why a load request got no answer.
 enum Stuck {
     Silent,
     Error(JsError),
 }
 
-/// The folder for large payloads; that of a host that died is removed here.
+/// Creates the folder for large payloads; removes that of a dead host.
 pub async fn files(settings: &PluginSettings, data: &Path) -> Option<ExchangeRoot> {
     let base = settings.file_ipc.then(|| data.join("plugin-files"))?;
     let made = tokio::task::spawn_blocking(move || ExchangeRoot::open(&base)).await;
@@ -191,7 +191,7 @@ impl Launch {
         };
         for batch in batches {
             let mut sources = Sources::default();
-            // What is not compared is named in the first batch: Bun takes the pattern of that one.
+            // Files that are not compared are named in the first batch: Bun takes the pattern of that one.
             let needed = |it: &&trust_check::Looked| batch.contains(&it.0) || !it.1.from_path;
             for (_, plugin, content) in trusted.iter().filter(needed) {
                 sources.extend(kept_code::sources(plugin, content));
@@ -218,7 +218,7 @@ impl Launch {
         })
     }
 
-    /// What stands between the process of these plugins and the host's handler.
+    /// Returns the proxy between the process of these plugins and the host's handler.
     fn host_proxy(&self, serial: u64, members: &[usize]) -> Arc<HostProxy> {
         let registry = Arc::clone(&self.registry);
         let names = members.iter();
@@ -238,7 +238,7 @@ impl Launch {
         )
     }
 
-    /// Where the one plugin of this process reaches what it declared.
+    /// Returns the access to custom points for the only plugin of this process.
     fn points_of(&self, members: &[usize]) -> Option<Box<dyn CustomPoints>> {
         let [one] = members else {
             return None;
@@ -249,7 +249,7 @@ impl Launch {
         declares.then(|| (self.custom_points)(*one, id))
     }
 
-    // Each step of loading has the deadline, not all of them together: ten slow plugins are no hang.
+    // Each step of loading has the deadline, not all of them together: ten slow plugins are not a hang.
     async fn load(
         &self,
         process: &JsProcess,
@@ -276,7 +276,7 @@ impl Launch {
     }
 }
 
-/// A name for what has too long a one: the first 16 digits of its SHA-256.
+/// Returns a short name for one that is too long: the first 16 digits of its SHA-256.
 #[must_use]
 pub fn short_digest(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);

@@ -1,8 +1,8 @@
-//! The processes of plugins: starting them, what they use, who is to blame, starting them again.
+//! The processes of plugins: starting, measuring, blaming, and restarting them.
 //!
 //! A [`group::Group`] is one plugin process before and after its restarts (A7), [`processes::Processes`] all of a project, and
-//! [`launch::Launch`] what they are started with. Policy over [`outrigger_js`], which knows who hangs and not what follows from
-//! it. It is not for hook chains, which find their processes here.
+//! [`launch::Launch`] their start options. This is policy over [`outrigger_js`], which detects a hang but does not decide the
+//! consequences. Hook chains are elsewhere and find their processes here.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

@@ -1,4 +1,4 @@
-//! Which plugins share a process.
+//! Assigns plugins to processes.
 
 use std::sync::Arc;
 
@@ -7,18 +7,17 @@ use crate::launch::Launch;
 use crate::processes::Processes;
 use outrigger_plugin_registry::Registry;
 
-/// Name of the process that plugins share.
+/// Name of the shared process.
 pub(crate) const SHARED: &str = "shared";
 
-/// That of the one that a project's plugins share, where those of the user share one, too.
+/// Name of the shared process of a project's plugins, if the user's plugins share one too.
 pub(crate) const SHARED_OF_PROJECT: &str = "shared-project";
 
 /// Names of processes and the plugins in them.
 pub(crate) type Divided = Vec<(String, Vec<usize>)>;
 
-/// Which plugins share a process: all but those that ask for one of their own, are security-critical, or were granted
-/// something (architecture, section 5), and a project's with none of the user's, whose memory they could change. Load order is kept
-/// within a process.
+/// Divides plugins into processes. All share one, except those that request their own, are security-critical, or have a grant. A
+/// project's plugins do not share with the user's, whose memory they could change. Load order is kept within a process.
 pub fn divide(registry: &Registry, members: &[usize]) -> Divided {
     let (mut of_user, mut of_project) = (Vec::new(), Vec::new());
     let mut own = Vec::new();
@@ -44,7 +43,7 @@ pub fn divide(registry: &Registry, members: &[usize]) -> Divided {
     shared.chain(own).collect()
 }
 
-/// Their processes, none of them started yet.
+/// Returns their processes, not started yet.
 pub fn groups(
     launch: &Arc<Launch>,
     divided: Divided,

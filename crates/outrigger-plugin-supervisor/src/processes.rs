@@ -1,5 +1,4 @@
-//! The plugin processes of a project, by key. Keys are never used twice: a plugin that gets a process of its own has a new
-//! one.
+//! The plugin processes of a project, by key. Keys are never reused: a plugin that gets its own process has a new one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,30 +13,30 @@ use crate::watch::cpu_accounting::Charges;
 use crate::watch::resource_limits::Readings;
 use outrigger_plugin_registry::{ProcessList, Registry};
 
-/// All of them.
+/// All processes.
 #[derive(Default)]
 pub struct Processes {
     groups: RwLock<BTreeMap<u64, Arc<Group>>>,
     made: AtomicU64,
-    /// What they use.
+    /// Their resource use.
     pub readings: Readings,
-    /// Whose that was.
+    /// CPU time by plugin.
     pub charges: Charges,
 }
 
 impl Processes {
-    /// A key that no process has had.
+    /// Returns an unused key.
     pub fn key(&self) -> u64 {
         self.made.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The process of a key.
+    /// Returns the process of a key.
     pub fn get(&self, key: u64) -> Option<Arc<Group>> {
         let groups = sync::read(&self.groups);
         groups.get(&key).cloned()
     }
 
-    /// All that are known, by key.
+    /// Returns all processes, by key.
     pub fn all(&self) -> Vec<Arc<Group>> {
         let groups = sync::read(&self.groups);
         groups.values().cloned().collect()
@@ -59,19 +58,19 @@ impl Processes {
                 return Err("its plugin is not loaded".to_owned());
             };
             let live = group.live().await;
-            // It moves at most once, so this ends.
+            // It moves at most once, so this terminates.
             if key() == Some(group.key) {
                 return Ok((group, live?));
             }
         }
     }
 
-    /// From now on it is known: calls can find it.
+    /// Registers a process, so that calls can find it.
     pub fn add(&self, group: &Arc<Group>) {
         sync::write(&self.groups).insert(group.key, Arc::clone(group));
     }
 
-    /// It is over, and nothing goes there any more.
+    /// Removes an ended process.
     pub fn remove(&self, key: u64) {
         sync::write(&self.groups).remove(&key);
         self.readings.forget(key);

@@ -1,8 +1,9 @@
-//! The `config` hooks of a process that was started again.
+//! `config` hooks of a restarted process.
 //!
-//! Plugins set themselves up in their `config` hook, so it is called in the new process too, with what it was given the
-//! first time. What it changes is not applied again: it is in the configuration already. It is compared, and a difference
-//! becomes a warning. This is a part of starting a process and no hook chain: nothing is folded, and nobody waits for an answer.
+//! Plugins initialise themselves in their `config` hook, so it is called in the new process too, with the input of the first
+//! time. Its changes are not applied again, since they are in the configuration already; they are compared, and a difference
+//! becomes a warning. This is part of starting a process and not a hook chain: nothing is folded, and no caller waits for an
+//! answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use serde_json::Value;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_registry::{Configured, Registry};
 
-/// Our name of the point.
+/// The hook point.
 pub const POINT: HookPoint = HookPoint::RuntimeConfigure;
 /// Maximum number of places that are named.
 const NAMED: usize = 5;
@@ -79,7 +80,7 @@ pub(crate) async fn configure_next(
                     before: given.clone(),
                     changes: Vec::new(),
                 },
-                // Nobody's hook was called yet: it is called with the others.
+                // No hook was called yet: it is called with the others.
                 (None, None) => continue,
             };
             let called = again(process, &plugin, &first, deadline).await;
@@ -94,12 +95,12 @@ pub(crate) async fn configure_next(
     Ok(next)
 }
 
-/// What came of the `config` hooks of a next generation.
+/// Results of the `config` hooks of the next generation.
 #[derive(Default)]
 pub(crate) struct Next {
-    /// What differs from their first call, or failed, by plugin.
+    /// Differences from their first call, or failures, by plugin.
     pub(crate) warnings: Vec<(usize, String)>,
-    /// How they are called when it is started again, by plugin.
+    /// How they are called at the next restart, by plugin.
     pub configured: Vec<(usize, Vec<Configured>)>,
 }
 
@@ -114,7 +115,7 @@ fn config_hooks(answer: &LoadedPlugin) -> Vec<(usize, String)> {
     hooks.collect()
 }
 
-/// Calls one of them: its warning, and what it changes.
+/// Calls one hook: returns its warning and its changes.
 async fn again(
     process: &JsProcess,
     plugin: &str,
@@ -147,8 +148,8 @@ async fn again(
     }
 }
 
-/// The warning about an answer, and what the hook does from now on. Of one that failed that is what it did: the
-/// configuration has it.
+/// Returns the warning about an answer, and the hook's recorded changes. A failed hook keeps its earlier changes, which are in
+/// the configuration.
 fn taken(first: &Configured, answer: HookOutcome) -> (Option<String>, Vec<Change>) {
     let warning = compared(first, &answer);
     let changes = match answer {

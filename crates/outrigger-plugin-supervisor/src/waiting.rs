@@ -1,8 +1,7 @@
-//! Events that wait for a process: it is being started again, or it reads too slowly.
+//! Queue of events for a process that is restarting or reads too slowly.
 //!
-//! What waits is bounded by number and by bytes. When the queue is long, pieces of a streamed text become one and a newer
-//! state of a part takes the place of the older one. What had to be dropped is counted, and the plugin is notified before
-//! anything else.
+//! The queue is limited by number and bytes. When it is long, chunks of a streamed text are merged and a newer state of a
+//! part replaces the older one. Dropped events are counted, and the plugin is notified of the number first.
 
 use std::collections::VecDeque;
 
@@ -13,13 +12,13 @@ use serde_json::json;
 
 /// Maximum number of events.
 const MAX_EVENTS: usize = 10_000;
-/// Maximum bytes, as JSON; half a frame, so that all of it goes out with one.
+/// Maximum bytes, as JSON; half a frame, so that everything fits into one.
 const MAX_BYTES: u64 = 32 << 20;
-/// From this length on, pieces are put together.
+/// Length from which chunks are merged.
 const LONG: usize = 1_000;
-/// How far back the part is looked for.
+/// Number of events that are searched backwards for the part.
 const BACK: usize = 256;
-/// What a plugin is sent first: `{count}` events are lost. Streams of events say the same.
+/// Event that reports `{count}` lost events, sent first. Streams of events use the same.
 const DROPPED: &str = "outrigger.events.dropped";
 
 /// The queue of one process.
@@ -28,9 +27,9 @@ pub(crate) struct Waiting {
     max_bytes: u64,
     events: VecDeque<(BusEvent, u64)>,
     bytes: u64,
-    /// Lost since the plugin was notified last.
+    /// Number lost since the last notification.
     missed: u64,
-    /// The limit that was hit since the queue was empty.
+    /// Limit that was hit since the queue was empty.
     hit: Option<&'static str>,
 }
 
@@ -47,19 +46,19 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    /// Nothing is to be sent. That some were lost is reported with the next one, not by itself: a hook that every event ends
-    /// is not woken up by it.
+    /// Returns whether there is nothing to send. Lost events are reported with the next event, not separately: otherwise the
+    /// report would wake a hook that hangs at every event.
     pub(crate) fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// So many events reached nobody.
+    /// Counts events that were lost.
     pub(crate) fn lost(&mut self, count: u64) {
         self.missed += count;
     }
 
-    /// Takes an event in; answers how many older ones went for it, and which limit says so when it is hit for the first
-    /// time.
+    /// Adds an event; returns how many older ones were dropped for it, and a description of the limit the first time it is
+    /// hit.
     pub(crate) fn push(&mut self, event: &BusEvent) -> (u64, Option<String>) {
         if self.events.len() >= LONG && self.joined(event) {
             return (0, None);
@@ -91,7 +90,7 @@ impl Waiting {
         (dropped, warning)
     }
 
-    // Whether it went into an event that waits already.
+    // Whether it was merged into a waiting event.
     fn joined(&mut self, event: &BusEvent) -> bool {
         let from = self.events.len().saturating_sub(BACK);
         match &event.event {
@@ -101,7 +100,7 @@ impl Waiting {
                 delta,
                 ..
             } => {
-                // Behind a whole state of the part, a piece starts anew.
+                // After a whole state of the part, a chunk starts a new event.
                 let last = self
                     .events
                     .range_mut(from..)
@@ -132,7 +131,7 @@ impl Waiting {
                 true
             }
             Event::PartUpdated { part, .. } => {
-                // The newer state holds all that the older ones and the pieces said. It comes at its own place.
+                // The newer state contains everything of the older ones and the chunks. It takes its own position.
                 let id = part.id.as_str();
                 let mut at = self.events.len();
                 while at > from {
@@ -151,7 +150,7 @@ impl Waiting {
         }
     }
 
-    /// What could not be sent now goes first the next time. Nothing was taken in meanwhile.
+    /// Puts back what could not be sent, to go first the next time. Nothing was added meanwhile.
     pub(crate) fn put_back(&mut self, events: Vec<BusEvent>) {
         for event in events {
             if is_word(&event) {
@@ -164,7 +163,7 @@ impl Waiting {
         }
     }
 
-    /// All of it, to be sent now. The first says how many are lost.
+    /// Takes all events to send. The first reports how many are lost.
     pub(crate) fn take(&mut self) -> Vec<BusEvent> {
         let missed = std::mem::take(&mut self.missed);
         let notice = (missed > 0).then(|| dropped(missed));
@@ -186,7 +185,7 @@ fn part_of(event: &Event) -> Option<&str> {
     }
 }
 
-/// How many events an event stands for: the word on those that are lost stands for them.
+/// Returns how many events an event stands for: a report of lost events stands for them.
 pub(crate) fn stands_for(event: &BusEvent) -> u64 {
     match &event.event {
         Event::Custom(custom) if is_word(event) => {

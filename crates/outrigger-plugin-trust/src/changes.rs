@@ -1,4 +1,4 @@
-//! What changed in a plugin since it was trusted.
+//! Changes of a plugin since it was trusted.
 
 use std::collections::BTreeSet;
 
@@ -7,33 +7,34 @@ use serde::Serialize;
 use crate::content::{Before, Content};
 use crate::store::{Store, text_of};
 
-/// More files are counted and not named.
+/// Maximum number of named files; the rest is counted.
 const MAX_NAMED: usize = 1000;
-/// Longest difference that is kept, in lines, of all files together. Who shows it decides how much of it is shown at once.
+/// Maximum length of a stored diff, in lines, of all files together. The caller decides how much of it is displayed at
+/// once.
 const MAX_LINES: usize = 20_000;
 
-/// One file that is not as it was.
+/// A changed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileChange {
-    /// Name, from the plugin's folder.
+    /// Path relative to the plugin's folder.
     pub name: String,
     /// `added`, `removed` or `changed`.
     pub change: &'static str,
-    /// Bytes before; `None` for one that was added.
+    /// Bytes before; `None` for an added file.
     pub before: Option<u64>,
-    /// Bytes now; `None` for one that was removed.
+    /// Bytes now; `None` for a removed file.
     pub after: Option<u64>,
-    /// The difference of a text in the unified form; its lines are whole.
+    /// Unified diff of a text, with whole lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
 
-/// What changed.
+/// Changes of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
-    /// The files, own ones first; not all when there are many.
+    /// The files, own ones first; truncated if there are many.
     pub files: Vec<FileChange>,
-    /// How many there are more.
+    /// Number of further files.
     pub more: usize,
 }
 
@@ -89,7 +90,7 @@ impl Changes {
         }
     }
 
-    /// In lines, for a person: nothing in it can steer a terminal. A line may be long, and there may be many.
+    /// Returns lines for display, safe for a terminal. A line may be long, and there may be many.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -131,7 +132,7 @@ fn diff(old: &str, new: &str, left: &mut usize) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// Text of another author, without what a terminal would obey or a reader could not see.
+/// Returns untrusted text without control and invisible characters.
 pub(crate) fn plain(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control() && c != '\t'

@@ -1,8 +1,8 @@
-//! Where the code of a plugin lies, as far as its process may read it.
+//! Folders and files of a plugin's code that its process may read.
 //!
-//! A package has its folder. A single file has a folder that may hold anything: `"plugin": ["~/guard.js"]` must not give the
-//! home folder away. So a file has its folder only where that is one for plugins or a package of its own, and else it has
-//! itself and what it imports. The `node_modules` around it come on top for all of them.
+//! A package has its folder. The folder of a single file may contain anything: `"plugin": ["~/guard.js"]` must not expose
+//! the home folder. So a file has its folder only if that is a plugin folder or a separate package; otherwise it has just
+//! itself and what it imports. All of them also get the `node_modules` around them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use outrigger_protocol::manifest::MANIFEST_FILE;
 
 use crate::tree::{SOURCES, Tree, What};
 
-/// Names of folders that configuration has for plugins and tools.
+/// Names of configuration folders for plugins and tools.
 const FOR_PLUGINS: [&str; 4] = ["plugin", "plugins", "tool", "tools"];
 
-/// Folders and files of the plugin. Blocks.
+/// Returns folders and files of the plugin. Blocking.
 #[must_use]
 pub fn of(plugin: &ResolvedPlugin, project: [&Path; 2]) -> Vec<PathBuf> {
     let folder = &plugin.dir;
@@ -34,11 +34,11 @@ pub fn of(plugin: &ResolvedPlugin, project: [&Path; 2]) -> Vec<PathBuf> {
     };
     let mut places = plugin.entries.clone();
     places.retain(|entry| is_below(entry, &base));
-    // What it imports is what was looked at before it was trusted. Where that fails it is not started.
+    // Its imports are what was checked before it was trusted. If that fails, it is not started.
     if let Ok(tree) = Tree::of(plugin, true) {
         let own = tree.found.into_values().filter(|found| found.own);
         let files = own.filter(|it| matches!(it.what, What::File(_)));
-        // Nobody gets a file by naming it in an import.
+        // Naming a file in an import does not give access to it.
         let named = |path: &PathBuf| is_source(path) && is_below(path, &base);
         places.extend(files.map(|it| it.path).filter(named));
     }
@@ -47,7 +47,7 @@ pub fn of(plugin: &ResolvedPlugin, project: [&Path; 2]) -> Vec<PathBuf> {
     places
 }
 
-/// Whether a file is in the folder, not behind a link that leads out, nor in a hidden place.
+/// Returns whether a file is in the folder, not behind a link that points outside, and not in a hidden folder.
 fn is_below(file: &Path, base: &Path) -> bool {
     let real = file.canonicalize().ok();
     let below = real.as_ref().and_then(|real| real.strip_prefix(base).ok());
@@ -60,7 +60,7 @@ fn is_source(path: &Path) -> bool {
     extension.is_some_and(|it| SOURCES.contains(&it))
 }
 
-/// Whether a folder is the user's home, or holds it or the project: nobody's plugin is as large as that.
+/// Returns whether a folder is the user's home, or contains it or the project: no plugin is that large.
 fn is_wide(folder: &Path, project: [&Path; 2]) -> bool {
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     is_above_home(&real)
@@ -69,7 +69,7 @@ fn is_wide(folder: &Path, project: [&Path; 2]) -> bool {
             .any(|project| project.starts_with(&real) && *project != real)
 }
 
-/// Whether it is the user's home folder or holds it.
+/// Returns whether it is the user's home folder or contains it.
 pub(crate) fn is_above_home(folder: &Path) -> bool {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let home = home.filter(|home| home.parent().is_some());

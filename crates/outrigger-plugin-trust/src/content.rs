@@ -1,7 +1,7 @@
-//! What the files of a plugin hold: one hash over their names, whether they can be executed, and their contents.
+//! Content of a plugin's files: one hash over their names, whether they are executable, and their contents.
 //!
-//! A file that looks as it did when it was hashed (same inode, size and times) is not read again. Nobody but root can set
-//! the time of an inode's last change, so what was written to since does not look so.
+//! A file with an unchanged inode, size and times is not read again. Only root can set the time of an inode's last
+//! change, so a file that was written since cannot look unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata, OpenOptions};
@@ -18,32 +18,33 @@ use sha2::{Digest as _, Sha256};
 
 use crate::tree::{Found, Tree, TreeError, What};
 
-/// All files of a plugin together may be so large, in bytes.
+/// Maximum size in bytes of all files of a plugin.
 const MAX_BYTES: u64 = 4 << 30;
-/// A file that changed so shortly before it was hashed may have changed again within one tick of the file system's clock.
+/// A file that changed within this time before it was hashed may have changed again within one tick of the file system's
+/// clock.
 const TICK: Duration = Duration::from_secs(3);
 
-/// One file or link of a plugin.
+/// A file or link of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// `file`, `link`, `text` (made from another file) or `other`.
+    /// `file`, `link`, `text` (derived from another file) or `other`.
     pub(crate) kind: String,
-    /// SHA-256 of what it holds, in hexadecimal digits; of a link, of what it says.
+    /// SHA-256 of its content in hexadecimal digits; for a link, of its target.
     pub(crate) hash: String,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// Its owner may execute it, or it runs as another user.
+    /// Its owner may execute it, or it has set-user-ID.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) exec: bool,
-    /// It is the plugin's own and not something that it depends on.
+    /// Part of the plugin itself, not of its dependencies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) own: bool,
-    /// How it looked when it was hashed.
+    /// Its metadata when it was hashed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stamp: Option<Stamp>,
 }
 
-/// How a file looked: device, inode, then modification and change of the inode in nanoseconds.
+/// Metadata of a file: device, inode, then modification and change of the inode in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp(u64, u64, i128, i128);
 
@@ -59,7 +60,7 @@ impl Stamp {
         )
     }
 
-    /// Whether a write after the moment of hashing must have changed it.
+    /// Returns whether a write after the moment of hashing must have changed it.
     fn settled(&self, at: i128) -> bool {
         let tick = i128::try_from(TICK.as_nanos()).unwrap_or(i128::MAX);
         self.2.max(self.3) + tick < at
@@ -71,13 +72,13 @@ impl Stamp {
 pub struct Content {
     /// By name.
     pub(crate) files: BTreeMap<String, FileRecord>,
-    /// Where the own ones are, for those who show them.
+    /// Paths of its own files, for display.
     pub(crate) places: BTreeMap<String, PathBuf>,
-    /// Where its code is, without links, and whether each file is the plugin's own.
+    /// Paths of its code, without links, and whether each file is the plugin's own.
     pub(crate) sources: BTreeMap<PathBuf, Source>,
-    /// Paths that its sources name and where something else was found, or nothing.
+    /// Paths that its sources name and that did not resolve to that file.
     pub(crate) unresolved: BTreeSet<PathBuf>,
-    /// When it was looked at, in nanoseconds since the Unix epoch.
+    /// Time of the check, in nanoseconds since the Unix epoch.
     pub(crate) at: i128,
 }
 
@@ -86,14 +87,14 @@ pub struct Content {
 pub(crate) struct Source {
     /// SHA-256 in hexadecimal digits.
     pub(crate) hash: String,
-    /// It is the plugin's own and not something that it depends on.
+    /// Part of the plugin itself, not of its dependencies.
     pub(crate) own: bool,
 }
 
-/// What is known from before.
+/// Records of an earlier check.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Before {
-    /// When it was looked at.
+    /// Time of that check.
     pub(crate) at: i128,
     /// By name.
     pub(crate) files: BTreeMap<String, FileRecord>,
@@ -137,29 +138,29 @@ impl Content {
         Ok(content)
     }
 
-    /// The hash over all files.
+    /// Returns the hash over all files.
     #[must_use]
     pub fn hash(&self) -> String {
         digest(self.files.iter())
     }
 
-    /// The hash over the plugin's own files, which is the same on every machine.
+    /// Returns the hash over the plugin's own files, which is the same on every machine.
     #[must_use]
     pub fn own(&self) -> String {
         digest(self.files.iter().filter(|(_, file)| file.own))
     }
 
-    /// Bytes of all files.
+    /// Returns the bytes of all files.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.values().map(|file| file.size).sum()
     }
 
-    /// Whether nobody touched a file between the two looks, not even to put it back.
+    /// Returns whether no file was touched between the two checks, not even to restore it.
     pub(crate) fn untouched(&self, later: &Self) -> bool {
         self.files == later.files
     }
 
-    /// Whether every file that is not as it was before is one of `seen`, with this SHA-256.
+    /// Returns whether every changed file is one of `seen`, with this SHA-256.
     pub(crate) fn only_differs_in(
         &self,
         before: &Before,
@@ -185,7 +186,7 @@ impl Content {
                 .all(|(name, file)| is_same(name, file) || was_seen(name, file))
     }
 
-    /// How long ago it was looked at.
+    /// Returns the time since the check.
     pub(crate) fn age(&self) -> Duration {
         let nanos = u64::try_from(now() - self.at).unwrap_or(u64::MAX);
         Duration::from_nanos(nanos)
@@ -199,7 +200,7 @@ impl Content {
     }
 }
 
-/// Nanoseconds since the Unix epoch.
+/// Returns nanoseconds since the Unix epoch.
 fn now() -> i128 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     i128::try_from(since.unwrap_or_default().as_nanos()).unwrap_or_default()
@@ -208,7 +209,7 @@ fn now() -> i128 {
 fn digest<'a>(files: impl Iterator<Item = (&'a String, &'a FileRecord)>) -> String {
     let mut sum = Sha256::new();
     for (name, file) in files {
-        // A name holds no NUL.
+        // A name contains no NUL.
         let exec = if file.exec { "x" } else { "-" };
         sum.update(format!(
             "{}\0{exec}\0{}\0{}\0{name}\0",
@@ -258,7 +259,7 @@ fn record(found: Found, before: Option<&FileRecord>, at: i128) -> Result<FileRec
     }
 }
 
-/// Hashes a file that was a regular one a moment ago; a link or a pipe that was put in its place is not opened.
+/// Hashes a file that was regular a moment ago; a link or a pipe that replaced it is not opened.
 fn read(path: &Path) -> std::io::Result<(String, Metadata)> {
     let mut file = open(path)?;
     let before = file.metadata()?;

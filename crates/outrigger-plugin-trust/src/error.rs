@@ -1,73 +1,73 @@
-//! Why a plugin is not trusted.
+//! Errors of plugin trust.
 
 use std::path::PathBuf;
 
 use outrigger_plugin_package::PackageError;
 
-/// Why a plugin is not started as it is, or why it cannot be said whether it is trusted.
+/// Why a plugin is not started in its current state, or why its trust cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// It cannot be found or read.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// Its signature is not what the policy of the machine asks for (C7).
+    /// Its signature does not meet the machine policy (C7).
     #[error("plugin {id} is not started: {problem}")]
     Signature {
-        /// Which.
+        /// Id of the plugin.
         id: String,
-        /// What is wrong, with its name.
+        /// The problem, with its name.
         problem: String,
     },
-    /// Its files are not those that were trusted (issue 5, trust by content).
+    /// Its files differ from those that were trusted.
     #[error("plugin {id} is not started: it is not what was trusted ({what})")]
     Changed {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
-        /// Name.
+        /// Id of the plugin.
         id: String,
-        /// What changed.
+        /// Summary of the changes.
         what: String,
     },
-    /// Nobody has said that it may be started.
+    /// It was never approved.
     #[error("plugin {id} is not started: {reason}")]
     Untrusted {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
-        /// Name.
+        /// Id of the plugin.
         id: String,
         /// Why it is not trusted.
         reason: String,
         /// A review would help.
         review: bool,
     },
-    /// The project's `outrigger.lock` says something else.
+    /// It differs from the project's `outrigger.lock`.
     #[error("plugin {spec} is not what {} says", lock.display())]
     NotAsPinned {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// The file.
         lock: PathBuf,
     },
-    /// Everybody on the machine may change it (D3).
+    /// It is world-writable (D3).
     #[error("plugin {spec} is not started: everybody may write to {}", path.display())]
     WorldWritable {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
         /// The file or folder.
         path: PathBuf,
     },
-    /// Its files cannot be listed, so nobody can have trusted them.
+    /// Its files cannot be listed, so they cannot have been trusted.
     #[error("plugin {spec} is not started: its files cannot be looked at: {reason}")]
     Unreviewable {
-        /// As declared.
+        /// Spec as declared.
         spec: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// What says which plugins are trusted cannot be used.
+    /// The trust file is unusable.
     #[error("{} cannot be used: {message}", path.display())]
     TrustFile {
-        /// Where.
+        /// Its path.
         path: PathBuf,
         /// What happened.
         message: String,
@@ -75,7 +75,7 @@ pub enum TrustError {
 }
 
 impl TrustError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl TrustError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about the error.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {

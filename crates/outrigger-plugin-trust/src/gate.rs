@@ -1,4 +1,4 @@
-//! Whether a plugin may be started.
+//! The gate: decides whether a plugin may be started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::store::{ProjectLock, Store, Trusted, TrustedBy};
 use crate::tree::TreeError;
 use crate::{TrustFn, TrustQuestion};
 
-/// A plugin that may be started as it is.
+/// A plugin that may be started in its current state.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    /// What it is trusted as.
+    /// Its trust record.
     pub trusted: Trusted,
-    /// Its files as they were looked at.
+    /// Its files when they were checked.
     pub content: Arc<Content>,
 }
 
@@ -30,43 +30,43 @@ pub struct Verified {
 pub struct Gate {
     /// The settings.
     pub rules: Trust,
-    /// Our data folder.
+    /// Outrigger's data folder.
     pub data: PathBuf,
     /// The root of the project.
     pub project: PathBuf,
-    /// Asks a person; `None` where there is none.
+    /// Asks the user; `None` if there is none.
     pub ask: Option<TrustFn>,
-    /// The time that is written down.
+    /// Time for the records.
     pub now: Millis,
-    /// Nothing of this project was trusted when the start began: what is there now came with it.
+    /// Nothing of this project was trusted at the start: its current plugins came with it.
     pub fresh: bool,
-    /// What a person let count of the project, and saw in a list.
+    /// What the user accepted of the project after seeing a list.
     pub let_count: Option<LetCount>,
 }
 
-/// What a person let count of a project when they trusted its settings.
+/// What the user accepted of a project when trusting its settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LetCount {
-    /// Keys of plugins ([`PluginSpec::key`]) that were in the list.
+    /// Keys of plugins ([`PluginSpec::key`]) in the list.
     pub plugins: BTreeSet<String>,
-    /// Files that were in the list, by where they really are, with SHA-256 of what they held.
+    /// Files in the list, by real path, with SHA-256 of their content.
     pub files: BTreeMap<PathBuf, String>,
 }
 
-/// A plugin and what is known of it.
+/// A plugin with its records.
 pub struct Candidate {
     pub(crate) declared: PluginSpec,
     pub(crate) resolved: ResolvedPlugin,
     pub(crate) store: Store,
-    /// Its files as they are.
+    /// Its current files.
     pub content: Arc<Content>,
     pub(crate) known: Option<Trusted>,
-    /// What was known of its files.
+    /// Records of its files.
     before: Before,
 }
 
 impl Candidate {
-    /// Looks at the files of a plugin, and at what it was trusted as.
+    /// Checks the files of a plugin, and loads its trust record.
     pub(crate) async fn of(
         declared: &PluginSpec,
         resolved: &ResolvedPlugin,
@@ -91,7 +91,7 @@ impl Candidate {
         Changes::between(&self.before, &self.content, &self.store)
     }
 
-    /// Refuses what is not as the project has pinned it.
+    /// Refuses a plugin that differs from the project's pin.
     pub(crate) fn pinned(&self, project: &Path) -> Result<(), TrustError> {
         if self.declared.scope != PluginScope::Local {
             return Ok(());
@@ -162,7 +162,7 @@ impl Gate {
         };
         let trusted = match found.trust(by, self.now).await {
             Ok(trusted) => trusted,
-            // Where nothing can be written down, a first use stays one.
+            // If nothing can be recorded, a first use remains a first use.
             Err(error) if found.known.is_none() => {
                 tracing::warn!("plugin {id}: {error}");
                 unwritten(&found, self.now)
@@ -238,8 +238,7 @@ impl Gate {
         })
     }
 
-    /// Whether all that changed in a plugin of the project are files that a person saw in the list of what they let count, as
-    /// they are now.
+    /// Returns whether all changed files of a project's plugin are in the list that the user accepted, in their current state.
     fn saw_changes(&self, found: &Candidate) -> bool {
         let Some(seen) = &self.let_count else {
             return false;
@@ -292,7 +291,7 @@ pub fn trust_no_newcomers(data: &Path, project: &Path) -> Result<(), TrustError>
 }
 
 fn same(trusted: Trusted, found: Candidate) -> Verified {
-    // Only for speed: the next start reads what it does not know again.
+    // Only for speed: otherwise the next start reads them again.
     if found.before.files != found.content.files {
         let _ = found.store.look(&trusted.plugin, &found.content);
     }
@@ -362,7 +361,7 @@ pub(crate) async fn look(
     }
 }
 
-/// A package in our cache that was looked at so short a time ago is not looked at again.
+/// Time for which a check of a cached package remains valid.
 const FRESH: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Looks again right before a start: what is started is what was trusted.
@@ -415,7 +414,8 @@ fn since(plugin: &ResolvedPlugin, what: &str) -> TrustError {
     }
 }
 
-/// The folder whose plugins are a project's own: the root of the working tree, outside version control the folder itself.
+/// Returns the folder whose plugins are a project's own: the root of the working tree, or outside version control the folder
+/// itself.
 #[must_use]
 pub fn project_of(directory: &Path, worktree: &Path) -> PathBuf {
     match worktree.parent() {

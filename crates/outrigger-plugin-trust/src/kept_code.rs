@@ -1,11 +1,10 @@
-//! Code of plugins that no sandboxed process changes (issue 18).
+//! Plugin code that no sandboxed process can change.
 //!
-//! A plugin is hashed, and then its process reads it. Where it lies in the project, anybody who may write to the project could put
-//! other code in its place in between, which would run before the second look finds it. So from the moment at which a plugin
-//! is trusted its code is read-only for every sandboxed process that this program starts, plugins and commands alike, and the
-//! folders above it stay where they are. Others may write there as well (an editor, `git pull`), so the plugin's process
-//! compares each source with its hash when it reads it, runs what it compared, and nothing that was not looked at
-//! (`outrigger-js/host/admitted.mjs`).
+//! A plugin is hashed, and then its process reads it. If it is in the project, anyone who may write to the project could replace
+//! the code in between, and it would run before the second check detects it. So once a plugin is trusted, its code is read-only
+//! for every sandboxed process that this program starts, plugins and commands alike, and the folders above it cannot be moved.
+//! Other programs may write there as well (an editor, `git pull`), so the plugin's process compares each source with its hash
+//! when reading it, runs what it compared, and nothing that was not checked (`outrigger-js/host/admitted.mjs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,26 +17,26 @@ use outrigger_protocol::rpc::Sources;
 use crate::Content;
 use crate::tree::{SOURCES, has_extension, installation};
 
-/// Files of one plugin that are kept one by one. Of a larger one its folder is kept.
+/// Maximum number of files of one plugin that are protected individually. For a larger one the folder is protected.
 const MAX_FILES: usize = 500;
-/// Sources that a plugin's process compares. A plugin of more has most of them from packages.
+/// Maximum number of sources that a plugin's process compares. In a larger plugin most are from packages.
 const MAX_SOURCES: usize = 20_000;
-/// Further code than what is searched for imports.
+/// Extensions of code besides those searched for imports.
 const COMPILED: [&str; 2] = ["node", "wasm"];
 
 /// By project: an agent of another folder has other plugins.
 static KEPT: Mutex<BTreeMap<PathBuf, BTreeSet<PathBuf>>> = Mutex::new(BTreeMap::new());
 
-/// Code that is kept from changes.
+/// Code that is protected from changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptCode {
-    /// Files, and folders with all below.
+    /// Files, and folders with their content.
     pub read_only: Vec<PathBuf>,
-    /// Folders above them, or others could be put in their place.
+    /// Folders above them, which could otherwise be replaced.
     pub held: Vec<PathBuf>,
 }
 
-/// Keeps the code of a plugin that is trusted. A package from npm lies where no sandboxed process can write.
+/// Protects the code of a trusted plugin. A package from npm is where no sandboxed process can write.
 pub(crate) fn keep(project: &Path, plugin: &ResolvedPlugin, content: &Content) {
     if !plugin.from_path {
         return;
@@ -47,13 +46,13 @@ pub(crate) fn keep(project: &Path, plugin: &ResolvedPlugin, content: &Content) {
     kept.entry(project.to_owned()).or_default().extend(code);
 }
 
-/// Keeps files that trusted settings of the project execute: the scripts of command hooks, programs of servers.
+/// Protects project files that trusted settings execute: the scripts of command hooks, programs of servers.
 pub fn keep_programs(project: &Path, files: Vec<PathBuf>) {
     let mut kept = lock(&KEPT);
     kept.entry(project.to_owned()).or_default().extend(files);
 }
 
-/// What is kept of a project's plugins, of what is there now.
+/// Returns the protected, existing code of a project's plugins.
 #[must_use]
 pub fn kept_code(project: &Path) -> KeptCode {
     let kept = lock(&KEPT);
@@ -61,7 +60,7 @@ pub fn kept_code(project: &Path) -> KeptCode {
     for path in kept.get(project).into_iter().flatten() {
         if path.exists() {
             found.read_only.push(path.clone());
-            // The name of a link is not to be another's.
+            // The name of a link must not be replaced.
             found
                 .held
                 .extend(Some(path.clone()).filter(|it| it.is_symlink()));
@@ -75,9 +74,8 @@ pub fn kept_code(project: &Path) -> KeptCode {
     found
 }
 
-/// The code of a plugin by path, with that of the packages that it imports, for its process to compare before it runs
-/// it. Where there is very much, that of packages is left to the second look. That of a package from npm lies where no sandboxed process
-/// can write.
+/// Returns the code of a plugin by path, with that of the packages that it imports, for its process to compare before running it.
+/// If there is very much, packages are left to the second check. A package from npm is where no sandboxed process can write.
 #[must_use]
 pub fn sources(plugin: &ResolvedPlugin, content: &Content) -> Sources {
     let mut sources = Sources::default();
@@ -105,7 +103,7 @@ pub fn sources(plugin: &ResolvedPlugin, content: &Content) -> Sources {
     sources
 }
 
-/// The folder of the package that a file lies in.
+/// Returns the folder of the package that contains a file.
 fn package(path: &str) -> Option<String> {
     const MODULES: &str = "/node_modules/";
     let start = path.rfind(MODULES)? + MODULES.len();

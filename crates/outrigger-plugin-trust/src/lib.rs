@@ -1,9 +1,9 @@
-//! Trust by content (issue 5, item 4): what a plugin's files hold is written down when it is first used, and a plugin that
-//! holds something else later is not started before a person has looked at it.
+//! Trust by content: the content of a plugin's files is recorded at first use, and a plugin with different content is not
+//! started before the user has reviewed it.
 //!
-//! Files are looked at when the plugins of a project are found, again right before each process is started, and once more
-//! when it has loaded them. Between the second look and the third lies what the runtime reads, a fraction of a second; a
-//! file that was touched meanwhile, even one that was put back, costs the process ([`still`], [`untouched`]).
+//! Files are checked when the plugins of a project are found, again right before each process is started, and once more
+//! when it has loaded them. Between the second check and the third the runtime reads them, in a fraction of a second; if a
+//! file was touched meanwhile, even one that was restored, the process is killed ([`still`], [`untouched`]).
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -36,15 +36,15 @@ pub use signature::{SIGNATURE_FILE, Signed};
 pub use store::{ProjectLock, Store, TRUST_FILE, Trusted, TrustedBy};
 pub use tree::TreeError;
 
-/// Asks a person whether a plugin is to be trusted.
+/// Asks the user whether to trust a plugin.
 pub type TrustFn = Arc<dyn Fn(TrustQuestion) -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// What a person is asked.
+/// A question to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustQuestion {
-    /// The plugin.
+    /// Id of the plugin.
     pub plugin: String,
-    /// As declared.
+    /// Spec as declared.
     pub spec: String,
     /// The question in one line: that it is new here, or that it changed.
     pub reason: String,
@@ -52,16 +52,16 @@ pub struct TrustQuestion {
     pub details: String,
 }
 
-/// How a plugin that runs came to be trusted, as it is listed.
+/// Trust record of a running plugin, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrustShown {
     /// Hash over its files.
     pub hash: String,
-    /// How many files.
+    /// Number of files.
     pub files: usize,
     /// How it came to be trusted.
     pub by: TrustedBy,
-    /// When, in milliseconds since the Unix epoch.
+    /// Time in milliseconds since the Unix epoch.
     pub at: Millis,
 }
 

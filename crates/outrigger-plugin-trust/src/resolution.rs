@@ -1,27 +1,27 @@
-//! Where an import leads, as far as that is said without running anything: by a path, by `node_modules`, by the `imports` and `exports` of the
-//! nearest `package.json`, by `paths` and `baseUrl` of the nearest `tsconfig.json`. Of several conditions all count. What a runtime finds and
-//! this does not is not run (`outrigger-js/host/admitted.mjs`).
+//! Static resolution of imports: by path, by `node_modules`, by the `imports` and `exports` of the nearest `package.json`, by
+//! `paths` and `baseUrl` of the nearest `tsconfig.json`. If there are several conditions, all of them are followed. A file that a
+//! runtime finds and this does not is not run (`outrigger-js/host/admitted.mjs`).
 
 use std::path::{Component, Path, PathBuf};
 
 use outrigger_plugin_package::find_file;
 use serde_json::Value;
 
-/// A chain of `extends` is no longer.
+/// Maximum length of a chain of `extends`.
 const MAX_EXTENDS: usize = 8;
-/// Files that say what names mean for TypeScript.
+/// Files that map names for TypeScript.
 const TSCONFIGS: [&str; 2] = ["tsconfig.json", "jsconfig.json"];
 
-/// What an import leads to.
+/// Target of an import.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Imported {
-    /// A source, or a file of data.
+    /// A source, or a data file.
     File(PathBuf),
     /// The folder of a package.
     Package(PathBuf),
 }
 
-/// The path that an import is, absolute and without `..`. Links are not followed.
+/// Returns the absolute path of an import without `..`. Links are not followed.
 pub(crate) fn named_path(folder: &Path, import: &str) -> Option<PathBuf> {
     let path = plain(import)?;
     let path = path.strip_prefix("file://").unwrap_or(path);
@@ -29,7 +29,7 @@ pub(crate) fn named_path(folder: &Path, import: &str) -> Option<PathBuf> {
     is_path.then(|| outrigger_sandbox::paths::resolve(folder, Path::new(path)))
 }
 
-/// What an import of a file in this folder may lead to.
+/// Returns the possible targets of an import in a file of this folder.
 pub(crate) fn imported(folder: &Path, import: &str) -> Vec<Imported> {
     if let Some(wanted) = named_path(folder, import) {
         return source(&wanted).map(Imported::File).into_iter().collect();
@@ -47,7 +47,7 @@ pub(crate) fn imported(folder: &Path, import: &str) -> Vec<Imported> {
     found
 }
 
-/// The folder of a package, as it is looked for from a folder.
+/// Returns the folder of a package, as seen from a folder.
 pub(crate) fn module(from: &Path, name: &str) -> Option<PathBuf> {
     let plain = |c: Component<'_>| matches!(c, Component::Normal(_));
     if name.is_empty() || !Path::new(name).components().all(plain) {
@@ -58,7 +58,7 @@ pub(crate) fn module(from: &Path, name: &str) -> Option<PathBuf> {
         .find(|folder| folder.is_dir())
 }
 
-/// The file of this name in the folder or the nearest one above it.
+/// Returns the file of this name in the folder or the nearest one above it.
 pub(crate) fn nearest(folder: &Path, name: &str) -> Option<PathBuf> {
     folder
         .ancestors()
@@ -66,20 +66,20 @@ pub(crate) fn nearest(folder: &Path, name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// What a `package.json` says; null where it cannot be read.
+/// Reads a `package.json`; null if it is unreadable.
 pub(crate) fn manifest(file: &Path) -> Value {
     let text = outrigger_files::read(file, outrigger_files::SETTINGS).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// The files that say what names mean for the sources of a folder: the nearest of each name, and what they extend.
+/// Returns the files that map names for the sources of a folder: the nearest of each name, and those that they extend.
 pub(crate) fn tsconfigs(folder: &Path) -> Vec<PathBuf> {
     let chains = TSCONFIGS.iter().filter_map(|name| nearest(folder, name));
     let files = chains.flat_map(|file| chain(&file).into_iter().map(|(file, _)| file));
     files.collect()
 }
 
-/// A name without a query. A `#` at its beginning is one of the `imports` of a package.
+/// Returns a name without its query. A leading `#` marks one of the `imports` of a package.
 fn plain(import: &str) -> Option<&str> {
     let mut parts = import.split(['?', '#']);
     parts.next().filter(|it| !it.is_empty())
@@ -94,7 +94,7 @@ fn package_name(import: &str) -> Option<String> {
     }
 }
 
-/// A file as it is looked for. TypeScript names the file that a source becomes: `./x.js` for `x.ts`.
+/// Returns the file for a path. TypeScript names the output of a source: `./x.js` for `x.ts`.
 fn source(wanted: &Path) -> Option<PathBuf> {
     let typed = || {
         ["ts", "tsx", "mts", "cts"]
@@ -105,7 +105,7 @@ fn source(wanted: &Path) -> Option<PathBuf> {
     find_file(wanted).or_else(typed)
 }
 
-/// By the names that a package has for what is in it: `#name`, and its own name.
+/// Resolves the names that a package defines for its content: `#name`, and its own name.
 fn of_manifest(folder: &Path, import: &str) -> Vec<Imported> {
     let Some(file) = nearest(folder, "package.json") else {
         return Vec::new();
@@ -143,7 +143,7 @@ fn of_manifest(folder: &Path, import: &str) -> Vec<Imported> {
     targets.into_iter().flatten().filter_map(resolve).collect()
 }
 
-/// All that a target says, under any condition, with what a `*` stands for put in.
+/// Returns all targets, under any condition, with `*` replaced.
 fn leaves(value: &Value, star: &str) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.replace('*', star)],
@@ -153,7 +153,7 @@ fn leaves(value: &Value, star: &str) -> Vec<String> {
     }
 }
 
-/// What the `*` of a pattern stands for in a name; empty where the pattern has none and is the name.
+/// Returns what the `*` of a pattern matches in a name; empty if the pattern has none and equals the name.
 fn star<'a>(pattern: &str, name: &'a str) -> Option<&'a str> {
     match pattern.split_once('*') {
         None => (pattern == name).then_some(""),
@@ -161,7 +161,7 @@ fn star<'a>(pattern: &str, name: &'a str) -> Option<&'a str> {
     }
 }
 
-/// By `paths`, and below `baseUrl`.
+/// Resolves by `paths`, and below `baseUrl`.
 fn of_tsconfigs(folder: &Path, name: &str) -> Vec<Imported> {
     let mut found = Vec::new();
     for file in TSCONFIGS.iter().filter_map(|it| nearest(folder, it)) {
@@ -190,7 +190,7 @@ fn of_tsconfigs(folder: &Path, name: &str) -> Vec<Imported> {
     found.into_iter().map(Imported::File).collect()
 }
 
-/// A file of settings and those that it extends, the nearest first.
+/// Returns a settings file and those that it extends, the nearest first.
 fn chain(file: &Path) -> Vec<(PathBuf, Value)> {
     let mut all: Vec<(PathBuf, Value)> = Vec::new();
     let mut waiting = vec![file.to_owned()];
@@ -211,7 +211,7 @@ fn chain(file: &Path) -> Vec<(PathBuf, Value)> {
     all
 }
 
-/// What `extends` names: a path, or a file of a package.
+/// Resolves `extends`: a path, or a file of a package.
 fn settings_file(folder: &Path, name: &str) -> Option<PathBuf> {
     let wanted = match named_path(folder, name) {
         Some(path) => path,

@@ -1,4 +1,4 @@
-//! Looking at what changed, and accepting it, without starting anything.
+//! Reviewing and accepting changes without starting anything.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,15 @@ use crate::gate::Candidate;
 use crate::signature::{self, Signed};
 use crate::store::{ProjectLock, Trusted, TrustedBy};
 
-/// What to look at.
+/// Options of a review.
 pub struct ReviewOptions {
     /// The plugins of the configuration.
     pub plugins: Vec<PluginSpec>,
     /// The rules.
     pub rules: Trust,
-    /// Our data folder.
+    /// Outrigger's data folder.
     pub data: PathBuf,
-    /// Our cache folder.
+    /// Outrigger's cache folder.
     pub cache: PathBuf,
     /// The root of the project.
     pub project: PathBuf,
@@ -32,43 +32,43 @@ pub struct ReviewOptions {
     pub spawner: Spawner,
 }
 
-/// How a plugin stands.
+/// State of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reviewed {
-    /// As it was trusted.
+    /// Unchanged since it was trusted.
     Trusted,
-    /// Not as it was trusted.
+    /// Changed since it was trusted.
     Changed,
     /// Never trusted here.
     New,
-    /// It cannot be looked at, or may not be trusted.
+    /// It cannot be checked, or may not be trusted.
     Refused,
 }
 
-/// One plugin, reviewed.
+/// Review of one plugin.
 #[derive(Clone, Debug, Serialize)]
 pub struct Review {
-    /// Name.
+    /// Id of the plugin.
     pub id: String,
-    /// As declared.
+    /// Spec as declared.
     pub spec: String,
-    /// How it stands.
+    /// Its state.
     pub state: Reviewed,
-    /// What it was trusted as.
+    /// Its trust record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trusted: Option<Trusted>,
-    /// Hash over its files as they are now.
+    /// Hash over its current files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// What changed; of a new one, its files.
+    /// The changes; for a new plugin, its files.
     pub changes: Changes,
     /// Why it is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Looks at the plugins, or at those of one name.
+/// Reviews the plugins, or those of one name.
 pub async fn review(options: &ReviewOptions, name: Option<&str>) -> Vec<Review> {
     let mut all = Vec::new();
     for declared in wanted(options, name) {
@@ -138,7 +138,7 @@ fn wanted<'a>(
     options.plugins.iter().filter(called)
 }
 
-/// What a plugin that lies here calls itself.
+/// Returns the id in the manifest of a local plugin.
 fn own_id(plugin: &PluginSpec) -> Option<String> {
     match Source::parse(&plugin.spec, &plugin.declared_in) {
         Ok(Source::Path(path)) => {
@@ -149,25 +149,25 @@ fn own_id(plugin: &PluginSpec) -> Option<String> {
     }
 }
 
-/// What is known of a plugin's signature.
+/// Verification of a plugin's signature.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verification {
-    /// Name.
+    /// Id of the plugin.
     pub id: String,
-    /// As declared.
+    /// Spec as declared.
     pub spec: String,
-    /// The text that a signature of it signs.
+    /// The text that a signature covers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// What its signature is worth.
+    /// Result of the verification.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,
-    /// Why it would not be started, by its name; that it cannot be looked at, too.
+    /// Why its signature would prevent a start, or why it cannot be checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// Looks at the signatures of the plugins, or at those of one name. Nothing is started or trusted.
+/// Verifies the signatures of the plugins, or of those of one name. Nothing is started or trusted.
 pub async fn verify(
     options: &ReviewOptions,
     policies: &[PolicyFile],

@@ -1,8 +1,8 @@
-//! Signatures (C7): `outrigger.plugin.sig` in a plugin's folder, made with a key that the policy of the machine names.
+//! Signatures (C7): `outrigger.plugin.sig` in a plugin's folder, made with a key that the machine policy names.
 //!
-//! Signed is one line of text, the hash over the plugin's own files without that file itself
-//! (`outrigger plugin verify --digest` prints it). Key and signature have minisign's form: two letters, eight bytes that name the
-//! key, and the key or the signature. `Ed` signs the text itself (`minisign -S -l`), `ED` its BLAKE2b-512 hash.
+//! The signed text is one line, the hash over the plugin's own files without the signature file itself (`outrigger plugin verify
+//! --digest` prints it). Key and signature have minisign's form: two letters, eight bytes that identify the key, and the key or
+//! the signature. `Ed` signs the text itself (`minisign -S -l`), `ED` its BLAKE2b-512 hash.
 
 use std::path::Path;
 
@@ -19,40 +19,40 @@ use crate::error::TrustError;
 
 /// Name of the file.
 pub const SIGNATURE_FILE: &str = "outrigger.plugin.sig";
-/// A signature is no longer than this, in bytes.
+/// Maximum size of a signature in bytes.
 const MAX_BYTES: u64 = 4096;
 
-/// What is known of a plugin's signature.
+/// Result of verifying a plugin's signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "signature", rename_all = "snake_case")]
 pub enum Signed {
     /// By a key of the policy.
     Good {
-        /// The key's name.
+        /// Id of the key.
         key: String,
     },
-    /// There is none.
+    /// No signature.
     None,
     /// By a key that no policy names.
     UnknownKey {
-        /// The key's name.
+        /// Id of the key.
         key: String,
     },
-    /// It is not that of these files.
+    /// It does not match these files.
     Bad {
-        /// The key's name.
+        /// Id of the key.
         key: String,
     },
-    /// The file is no signature.
+    /// The file is not a signature.
     Unreadable {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// Eight bytes that name a key, and what follows them.
+/// Eight bytes that identify a key, with the data after them.
 struct Named {
-    /// Not the text is signed, but its hash.
+    /// The hash of the text is signed, not the text.
     prehashed: bool,
     name: String,
     rest: Vec<u8>,
@@ -84,14 +84,14 @@ fn decode(text: &str, length: usize) -> Result<Named, String> {
     })
 }
 
-/// The text that is signed.
+/// Returns the signed text.
 pub(crate) fn digest(content: &Content) -> String {
     let mut own = content.clone();
     own.files.remove(SIGNATURE_FILE);
     own.own()
 }
 
-/// What the signature in a plugin's folder is worth.
+/// Verifies the signature in a plugin's folder.
 pub(crate) fn signed(folder: &Path, content: &Content, policies: &[PolicyFile]) -> Signed {
     let text = match read(&folder.join(SIGNATURE_FILE)) {
         Ok(Some(text)) => text,
@@ -148,13 +148,13 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     Ok(Some(text))
 }
 
-/// Whether any policy says something about signatures; if not, files need not be read for it.
+/// Returns whether any policy is about signatures; if not, files need not be read for it.
 pub(crate) fn matters(policies: &[PolicyFile]) -> bool {
     let mut all = policies.iter().map(|file| &file.policy.signatures);
     all.any(|it| it.require || !it.keys.is_empty())
 }
 
-/// What speaks against a plugin's signature: one that is bad always does, one that is missing where a policy requires it.
+/// Returns the problem with a plugin's signature: a bad one always is, a missing one if a policy requires it.
 pub(crate) fn problem(signed: &Signed, policies: &[PolicyFile]) -> Option<String> {
     let requires = policies.iter().find(|file| file.policy.signatures.require);
     let file = requires.map(|file| file.path.display().to_string());
@@ -176,13 +176,13 @@ pub(crate) fn problem(signed: &Signed, policies: &[PolicyFile]) -> Option<String
     }
 }
 
-/// What speaks against the signature of a plugin whose files are here. Reads all of them. Blocks.
+/// Returns the problem with the signature of a local plugin. Reads all of its files. Blocking.
 #[must_use]
 pub fn problem_of(resolved: &ResolvedPlugin, policies: &[PolicyFile]) -> Option<String> {
     if !matters(policies) {
         return None;
     }
-    // Who may write to it is another question.
+    // Write access is checked elsewhere.
     let content = Content::of(resolved, true, &Before::default()).ok()?;
     problem(&signed(&resolved.dir, &content, policies), policies)
 }
@@ -267,7 +267,7 @@ mod tests {
         let signature = pair.sign(digest(&content()).as_bytes());
         put(SIGNATURE_FILE, &minisign(1, signature.as_ref()));
         assert_eq!(says(&[&key], true), "good ");
-        // The newer kind signs the hash, and is no signature of the text itself.
+        // The newer kind signs the hash, and is not a signature of the text itself.
         let hash = Blake2b512::digest(digest(&content()).as_bytes());
         let newer = |signature: &[u8]| {
             let bytes = [b"ED".as_slice(), &[1; 8], signature].concat();
@@ -284,7 +284,7 @@ mod tests {
         let other = minisign(2, pair.public_key().as_ref());
         assert_eq!(says(&[&other], true), "unknown_key no key of");
         assert_eq!(says(&[&other], false), "unknown_key ");
-        // One byte of the plugin later.
+        // After a change of one byte.
         put("index.js", "export const P = 2");
         assert_eq!(says(&[&key], false), "bad not that of these files");
         for unreadable in ["nonsense".to_owned(), STANDARD.encode([b'X'; 74])] {

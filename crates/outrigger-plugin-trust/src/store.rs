@@ -1,8 +1,8 @@
-//! What was trusted, in our data folder, which neither a project nor a plugin can write to: one `outrigger.lock` for the
-//! user and one for each project, the list of files of each plugin, and copies of its texts, to show what changed.
+//! The trust store in the data folder, which neither a project nor a plugin can write to: one `outrigger.lock` for the user
+//! and one for each project, the list of files of each plugin, and copies of its texts to show changes.
 //!
-//! A project may have an `outrigger.lock` of its own at its root ([`ProjectLock`]). It trusts nothing: it only refuses what
-//! is not as it says.
+//! A project may have its own `outrigger.lock` at its root ([`ProjectLock`]). It does not establish trust: it only refuses
+//! plugins that differ from it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,21 +19,21 @@ use sha2::{Digest as _, Sha256};
 use crate::content::{Before, Content, open};
 use crate::error::TrustError;
 
-/// Name of the file that says what is trusted.
+/// Name of the trust file.
 pub const TRUST_FILE: &str = "outrigger.lock";
 
-/// Texts that are larger are not kept, in bytes.
+/// Maximum size in bytes of a stored text.
 const MAX_TEXT: u64 = 256 * 1024;
-/// Nor more of one plugin, in bytes.
+/// Maximum size in bytes of the stored texts of one plugin.
 const MAX_TEXTS: u64 = 4 << 20;
 
 /// How a plugin came to be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrustedBy {
-    /// It was there when this user first used it here.
+    /// It was present when this user first used it here.
     FirstUse,
-    /// A person was asked and said yes.
+    /// The user was asked and agreed.
     Answer,
     /// `outrigger plugin review --accept`.
     Review,
@@ -52,22 +52,22 @@ impl std::fmt::Display for TrustedBy {
     }
 }
 
-/// A plugin that is trusted as it was.
+/// The trust record of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trusted {
-    /// What makes it this plugin: the URL of its file, else the name of its package.
+    /// Identity of the plugin: the URL of its file, else the name of its package.
     pub plugin: String,
     /// Hash over all its files.
     pub hash: String,
-    /// Hash over its own files, without what it depends on.
+    /// Hash over its own files, without its dependencies.
     pub own: String,
-    /// How many files.
+    /// Number of files.
     pub files: usize,
     /// Bytes of all files.
     pub bytes: u64,
     /// How it came to be trusted.
     pub by: TrustedBy,
-    /// When, in milliseconds since the Unix epoch.
+    /// Time in milliseconds since the Unix epoch.
     pub at: Millis,
 }
 
@@ -75,14 +75,14 @@ pub struct Trusted {
 struct LockFile {
     #[serde(default)]
     version: u32,
-    /// Whose it is, for those who read the file: `user`, or a project's folder.
+    /// Owner, for readers of the file: `user`, or a project's folder.
     #[serde(default)]
     of: String,
     #[serde(default)]
     plugins: Vec<Trusted>,
 }
 
-/// What is trusted in one place.
+/// The trust store of the user or of a project.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -90,7 +90,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store that a plugin belongs to: its project's, or the user's.
+    /// Returns the store for a plugin: its project's, or the user's.
     #[must_use]
     pub fn of(data: &Path, project: &Path, plugin: &PluginSpec) -> Self {
         match plugin.scope {
@@ -99,7 +99,7 @@ impl Store {
         }
     }
 
-    /// That of a project.
+    /// Returns the store of a project.
     pub(crate) fn of_project(data: &Path, project: &Path) -> Self {
         let name = short(project.as_os_str().as_encoded_bytes());
         Self::named(data, &name, project.display().to_string())
@@ -112,7 +112,7 @@ impl Store {
         }
     }
 
-    /// Writes down that nothing is trusted yet.
+    /// Creates an empty store.
     pub(crate) fn begin(&self) -> Result<(), TrustError> {
         let lock = LockFile {
             version: 1,
@@ -131,7 +131,7 @@ impl Store {
         Ok(plugins.into_iter().find(|trusted| trusted.plugin == plugin))
     }
 
-    /// Whether nothing of this project was ever trusted, nor anything known to have come to it.
+    /// Returns whether nothing of this project was ever trusted or recorded.
     pub(crate) fn is_new(&self) -> Result<bool, TrustError> {
         self.read()?;
         Ok(!self.folder.join(TRUST_FILE).exists())
@@ -143,7 +143,7 @@ impl Store {
         Ok(read.unwrap_or_default())
     }
 
-    /// The files of a plugin when it was last looked at; nothing when that is no longer known.
+    /// Returns the records of a plugin's files at the last check; empty if they are lost.
     #[must_use]
     pub fn before(&self, plugin: &str) -> Before {
         let bytes =
@@ -151,13 +151,13 @@ impl Store {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// The text of a file as it was trusted, if it was kept.
+    /// Returns the text of a file as it was trusted, if it was stored.
     pub(crate) fn text(&self, hash: &str) -> Option<String> {
         let text = outrigger_files::read_to_string(&self.texts().join(hash), MAX_TEXT).ok()?;
         (hex(&Sha256::digest(text.as_bytes())) == hash).then_some(text)
     }
 
-    /// Writes down that a plugin is trusted as it is, in place of what it was trusted as.
+    /// Records that a plugin is trusted in its current state, replacing its earlier record.
     pub(crate) async fn trust(&self, entry: Trusted, content: &Content) -> Result<(), TrustError> {
         let _held = hold(&self.folder, "trust").await?;
         let mut lock = self.read()?;
@@ -171,10 +171,10 @@ impl Store {
         write(&self.folder.join(TRUST_FILE), &lock)
     }
 
-    /// Remembers how the files looked, so that the next start need not read them.
+    /// Stores the metadata of the files, so that the next start need not read them.
     pub(crate) fn look(&self, plugin: &str, content: &Content) -> Result<(), TrustError> {
         let path = self.list(plugin);
-        // Long, and read by nobody else: not indented.
+        // Long, and read by no other program: not indented.
         let text = serde_json::to_vec(&content.before()).map_err(|error| broken(&path, error))?;
         put(&path, &text)
     }
@@ -220,7 +220,7 @@ impl Store {
     }
 }
 
-/// A text file that is not too large.
+/// Returns a text file that is not too large.
 pub(crate) fn text_of(path: &Path) -> Option<String> {
     let mut text = String::new();
     open(path)
@@ -239,7 +239,7 @@ pub struct ProjectLock {
     /// Version of the format.
     #[serde(default)]
     pub version: u32,
-    /// Hash of the own files of each plugin: by package name, or by path from the root of the project.
+    /// Hash of the own files of each plugin: by package name, or by path relative to the project root.
     #[serde(default)]
     pub plugins: BTreeMap<String, String>,
 }
@@ -262,7 +262,7 @@ impl ProjectLock {
         write(&project.join(TRUST_FILE), self)
     }
 
-    /// What a plugin goes by in it.
+    /// Returns a plugin's name in the file.
     #[must_use]
     pub fn name(project: &Path, plugin: &PluginSpec) -> String {
         let key = plugin.key();
@@ -277,7 +277,7 @@ impl ProjectLock {
     }
 }
 
-// Beside the old one and into its place, so that a reader never sees half of it. Only its user needs to read it.
+// Written to a separate file and renamed, so that a reader never sees a partial file. Only its user needs to read it.
 fn write(path: &Path, value: &impl Serialize) -> Result<(), TrustError> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| broken(path, error))?;
     text.push(b'\n');
@@ -286,7 +286,7 @@ fn write(path: &Path, value: &impl Serialize) -> Result<(), TrustError> {
 
 fn put(path: &Path, text: &[u8]) -> Result<(), TrustError> {
     let failed = |error: std::io::Error| broken(path, error);
-    // That of a project lies where others write as well.
+    // A project's file is where others write as well.
     outrigger_files::replace_unlinked(path, text).map_err(failed)
 }
 

@@ -1,13 +1,13 @@
-//! Which files a plugin consists of.
+//! The files of a plugin.
 //!
-//! - A package from npm: everything in the folder that it was installed into, with all that it depends on.
-//! - A folder: everything in it but `.git`, and what its entry, or that of a plugin that it hosts, imports from outside of it.
+//! - A package from npm: everything in the folder that it was installed into, with all dependencies.
+//! - A folder: everything in it but `.git`, and what its entry, or that of a plugin that it hosts, imports from outside.
 //! - A file: the file and what it imports, by relative or absolute path and from packages in `node_modules`, with the
-//!   packages that those depend on; and what tells the runtime how to read them (`tsconfig.json`, some fields of
+//!   dependencies of those packages; and what configures how the runtime reads them (`tsconfig.json`, some fields of
 //!   `package.json`).
 //!
-//! Imports are found without running anything, so a path that a plugin computes is not followed. What a plugin chooses to
-//! read is its own affair: trusting it trusts that choice.
+//! Imports are found without running anything, so a path that a plugin computes is not followed. The plugin decides which other
+//! files it reads: trusting it trusts that decision.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, Metadata};
@@ -25,17 +25,17 @@ use sha2::{Digest as _, Sha256};
 use crate::code_places::is_above_home;
 use crate::resolution::{Imported, imported, manifest, module, named_path, nearest, tsconfigs};
 
-/// A plugin with more entries is not started: nobody could review it, and a link to `/` must come to an end.
+/// Maximum number of entries of a plugin: a larger one could not be reviewed, and a link to `/` must terminate.
 pub(crate) const MAX_FILES: usize = 100_000;
-/// Deepest folder.
+/// Maximum depth of folders.
 const MAX_DEPTH: usize = 64;
-/// Larger sources are not searched for imports, in bytes; they are part of the plugin all the same.
+/// Maximum size in bytes of a source that is searched for imports; larger ones are still part of the plugin.
 const MAX_SOURCE: u64 = 4 << 20;
 /// Extensions of files that are searched for imports.
 pub(crate) const SOURCES: [&str; 8] = ["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx"];
-/// Ends of files that declare types.
+/// Suffixes of type declaration files.
 const DECLARED: [&str; 3] = [".d.ts", ".d.mts", ".d.cts"];
-/// What of `package.json` says how the files beside it are read. The rest may change as it likes.
+/// Fields of `package.json` that determine how the files next to it are read. The others may change freely.
 const STEERING: [&str; 6] = ["type", "imports", "exports", "main", "module", "name"];
 
 /// Why the files of a plugin cannot be listed.
@@ -43,9 +43,9 @@ const STEERING: [&str; 6] = ["type", "imports", "exports", "main", "module", "na
 pub enum TreeError {
     /// Too many, too deep or too large.
     TooLarge(String),
-    /// Everybody may change this (D3).
+    /// World-writable (D3).
     WorldWritable(PathBuf),
-    /// It cannot be looked at.
+    /// Unreadable.
     Io(PathBuf, String),
 }
 
@@ -55,17 +55,18 @@ impl TreeError {
     }
 }
 
-/// One thing of a plugin.
+/// An entry of a plugin.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
     pub(crate) what: What,
-    /// It is the plugin's own and not something that it depends on.
+    /// Part of the plugin itself, not of its dependencies.
     pub(crate) own: bool,
 }
 
 impl Found {
-    /// Whether a runtime may run it: a source, a native module, a file without an extension. Declarations of types are never run.
+    /// Returns whether a runtime may run it: a source, a native module, a file without an extension. Type declarations are never
+    /// run.
     pub(crate) fn is_code(&self) -> bool {
         let name = self.path.file_name().and_then(|it| it.to_str());
         let is_typed = name.is_some_and(|it| DECLARED.iter().any(|end| it.ends_with(end)));
@@ -76,7 +77,7 @@ impl Found {
     }
 }
 
-/// Whether a file has one of these extensions.
+/// Returns whether a file has one of these extensions.
 pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     let extension = path.extension().and_then(|it| it.to_str());
     extension.is_some_and(|it| extensions.contains(&it))
@@ -86,26 +87,26 @@ pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 pub(crate) enum What {
     /// A regular file, as it was when it was listed.
     File(Box<Metadata>),
-    /// A symbolic link and what it says.
+    /// A symbolic link and its target.
     Link(PathBuf),
-    /// A text made from something else, with its digest.
+    /// A derived text, with its digest.
     Digest(String),
     /// A socket, a device, a pipe: it cannot be imported, and is never opened.
     Other,
 }
 
-/// The files of a plugin by their names, which are paths from its folder.
+/// The files of a plugin by name, which is the path relative to its folder.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) base: PathBuf,
     pub(crate) found: BTreeMap<String, Found>,
     /// Paths that sources name and where something else was found, or nothing.
     pub(crate) unresolved: BTreeSet<PathBuf>,
-    /// Folders that have been walked, by where they really are.
+    /// Folders that have been walked, by real path.
     walked: BTreeSet<PathBuf>,
     count: usize,
     allow_world_writable: bool,
-    /// What version control keeps beside a folder changes all the time. What the entry imports of it counts anyway.
+    /// Version control data in a folder changes all the time. Files of it that the entry imports are included anyway.
     skip_git: bool,
 }
 
@@ -155,7 +156,7 @@ impl Tree {
         Ok(tree)
     }
 
-    // Another process may rename a folder on the way and put another one in its place.
+    // Another process may rename a folder on the way and replace it by another one.
     fn above(&self, folder: &Path) -> Result<(), TreeError> {
         for folder in folder.ancestors() {
             let meta = fs::symlink_metadata(folder).map_err(|e| TreeError::io(folder, &e))?;
@@ -191,7 +192,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// Everything in a folder.
+    /// Adds everything in a folder.
     fn folder(&mut self, folder: &Path, own: bool, depth: usize) -> Result<(), TreeError> {
         if depth > MAX_DEPTH {
             return Err(TreeError::TooLarge(format!(
@@ -220,7 +221,7 @@ impl Tree {
     fn entry(&mut self, path: &Path, own: bool, depth: usize) -> Result<(), TreeError> {
         let meta = match fs::symlink_metadata(path) {
             Ok(meta) => meta,
-            // It went away while the folder was read.
+            // It was removed while the folder was read.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(TreeError::io(path, &error)),
         };
@@ -238,7 +239,7 @@ impl Tree {
         }
         let target = fs::read_link(path).map_err(|e| TreeError::io(path, &e))?;
         self.put(path, What::Link(target), own)?;
-        // What is behind it is a part of the plugin, wherever it lies.
+        // The target is part of the plugin, wherever it is.
         match path.canonicalize() {
             Ok(real) if real.is_dir() => self.folder(&real, own, depth + 1),
             Ok(real) if real.is_file() => self.entry(&real, own, depth + 1),
@@ -246,7 +247,7 @@ impl Tree {
         }
     }
 
-    /// What the plugin and those that it hosts are started from. A hosted one without a file is not started.
+    /// Adds the files that start the plugin and those that it hosts. A hosted plugin without a file is not started.
     fn entries(&mut self, plugin: &ResolvedPlugin) -> Result<(), TreeError> {
         for (number, entry) in plugin.entries.iter().enumerate() {
             if number == 0 || entry.is_file() {
@@ -256,7 +257,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A file and what it imports.
+    /// Adds a file and its imports.
     fn closure(&mut self, entry: &Path) -> Result<(), TreeError> {
         let mut waiting = VecDeque::from([entry.to_owned()]);
         let mut seen = BTreeSet::new();
@@ -308,8 +309,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A package that is imported, with those that it depends on. Where it is a link, as with pnpm, they lie around what
-    /// it leads to.
+    /// Adds an imported package with its dependencies. If it is a link, as with pnpm, they are next to its target.
     fn package(&mut self, folder: &Path, seen: &mut BTreeSet<PathBuf>) -> Result<(), TreeError> {
         let mut waiting = vec![folder.to_owned()];
         while let Some(folder) = waiting.pop() {
@@ -333,7 +333,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What decides how the files of a folder are read: the nearest `package.json` and `tsconfig.json`.
+    /// Adds the files that determine how the files of a folder are read: the nearest `package.json` and `tsconfig.json`.
     fn steering(&mut self, folder: &Path) -> Result<(), TreeError> {
         if let Some(file) = nearest(folder, "package.json") {
             let manifest = manifest(&file);
@@ -343,7 +343,7 @@ impl Tree {
                 .collect();
             if !fields.is_empty() {
                 let digest = hex(&Sha256::digest(fields.join("\n")));
-                // Not the file itself, which a folder may hold as a whole.
+                // Not the file itself, which a folder may include as a whole.
                 self.put(
                     &file.with_file_name("package.json (how files are read)"),
                     What::Digest(digest),
@@ -363,7 +363,7 @@ fn real(path: &Path) -> Result<PathBuf, TreeError> {
         .map_err(|error| TreeError::io(path, &error))
 }
 
-/// The folder that a package was installed into: the one that holds the `node_modules` in which it lies.
+/// Returns the folder that a package was installed into: the parent of the outer `node_modules`.
 pub(crate) fn installation(package: &Path) -> Option<&Path> {
     let modules = package.ancestors().find(|folder| {
         folder
@@ -373,7 +373,7 @@ pub(crate) fn installation(package: &Path) -> Option<&Path> {
     modules.parent()
 }
 
-/// A path as it is said from a folder, with `..` where it lies beside.
+/// Returns a path relative to a folder, with `..` if it is outside.
 fn relative(base: &Path, path: &Path) -> String {
     let mut ours = base.components().peekable();
     let mut theirs = path.components().peekable();
@@ -384,7 +384,7 @@ fn relative(base: &Path, path: &Path) -> String {
     let up = ours.map(|_| "..".to_owned());
     let down = theirs.map(|part| match part.as_os_str().to_str() {
         Some(text) if !text.contains(['\\', '\n']) => text.to_owned(),
-        // Two files never have one name.
+        // Two files never have the same name.
         _ => part
             .as_os_str()
             .as_encoded_bytes()

@@ -1,6 +1,6 @@
-//! Skills behind addresses (`skills.urls`): an `index.json` with `{skills: [{name, files, version?}]}` and below it
-//! `NAME/FILE`, as OpenCode has it. They are kept in our cache folder. What is fetched is only text in files: nothing
-//! of it runs, and no name of it leads out of its folder (invariant 11).
+//! Skills from URLs (`skills.urls`): an `index.json` with `{skills: [{name, files, version?}]}` and below it
+//! `NAME/FILE`, as in OpenCode. They are stored in the cache folder. Only text files are fetched: nothing of them
+//! runs, and no name in them points outside their folder (invariant 11).
 
 use std::fs;
 use std::io;
@@ -19,15 +19,15 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::sandbox_label;
 
-/// Largest index, in bytes.
+/// Maximum size of an index in bytes.
 const INDEX_BYTES: usize = 1 << 20;
 /// Maximum size of all files of one skill together, in bytes.
 const SKILL_BYTES: usize = 8 << 20;
-/// Maximum number of skills of one address; the rest is left out.
+/// Maximum number of skills of one URL; the rest is skipped.
 const MAX_SKILLS: usize = 200;
 /// Maximum number of files of one skill.
 const MAX_FILES: usize = 100;
-/// Skills that are fetched at the same time.
+/// Number of skills that are fetched concurrently.
 const AT_ONCE: usize = 4;
 const MAX_REDIRECTS: usize = 5;
 const SKILL_FILE: &str = "SKILL.md";
@@ -44,8 +44,8 @@ struct Listed {
     version: Option<String>,
 }
 
-/// Fetches the skills of all addresses within `timeout`. Answers their folders in the order of the addresses, and what
-/// went wrong, each with its address. Where fetching fails, what was fetched before is taken.
+/// Fetches the skills of all URLs within `timeout`. Returns their folders in the order of the URLs, and the errors,
+/// each with its URL. If fetching fails, the previously fetched skills are used.
 pub(super) async fn all(
     urls: &[String],
     cache: &Path,
@@ -62,12 +62,12 @@ pub(super) async fn all(
     (dirs, problems)
 }
 
-/// One address.
+/// A URL with skills.
 struct SkillSource {
-    /// With a `/` at its end.
+    /// Ends with `/`.
     base: Url,
     client: Client,
-    /// Our folder for it: `skills/NAME` and `versions/NAME`.
+    /// Cache folder for it: `skills/NAME` and `versions/NAME`.
     dir: PathBuf,
     end: Instant,
 }
@@ -134,14 +134,14 @@ async fn one(
 }
 
 enum Wrong {
-    /// What its entry says is not allowed.
+    /// Its entry is not allowed.
     Refused(String),
-    /// It could not be fetched or kept.
+    /// It could not be fetched or stored.
     Failed(String),
 }
 
 impl SkillSource {
-    /// `proxy`: of the plugin that contributed the address.
+    /// Creates a source; `proxy` is that of the plugin that contributed the URL.
     fn new(url: &str, cache: &Path, end: Instant, proxy: Option<String>) -> Result<Self, String> {
         let mut base = Url::parse(url).map_err(|error| format!("not an address: {error}"))?;
         base.set_query(None);
@@ -189,7 +189,7 @@ impl SkillSource {
         self.dir.join("skills").join(name)
     }
 
-    /// What was fetched before. Of an address on this machine nothing: another program may have had its port.
+    /// Returns the previously fetched skills. None for a URL on this machine: another program may have had its port.
     fn kept(&self) -> Vec<PathBuf> {
         if is_loopback(&self.base) {
             return Vec::new();
@@ -206,7 +206,7 @@ impl SkillSource {
         dirs
     }
 
-    /// Fetches one skill unless its version is there already, and answers its folder.
+    /// Fetches one skill unless its version is cached, and returns its folder.
     async fn skill(&self, listed: &Listed) -> Result<PathBuf, Wrong> {
         check(listed).map_err(Wrong::Refused)?;
         let dir = self.skill_dir(&listed.name);
@@ -243,8 +243,8 @@ impl SkillSource {
         Ok(files)
     }
 
-    /// Puts the files into a folder beside and then in the place of what was there, so that nobody sees half of them.
-    /// The same files are left alone: another run may be reading them.
+    /// Writes the files into a temporary folder and replaces the existing one, so that no reader sees a partial skill.
+    /// Identical files are left alone: another run may be reading them.
     fn keep(
         &self,
         dir: &Path,
@@ -304,7 +304,7 @@ fn place(room: &Path, dir: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()>
     let roots = Roots::new([&new]);
     for (name, bytes) in files {
         let path = new.join(name);
-        // The names are checked already; this is the rule for every path that comes from outside.
+        // The names are checked already; this check applies to every path that comes from outside.
         let path = roots.contains(&path).map_err(io::Error::other)?;
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -323,19 +323,20 @@ fn place(room: &Path, dir: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()>
     })
 }
 
-/// A folder of this run alone.
+/// Creates a folder for this run alone.
 fn tempdir(below: &Path) -> io::Result<PathBuf> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let room = below.join(format!(".staging-{}-{count}", std::process::id()));
-    // Left by a process of the same number that was killed.
+    // Left by a killed process with the same process id.
     let _ = fs::remove_dir_all(&room);
     fs::create_dir(&room)?;
     Ok(room)
 }
 
-/// The folder of an address. Plugins serve skills on a port that changes with every start, so that is left out.
+/// Returns the folder name of a URL. Plugins serve skills on a port that changes with every start, so the port is
+/// omitted.
 fn key(base: &Url, local: bool) -> String {
     let mut base = base.clone();
     if local {
@@ -364,7 +365,7 @@ fn same_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     attempt.follow()
 }
 
-/// Whether the entry of a skill may be followed.
+/// Checks the entry of a skill.
 fn check(listed: &Listed) -> Result<(), String> {
     if !is_name(&listed.name) {
         return Err("its name must be that of a single folder".to_owned());
@@ -387,7 +388,7 @@ fn is_name(text: &str) -> bool {
     !matches!(text, "" | "." | "..") && !text.contains(is_refused)
 }
 
-// The text of the innermost cause says most; the others repeat the address.
+// The text of the innermost cause is the most specific; the others repeat the URL.
 fn cause(error: reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = &error;
     while let Some(inner) = cause.source() {

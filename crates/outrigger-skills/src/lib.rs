@@ -1,4 +1,4 @@
-//! Skills: finding them, also behind addresses, and as slash commands.
+//! Skills: finding them, also at URLs, and running them as slash commands.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use outrigger_workspace::Folders;
 
 mod fetch;
 
-/// How long the start waits for all skills behind addresses together. What is not there by then is left out of this run,
-/// or taken as it was fetched before.
+/// Maximum time that the start waits for all skills from URLs together. Skills that are not fetched by then are skipped
+/// in this run, or used from the cache.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Finds the skills of the configuration in force, and those in `contributed`, folders of plugins. An address that
-/// cannot be fetched, or not whole, is a warning.
+/// Finds the skills of the effective configuration, and those in `contributed`, folders of plugins. A URL that cannot be
+/// fetched completely is a warning.
 pub async fn find(
     config: &Loaded,
     effective: &OpenCodeConfig,
@@ -41,19 +41,19 @@ pub async fn find(
     skills
 }
 
-/// The label of the sandbox that an address of skills is fetched in, where a plugin contributed it.
+/// Returns the label of the sandbox for fetching skills from a URL that a plugin contributed.
 #[must_use]
 pub fn sandbox_label(url: &str) -> String {
     format!("skills:{url}")
 }
 
-/// Where fetched skills are kept.
+/// Returns the folder of fetched skills.
 #[must_use]
 pub fn cache(folders: &Folders) -> std::path::PathBuf {
     folders.cache.join("skills")
 }
 
-/// A skill as a command: its text, and where its other files are (OpenCode's form).
+/// Returns a skill as a command: its text, and the location of its other files (OpenCode's form).
 #[must_use]
 pub fn command(skill: &Skill, config: &Loaded, folders: &Folders) -> CommandInfo {
     let dir = skill.dir.display();

@@ -1,7 +1,7 @@
-//! A call that was changed after hooks had answered: they are asked again, once, about the call as it will be made.
+//! Calls that changed after hooks had answered: the hooks are asked again, once, about the final call.
 //!
-//! All hooks of an event run at the same time on the same input, so what one of them makes of the call none of the others has
-//! seen, and neither has a hook in front of a plugin that changes it.
+//! All hooks of an event run concurrently on the same input, so none of them has seen the changes of another, nor has a hook
+//! before a plugin that changes the call.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use super::{Answer, Permission};
 use crate::breakers::Line;
 use crate::names::to_ours;
 
-/// Arguments that a command has given a call.
+/// Arguments that a command has set for a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewrite {
     line: Line,
-    /// In our keys.
+    /// In Outrigger's keys.
     args: Value,
     allows: bool,
 }
@@ -29,19 +29,19 @@ impl Rewrite {
     }
 }
 
-/// What the hooks are asked about again.
+/// The subject of the second pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Again {
-    /// The arguments that the call is to be made with.
+    /// The final arguments of the call.
     args: Value,
-    /// Commands that made these arguments themselves.
+    /// Commands that set these arguments themselves.
     wrote: Vec<Line>,
-    /// One of them allows the call as well.
+    /// One of them also allows the call.
     allowed: bool,
 }
 
 impl Again {
-    /// The call as it is to be made now, and what commands made of it.
+    /// Creates it from the final arguments and the changes by commands.
     #[must_use]
     pub fn new(args: Value, rewrites: &[Rewrite]) -> Self {
         let own = rewrites.iter().filter(|it| it.args == args);
@@ -57,18 +57,19 @@ impl Again {
         }
     }
 
-    /// Who made the arguments knows them.
+    /// Returns whether a command is asked again; the one that set the arguments knows them.
     pub(crate) fn is_asked(&self, line: &Line) -> bool {
         !self.wrote.contains(line)
     }
 
-    /// The call is allowed by who made it what it is. What was allowed before is another call.
+    /// Returns whether the call is allowed by the command that made it what it is. What was allowed before is a different
+    /// call.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }
 
-    /// An answer that wants other arguments still refuses: there is no third time.
+    /// Turns an answer with other arguments into a refusal: there is no third pass.
     pub(crate) fn settle(&self, mut answer: Answer, tool: &str, command: &str) -> Answer {
         if let Some(args) = answer.updated.take()
             && to_ours(tool, &args) != self.args
@@ -112,7 +113,7 @@ mod tests {
             "two",
         );
         assert!(other.updated.is_none() && other.refuses);
-        // Another has changed it after that.
+        // Another command has changed it after that.
         let again = Again::new(json!({"filePath": "/p/c", "content": "x"}), &[rewrite]);
         assert!(!again.is_allowed() && again.is_asked(&line("one")));
     }

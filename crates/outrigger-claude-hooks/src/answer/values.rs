@@ -1,16 +1,16 @@
-//! Values of an answer that no hook may give there.
+//! Invalid values in an answer.
 
 use outrigger_config::claude_hooks::HookEvent;
 use serde_json::Value;
 
-/// Words of `decision` and `permissionDecision` at `PreToolUse`.
+/// Values of `decision` and `permissionDecision` at `PreToolUse`.
 const CALL: &[&str] = &["allow", "approve", "ask", "defer", "deny", "block"];
-/// Words of `decision` at the other events.
+/// Values of `decision` at the other events.
 const OBJECTION: &[&str] = &["block", "approve", "allow"];
-/// Words of `decision.behavior` at `PermissionRequest`.
+/// Values of `decision.behavior` at `PermissionRequest`.
 const PERMISSION: &[&str] = &["allow", "deny", "ask"];
 
-/// The first key that decides something and has a value that means nothing: another word, or another type.
+/// Returns the first deciding key with an invalid value: another word, or another type.
 pub(super) fn unknown(event: HookEvent, name: &str, whole: &Value) -> Option<String> {
     let specific = whole.get("hookSpecificOutput").filter(|it| !it.is_null());
     let said = |key: &str, value: &Value, want: &str| {

@@ -1,10 +1,10 @@
-//! The file channel: large payloads of hooks travel by file (A10).
+//! The file channel: large payloads of hooks are sent by file (A10).
 //!
-//! Every file is made by the host, under a random name, exclusively and with mode 0600, in a folder that belongs to one
-//! process of one host. The host keeps what it made open: an answer is read from that descriptor and never from a path,
-//! so nothing that a plugin sends or puts in its place is ever opened. Each file carries a token that is good once. A
-//! file is gone when the value that stands for it is dropped, whatever the outcome; folders of dead hosts are removed
-//! when the next one starts.
+//! The host creates every file, under a random name, exclusively and with mode 0600, in a folder that belongs to one
+//! process of one host. The host keeps its files open: an answer is read from that descriptor and never from a path, so
+//! a file that a plugin sends or substitutes is never opened. Each file carries a token that is valid once. A file is
+//! removed when the value that represents it is dropped, whatever the outcome; folders of dead hosts are removed when
+//! the next one starts.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Extension of the file that a host holds locked as long as it lives, beside its folder.
+/// Extension of the lock file next to a host's folder, which the host holds as long as it lives.
 const LOCK: &str = "lock";
-/// How old a folder without a lock must be before it counts as left over: its host may be about to make one.
+/// Minimum age of a leftover folder without a lock: a younger one's host may be about to create it.
 const FRESH: Duration = Duration::from_secs(60);
-/// How often another name is tried when a sweep of another host came in between.
+/// Number of names that are tried if a sweep of another host interferes.
 const TRIES: usize = 8;
 
 /// The folder of this host for large payloads, mode 0700. Cheap to clone; removed with the last clone.
@@ -28,7 +28,7 @@ pub struct ExchangeRoot(Arc<Root>);
 struct Root {
     folder: PathBuf,
     lock: PathBuf,
-    /// Held locked: that is what tells a living host from a dead one.
+    /// Held locked: the lock distinguishes a live host from a dead one.
     _held: File,
 }
 
@@ -58,7 +58,7 @@ impl ExchangeRoot {
         ))
     }
 
-    /// A folder of its own for one process.
+    /// Creates a separate folder for one process.
     pub(crate) fn process(&self) -> io::Result<Exchange> {
         let folder = self.0.folder.join(random()?);
         private(&folder, false)?;
@@ -76,7 +76,7 @@ impl Drop for Root {
     }
 }
 
-/// Removes what hosts left that were killed. A host that lives holds its lock.
+/// Removes what killed hosts left. A live host holds its lock.
 fn sweep(base: &Path) {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
@@ -135,12 +135,12 @@ impl Drop for Folder {
 }
 
 impl Exchange {
-    /// What the process's sandbox must let it read and write.
+    /// Returns the folder that the process's sandbox must allow to read and write.
     pub(crate) fn folder(&self) -> &Path {
         &self.0.path
     }
 
-    /// Makes a file that begins with `{"token": .., KEY:`; the parts follow. Blocks.
+    /// Creates a file that begins with `{"token": .., KEY:`; the parts follow. Blocking.
     pub(crate) fn offer(&self, key: &str, parts: &[Vec<u8>]) -> io::Result<Ticket> {
         let mut ticket = self.ticket()?;
         let head = format!("{{\"token\":\"{}\",\"{key}\":", ticket.token);
@@ -151,7 +151,7 @@ impl Exchange {
         Ok(ticket)
     }
 
-    /// Makes an empty file for an answer. Blocks.
+    /// Creates an empty file for an answer. Blocking.
     pub(crate) fn ticket(&self) -> io::Result<Ticket> {
         let path = self.0.path.join(random()?);
         let file = create(&path)?;
@@ -167,7 +167,7 @@ impl Exchange {
     }
 }
 
-/// A file that the host made, good for one use. Dropping it removes the file.
+/// A file that the host created, valid for one use. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     path: PathBuf,
@@ -211,7 +211,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // A link that a plugin put there is removed, not followed; a folder stays until the process's own goes.
+        // A link that a plugin put there is removed, not followed; a folder stays until the process's own is removed.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -232,7 +232,7 @@ fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// 128 random bits as text.
+/// Returns 128 random bits as text.
 fn random() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -339,14 +339,14 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let living = ExchangeRoot::open(base.path()).unwrap();
         let kept = living.process().unwrap().offer("items", &[]).unwrap();
-        // Killed: nothing of it is dropped, only its lock is gone with it.
+        // A killed host drops nothing, but its lock is released.
         let dead = base.path().join("dead");
         fs::create_dir_all(dead.join("process")).unwrap();
         fs::write(dead.join("process/payload"), "a history").unwrap();
         fs::write(dead.with_extension(LOCK), "").unwrap();
-        // One that is being made this moment by another.
+        // One that another host is creating right now.
         fs::create_dir(base.path().join("fresh")).unwrap();
-        // A lock whose folder was never made, and a link in place of a folder.
+        // A lock without a folder, and a link in place of a folder.
         fs::write(base.path().join("early.lock"), "").unwrap();
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("file"), "").unwrap();

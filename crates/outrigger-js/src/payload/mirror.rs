@@ -1,9 +1,9 @@
-//! The host's side of the message mirror: what a process has of the messages of sessions, so that a call carries only
-//! what changed since the last one.
+//! The host's side of the message mirror: the messages of sessions that a process has, so that a call carries only the
+//! changes since the last one.
 //!
-//! The process keeps the list of the last call of a session, by its revision. It may drop it at any time and then says
-//! so (`NEED_WHOLE`); a process that was started again has nothing. So nothing here must be right for the result to be
-//! right: only a revision that the process has is ever counted in.
+//! The process keeps the list of the last call of a session, by its revision. It may drop it at any time and then
+//! reports that (`NEED_WHOLE`); a restarted process has nothing. So correctness does not depend on this state: only a
+//! revision that the process has is ever referenced.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,13 +13,13 @@ use outrigger_protocol::history::{History, HistoryMessage};
 
 use crate::error::JsError;
 
-/// Maximum number of sessions that are kept for one process. (The process keeps 16 of any size, and says what it
+/// Maximum number of sessions that are kept for one process. (The process keeps 16 of any size, and requests what it
 /// needs.)
 const MAX_SESSIONS: usize = 32;
-/// Maximum bytes of their messages as JSON. The process keeps as many.
+/// Maximum bytes of their messages as JSON, the same as in the process.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// What a process keeps.
+/// The lists that a process keeps.
 #[derive(Debug, Default)]
 pub(crate) struct Mirrors(Mutex<Vec<Entry>>);
 
@@ -31,7 +31,7 @@ struct Entry {
 }
 
 impl Mirrors {
-    /// The messages of a session, which counts as the one used last from now on.
+    /// Returns the messages of a session and marks it as the most recently used.
     pub(crate) fn session(&self, session: &str) -> Arc<tokio::sync::Mutex<Kept>> {
         let mut entries = lock(&self.0);
         let at = entries.iter().position(|entry| entry.session == session);
@@ -48,7 +48,7 @@ impl Mirrors {
         kept
     }
 
-    /// The session has so many bytes now; those not used for the longest time are dropped while there are too many.
+    /// Sets the size of a session; drops the least recently used ones while the limit is exceeded.
     pub(crate) fn bound(&self, session: &str, bytes: u64) {
         let mut entries = lock(&self.0);
         for entry in entries.iter_mut() {
@@ -73,36 +73,36 @@ impl Mirrors {
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     revision: u64,
-    /// False when the list must be given whole.
+    /// False if the whole list must be sent.
     known: bool,
     messages: History,
 }
 
 impl Kept {
-    /// The revision that the next call may count in.
+    /// Returns the revision that the next call may refer to.
     pub(crate) fn base(&self) -> Option<u64> {
         self.known.then_some(self.revision)
     }
 
-    /// The revision of the next call's list.
+    /// Returns the revision of the next call's list.
     pub(crate) fn next(&self) -> u64 {
         self.revision + 1
     }
 
-    /// The process does not have it any more.
+    /// Records that the process no longer has it.
     pub(crate) fn forget(&mut self) {
         self.known = false;
         self.messages = History::default();
     }
 
-    /// What the process must be sent for it to have `messages`: a list of [`outrigger_protocol::transfer::Piece`] as
+    /// Returns what the process must be sent to have `messages`: a list of [`outrigger_protocol::transfer::Piece`] as
     /// JSON.
     ///
-    /// Blocks that both lists share are passed over whole, so the work is that of what is new.
+    /// Blocks that both lists share are skipped as a whole, so the cost is that of the new messages.
     pub(crate) fn delta(&self, messages: &History) -> Result<Vec<u8>, JsError> {
         let mut pieces = Pieces::new();
         let mut ids: Option<HashMap<&str, usize>> = None;
-        // The first place of the kept list that is not behind what was taken already: no place is taken twice.
+        // The first position of the kept list after those that were used: no position is used twice.
         let (mut at, mut due) = (0, 0);
         while let Some(message) = messages.get(at) {
             let shared = messages.shared_from(&self.messages, at);
@@ -117,7 +117,7 @@ impl Kept {
                 Some((index, kept.filter(|kept| kept.is_same(message))?))
             };
             let moved = || {
-                // Only what stands behind can be meant: behind the end there is nothing to look for.
+                // Only later messages can match: after the end there is nothing to look for.
                 let ids = ids.get_or_insert_with(|| index(&self.messages, due + 1));
                 let found = ids.get(message.id()?).copied();
                 found.filter(|found| *found > due).and_then(is)
@@ -138,7 +138,7 @@ impl Kept {
         Ok(pieces.end())
     }
 
-    /// The process has been sent the list.
+    /// Records that the process has been sent the list.
     pub(crate) fn take(&mut self, messages: &History) {
         self.messages = messages.clone();
         self.revision += 1;
@@ -146,17 +146,17 @@ impl Kept {
     }
 }
 
-/// The places of messages by their ids, from one on.
+/// Returns the positions of messages by id, from a given one on.
 fn index(messages: &History, from: usize) -> HashMap<&str, usize> {
     (from..messages.len())
         .filter_map(|index| Some((messages.get(index)?.id()?, index)))
         .collect()
 }
 
-/// A list of pieces while it is written.
+/// A list of pieces under construction.
 struct Pieces {
     text: Vec<u8>,
-    /// Neighbours that the process has.
+    /// Consecutive messages that the process has.
     run: Option<(usize, usize)>,
 }
 
@@ -260,7 +260,7 @@ mod tests {
         let mut less = list.clone();
         less.remove(1);
         assert_eq!(sent(&mut kept, &less), "[[0,1],[2,3]]");
-        // One that stands there twice is kept once.
+        // A message that is in there twice is kept once.
         let twice = [less[0].clone(), less[0].clone()];
         let text = sent(&mut kept, &twice);
         assert!(text.starts_with(r#"[[0,1],{"value":"#), "{text}");

@@ -1,4 +1,4 @@
-//! How large payloads travel: by file, as differences to a mirror, with long texts beside the JSON.
+//! Transfer of large payloads: by file, as differences to a mirror, with long texts separate from the JSON.
 
 pub(crate) mod exchange;
 pub(crate) mod mirror;

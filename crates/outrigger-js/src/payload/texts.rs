@@ -1,5 +1,5 @@
-//! Long texts of a payload, kept out of its JSON: escaping them, and taking the escapes out again, is most of what a large
-//! payload costs on both sides. In a file they follow the JSON as they are.
+//! Long texts of a payload, kept out of its JSON: escaping and unescaping them is most of the cost of a large payload on
+//! both sides. In a file they follow the JSON verbatim.
 
 use std::io;
 
@@ -7,15 +7,15 @@ use outrigger_protocol::history::{History, MESSAGES};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-/// Texts of fewer bytes stay in the JSON: telling their place would cost more.
+/// Shorter texts stay in the JSON: storing their position would cost more.
 const LONG: usize = 256;
 
 /// A payload in two parts.
 #[derive(Debug, Default)]
 pub(crate) struct Parted {
-    /// JSON of the items, with empty texts where there were long ones.
+    /// JSON of the items, with empty texts in place of long ones.
     pub(crate) items: Vec<u8>,
-    /// For each long text its path, its first byte, the byte behind it, and whether it is ASCII; as JSON.
+    /// For each long text its path, its first byte, its end, and whether it is ASCII; as JSON.
     pub(crate) places: Vec<u8>,
     /// The long texts, one after another.
     pub(crate) texts: Vec<u8>,
@@ -23,8 +23,8 @@ pub(crate) struct Parted {
     pub(crate) size: u64,
 }
 
-/// Whether a payload has more bytes as JSON, within a few percent. Looks at no text but those of a conversation, whose sizes
-/// are kept with it.
+/// Returns whether a payload has more bytes as JSON, within a few percent. Reads only the texts outside a conversation,
+/// whose sizes are stored with it.
 pub(crate) fn is_over(items: &[HookPayload], bytes: usize) -> bool {
     let estimated = estimate(items);
     let left = bytes.checked_sub(estimated);
@@ -52,7 +52,7 @@ fn estimate(items: &[HookPayload]) -> usize {
         .sum()
 }
 
-/// Parts a payload.
+/// Splits a payload.
 pub(crate) fn part(items: &[HookPayload]) -> io::Result<Parted> {
     let mut parted = Parted::default();
     let mut path = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) fn part(items: &[HookPayload]) -> io::Result<Parted> {
 }
 
 impl Parted {
-    /// What follows the key `items` in a file: the items, the places, and behind the JSON the texts.
+    /// Returns what follows the key `items` in a file: the items, the positions, and after the JSON the texts.
     pub(crate) fn into_parts(self) -> Vec<Vec<u8>> {
         let (places, end) = (b",\"texts\":".to_vec(), b"}\n".to_vec());
         vec![self.items, places, self.places, end, self.texts]
@@ -93,7 +93,7 @@ impl Parted {
         added
     }
 
-    /// Puts a conversation into the object that was written last.
+    /// Inserts a conversation into the object that was written last.
     fn insert(&mut self, history: &History, path: &mut Vec<Value>) -> io::Result<()> {
         self.items.pop();
         let empty = self.items.last() == Some(&b'{');
@@ -104,7 +104,7 @@ impl Parted {
         for (index, message) in history.iter().enumerate() {
             comma(&mut self.items, index);
             path.push(json!(index));
-            // One at a time: the whole as values would be most of the memory that a call takes.
+            // One at a time: the whole as values would be most of the memory that a call needs.
             self.add(&message.to_value(), path)?;
             path.pop();
         }
@@ -159,7 +159,7 @@ fn comma(out: &mut Vec<u8>, index: usize) {
     }
 }
 
-/// How many bytes a text has in JSON, without its quotes.
+/// Returns the size of a text in JSON, without its quotes.
 fn escaped(text: &str) -> u64 {
     let more = |byte: &u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,

@@ -1,8 +1,8 @@
 //! Answers to the host's calls.
 //!
-//! Code of a plugin that writes to the channel by itself may answer for others that share its process, before they do. What
-//! the host script cannot have sent ends the process at once: what is entered now is whose it is, and a moment later it may
-//! be another plugin's code.
+//! Plugin code that writes to the channel itself may answer for others in its process, before they do. An answer that the
+//! host script cannot have sent ends the process at once: the code entered now is the culprit, and a moment later it may be
+//! another plugin's.
 
 use std::sync::atomic::Ordering;
 
@@ -36,7 +36,7 @@ impl Peer {
         drop(open);
         lock(&self.entered).answered(id);
         if let Some(call) = call {
-            // Nobody listens any more when the call was given up in this moment.
+            // The receiver is dropped if the call was given up at this moment.
             let _ = call.answer.send(answer);
         }
         Ok(())
@@ -44,7 +44,7 @@ impl Peer {
 }
 
 impl Call {
-    /// What is wrong with an answer, whatever a plugin gave to the host script.
+    /// Returns what is wrong with an answer, whatever a plugin returned to the host script.
     fn refuses(&self, answer: &Value) -> Option<&'static str> {
         match self.method {
             host::TOOL_RUN if !answer["title"].is_string() || !answer["output"].is_string() => {

@@ -1,4 +1,4 @@
-//! Answers of handlers that come by file, and the results that name them.
+//! Answers of handlers by file, and the results that name them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::JsError;
 const REFUSED: i64 = -32000;
 
 impl Peer {
-    /// A handler of an open call has more to say than fits into a frame: makes the file that it may write.
+    /// Creates the file for a handler of an open call whose answer does not fit into a frame.
     pub(super) async fn open_file(&self, wanted: FileOpen) -> Result<Value, RpcError> {
         let refuse = |why: &str| Err(rpc_error(REFUSED, format!("no file for an answer: {why}")));
         let Some(exchange) = self.exchange.clone() else {
@@ -38,7 +38,7 @@ impl Peer {
             token: ticket.token().to_owned(),
         };
         let mut open = lock(&self.open);
-        // It may have ended meanwhile; then the file goes with the ticket.
+        // The call may have ended meanwhile; then the file is removed with the ticket.
         match open.calls.get_mut(&wanted.call) {
             Some(call) if call.next == wanted.handler && call.file.is_none() => {
                 call.file = Some(ticket);
@@ -56,14 +56,14 @@ impl Peer {
         })
     }
 
-    /// A handler has ended.
+    /// Handles the result of a handler.
     pub(super) fn result(self: &Arc<Self>, result: HookResult) -> Result<(), JsError> {
         let bad = |reason: String| Err(JsError::BadFrame { reason });
         let (results, file) = match lock(&self.open).calls.get_mut(&result.call) {
-            // Nobody waits for it any more.
+            // No caller waits for it.
             None => return Ok(()),
             Some(call) if call.next != result.handler => {
-                // Made up by code that writes to the channel by itself. What is entered now is whose it is.
+                // Forged by code that writes to the channel itself. The code entered now is the culprit.
                 return bad(format!(
                     "a result of handler {} where that of {} was due",
                     result.handler, call.next
@@ -74,7 +74,7 @@ impl Peer {
                 (call.results.clone(), call.file.take())
             }
         };
-        // A token is good for the handler that was given it, once.
+        // A token is valid for the handler that was given it, once.
         let file = match (&result.file, file) {
             (None, _) => None,
             (Some(token), Some(file)) if file.token() == token => Some(file),
@@ -82,7 +82,7 @@ impl Peer {
                 return bad("a result names a file that was not made for it".to_owned());
             }
         };
-        // Only now: what breaks the rules was entered still, so that it is known whose it is.
+        // Only now: after a violation the culprit must still count as entered.
         lock(&self.entered).answered(result.call);
         if let Some(results) = results {
             let _ = results.send(Answered { result, file });

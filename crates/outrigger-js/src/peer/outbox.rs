@@ -1,5 +1,5 @@
-//! What goes to the process: written at once where the socket takes it, else by the task that waits for it. The first is
-//! the usual case, and costs a call of a hook no second task.
+//! Output to the process: written at once if the socket accepts it, otherwise by the task that waits for it. The first
+//! case is the usual one, and saves a hook call a second task.
 
 use std::collections::VecDeque;
 use std::io;
@@ -33,7 +33,7 @@ impl Outbox {
         if queue.frames.len() > 1 {
             return;
         }
-        // What goes wrong here goes wrong for the writer again, and for the reader.
+        // An error here recurs in the writer and in the reader.
         let done = self
             .sink
             .get()
@@ -43,7 +43,7 @@ impl Outbox {
         }
     }
 
-    /// Bytes that wait.
+    /// Returns the number of waiting bytes.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.queue).bytes
     }
@@ -62,7 +62,7 @@ impl Outbox {
     }
 }
 
-/// Writes as much as the socket takes now.
+/// Writes as much as the socket accepts now.
 fn drain(queue: &mut Queue, sink: &OwnedWriteHalf) -> io::Result<()> {
     while let Some(frame) = queue.frames.front_mut() {
         match sink.try_write(frame) {

@@ -1,4 +1,4 @@
-//! Requests that come back from the process: each in a task of its own, bounded in number and in what waits for the process.
+//! Requests of the process: each in a separate task, limited in number and in the bytes that wait for the process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +18,20 @@ use crate::error::JsError;
 use crate::host_handler::Refused;
 use crate::sdk::{Credit, SdkBody};
 
-/// Refusals may wait beyond that, so far; a process that goes on asking and reads none of them is ended.
+/// Additional limit in bytes for refusals; a process that keeps requesting without reading them is killed.
 const MAX_REFUSALS: usize = 16 << 20;
-/// Requests of a process that may be in work at once; the next one is refused.
+/// Maximum number of concurrent requests of a process; the next one is refused.
 pub(super) const MAX_REVERSE: usize = 1024;
-/// Streamed answers that may be open at once: those that nobody reads must not use up what other requests need.
+/// Maximum number of open streamed answers: unread ones must not use up what other requests need.
 pub(super) const MAX_STREAMS: usize = 256;
-/// An answer of so few bytes is sent whatever waits.
+/// An answer of at most this many bytes is always sent.
 const REFUSAL: usize = 1024;
 pub(super) const OVERLOADED: i64 = -32001;
 const UNKNOWN_METHOD: i64 = -32601;
 const BAD_PARAMS: i64 = -32602;
 
 impl Peer {
-    /// Answers a request of the process in a task of its own, so that the reader never waits for it.
+    /// Answers a request of the process in a separate task, so that the reader never waits for it.
     pub(super) fn request(
         self: &Arc<Self>,
         method: &str,
@@ -76,7 +76,7 @@ impl Peer {
         Ok(())
     }
 
-    /// The head, then the body as far as the process takes it. Cancelled by the process, it ends where it is.
+    /// Sends the head, then the body as far as the process accepts it. If the process cancels, it stops there.
     async fn send_streamed(&self, id: u64, head: Result<Value, RpcError>, body: SdkBody) {
         let credit = Arc::new(Credit::default());
         {
@@ -87,7 +87,7 @@ impl Peer {
                 let refusal = format!("more than {MAX_STREAMS} streams are open: close some");
                 return self.answer(id, Err(rpc_error(OVERLOADED, refusal)));
             }
-            // Before the head is sent: the first credit may be there as soon as that is.
+            // Before the head is sent: the first credit may arrive right after it.
             open.credits.insert(id, Arc::clone(&credit));
         }
         self.answer(id, head);
@@ -95,7 +95,7 @@ impl Peer {
             self.notify(host::SDK_CHUNK, &chunk)
         });
         if let Err(error) = sent.await {
-            // An event over the limit of a frame, or a process that reads nothing: it is notified once it reads again.
+            // An event over the frame limit, or a process that reads nothing: it is notified once it reads again.
             let chunk = SdkChunk::broken(id, error.to_string());
             let frame = encode(&Outgoing {
                 jsonrpc: "2.0",
@@ -169,7 +169,7 @@ impl Peer {
             }
         };
         let fits = |frame: Bytes| match self.has_room(self.backlog) {
-            // Small ones are what is refused with.
+            // Small frames are refusals.
             Err(error) if frame.len() > REFUSAL => Err(error),
             _ => Ok(frame),
         };
@@ -186,7 +186,7 @@ impl Peer {
     }
 }
 
-/// The answer to a request that was not answered in time.
+/// Returns the answer to a request that was not answered in time.
 fn late(request: &SdkRequest, deadline: Duration) -> SdkResponse {
     let SdkRequest { method, path, .. } = request;
     let message = format!(

@@ -1,4 +1,4 @@
-//! Events that a process was handed and has not gone through.
+//! Events that a process was sent and has not processed.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 /// Batches of events that no hook has returned from yet.
 #[derive(Default)]
 pub(super) struct Unseen {
-    /// How many events each of them holds.
+    /// Number of events in each.
     batches: VecDeque<usize>,
-    /// When the last one was gone through, or the first one of these was handed over.
+    /// When the last one was processed, or the first of these was sent.
     since: Option<Instant>,
 }
 
@@ -25,12 +25,12 @@ impl Unseen {
         self.since = Some(Instant::now());
     }
 
-    /// How many events these are.
+    /// Returns the number of these events.
     pub(super) fn events(&self) -> usize {
         self.batches.iter().sum()
     }
 
-    /// For how long there have been some, and no batch was gone through.
+    /// Returns for how long there have been some without progress.
     pub(super) fn age(&self) -> Option<Duration> {
         let since = self.since.filter(|_| !self.batches.is_empty())?;
         Some(since.elapsed())

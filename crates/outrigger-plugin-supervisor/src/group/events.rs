@@ -8,8 +8,8 @@ use super::{Group, Live, Slot};
 use crate::waiting::stands_for;
 
 impl Group {
-    /// Hands events over, in order; they reach the process before any later call. While it is being started again, or does
-    /// not read, they wait.
+    /// Sends events, in order; they reach the process before any later call. While it restarts or does not read, they
+    /// wait.
     pub fn events(&self, events: &[BusEvent]) {
         let mut slot = self.slot();
         if slot.closed {
@@ -30,12 +30,12 @@ impl Group {
         }
     }
 
-    /// How many events its plugins never saw, since the start.
+    /// Returns how many events its plugins never saw, since the start.
     pub fn missed(&self) -> u64 {
         self.slot().missed
     }
 
-    // All that waits, or nothing of it: what cannot be sent now goes first the next time.
+    // Sends all waiting events or none: what cannot be sent now goes first the next time.
     pub(super) fn flush(&self, slot: &mut Slot, live: &Live) {
         if slot.pending.is_empty() {
             return;
@@ -47,7 +47,7 @@ impl Group {
                 slot.pending.put_back(batch.events);
                 return;
             }
-            // Too large for a frame: one by one, and what is too large by itself is lost.
+            // Too large for one frame: send them one by one; an event that is too large alone is lost.
             Err(error) => {
                 let one = |event: &&BusEvent| {
                     let one = EventBatch::of(vec![(*event).clone()]);

@@ -1,5 +1,5 @@
-//! The next generation of a process, beside the one that runs (C7): it is started and asked whether it answers, then calls go
-//! to it, and what is in flight ends in the old one. Where it does not come that far, the old one runs on.
+//! Replaces a process by its next generation while it runs (C7): the new one is started and checked for an answer, then calls go
+//! to it, and calls in progress end in the old one. If the new one fails, the old one continues.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::watch::resource_limits::{Gauge, Verdict};
 use outrigger_plugin_registry::access::settings::ProcessLimits;
 use outrigger_plugin_registry::error::PluginError;
 
-/// How long the plugins of an old generation may take to dispose of what they hold.
+/// Time that the plugins of an old generation may take to dispose of their resources.
 const DISPOSE: Duration = Duration::from_secs(5);
-/// Between two looks at what an old generation uses.
+/// Interval between measurements of an old generation.
 const EVERY: Duration = Duration::from_secs(1);
-/// Between two looks at whether the last call has left.
+/// Interval between checks whether the last call has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Live {
-    /// A file that is hidden from the process and is another one now, which is not.
+    /// Returns a file that is hidden from the process and was replaced by another one, which is not hidden.
     pub(crate) fn replaced(&self) -> Option<&Path> {
         self.held.hidden.replaced()
     }
 
-    /// Ends a process that no new call goes to, with what is still held of it.
+    /// Ends a process that gets no new calls, and cancels what is still held of it.
     pub fn end(&self, cause: &str) {
         self.gone.send_replace(Some(Fault::ours(cause)));
         self.process.kill();
@@ -69,7 +69,7 @@ impl Group {
         made
     }
 
-    /// Plugins that have gone to a process of their own: the next one is started without them.
+    /// Removes plugins that moved to their own process: the next generation is started without them.
     pub async fn left_by(&self, gone: &[usize]) {
         let mut state = self.state.lock().await;
         state.members.retain(|member| !gone.contains(member));
@@ -83,7 +83,7 @@ impl Group {
         let registry = &self.launch.registry;
         let (mut loaded, next) = self.load_next(members).await?;
         ready();
-        // From here on nothing waits: who finds the new handlers finds the new process.
+        // Nothing waits from here on: a caller that finds the new handlers finds the new process.
         for (index, answer) in members.iter().zip(std::mem::take(&mut loaded.plugins)) {
             registry.adopt(*index, answer);
         }
@@ -127,14 +127,14 @@ impl Group {
         let given = self.launch.configured.get();
         let next = configure_next(&loaded.process, registry, &answers, given, deadline).await;
         let next = next.map_err(|(_, error)| error)?;
-        // It has loaded everything; now it must answer like one that is in use.
+        // It has loaded everything; now it must answer like a process in use.
         if !loaded.process.responds(PING).await {
             return Err(self.failed("its new generation does not answer"));
         }
         Ok((loaded, next))
     }
 
-    /// From now on calls go to the new process. Answers the old one, and the new generation.
+    /// Directs calls to the new process. Returns the old one, and the new generation.
     fn replace(
         &self,
         loaded: Loaded,
@@ -155,7 +155,7 @@ impl Group {
         Ok((slot.live.replace(live), slot.generation))
     }
 
-    /// What is in flight ends in the old process, and then it ends itself.
+    /// Lets calls in progress end in the old process, and then ends it.
     fn retire(&self, old: Arc<Live>) {
         let settings = &self.launch.settings;
         let (longest, limits) = (settings.deadlines.tool, settings.limits);
@@ -168,7 +168,7 @@ impl Group {
     }
 }
 
-/// Waits until nobody calls a process any more, and ends it; by force when that takes too long, or when it uses more than it may.
+/// Waits until no call is open in a process, and ends it; by force if that takes too long or it exceeds its limits.
 async fn drain(name: &str, mut old: Arc<Live>, longest: Duration, limits: ProcessLimits) {
     let began = Instant::now();
     let end = began + longest;

@@ -1,5 +1,5 @@
-//! Starting a process and loading its plugins, as often as it takes: who is in the way is left out or gets a process of its
-//! own, and a process that is started again too often stays off (A13).
+//! Starting a process and loading its plugins, in as many attempts as needed: a plugin that prevents it is skipped or gets
+//! its own process, and a process that is restarted too often stays off (A13).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::reconfigure::reconfigure;
 use crate::waiting::Waiting;
 use outrigger_plugin_registry::error::PluginError;
 
-/// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call
-/// must work within 2 s (A7).
+/// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call must
+/// work within 2 s (A7).
 const BACKOFF: Duration = Duration::from_millis(100);
-/// How often a process may be stopped for what it used, and within which time.
+/// How often a process may be stopped for excessive use, and within which time.
 const EXCESS: (usize, Duration) = (2, Duration::from_secs(600));
 
-/// The one plugin that lives in a process.
+/// Returns the only plugin of a process, if there is just one.
 pub(super) fn alone(members: &[usize]) -> Option<usize> {
     match members {
         [one] => Some(*one),
@@ -28,8 +28,8 @@ pub(super) fn alone(members: &[usize]) -> Option<usize> {
 }
 
 impl Group {
-    /// Gives the culprit a process of its own, or every plugin one when the culprit is not known; true when somebody
-    /// left. Plugins with `isolation = "shared"` stay.
+    /// Gives the culprit its own process, or every plugin if the culprit is unknown; returns true if a plugin left. Plugins
+    /// with `isolation = "shared"` stay.
     pub(super) fn part(&self, state: &mut State, fault: &Fault) -> bool {
         let Some(processes) = self.table.upgrade() else {
             return false;
@@ -46,7 +46,7 @@ impl Group {
             }
             (None, [first, others @ ..]) => {
                 let others: Vec<usize> = others.iter().copied().filter(may_leave).collect();
-                // Where the others stay together, it is the first that goes.
+                // If the others stay together, the first one goes.
                 let first = [*first].into_iter().filter(may_leave);
                 match others.is_empty() {
                     true => first.collect(),
@@ -60,11 +60,11 @@ impl Group {
         };
         for index in &leaving {
             let group = self.beside(processes.key(), *index);
-            // Nobody is charged with what may be another's: a process is split once, and then it is plain.
+            // An unclear fault is charged to no plugin: the process is split once, and then it becomes clear.
             if fault.culprit.is_some() {
                 group.count(fault.counts);
             }
-            // Before anybody is sent there.
+            // Before any call is directed there.
             processes.add(&group);
             registry.quarantine(*index, group.key, &cause);
             let version = registry.with(*index, |plugin| plugin.version_key());
@@ -90,7 +90,7 @@ impl Group {
         !leaving.is_empty()
     }
 
-    /// Its cause counts here. Nobody else has it yet.
+    /// Counts its cause here. No one else has the process yet.
     fn count(&self, counts: Counts) {
         if let Ok(mut state) = self.state.try_lock() {
             match counts {
@@ -101,7 +101,7 @@ impl Group {
         }
     }
 
-    /// Counts a restart, and refuses it when there have been too many.
+    /// Counts a restart, and refuses it if there have been too many.
     pub(super) async fn admit(&self, state: &mut State, fault: Fault) -> Result<(), String> {
         let limit = self.launch.settings.restarts;
         let (times, most, within) = match fault.counts {
@@ -150,8 +150,8 @@ impl Group {
         text
     }
 
-    /// Starts the process and loads its plugins; one that does not let the others load is left out and the rest tried
-    /// again. Each round leaves one out or is the last, so this ends.
+    /// Starts the process and loads its plugins; a plugin that keeps the others from loading is removed and the rest tried
+    /// again. Each round removes one or is the last, so this terminates.
     pub(super) async fn bring_up(&self, state: &mut State) -> Result<Arc<Live>, String> {
         let registry = &self.launch.registry;
         let mut order = Order::Together;
@@ -178,14 +178,14 @@ impl Group {
                 }
                 Err(Failed::Unclear) if order == Order::Together => order = Order::OneByOne,
                 Err(Failed::Unclear) => self.separate(state)?,
-                // It was there before: a machine that is too busy, or has no process left, is not its plugins' end.
+                // It ran before: an overloaded machine, or one without free processes, must not end its plugins.
                 Err(Failed::Process(error)) if generation > 1 => self.retry(state, &error).await?,
                 Err(Failed::Process(error)) => return Err(self.switch_off(state, &error)),
             }
         }
     }
 
-    /// One process with the plugins that are left, their `config` hooks called again; `None` where none of them has
+    /// Starts one process with the remaining plugins and calls their `config` hooks again; `None` if none of them has
     /// anything to call.
     async fn load(&self, state: &mut State, order: Order) -> Result<Option<Loaded>, Failed> {
         let registry = &self.launch.registry;
@@ -204,7 +204,8 @@ impl Group {
         Ok(Some(loaded))
     }
 
-    /// Loaded one after another, and still it was none of their own code: each gets a process for itself.
+    /// Gives each plugin its own process: they were loaded one after another, and still none of their own code was at
+    /// fault.
     fn separate(&self, state: &mut State) -> Result<(), String> {
         let error = self.failed("it did not answer while it loaded plugins");
         let fault = Fault {
@@ -218,7 +219,7 @@ impl Group {
         }
     }
 
-    /// The process could not be had: that counts as a restart, and is tried again.
+    /// The process could not be started: that counts as a restart, and is tried again.
     async fn retry(&self, state: &mut State, error: &PluginError) -> Result<(), String> {
         tracing::warn!("plugin process {}: {error}", self.name);
         let fault = Fault {
@@ -234,7 +235,7 @@ impl Group {
         }
     }
 
-    /// From now on calls go to it. What happened meanwhile is sent first.
+    /// Directs calls to it. Events that waited are sent first.
     fn install(&self, live: Live, members: &[usize]) -> Result<Arc<Live>, String> {
         let live = Arc::new(live);
         let mut slot = self.slot();

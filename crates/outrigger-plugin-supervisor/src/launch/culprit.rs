@@ -1,4 +1,4 @@
-//! Who is to blame when a process does not come as far as to have loaded its plugins.
+//! Blame for a process that fails before its plugins are loaded.
 
 use outrigger_js::{JsError, JsProcess};
 
@@ -8,9 +8,9 @@ use crate::host_proxy::HostProxy;
 use outrigger_plugin_registry::error::PluginError;
 
 impl Launch {
-    // Imports run side by side: with several open, what the process said last proves nothing. A plugin function that was
-    // entered and has not answered does, unless it waits and the process is held up by something else: a timer of a plugin
-    // that was ready before, say.
+    // Determines the culprit. Imports run concurrently: with several open, the last report of the process proves nothing.
+    // A plugin function that was entered and has not returned does, unless it waits and the process is held up by
+    // something else, such as a timer of a plugin that was ready before.
     pub(super) async fn blame(
         &self,
         process: &JsProcess,
@@ -30,7 +30,7 @@ impl Launch {
             let holds = suspects.iter().any(|enter| enter.plugin == id(index));
             let others = !host_proxy.is_alone(&id(index)) && !holds;
             if others && !(process.is_alive() && process.responds(PING).await) {
-                // Imports are begun together, and it is not known which of them have ended.
+                // Imports start together, and it is unknown which of them have ended.
                 let mut known = suspects.iter().filter(|enter| enter.what != "import");
                 return match (known.next(), known.next()) {
                     (Some(enter), None) => match self.registry.index_of(&enter.plugin) {
@@ -57,7 +57,7 @@ impl Launch {
             (Some(index), ..) => (*index, "server"),
             (None, [index], _) => (**index, "import"),
             (None, [], [index]) => (*index, "import"),
-            // It answers, and not what it has loaded: one by one it is found whose fault that is.
+            // It is responsive but has not finished loading: loading one by one finds the culprit.
             (None, [], _)
                 if matches!(
                     &stuck,

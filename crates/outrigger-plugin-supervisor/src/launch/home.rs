@@ -1,9 +1,9 @@
-//! The private folder of a plugin process: its HOME, XDG folders and TMPDIR (architecture, section 5).
+//! The private folder of a plugin process: its HOME, XDG folders and TMPDIR.
 //!
-//! It holds copies of the user's OpenCode configuration, so that a plugin that moves or rewrites such files (facts 4,
-//! care list 1) does so to copies. A copy is renewed only when the original has changed, or the plugin would be at it
-//! again at every start. Only settings and texts that OpenCode and its plugins read there are copied, and no secret: keys in
-//! `opencode.json` are redacted, and every other file with something that looks like one is left out.
+//! It contains copies of the user's OpenCode configuration, so that a plugin that moves or rewrites such files does so to copies.
+//! A copy is renewed only when the original has changed, or the plugin would change it again at every start. Only settings and
+//! texts that OpenCode and its plugins read there are copied, and no secrets: keys in `opencode.json` are redacted, and every
+//! other file that seems to contain one is skipped.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,24 +17,24 @@ use outrigger_protocol::keys::looks_like_key;
 use outrigger_sandbox::folders;
 use serde::{Deserialize, Serialize};
 
-/// Files over this size are no configuration, in bytes.
+/// Maximum size in bytes of a configuration file.
 const MAX_FILE: u64 = 1024 * 1024;
 /// Maximum number of files that are copied.
 const MAX_FILES: usize = 500;
-/// Folders of the configuration that hold code or packages; plugins are imported from where they are.
+/// Folders of the configuration that contain code or packages; plugins are imported from their original paths.
 const LEFT_OUT: &[&str] = &["node_modules", ".git", "plugin", "plugins"];
 
-/// Shorter names say nothing about whose a file is.
+/// Minimum length of a name that identifies a plugin's file.
 const SHORTEST_NAME: usize = 5;
 /// OpenCode's own settings.
 const SETTINGS: [&str; 3] = ["config.json", "opencode.json", "opencode.jsonc"];
-/// Words in the names of files that hold secrets.
+/// Words in the names of files that contain secrets.
 const SECRET_WORDS: [&str; 5] = ["account", "auth", "credential", "secret", "token"];
-/// How private keys begin.
+/// Start of a private key.
 const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
-/// The files that were looked at, with size and time. The record of a version that copied by other rules is no such thing: all are
-/// looked at again then.
+/// The files that were checked, with size and time. A record by a version with other copy rules is ignored: all files are checked
+/// again then.
 #[derive(Default, Serialize, Deserialize)]
 struct Copied {
     by_kind: BTreeMap<PathBuf, (u64, u64)>,
@@ -59,17 +59,17 @@ pub fn prepare(
         ("XDG_RUNTIME_DIR", private.join("run")),
         ("TMPDIR", private.join("tmp")),
     ];
-    // A plugin that was here before may have put links in their places.
+    // A plugin that ran here before may have replaced them by links.
     for (_, folder) in &places {
         let below = folder.strip_prefix(private).unwrap_or(folder);
         folders::make(private, below)?;
     }
     only_ours(private)?;
-    // oh-my-opencode asks the host over the SDK only where this file is (facts 4, care list 8).
+    // oh-my-opencode asks the host over the SDK only if this file exists.
     let database = "home/.local/share/opencode/opencode.db";
     folders::make_file(private, Path::new(database))?;
     if let Some(config) = config {
-        // The record lies outside, where no plugin can put a link in its place.
+        // The record is outside, where no plugin can replace it by a link.
         copy_changed(
             config,
             (private, &private.join("home/.config/opencode")),
@@ -140,7 +140,7 @@ fn copy_changed(
     Ok(())
 }
 
-/// Removes what an earlier version copied of a file that is not copied. A file of the plugin's own stays.
+/// Removes a copy that an earlier version made of a file that is no longer copied. A file of the plugin itself stays.
 fn remove_copy(private: &Path, below: &Path, original: &Path) -> io::Result<()> {
     let read = |path: &Path| outrigger_files::read(path, MAX_FILE).ok();
     let copy = read(&private.join(below));
@@ -150,7 +150,7 @@ fn remove_copy(private: &Path, below: &Path, original: &Path) -> io::Result<()> 
     Ok(())
 }
 
-/// What a plugin gets of a file; `None`: nothing, since it is of no kind that is read there, or holds a secret.
+/// Returns a plugin's copy of a file; `None` if it is not of a kind that is read there, or contains a secret.
 fn copy_of(file: &Path, relative: &Path, own: &[String]) -> io::Result<Option<Vec<u8>>> {
     let name = relative.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or_default().to_ascii_lowercase();
@@ -176,7 +176,7 @@ fn copy_of(file: &Path, relative: &Path, own: &[String]) -> io::Result<Option<Ve
     Ok(text.filter(|text| !holds_key(text)).map(String::into_bytes))
 }
 
-/// OpenCode's own settings with stand-ins, and other JSON if it has no secret.
+/// Returns OpenCode's own settings with placeholders, and other JSON if it has no secret.
 fn without_secrets(text: String, relative: &Path) -> Option<String> {
     match outrigger_config::redacted_text(&text)? {
         Cow::Borrowed(_) => Some(text),
@@ -187,7 +187,7 @@ fn without_secrets(text: String, relative: &Path) -> Option<String> {
     }
 }
 
-/// Whether something in a text looks like a key, whatever it is called.
+/// Returns whether a text contains something that looks like a key, under any name.
 fn holds_key(text: &str) -> bool {
     let is_of_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut words = text.split(|c: char| !is_of_key(c));
@@ -195,7 +195,7 @@ fn holds_key(text: &str) -> bool {
     text.contains(PRIVATE_KEY) || words.any(|word| looks_like_key(word) && has_digit(word))
 }
 
-/// Files that settings take a value from (`{file:./token}`): OpenCode's own way to keep a key out of them.
+/// Returns the files that settings take a value from (`{file:./token}`): OpenCode's own way to keep keys out of them.
 fn files_of_values(config: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for settings in SETTINGS {
@@ -210,7 +210,7 @@ fn files_of_values(config: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a file is named as one of these plugins: `supermemory.json` of `opencode-supermemory`.
+/// Returns whether a file is named after one of these plugins: `supermemory.json` of `opencode-supermemory`.
 fn is_settings_of(name: &str, own: &[String]) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     let stem = stem.strip_suffix("-accounts").unwrap_or(stem);
@@ -237,7 +237,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let Ok(meta) = fs::metadata(&path) else {
             continue;
         };
-        // A link to a folder could lead in a circle.
+        // A link to a folder could form a cycle.
         let link = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());
         if meta.is_dir() && !link && !LEFT_OUT.contains(&name) {
             collect(&path, files);
@@ -273,7 +273,7 @@ mod tests {
         fs::remove_file(copy.join("opencode.json")).unwrap();
         prepare(&private, Some(&config), &[]).unwrap();
         assert!(!copy.join("opencode.json").exists());
-        // until the user changes the original. A link in its place is replaced, not followed.
+        // until the user changes the original. A link that replaces it is replaced, not followed.
         std::os::unix::fs::symlink(config.join("agent/a.md"), copy.join("opencode.json")).unwrap();
         fs::write(config.join("opencode.json"), r#"{"model":"x/y"}"#).unwrap();
         prepare(&private, Some(&config), &[]).unwrap();
@@ -354,7 +354,7 @@ mod tests {
         );
         assert!(root.path().join("a.b.copied.json").exists());
 
-        // What an earlier version copied is removed; what the plugin has under such a name is its own.
+        // A copy by an earlier version is removed; a file of the plugin under such a name is its own.
         fs::copy(config.join("gh-pat"), copy.join("gh-pat")).unwrap();
         fs::write(copy.join("antigravity-accounts.json"), "{}").unwrap();
         fs::write(root.path().join("a.b.copied.json"), r#"{"gh-pat": [6, 0]}"#).unwrap();

@@ -1,11 +1,11 @@
-//! What a process is to load, and with what.
+//! Input for loading plugins into a process.
 
 use outrigger_protocol::rpc::{Facade, Initialize, PluginEntry};
 
 use super::Launch;
 
 impl Launch {
-    /// What a hosted plugin gets instead of the plugin input.
+    /// Returns what a hosted plugin gets instead of the plugin input.
     fn facade(&self, index: usize) -> Option<Facade> {
         let (host, id) = self.registry.hosted_as(index)?;
         let routes = self.registry.with(index, |plugin| {
@@ -19,7 +19,7 @@ impl Launch {
         })
     }
 
-    /// The request that loads these plugins.
+    /// Returns the request that loads these plugins.
     pub(super) fn initialize(&self, batch: &[usize]) -> Initialize {
         let entry = |index: &usize| {
             let facade = self.facade(*index);

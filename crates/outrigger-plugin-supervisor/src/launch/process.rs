@@ -1,4 +1,4 @@
-//! Starting the process itself: its private folder, its environment, its way to other hosts and its sandbox.
+//! Starting the process itself: its private folder, its environment, its network access and its sandbox.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,28 +19,28 @@ use outrigger_plugin_registry::access::environment::Grants;
 use outrigger_plugin_registry::access::rights::Access;
 use outrigger_plugin_registry::error::PluginError;
 
-/// How long a runtime may take to say hello; it does so before any plugin's code runs.
+/// Time limit for a runtime to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
 
 /// Variables of an environment.
 type Variables = Vec<(OsString, OsString)>;
 
-/// A process that has loaded nothing yet, and what must last as long as it.
+/// A process that has loaded nothing yet, with the resources that last as long as it.
 pub(super) struct Started {
     pub(super) process: JsProcess,
-    /// Its way to other hosts.
+    /// Its network access.
     pub(super) ticket: Option<ProxyTicket>,
-    /// What it does not see.
+    /// Paths hidden from it.
     pub(super) hidden: Hidden,
 }
 
-/// What a process is about to be started with.
+/// Start parameters of a process.
 struct Setup<'a> {
     launch: &'a Launch,
     name: &'a str,
     members: &'a [usize],
     private_dir: PathBuf,
-    /// Where its tmux servers have their sockets, if it has a sandbox.
+    /// Folder of its tmux servers' sockets, if it has a sandbox.
     tmux: Option<PathBuf>,
 }
 
@@ -106,8 +106,8 @@ impl Launch {
         })
     }
 
-    /// Against what grows faster than the watch looks. Bun 1.4 fails to allocate buffers when about a quarter of this is
-    /// resident, and the watch, which names the limit, is to come first.
+    /// Returns limits against growth that is too fast for the watch. Bun 1.4 fails to allocate buffers when about a quarter of
+    /// this is resident, and the watch, which names the limit, should act first.
     fn limits(&self) -> Limits {
         Limits {
             data: Some(self.settings.limits.memory.saturating_mul(8)),
@@ -115,7 +115,7 @@ impl Launch {
         }
     }
 
-    /// What the user grants the plugins of this process: variables and ports.
+    /// Returns the variables and ports that the user grants the plugins of this process.
     fn granted(&self, members: &[usize]) -> (Vec<String>, Vec<u16>) {
         let rules = members.iter();
         let rules = rules.filter_map(|index| self.registry.with(*index, |p| p.rules.clone()));
@@ -127,8 +127,9 @@ impl Launch {
         (env, ports)
     }
 
-    /// The name of the private folder of a process. What a plugin keeps there is for that plugin alone: another one that is merely
-    /// called so (a file of a project) has another one, and what a project's plugins share is not where the user's share theirs.
+    /// Returns the name of a process's private folder. Data that a plugin keeps there is for that plugin alone: another one that
+    /// merely has the name (a project's file) gets a different folder, and a project's plugins do not share the folder of the
+    /// user's.
     fn home_name(&self, name: &str, members: &[usize]) -> String {
         let name = match name.strip_prefix(SHARED_OF_PROJECT) {
             Some(rest) => format!("{SHARED}{rest}"),
@@ -149,7 +150,7 @@ impl Launch {
         }
     }
 
-    /// Where tmux servers of these plugins have their sockets; of one that holds a secret in its private folder.
+    /// Returns the folder of these plugins' tmux sockets; for a plugin with a secret it is in its private folder.
     fn tmux_of(&self, members: &[usize], private: &Path) -> PathBuf {
         let secret = |index: &usize| {
             let granted = self.registry.with(*index, |p| !p.rules.env.is_empty());
@@ -162,7 +163,7 @@ impl Launch {
         }
     }
 
-    /// What the user's rules keep from every process.
+    /// Returns what the user's rules hide from every process.
     async fn covers(&self) -> Result<Kept, String> {
         let covers = Arc::clone(&self.covers);
         let found = tokio::task::spawn_blocking(move || covers()).await;
@@ -179,7 +180,7 @@ impl Launch {
         ))
     }
 
-    /// What the user's environment grants, as far as a manifest asks for it.
+    /// Returns what the user's environment grants, as far as a manifest requests it.
     fn grants(&self, access: Option<&Access>) -> Grants {
         let asked = |name: &OsString| {
             access.is_none_or(|access| name.to_str().is_some_and(|name| access.has_variable(name)))
@@ -214,7 +215,7 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Makes its folders, and answers the variables that lead into them.
+    /// Creates its folders, and returns the variables that point to them.
     fn folders(&self) -> Result<Variables, PluginError> {
         let failed = |folder: &Path, error: &std::io::Error| {
             let folder = folder.display();
@@ -223,7 +224,7 @@ impl<'a> Setup<'a> {
         let of_user = self.members.iter().filter_map(|index| {
             let found = self.launch.registry.with(*index, |it| {
                 let key = it.source_key();
-                // What a project lists is known by the name of an unscoped package only.
+                // A project's package is known by its name only if the name is unscoped.
                 (!it.local || !key.contains('/')).then_some(key)
             });
             found.flatten()
@@ -238,7 +239,7 @@ impl<'a> Setup<'a> {
         Ok(variables)
     }
 
-    /// Its way to other hosts.
+    /// Returns its network access.
     async fn ticket(&self, access: Option<&Access>) -> Result<Option<ProxyTicket>, PluginError> {
         let launch = self.launch;
         if !launch.settings.sandbox {
@@ -250,7 +251,7 @@ impl<'a> Setup<'a> {
         ticket.await.map_err(|message| self.failed(message))
     }
 
-    /// Its whole environment. Of two variables of one name the later one counts: what leads into its own folders comes last.
+    /// Returns its whole environment. The later one of two variables with one name wins: the paths of its own folders come last.
     fn environment(&self, granted_by_user: Variables, own: Variables) -> Variables {
         let (granted, _) = self.launch.granted(self.members);
         let extra = self.launch.settings.env.iter().chain(&granted);
@@ -262,12 +263,12 @@ impl<'a> Setup<'a> {
         env.extend(more.filter(|(name, _)| !known.contains(name)));
         env.retain(|(name, _)| !own.iter().any(|(ours, _)| ours == name));
         env.extend(own);
-        // What Bun made of a source is kept beside no source: a plugin that writes to the cache would run in later processes.
+        // Bun's transpiler cache is not stored next to sources: a plugin that writes to the cache would run in later processes.
         env.push(("BUN_RUNTIME_TRANSPILER_CACHE_PATH".into(), "0".into()));
         env
     }
 
-    /// What is kept from it.
+    /// Returns what is hidden from it.
     async fn kept(&self) -> Result<Kept, PluginError> {
         match self.launch.settings.sandbox {
             true => {
@@ -278,7 +279,7 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Its sandbox, with what only the process itself gets: ports, and files that the environment names.
+    /// Returns its sandbox, with what only the process itself gets: ports, and files named by the environment.
     async fn policy(
         &self,
         grants: Grants,
@@ -305,7 +306,7 @@ impl<'a> Setup<'a> {
             .map_err(|error| self.failed(error.to_string()))?;
         policy.write.extend(write);
         policy.read.extend(read);
-        // What lies in the private folder is the plugin's by that; a rule of its own would follow a link there.
+        // Files in the private folder belong to the plugin already; a rule of their own would follow a link there.
         let tmux = self.tmux.clone();
         let outside = tmux.filter(|folder| !folder.starts_with(&self.private_dir));
         policy.write.extend(outside);

@@ -1,4 +1,4 @@
-//! The sandbox of a plugin: what its process and the programs that it brings may reach alike (issue 5, item 5).
+//! The sandbox of a plugin: shared limits for its process and the programs that it contributes.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use outrigger_plugin_registry::Plugin;
 use outrigger_plugin_registry::access::rights::Access;
 use outrigger_plugin_registry::access::settings::PluginRules;
 
-/// Of what is kept from a process, what lies in these folders: it could read the rest in no case.
+/// Returns the hidden paths within these folders: the process cannot read the rest in any case.
 pub(super) fn hidden(kept: &Kept, folders: [&Path; 2]) -> Hidden {
     let hidden = kept.covers().hide.iter();
     Hidden::of(hidden.filter(|path| folders.iter().any(|folder| path.starts_with(folder))))
@@ -53,7 +53,7 @@ impl Launch {
         let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, private);
         match self.access(members) {
             Some(access) => access.apply_to(&mut policy, &self.directory),
-            // Outside version control OpenCode's worktree is `/`, which is nobody's project.
+            // Outside version control OpenCode's worktree is `/`, which is not a project.
             None if self.worktree.parent().is_some() => policy.write.push(self.worktree.clone()),
             None => {}
         }
@@ -69,7 +69,7 @@ impl Launch {
         policy.calls = Some(Calls {
             unix_sockets: rules.iter().all(|rules| rules.unix_sockets),
             alone: listed.is_some_and(<[String]>::is_empty),
-            // Names are looked up by the proxy.
+            // The proxy resolves names.
             udp: false,
         });
         let (directory, worktree) = (self.directory.clone(), self.worktree.clone());
@@ -81,7 +81,7 @@ impl Launch {
         kept.await.map_err(|_| SandboxError::Stopped)?
     }
 
-    /// What the plugin of this process may reach, where it has a manifest: it is alone then.
+    /// Returns the access of this process's plugin, if it has a manifest: it is alone then.
     pub fn access(&self, members: &[usize]) -> Option<Access> {
         let [one] = members else {
             return None;
@@ -91,12 +91,12 @@ impl Launch {
     }
 }
 
-/// Where programs are searched.
+/// Returns the search path for programs.
 pub fn search() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }
 
-/// The files of programs. One that is not there is skipped.
+/// Returns the files of programs. A missing one is skipped.
 fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
     let found = names.iter().filter_map(|name| match name.contains('/') {
         true => Some(PathBuf::from(name)),

@@ -1,9 +1,9 @@
-//! Where tmux servers of plugins have their sockets (requirement B7: `interactive_bash`).
+//! Sockets of plugins' tmux servers (requirement B7: `interactive_bash`).
 //!
-//! tmux puts them below `/tmp`, which no sandbox can write; and a server of the user's is not for plugins. So sandboxed processes
-//! get a folder of the project's in our data folder. It is one for all of them, since plugins tell the model to look at their
-//! terminals with the `bash` tool, which must find the server there; a plugin that holds a secret keeps its servers to itself, or
-//! others could start programs beside them.
+//! tmux creates them below `/tmp`, which no sandbox can write; and the user's server is not for plugins. So sandboxed processes
+//! get a folder for the project in the data folder. All of them share it, since plugins tell the model to view their terminals
+//! with the `bash` tool, which must find the server there. A plugin with a secret keeps its servers to itself, since otherwise
+//! others could start programs in them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,7 +16,7 @@ use outrigger_sandbox::folders;
 /// The variable that names the folder.
 pub const TMUX_TMPDIR: &str = "TMUX_TMPDIR";
 
-/// The folder for plugins of the project in `directory`. Short, since the path of a socket has at most 107 bytes.
+/// Returns the folder for plugins of the project in `directory`. Short, since the path of a socket has at most 107 bytes.
 #[must_use]
 pub fn tmux_dir(data: &Path, directory: &Path) -> PathBuf {
     let digest = super::short_digest(directory.as_os_str().as_encoded_bytes());
@@ -24,13 +24,13 @@ pub fn tmux_dir(data: &Path, directory: &Path) -> PathBuf {
     data.join("tmux").join(name)
 }
 
-/// Makes the folder, for this user alone as tmux wants it, and answers the variable that leads there.
+/// Creates the folder, for this user alone as tmux requires, and returns the variable that points to it.
 pub fn prepare(folder: &Path) -> io::Result<(OsString, OsString)> {
-    // A link in its place would be another folder's way into the sandbox.
+    // A link there would give the sandbox access to another folder.
     let name = folder.file_name().unwrap_or_default();
     folders::make(folder.parent().unwrap_or(folder), Path::new(name))?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    // Of a server that was killed the socket stays, and a command would be led there instead of to the user's own.
+    // The socket of a killed server remains, and a command would connect to it instead of the user's own.
     let uid = fs::metadata(folder)?.uid();
     let sockets = folder.join(format!("tmux-{uid}"));
     let socket = sockets.join("default");

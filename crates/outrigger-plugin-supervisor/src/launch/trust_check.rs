@@ -1,4 +1,4 @@
-//! What is started is what was trusted.
+//! Checks before a start that a plugin is what was trusted.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::{Failed, Launch};
 pub(super) type Looked = (usize, ResolvedPlugin, Arc<Content>);
 
 impl Launch {
-    /// What is started is what was trusted; one that is not is to blame for it.
+    /// Checks that the plugins are what was trusted; one that is not is to blame.
     pub(super) async fn trusted(&self, members: &[usize]) -> Result<Vec<Looked>, Failed> {
         let mut looked = Vec::with_capacity(members.len());
         for index in members {
-            // What another one hosts is a part of that one's package, and was trusted with it.
+            // A hosted plugin is part of its host's package, and was trusted with it.
             let whose = self.registry.host_of(*index).unwrap_or(*index);
             let known = self.registry.with(whose, |plugin| {
                 Some((plugin.resolved.clone()?, plugin.verified.clone()?))
@@ -31,7 +31,7 @@ impl Launch {
         Ok(looked)
     }
 
-    /// What was read is what was looked at.
+    /// Checks that the sources were not changed while they were loaded.
     pub(super) async fn untouched(&self, looked: Vec<Looked>) -> Result<(), Failed> {
         for (index, resolved, content) in looked {
             if let Err(error) = trust::untouched(&resolved, &self.settings.trust, &content).await {

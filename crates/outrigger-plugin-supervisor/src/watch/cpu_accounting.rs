@@ -1,6 +1,6 @@
-//! Whose the CPU time of plugin processes is (A1, A13): what a process used between two looks is charged to the plugin that
-//! holds its thread at the second one, or to the one that lives there alone. Where that is nobody or several, it is charged
-//! to nobody.
+//! Attribution of CPU time (A1, A13): the time that a process used between two measurements is charged to the plugin that
+//! holds its thread at the second one, or to the only plugin in it. If there is none or several, it is charged to no
+//! plugin.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -13,9 +13,9 @@ use crate::group::{Group, Live};
 
 #[derive(Default)]
 struct Entries {
-    /// CPU time of a process at the last look, by process key, with its generation.
+    /// CPU time of a process at the last measurement, by process key, with its generation.
     seen: HashMap<u64, (u64, Duration)>,
-    /// Charged to a plugin, by index, and not yet written down.
+    /// Charged to a plugin, by index, and not yet recorded.
     due: HashMap<usize, Duration>,
     /// Charged to a plugin since the start, by index.
     all: HashMap<usize, Duration>,
@@ -30,20 +30,20 @@ impl Charges {
         lock(&self.0)
     }
 
-    /// What a process used until it was ready is the price of its start, and no call's.
+    /// Starts counting: time used until the process was ready is the cost of its start, not of a call.
     pub(crate) fn begin(&self, key: u64, live: &Live) {
         let used = usage::usage(live.process.pid()).unwrap_or_default();
         self.entries().seen.insert(key, (live.generation, used.cpu));
     }
 
-    /// Looks at a process and charges what it used since the last time; to `held` where nobody holds its thread now.
+    /// Measures a process and charges the difference; to `held` if no plugin holds its thread now.
     pub fn look(&self, group: &Group, live: &Live, held: Option<usize>) {
         if let Some(used) = usage::usage(live.process.pid()) {
             self.charge(group, live, used.cpu, held);
         }
     }
 
-    /// It has used so much since it was started.
+    /// Charges a process with its CPU time since its start.
     pub(crate) fn charge(&self, group: &Group, live: &Live, cpu: Duration, held: Option<usize>) {
         let suspects = live.process.suspects();
         let held = held.filter(|_| suspects.is_empty());
@@ -52,18 +52,18 @@ impl Charges {
             .charge((group.key, live.generation), cpu, whose);
     }
 
-    /// What is charged to a plugin and was not taken before, in milliseconds.
+    /// Takes the time charged to a plugin since the last call, in milliseconds.
     pub fn take(&self, plugin: usize) -> Option<f64> {
         let due = self.entries().due.remove(&plugin)?;
         Some(due.as_secs_f64() * 1000.0)
     }
 
-    /// The process is over; what was charged stays.
+    /// Forgets an ended process; its charges stay.
     pub(crate) fn forget(&self, key: u64) {
         self.entries().seen.remove(&key);
     }
 
-    /// What was charged to a plugin since the start.
+    /// Returns the time charged to a plugin since the start.
     pub fn of(&self, plugin: usize) -> Duration {
         self.entries().all.get(&plugin).copied().unwrap_or_default()
     }
@@ -72,11 +72,11 @@ impl Charges {
 impl Entries {
     fn charge(&mut self, (key, generation): (u64, u64), cpu: Duration, whose: Option<usize>) {
         let before = self.seen.insert(key, (generation, cpu));
-        // Of a process that was never seen, this is where it begins.
+        // The first measurement of a process is its baseline.
         let Some((_, before)) = before.filter(|(known, _)| *known == generation) else {
             return;
         };
-        // A child that ended without having been waited for takes its time with it.
+        // The time of a child that exited without being waited for disappears.
         let used = cpu.saturating_sub(before);
         if let Some(plugin) = whose.filter(|_| !used.is_zero()) {
             *self.due.entry(plugin).or_default() += used;
@@ -96,15 +96,15 @@ mod tests {
         {
             let mut entries = charges.entries();
             for (process, cpu, whose) in [
-                // The first look is where it begins.
+                // The first measurement is the baseline.
                 ((1, 1), ms(100), Some(7)),
                 ((1, 1), ms(150), Some(7)),
                 ((1, 1), ms(250), None),
                 ((1, 1), ms(260), Some(8)),
-                // Started again: it has its own beginning.
+                // A restart has a new baseline.
                 ((1, 2), ms(90), Some(7)),
                 ((1, 2), ms(1090), Some(7)),
-                // Less than before: a child has gone.
+                // Less than before: a child has exited.
                 ((1, 2), ms(1000), Some(7)),
                 ((2, 2), ms(5), Some(8)),
                 ((2, 2), ms(15), Some(8)),

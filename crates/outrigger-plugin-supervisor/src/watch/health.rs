@@ -1,5 +1,5 @@
-//! The periodic health check (C7): a plugin process that nobody calls is asked whether it takes requests. One that does not, twice
-//! in a row, is ended and started again. While calls are open to it their deadlines decide.
+//! The periodic health check (C7): an idle plugin process is asked whether it takes requests. A process that fails to answer
+//! twice in a row is killed and restarted. While calls are open to it, their deadlines decide.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -10,43 +10,43 @@ use outrigger_files::sync::lock;
 use crate::group::{Counts, Fault, Group, Live};
 use crate::processes::Processes;
 
-/// So many checks in a row a process may not answer.
+/// Maximum number of unanswered checks in a row.
 const MAX_SILENT: u32 = 2;
 
-/// How often and how long.
+/// Interval and deadline of the checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Rhythm {
-    /// Between two checks.
+    /// Time between two checks.
     pub every: Duration,
-    /// An answer takes no longer.
+    /// Maximum time for an answer.
     pub deadline: Duration,
 }
 
-/// What the checks of each process came to.
+/// Results of the checks of each process.
 #[derive(Default)]
 struct Silent(HashMap<u64, Checks>);
 
 #[derive(Default)]
 struct Checks {
     generation: u64,
-    /// So many in a row were not answered.
+    /// Number of unanswered checks in a row.
     times: u32,
-    /// One is under way: a second one beside it would count the same silence twice.
+    /// A check is in progress: a second one would count the same silence twice.
     asks: bool,
 }
 
 impl Silent {
-    /// Whether one may be asked now.
+    /// Returns whether a check may start now.
     fn begin(&mut self, key: u64) -> bool {
         !std::mem::replace(&mut self.0.entry(key).or_default().asks, true)
     }
 
-    /// Forgets the processes that are gone.
+    /// Forgets exited processes.
     fn keep(&mut self, keys: &HashSet<u64>) {
         self.0.retain(|key, _| keys.contains(key));
     }
 
-    /// How often in a row there was no answer. `None`: it was not asked.
+    /// Returns how many checks in a row were unanswered. `None`: it was not checked.
     fn end(&mut self, key: u64, asked: Option<(u64, bool)>) -> u32 {
         let Some(checks) = self.0.get_mut(&key) else {
             return 0;
@@ -64,7 +64,7 @@ impl Silent {
     }
 }
 
-/// Checks until the plugins are gone.
+/// Runs checks until the plugins are dropped.
 pub fn check(processes: &Arc<Processes>, rhythm: Rhythm) {
     let processes = Arc::downgrade(processes);
     let silent: Arc<Mutex<Silent>> = Arc::default();
@@ -87,8 +87,7 @@ pub fn check(processes: &Arc<Processes>, rhythm: Rhythm) {
     });
 }
 
-/// The same for a generation that calls have left, but for what they hold of it: one that does not answer is ended. None comes
-/// after it.
+/// Checks an old generation that only held resources keep alive; an unresponsive one is killed and not replaced.
 pub(crate) fn check_old(name: String, old: &Arc<Live>, rhythm: Rhythm) {
     let old = Arc::downgrade(old);
     tokio::spawn(async move {
@@ -127,7 +126,7 @@ async fn ask(group: &Arc<Group>, deadline: Duration, silent: &Mutex<Silent>) {
     };
     let answers = live.process.responds(deadline).await;
     let times = lock(silent).end(group.key, Some((live.generation, answers)));
-    // A call that came meanwhile has a deadline of its own.
+    // A call that arrived meanwhile has its own deadline.
     if answers || live.process.is_working() || live.given_up().is_some() {
         return;
     }
@@ -159,14 +158,14 @@ mod tests {
     fn a_silence_counts_once_and_what_is_gone_is_forgotten() {
         let mut silent = Silent::default();
         assert!(silent.begin(1) && silent.begin(2));
-        // The next check comes while the first one still waits.
+        // The next check is due while the first one still waits.
         assert!(!silent.begin(1));
         assert_eq!(silent.end(1, Some((5, false))), 1);
         assert!(silent.begin(1));
         assert_eq!(silent.end(1, None), 1);
         assert!(silent.begin(1));
         assert_eq!(silent.end(1, Some((5, false))), 2);
-        // Another process, or an answer, begins anew.
+        // Another process, or an answer, starts again.
         assert_eq!(silent.end(1, Some((6, false))), 1);
         assert_eq!(silent.end(1, Some((6, true))), 0);
         silent.keep(&HashSet::from([2]));

@@ -1,4 +1,4 @@
-//! Looking after processes that run: what they use, whether they answer, whether they see what they must not.
+//! Watching running processes: resource use, health, and hidden files.
 
 pub mod cpu_accounting;
 pub mod health;

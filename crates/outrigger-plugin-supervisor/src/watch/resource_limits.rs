@@ -1,4 +1,4 @@
-//! What a plugin process may use of the machine (A13): a pure judge over one reading a second.
+//! Limits for the resource use of a plugin process (A13): a pure evaluation of one reading a second.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,12 +9,12 @@ use outrigger_plugin_registry::access::settings::ProcessLimits;
 use outrigger_plugin_status::ProcessUse;
 use outrigger_sandbox::usage::Usage;
 
-/// What follows from a reading.
+/// Consequence of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It burns CPU though nobody asked it anything.
+    /// It uses CPU although it has nothing to do.
     Slow(String),
-    /// It has hardly a file left that it may open. The system refuses the next ones, and only the plugin sees that.
+    /// It is nearly out of file descriptors. The system refuses further ones, and only the plugin sees that.
     Full(String),
     /// A limit is exceeded; the text names it.
     Stop(String),
@@ -27,12 +27,13 @@ pub(crate) struct Gauge {
     busy: Duration,
     warned: bool,
     full: bool,
-    /// Part of a core that it used between the last two readings.
+    /// Fraction of a core used between the last two readings.
     pub cpu: f64,
 }
 
 impl Gauge {
-    /// A reading at `now` (any clock that does not go back). `working`: it has calls to answer, so CPU time is no fault.
+    /// Evaluates a reading at `now` (any monotonic clock). `working`: it has calls to answer, so CPU time is not a
+    /// fault.
     pub(crate) fn read(
         &mut self,
         now: Duration,
@@ -48,7 +49,7 @@ impl Gauge {
         }
         let (then, before) = self.last.replace((now, usage))?;
         let passed = now.saturating_sub(then);
-        // A child that ended without having been waited for takes its time with it, so the sum may fall.
+        // The time of a child that exited without being waited for disappears, so the sum may fall.
         let used = usage.cpu.saturating_sub(before.cpu);
         self.cpu = used.as_secs_f64() / passed.as_secs_f64().max(1e-3);
         if working || self.cpu * 100.0 < f64::from(limits.busy_percent) {
@@ -76,7 +77,7 @@ impl Gauge {
 }
 
 impl Gauge {
-    /// Reported once, until it has closed some.
+    /// Reports file descriptors once, until the process has closed some.
     fn fills(&mut self, usage: &Usage, limits: &ProcessLimits) -> Option<Verdict> {
         let open = u64::try_from(usage.files).unwrap_or(u64::MAX);
         let full = open.saturating_mul(20) >= limits.files.saturating_mul(19);
@@ -112,7 +113,7 @@ fn over(usage: &Usage, limits: &ProcessLimits) -> Option<String> {
 pub struct Readings(pub(crate) Mutex<HashMap<u64, (u64, Gauge, Usage)>>);
 
 impl Readings {
-    /// What a process uses, as it was seen last.
+    /// Returns the last known resource use of a process.
     pub fn of(&self, key: u64) -> Option<ProcessUse> {
         let readings = lock(&self.0);
         let (_, gauge, usage) = readings.get(&key)?;
@@ -143,7 +144,7 @@ mod tests {
         busy_stop: Duration::from_secs(30),
     };
 
-    /// One reading a second; `(seconds, part of a core, working)`.
+    /// Evaluates one reading a second; `(seconds, fraction of a core, working)`.
     fn verdicts(spans: &[(u32, f64, bool)]) -> String {
         let (mut gauge, mut now, mut usage) = (Gauge::default(), Duration::ZERO, Usage::default());
         let mut out = Vec::new();

@@ -1,5 +1,5 @@
-//! Files that a rule denies and that were saved anew: most editors write another file and rename it, and what covers the old
-//! one in a running process does not cover that. Such a process is replaced by one that is started now.
+//! Denied files that were saved again: most editors write another file and rename it, and the mask of the old one in a
+//! running process does not cover the new one. Such a process is replaced by a new one.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use crate::group::{Fault, Group, Live};
 use crate::processes::Processes;
 
-/// How long a process keeps its view, so that the next one takes over and calls complete.
+/// Time that a process keeps its view, so that the next one can take over and calls can complete.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A process that sees what it should not.
@@ -36,10 +36,10 @@ fn look(group: Arc<Group>) -> Option<StaleProcess> {
     })
 }
 
-/// Looks until the plugins are gone.
+/// Watches until the plugins are dropped.
 pub fn watch(processes: &Arc<Processes>) {
     let processes = Arc::downgrade(processes);
-    // Those that are being replaced now, by key.
+    // Keys of the processes that are being replaced now.
     let renewed: Arc<Mutex<HashSet<u64>>> = Arc::default();
     tokio::spawn(async move {
         loop {
@@ -50,7 +50,7 @@ pub fn watch(processes: &Arc<Processes>) {
             let mut groups = processes.all();
             drop(processes);
             groups.retain(|group| !lock(&renewed).contains(&group.key));
-            // Many files, which may lie on a slow disk.
+            // There may be many files, on a slow disk.
             let look_at_all = move || {
                 groups
                     .into_iter()
@@ -70,7 +70,7 @@ pub fn watch(processes: &Arc<Processes>) {
     });
 }
 
-/// Replaces a process. Whatever becomes of the new one, the old one is gone after [`GRACE`], with the calls that it has.
+/// Replaces a process. Even if the new one fails, the old one is killed after [`GRACE`], with its calls.
 async fn renew(found: StaleProcess) {
     let StaleProcess {
         group,

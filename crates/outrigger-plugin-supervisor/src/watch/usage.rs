@@ -1,4 +1,4 @@
-//! Looks once a second at what plugin processes use, and stops those that use too much.
+//! Measures the resource use of plugin processes once a second, and stops those that use too much.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use outrigger_plugin_registry::access::settings::ProcessLimits;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
-/// `nice` of a process that burns CPU with nothing to do.
+/// `nice` value of a process that uses CPU with nothing to do.
 const NICE: i32 = 10;
 
-/// Watches until the plugins are gone.
+/// Watches until the plugins are dropped.
 ///
-/// `stuck` is for how long a process may leave events lying; none where nothing is to be ended for its time.
+/// `stuck` is the time that a process may leave events unprocessed; `None` if it is not to be killed for that.
 pub fn watch(processes: &Arc<Processes>, limits: ProcessLimits, stuck: Option<Duration>) {
     let stuck = stuck.unwrap_or(Duration::MAX);
     let processes = Arc::downgrade(processes);
@@ -38,7 +38,8 @@ pub fn watch(processes: &Arc<Processes>, limits: ProcessLimits, stuck: Option<Du
     });
 }
 
-/// No call is open to a process whose plugins only listen, so no deadline finds one that does not yield the thread.
+/// Kills a process that does not yield the thread and whose plugins only listen: with no open call, no deadline
+/// finds it.
 async fn end_if_stuck(group: &Arc<Group>, live: &Live, stuck: Duration) {
     if live.process.responds(PING).await || live.given_up().is_some() {
         return;
@@ -57,7 +58,7 @@ async fn end_if_stuck(group: &Arc<Group>, live: &Live, stuck: Duration) {
     group.give_up(live.generation, fault);
 }
 
-/// A start holds what names the plugins, and the watch waits for none.
+/// A start holds the lock on the plugin names, and the watch does not wait for it.
 fn notify(group: &Arc<Group>, why: String) {
     let group = Arc::clone(group);
     tokio::spawn(async move { group.notify_limit(why).await });
@@ -72,7 +73,7 @@ fn look(
 ) {
     let (Some(live), _) = group.now() else { return };
     if !live.process.is_alive() {
-        // It is there again for its events before anybody calls it.
+        // Restart it for its events before the next call.
         let group = Arc::clone(group);
         tokio::spawn(async move { group.live().await });
         return;
@@ -102,7 +103,7 @@ fn look(
     }
 }
 
-/// Slows a process down that uses too much, notifies of it, or ends it.
+/// Slows down, reports or kills a process that uses too much.
 fn enforce(group: &Arc<Group>, live: &Live, verdict: Verdict) {
     match verdict {
         Verdict::Slow(why) => {
@@ -121,7 +122,8 @@ fn enforce(group: &Arc<Group>, live: &Live, verdict: Verdict) {
             notify(group, why);
         }
         Verdict::Stop(cause) => {
-            // Whose it is is not known: what was taken long ago is charged to nobody who happens to be called now.
+            // The culprit is unknown: memory allocated long ago is not charged to a plugin that happens to be
+            // called now.
             let fault = Fault {
                 cause,
                 culprit: group.only(&[]),
