@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::sh::{cargo, check, command};
 use crate::{Result, clients, dist, extension, failed, parity, setup, sh, tidy, usage, web};
@@ -14,7 +14,7 @@ type Stage = (&'static str, fn() -> Result);
 
 /// In this order: what is quick and fails often comes first.
 const STAGES: [Stage; 13] = [
-    ("setup", || setup::run(&[])),
+    ("setup", setup::small),
     ("fmt", || check(&mut cargo(&["fmt", "--all", "--check"]))),
     ("tidy", || tidy::run(&[])),
     ("deny", deny),
@@ -48,6 +48,9 @@ const STAGES: [Stage; 13] = [
     }),
 ];
 
+/// How long the tests wait for the agents of other vendors, which the stages before them had minutes for.
+const AGENTS_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// Runs the stages, or those named; stops at the first that fails.
 pub(crate) fn run(arguments: &[String]) -> Result {
     if let Some(unknown) = arguments
@@ -65,12 +68,20 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let mut times = Vec::new();
     let is_chosen =
         |stage: &str| arguments.is_empty() || arguments.iter().any(|name| name == stage);
-    let mut build = None;
+    let (mut build, mut agents) = (None, None);
     for (name, stage) in STAGES.iter().filter(|(stage, _)| is_chosen(stage)) {
         println!("==> {name}");
         let started = Instant::now();
         match *name {
-            "tests" if is_chosen("release") => build = Some(ReleaseBuild::start()?),
+            "setup" => agents = Some(setup::Agents::begin()),
+            "tests" => {
+                if let Some(agents) = agents.take() {
+                    agents.finish(Some(AGENTS_TIMEOUT));
+                }
+                if is_chosen("release") {
+                    build = Some(ReleaseBuild::start()?);
+                }
+            }
             "release" => drop(build.take().map(ReleaseBuild::wait)),
             _ => {}
         }

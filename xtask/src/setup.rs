@@ -1,12 +1,16 @@
 //! `cargo xtask setup`: what the tests need and cargo does not bring.
 
+mod install;
+
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::sh::{self, Arguments, check, command, there, work};
-use crate::{Result, failed, usage};
+use self::install::{Install, install};
+use crate::sh::{self, Arguments, check, command, there};
+use crate::{Error, Result, failed, usage};
 
 /// A program that tests start, and the Debian package that has it.
 const PROGRAMS: [(&str, &str); 7] = [
@@ -27,6 +31,16 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     if let Some(word) = Arguments::new(arguments).next() {
         return usage(format!("setup takes no `{word}`"));
     }
+    small()?;
+    Agents::begin().finish(None);
+    Ok(())
+}
+
+/// What takes seconds.
+///
+/// # Errors
+/// What every test run needs is missing.
+pub(crate) fn small() -> Result {
     programs()?;
     let tools = tools()?;
     println!("setup: Bun is {}", bun(&tools)?.display());
@@ -39,6 +53,25 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         println!("setup: the MCP conformance suite is not run: npm could not install it");
     }
     Ok(())
+}
+
+/// The agents of other vendors: a gigabyte, which `cargo xtask test` installs beside its first stages. Without them, their tests are
+/// skipped, also where npm's registry answers: so large a download may fail, and is no reason to land nothing.
+pub(crate) struct Agents(Result<Install>);
+
+impl Agents {
+    /// Begins to install them.
+    pub(crate) fn begin() -> Self {
+        Self(Install::begin("agents"))
+    }
+
+    /// Waits for them; not longer than `limit` where there is one.
+    pub(crate) fn finish(self, limit: Option<Duration>) {
+        let installed = self.0.and_then(|install| install.finish(limit));
+        if let Err(Error::Failed(why) | Error::Usage(why)) = installed {
+            println!("setup: no other vendor's agent is run: {why}");
+        }
+    }
 }
 
 /// Installs what Debian has, as root, and says in one line what is missing after that.
@@ -197,84 +230,4 @@ fn bun_version() -> Result<String> {
         || failed("tests/tools/package.json pins no bun"),
         |version| Ok(version.to_owned()),
     )
-}
-
-/// `npm install` of `tests/NAME` in `.work/NAME`, unless that lock file was installed there before.
-///
-/// Not `npm ci`: that refuses a lock file made where the registry lacked optional packages of other systems. What was
-/// installed is held against the lock file instead.
-fn install(name: &str) -> Result<PathBuf> {
-    let (source, target) = (sh::root().join("tests").join(name), work(name));
-    let lock = sh::read(&source.join("package-lock.json"))?;
-    let stamp = target.join(".installed");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
-        return Ok(target);
-    }
-    println!("setup: npm install of tests/{name} in .work/{name}");
-    fs::create_dir_all(&target)
-        .or_else(|error| failed(format!("{}: {error}", target.display())))?;
-    for file in ["package.json", "package-lock.json", ".npmrc"] {
-        let copied = fs::copy(source.join(file), target.join(file));
-        copied.or_else(|error| failed(format!("{}: {error}", source.join(file).display())))?;
-    }
-    let mut npm = command("npm");
-    npm.current_dir(&target).args([
-        "install",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        "--loglevel=error",
-    ]);
-    check(&mut npm)?;
-    let strange = not_in_lock(
-        &lock,
-        &sh::read(&target.join("node_modules/.package-lock.json"))?,
-    )?;
-    if !strange.is_empty() {
-        return failed(format!(
-            "npm installed what tests/{name}/package-lock.json does not have: {}",
-            strange.join(", ")
-        ));
-    }
-    fs::write(&stamp, lock).or_else(|error| failed(format!("{}: {error}", stamp.display())))?;
-    Ok(target)
-}
-
-/// The installed packages that the lock file does not name with the same checksum.
-fn not_in_lock(lock: &str, installed: &str) -> Result<Vec<String>> {
-    let parse = |text: &str| {
-        serde_json::from_str::<Value>(text)
-            .or_else(|error| failed(format!("package-lock.json: {error}")))
-    };
-    let (lock, installed) = (parse(lock)?, parse(installed)?);
-    let packages = installed["packages"].as_object().into_iter().flatten();
-    let strange = packages.filter(|(path, package)| {
-        let checksum = &package["integrity"];
-        checksum.is_null() || lock["packages"][path.as_str()]["integrity"] != *checksum
-    });
-    Ok(strange.map(|(path, _)| path.clone()).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packages_outside_the_lock_file_are_found() {
-        let lock = r#"{"packages": {"": {}, "node_modules/a": {"integrity": "1"}, "node_modules/b": {"integrity": "2"}}}"#;
-        for (installed, strange) in [
-            (r#"{"packages": {"node_modules/a": {"integrity": "1"}}}"#, 0),
-            (r#"{"packages": {"node_modules/a": {"integrity": "9"}}}"#, 1),
-            (
-                r#"{"packages": {"node_modules/a": {}, "node_modules/c": {"integrity": "3"}}}"#,
-                2,
-            ),
-        ] {
-            assert_eq!(
-                not_in_lock(lock, installed).unwrap().len(),
-                strange,
-                "{installed}"
-            );
-        }
-    }
 }

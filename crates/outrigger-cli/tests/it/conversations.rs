@@ -20,6 +20,8 @@ pub(crate) struct Client {
     id: Option<i64>,
     sent: Vec<Value>,
     pub(crate) entries: BTreeMap<String, Value>,
+    /// Of each text, by its key, the pieces that it was written in.
+    pub(crate) pieces: BTreeMap<String, Vec<String>>,
 }
 
 impl Client {
@@ -63,6 +65,15 @@ impl Client {
                 let below = format!("{key}/");
                 self.entries
                     .retain(|it, _| it != key && !it.starts_with(&below));
+            }
+            "delta" => {
+                let [key, text] = ["key", "text"].map(|it| item[it].as_str().unwrap().to_owned());
+                let pieces = self.pieces.entry(key).or_default();
+                if item["start"] == true {
+                    pieces.clear();
+                }
+                pieces.push(text);
+                return;
             }
             "reset" => panic!("{item}"),
             _ => return,

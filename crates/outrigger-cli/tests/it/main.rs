@@ -142,5 +142,6 @@ mod turns;
 mod unfit_files;
 mod unprivileged;
 mod user_grants;
+mod vendor_agents;
 mod ways_around;
 mod workspace_trust;
