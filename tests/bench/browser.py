@@ -83,7 +83,7 @@ def measured(name, options, site, kinds):
                 try:
                     it = episode(tool, site, kind, seed)
                 except (Broken, OSError) as error:
-                    # The server is gone, or hangs: the next episode has a new one.
+                    # The server has ended, or hangs: the next episode starts a new one.
                     tool.mcp.process.kill()
                     tool = door(name, options, site, Path(tempfile.mkdtemp(dir=folder)))
                     it = {"kind": kind, "seed": seed, "solved": False, "falsely_done": 0, "why": f"{error}", "actions": 0, "seconds": 0, "bytes": 0, "clicks": 0, "failed": []}

@@ -8,7 +8,7 @@ from browser_page import Page
 from browser_rules import RULES, Unsolved
 from browser_tools import Broken
 
-# How long a page may take to show what was set off, beside other work.
+# How long a page may take to show the effect of an action on a busy machine.
 PATIENCE = 5.0
 
 

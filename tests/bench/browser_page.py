@@ -12,7 +12,7 @@ class Node:
     value: str = ""
     states: set = field(default_factory=set)
     depth: int = 0
-    # What a tool says of an element without a name: what it looks like, what its page calls it.
+    # A tool's hint for an element without a name: its appearance, or its page's name for it.
     hint: str = ""
 
     def says(self, name):

@@ -39,7 +39,7 @@ HARNESS = """
 })()
 """
 
-# Pages on which the named action has no effect, or another one: kind of action, target, what is given, page.
+# Pages on which the named action has no effect, or another one: kind of action, target, input, page.
 TRAPS = {
     "nothing listens": ("click", "button", "Pay", "", "<button>Pay</button>"),
     "covered": ("click", "button", "Pay", "", "<button onclick=\"document.title='paid'\">Pay</button><div style='position:fixed;inset:0'></div>"),
@@ -54,7 +54,7 @@ TRAPS = {
     "field empties itself late": ("fill", "textbox", "Code", "abc", "<input aria-label=Code oninput=\"setTimeout(() => this.value = '', 50)\">"),
     "list goes back": ("select", "combobox", "Size", "Large", "<select aria-label=Size onchange='this.selectedIndex = 0'><option>Small<option>Large</select>"),
 }
-# The same kinds of action where they do what they say.
+# The same kinds of action on pages where they work.
 HONEST = {
     "click": ("click", "button", "Pay", "", "<button onclick=\"this.textContent = 'Paid'\">Pay</button>"),
     "link": ("click", "link", "Next", "", "<a href='/trap/end'>Next</a>"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import browser_page
 
-# The longest call. One that takes longer is a broken tool.
+# Timeout of a call. A tool that takes longer is broken.
 DEADLINE = 60
 
 

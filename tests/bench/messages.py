@@ -19,7 +19,7 @@ import time
 from scale_crowd import Http, percentile, timed, turn
 from scale_world import Client, World, fail
 
-# Goals of issue 21.
+# Required figures.
 MAX_FIRST_SCREEN_MS, MAX_FIRST_SCREEN_BYTES = 100, 2**20
 
 

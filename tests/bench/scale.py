@@ -32,12 +32,12 @@ import scale_crowd
 import scale_files
 from scale_world import MODEL, Client, World, fail, memory, prompt  # noqa: F401
 
-# An addition costs the same at every length, a turn at most twice: what `--check` holds them to, with room for noise.
+# An addition costs the same at every length, a turn at most twice: the limits of `--check`, with room for noise.
 MOST = {"add": 2.0, "turn": 2.0}
-# What OpenCode is asked for, so that all of it takes less than five minutes (100 sessions at once took it three and a half, beside
-# builds): messages, sessions at once, clients. Ours is asked for the same as well.
+# What OpenCode is measured with, so that everything takes less than five minutes (100 concurrent sessions took it three and a
+# half, next to builds): messages, concurrent sessions, clients. Ours is measured with the same as well.
 REFERENCE = {"messages": [10, 1000], "crowd": 25, "clients": 25}
-# Seconds after which a part of OpenCode ends.
+# Timeout of a part of OpenCode in seconds.
 PART_TIMEOUT = 60
 
 
@@ -101,7 +101,7 @@ def sessions(world, count, runs, fill):
     if fill:
         world.filled(fill, "sessions", like, count)
     else:
-        # One is there.
+        # One is ready.
         count = 1 + world.run(lambda server: added("sessions", count - 1, make(server)))
 
     def work(server):

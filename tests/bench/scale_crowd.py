@@ -8,7 +8,7 @@ from urllib.parse import urlparse
 
 from scale_world import AUTHORIZATION, fail, memory, prompt
 
-# What the requirement says (issue 20): memory of a session while its turn runs, and how much slower the slowest hundredth is.
+# Required figures: memory of a session while its turn runs, and the slowdown of the slowest percent.
 MOST_BYTES, MOST_SPREAD = 150 * 1000, 5.0
 
 
@@ -24,7 +24,7 @@ class Http:
                 self.reader, self.writer = await asyncio.open_connection(self.address.hostname, self.address.port, limit=2**24)
                 return
             except OSError:
-                # The queue of the listener is full for a moment.
+                # The queue of the listener is temporarily full.
                 if not left:
                     raise
                 await asyncio.sleep(0.05)
@@ -32,7 +32,7 @@ class Http:
     async def head(self, method, path, body=None):
         text = b"" if body is None else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nhost: {self.address.netloc}\r\nauthorization: {AUTHORIZATION}\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
-        # Opened with its first request: the server lets only so many wait that say nothing.
+        # Opened with its first request: the server limits the number of silent connections.
         if not self.writer:
             await self.open()
         self.writer.write(head.encode() + text)
@@ -81,7 +81,7 @@ async def sessions(world, server, count, limit):
     ids = []
     for number in range(count):
         ids.append((await connections[0].ask("POST", "/session", {"title": f"one of {count}"}))["id"])
-    # What a connection and the first turn of all cost is not a session's.
+    # Exclude the costs of a connection and of the very first turn.
     await turn(connections[0], ids[0], "hello")
     await asyncio.sleep(1)
     idle = memory(server.pid)

@@ -46,7 +46,7 @@ class Model:
         if path == "/last":
             return self.whole(writer, self.last)
         self.last = body
-        # Only the end is read: the figures of a long history would be this program's.
+        # Only the end is parsed: otherwise a long history would measure this program.
         said, is_answered = last_words(body)
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
         word, _, rest = said.partition(" ")
@@ -98,7 +98,7 @@ def last_words(body):
     """What the user said last, and whether a tool has answered since."""
     tail = body[max(body.rfind(b'{"role":"user"'), 0):].decode()
     content = json.JSONDecoder().raw_decode(tail)[0].get("content", "")
-    # OpenCode adds words of its own as parts of their own.
+    # OpenCode adds its own texts as separate parts.
     said = content if isinstance(content, str) else next((part["text"] for part in content if "text" in part), "")
     return said, '{"role":"tool"' in tail
 

@@ -31,7 +31,7 @@ from figures import heading, row  # noqa: E402
 from measure import Sampler  # noqa: E402
 from world import AUTHORIZATION, Model, Server, environment, make_project  # noqa: E402
 
-# figure: (label, unit, how many times less than OpenCode ours has to take)
+# figure: (label, unit, required factor below OpenCode)
 FIGURES = {
     "ready": ("ready to serve", "seconds", 60),
     "idle": ("memory idle (RSS)", "bytes", 15),
@@ -54,7 +54,7 @@ def ready(server, started):
     last = None
     while time.monotonic() < started + LIMIT:
         try:
-            # A request that comes while OpenCode is starting may never be answered: ask anew soon.
+            # A request that arrives while OpenCode is starting may never be answered: retry soon.
             ask(f"{server.url}/global/health", limit=0.1)
             return time.monotonic() - started
         except (urllib.error.URLError, OSError) as error:

@@ -30,7 +30,7 @@ from run import clean_environment, configuration, git_init, home_environment  # 
 
 ESCAPES = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]|[\]P_^][^\x07\x1b]*(\x07|\x1b\\)|.)")
 WORDS, IDLE = 1000, 10.0
-# What ours has to reach: seconds, milliseconds of CPU.
+# Required figures: seconds, milliseconds of CPU.
 FIRST, IDLE_CPU = 0.05, 5.0
 
 
@@ -131,7 +131,7 @@ def measured(binary, url, home):
         while time.monotonic() - begun < IDLE:
             terminal.reads(begun + IDLE - time.monotonic())
         after = cost(terminal.pid)
-        # Threads that end in between take what they cost with them.
+        # The costs of threads that end in between are lost.
         result["idle"], result["wakes"] = max(0, after[0] - before[0]) / 1e6, max(0, after[1] - before[1])
         for byte in f"stream {WORDS} 5":
             os.write(terminal.fd, byte.encode())
@@ -165,7 +165,7 @@ def main():
     try:
         for name, binary in programs.items():
             home = Path(tempfile.mkdtemp(prefix="bench-home-"))
-            # The first run makes the home, and is not counted.
+            # The first run creates the home, and is not counted.
             runs = [measured(binary, url, home) for _ in range(options.runs + 1)][1:]
             table[name] = {key: [run[key] for run in runs] for key in runs[0]}
             shutil.rmtree(home, ignore_errors=True)

@@ -24,7 +24,7 @@ from run import clean_environment, configuration, git_init, home_environment  # 
 
 PLUGIN = {False: "no plugin", True: "one JS plugin"}
 MARK = "[bench plugin]"
-# (with a plugin, figure): how many times less than OpenCode ours has to take.
+# (with a plugin, figure): required factor below OpenCode.
 REQUIRED = {(False, "wall"): 40, (False, "cpu"): 60, (False, "rss"): 20, (True, "wall"): 16, (True, "rss"): 5}
 FIGURES = {"wall": ("wall time", "seconds"), "cpu": ("CPU time", "seconds"), "rss": ("peak memory (RSS)", "bytes"), "pss": ("peak memory (PSS)", "bytes")}
 

@@ -1,5 +1,5 @@
-// A logging proxy on loopback: what a client asks a server for, and what it gets.
-// usage: node proxy.mjs TARGET_URL LOG   (it says "proxy on PORT"); LOG gets one JSON line per request, and one per event of a stream.
+// A logging proxy on loopback: the requests of a client to a server, and their responses. usage: node proxy.mjs TARGET_URL LOG   (it
+// prints "proxy on PORT"); LOG gets one JSON line per request, and one per event of a stream.
 import fs from 'node:fs'
 import http from 'node:http'
 

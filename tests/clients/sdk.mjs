@@ -13,7 +13,7 @@ const headers = process.env.CLIENT_AUTHORIZATION ? { authorization: process.env.
 const client = createOpencodeClient({ baseUrl: url, directory: project, headers })
 const MODEL = { providerID: 'mock', modelID: 'm1' }
 const LIMIT = 30_000
-// A stream says every 10 s that it is alive.
+// A stream sends a heartbeat every 10 s.
 const WAIT = 12_000
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms))
 
@@ -22,8 +22,8 @@ const events = {}
 const seen = []
 const called = new Set()
 
-// Calls `method` ("session.create") and records the answer under its name and `note`, if one is given.
-// `pick` chooses what of the answer is compared.
+// Calls `method` ("session.create") and records the response under its name and `note`, if one is given. `pick` selects
+// the compared part.
 async function call(method, options = {}, { note, pick, limit = LIMIT } = {}) {
   const names = method.split('.')
   const owner = names.slice(0, -1).reduce((object, key) => object[key], client)
@@ -43,7 +43,7 @@ async function call(method, options = {}, { note, pick, limit = LIMIT } = {}) {
   }
 }
 
-// The client wraps the body of an error into an Error whose cause has it.
+// The client wraps the body of an error in an Error whose cause contains it.
 const plain = (body) => (body instanceof Error ? (body.cause?.body ?? { message: body.message }) : body)
 
 function note(event) {
@@ -52,7 +52,7 @@ function note(event) {
   seen.push(event)
 }
 
-// Waits until an event that `test` likes has come since `mark`; where none comes, that is recorded.
+// Waits for an event that matches `test` since `mark`; if none arrives, that is recorded.
 async function until(test, mark, what) {
   for (let i = 0; i < WAIT / 20; i++) {
     const found = seen.slice(mark).find(test)
@@ -225,7 +225,7 @@ async function servers() {
   await call('mcp.connect', { path: { name: 'echo' } })
   await call('mcp.connect', { path: { name: 'none' } }, { note: 'no such server' })
   await call('mcp.add', { body: { name: 'bad', config: { type: 'nonsense' } } }, { note: 'bad body' })
-  // The client has one class for both, so that each method is there under two names.
+  // The client has one class for both, so each method exists under two names.
   for (const group of ['mcp.auth', 'auth']) {
     for (const method of ['start', 'authenticate', 'remove']) await call(`${group}.${method}`, { path: { name: 'echo' } })
     await call(`${group}.callback`, { path: { name: 'echo' }, body: { code: 'x' } })
@@ -256,7 +256,7 @@ async function terminals() {
   await call('tui.control.response', { body: { ok: true } })
 }
 
-// The names of all methods that the client has: "session.create".
+// Returns the names of all methods of the client: "session.create".
 function methods(object, prefix = '') {
   const own = Object.getOwnPropertyNames(Object.getPrototypeOf(object)).filter((name) => name !== 'constructor' && typeof object[name] === 'function')
   const groups = Object.keys(object).filter((name) => !name.startsWith('_') && typeof object[name] === 'object' && object[name] !== null)

@@ -1,11 +1,12 @@
-// What of an answer is compared: the path of every value and its type, never the values themselves.
+// The compared part of a response: the path of every value and its type, never the values
+// themselves.
 
 // Keys that are identifiers or paths: they differ from run to run.
 const IDENTIFIER = /^(ses|msg|prt|per|que|pty|evt|wrk)_/
 const name = (key) => (IDENTIFIER.test(key) ? '{id}' : key.startsWith('/') ? '{path}' : key.replaceAll('.', '\\.'))
 const type = (value) => (value === null ? 'null' : typeof value)
 
-// What kind of object this is, where a list or a field holds several kinds.
+// The kind of an object, if a list or a field contains several kinds.
 function kind(value) {
   if (type(value) !== 'object' || Array.isArray(value)) return ''
   const words = [value.type, value.role ?? value.info?.role, value.type === 'tool' ? value.tool : undefined]

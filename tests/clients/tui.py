@@ -161,7 +161,7 @@ def undo(s):
     s.type("/undo")
     s.keys("Enter")
     s.keep("undo", s.wait("message reverted"))
-    # What was said is back in the field: it is cleared.
+    # The sent text is back in the field: clear it.
     s.keys("C-c")
     s.type("/redo")
     s.keys("Enter")
@@ -205,10 +205,10 @@ def write(folder, saved, project):
     for old in folder.glob("[0-9]*.txt"):
         old.unlink()
     for number, (name, text) in enumerate(saved, 1):
-        # How long something took, which a dialog may cut off: as wide as it was where something stands behind it.
+        # A duration, which a dialog may cut off: as wide as it was if something follows it.
         text = re.sub(r"(· |: |↳ )\d[\d.]*m?s? *$", r"\1--s", text, flags=re.MULTILINE)
         text = re.sub(r"(· |: |↳ )(\d[\d.]*m?s? *)", lambda found: found.group(1) + "--s".ljust(len(found.group(2))), text)
-        # How far the model came before it was interrupted.
+        # The model's output before it was interrupted.
         text = re.sub(r"^( +one two)( \w+)+$", r"\1", text, flags=re.MULTILINE)
         text = re.sub(r"\d+:\d\d [AP]M", lambda found: "--:-- --".rjust(len(found.group())), text)
         text = re.sub(re.escape(str(project)) + r" *", lambda found: "~/project".ljust(len(found.group())), text)

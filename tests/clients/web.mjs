@@ -21,7 +21,7 @@ page.on('response', (answer) => {
   asked.set(name, (asked.get(name) ?? 0) + 1)
 })
 
-// What a person reads: figures that roll are drawn as columns of digits, which are left out.
+// What a user reads: rolling figures are drawn as columns of digits, which are omitted.
 async function text() {
   const all = await page.evaluate(() => document.body.innerText)
   return all.split('\n').map((line) => line.trim()).filter((line) => !/^[0-9,]?$/.test(line)).join('\n')
@@ -45,7 +45,7 @@ async function click(words, which = 0) {
   await sleep(300)
 }
 
-// Menus open for a mouse only, not for a click that a script tells of.
+// Menus open only for a mouse, not for a scripted click.
 async function press(words) {
   const place = () => page.evaluate((words) => {
     const shown = [...document.querySelectorAll('body *')].filter((element) => element.innerText?.trim() === words)
@@ -57,7 +57,7 @@ async function press(words) {
   await sleep(300)
 }
 
-// Without it the pages have no choice of agents.
+// Without it the pages offer no choice of agents.
 async function showAgents() {
   await click('General')
   await shows('Show agent')

@@ -24,7 +24,7 @@ def browser():
     if not (BROWSER / "node_modules/puppeteer-core").is_dir():
         BROWSER.mkdir(parents=True, exist_ok=True)
         subprocess.run(["npm", "install", "--prefix", str(BROWSER), "--no-audit", "--no-fund", "--save-exact", *PACKAGES], check=True)
-    # Imports are looked for beside the script.
+    # Imports are resolved relative to the script.
     script = BROWSER / "web.mjs"
     script.write_text((HERE / "web.mjs").read_text())
     return script

@@ -50,7 +50,7 @@ LANGUAGE_SERVER = HERE.parent.parent / "crates/outrigger-lsp/tests/it/server.py"
 
 def configuration(url):
     """The opencode.json that both programs read."""
-    # One of each that no program has by itself; those that are built in are listed with them, once they are switched on.
+    # One of each kind that neither program has built in; built-in ones are listed with them, once enabled.
     server = {"command": ["python3", str(LANGUAGE_SERVER), "push", "/dev/null"], "extensions": [".own"]}
     formatter = {"command": ["true", "$FILE"], "extensions": [".own"]}
     models = {name: {"name": name.upper(), "tool_call": True, "limit": {"context": 100000, "output": 4000}} for name in ("m1", "m2")}

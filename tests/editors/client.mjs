@@ -15,7 +15,7 @@ const ended = new Promise((resolve) => child.on('exit', (code, signal) => resolv
 const print = (line) => process.stdout.write(line + '\n')
 let session = plan.resume
 const names = new Map()
-// Identifiers differ from run to run: they are numbered in the order in which they come.
+// Identifiers differ from run to run: they are numbered in order of appearance.
 const named = (text) =>
   text.replace(/\b(ses|msg|prt|per|call)_[A-Za-z0-9]+/g, (id, kind) => {
     if (!names.has(id)) names.set(id, `${kind}_${[...names.keys()].filter((it) => it.startsWith(kind + '_')).length + 1}`)
@@ -23,7 +23,7 @@ const named = (text) =>
   })
 const shown = (value) => named(JSON.stringify(value))
 
-// What streams is shown as one text: into how many pieces it came is a matter of time.
+// Streamed text is shown as one: the number of pieces depends on timing.
 let text
 const flush = () => {
   if (text) print(`  ${text.kind}: ${JSON.stringify(text.said)}${text.pieces > 1 ? ' (streamed)' : ''}`)
@@ -39,7 +39,7 @@ const heard = (update) => {
     waiting?.(kind)
     return
   }
-  // That a call runs again once its question is answered is said when that took its time.
+  // That a call runs again after its question was answered is reported only if that took time.
   if (kind === 'tool_call_update' && rest.status === 'in_progress' && Object.keys(rest).length === 2) return
   flush()
   if (kind === 'available_commands_update') rest.availableCommands = rest.availableCommands.map((it) => `/${it.name}`)
@@ -115,7 +115,7 @@ const steps = {
     flush()
     if (answer) print(`  ${shown(answer)}`)
   },
-  // A prompt that is cancelled as soon as this is heard.
+  // A prompt that is cancelled as soon as this arrives.
   async cancelled({ say, at, wait = 0 }) {
     answers = []
     const there = until(at)

@@ -107,7 +107,7 @@ def part_line(part, error):
     if part["type"] == "text":
         return part["text"][:80]
     if part["type"] == "tool" and error == "MessageAbortedError":
-        # Whether the command was still heard of is a race, in OpenCode too.
+        # Whether the command's end was reported is a race, in OpenCode too.
         return f"{part['tool']} ended"
     if part["type"] == "tool":
         return f"{part['tool']} {part['state']['status']}"
@@ -136,7 +136,7 @@ class Session:
                 break
             if time.monotonic() > end:
                 raise TimeoutError("the server does not listen")
-        # Nobody reads what else it prints.
+        # Its remaining output must be read.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
     def open(self, method, path, body=None):
@@ -214,7 +214,7 @@ class Session:
         if step.get("reply") is False:
             body["noReply"] = True
         session = self.fill(step.get("in", "{SID}"))
-        # Each prompt's line stands where it was sent, whenever its answer comes.
+        # Each prompt's line is where it was sent, whenever its answer arrives.
         run = {}
         self.runs.append(run)
 

@@ -11,7 +11,7 @@ from collections import Counter
 
 from recording import FOREIGN, key, lanes, lines, load, model_view, paths, same_field
 
-# Events that are published beside a turn (its title, a summary of the user's message): their place among the others varies.
+# Events published concurrently with a turn (its title, a summary of the user's message): their order varies.
 BESIDE = ("session.created", "session.updated", "session.diff")
 MISSING = "not there"
 
@@ -96,7 +96,7 @@ def requests(gold, ours, projects):
         if len(wants) != len(haves):
             yield f"{of_what}{len(wants)} requests, ours {len(haves)}"
         for want, have in zip(wants, haves):
-            # The words around a title's request are each program's own.
+            # The texts around a title's request differ between the programs.
             names = ("model", "key") if titles else want
             for name in names:
                 if not same_field(name, want[name], have.get(name), *projects):

@@ -3,10 +3,10 @@ import json
 import re
 from pathlib import Path
 
-# Texts that scenarios put into a system prompt: they stay, so that compare.py still sees them.
+# Texts that scenarios put into a system prompt: they are kept, so that compare.py still sees them.
 MARKERS = ("RECORDER-SYSTEM-LINE", "PROJECT-RULE", "HELPER-AGENT", "REVIEWER-AGENT", "RECORDER-COMPACT-CONTEXT")
 KEPT_DESCRIPTION = "RECORDER-READ-DESCRIPTION"
-# How the reference's own texts of a compaction begin.
+# The start of OpenCode's own texts of a compaction.
 CONTINUE = "Continue if you have next steps"
 PROMPT = "Here is the conversation so far:"
 HISTORY = "The following is the conversation history:"
@@ -62,7 +62,7 @@ def normalise(folder: Path, project: str, home: str):
         llm.write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = folder / "result.json"
     if result.exists():
-        # The reference prints what it goes on with as if it were an answer.
+        # OpenCode prints the prompt with which it continues as if it were an answer.
         result.write_text(re.sub(re.escape(CONTINUE) + r"[^\\]*", "<continue>", result.read_text()))
     for file in folder.iterdir():
         text = file.read_text()

@@ -8,7 +8,7 @@ import http from 'node:http'
 
 const [port, scriptFile, log] = process.argv.slice(2)
 let asked = 0
-// How the two programs ask for a summary, with their own prompt and with a plugin's.
+// How the two programs request a summary, with their own prompt and with a plugin's.
 const SUMMARY = ['<conversation>', 'The conversation so far:', 'The following is the conversation history:']
 
 function chunks(turn, model) {
@@ -48,7 +48,7 @@ function answer(request, response, text) {
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const frames = chunks(turn, body.model)
-  // A slow model: all but the end is there at once.
+  // A slow model: everything but the end is sent at once.
   const end = turn.delay ? frames.splice(-3) : []
   for (const frame of frames) response.write(frame)
   setTimeout(() => response.end(end.join('')), turn.delay ?? 0)

@@ -14,7 +14,7 @@ class Mock:
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-        # The server says its port once it listens.
+        # The server prints its port once it listens.
         line = self.process.stdout.readline()
         if not line.startswith("mock on "):
             raise RuntimeError(f"the mock model did not start: {line!r}")

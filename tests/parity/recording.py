@@ -3,7 +3,7 @@ import json
 import os
 import re
 
-# The part of a hook's input that holds a parsed program or a schema: its inner keys are not the host's.
+# The part of a hook's input that contains a parsed program or a schema: its inner keys are not the host's.
 FOREIGN = re.compile(r"(\.ast\b|\.parameters\.|^parameters\.|jsonSchema)")
 COMPACT_MARKS = ("RECORDER-COMPACT-CONTEXT",)
 
@@ -24,7 +24,8 @@ def lanes(recording, plugin):
     """A plugin's hook calls, as (those of the turn, those of the title request beside it)."""
     left_out = ("event", "dispose", "tool.definition")
     rows = [r for r in recording if r["p"] == plugin and r["hook"] not in left_out and not r["hook"].startswith("<client")]
-    # A system.transform does not say whose request it is for: as many as there are title requests go to the title.
+    # A system.transform does not show which request it is for: as many as there are title requests are attributed
+    # to the title.
     for_title = sum(1 for r in rows if r["hook"] == "chat.params" and r.get("agent") == "title")
     turn, title = [], []
     for row in rows:

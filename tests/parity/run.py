@@ -24,7 +24,7 @@ from mock import Mock  # noqa: E402
 from scenarios import SCENARIOS  # noqa: E402
 
 DEFAULT_TOOLS = HERE.parent.parent / ".work" / "tools"
-# Variables that would change what is measured: settings and keys of either program, and of the JS runtimes.
+# Variables that would change the measurement: settings and keys of either program, and of the JS runtimes.
 DROPPED_PREFIXES = ("OPENCODE", "OUTRIGGER", "XDG_", "BUN_", "NODE_OPTIONS", "REC_", "ANTHROPIC", "OPENAI", "OPENROUTER", "GEMINI", "GOOGLE", "AWS_", "GIT_")
 DROPPED_SUFFIXES = ("_API_KEY", "_TOKEN")
 

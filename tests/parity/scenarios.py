@@ -39,7 +39,7 @@ def bash(command):
 
 READ = {"tools": [call("read", filePath=P + "/hello.txt")]}
 
-# One turn, one tool at most.
+# One turn, at most one tool.
 scenario("text", "say hi", [DONE])
 scenario("read", "read hello.txt", [{"text": "Let me look.", **READ}, DONE])
 scenario("reasoning", "think", [{"reasoning": "thinking hard", "text": "Answer."}])
@@ -63,7 +63,7 @@ scenario("textcomplete", "say hi", [DONE], mode="text")
 scenario("tooldef", "say hi", [DONE], mode="def")
 scenario("shellenv", "run it", [bash("echo env=$RECORDER_ENV"), DONE], mode="env")
 
-# Tools that plugins, MCP servers and agents add.
+# Tools added by plugins, MCP servers and agents.
 scenario("plugintool", "sum", [{"tools": [call("rec_sum", a=2, b=40)]}, DONE], mode="tool")
 scenario("client", "client", [{"tools": [call("rec_client")]}, DONE], mode="tool")
 scenario("task", "delegate", [{"tools": [call("task", description="sub job", prompt="SUBTASK: say sub", subagent_type="general")]}, {"text": "sub says done"}, DONE])
@@ -76,7 +76,7 @@ scenario("mcpresource", "read the note", [
 scenario("mcpprompt", "world", [DONE], args=["--command", "notes:greet"],
     files={"mcp.mjs": "MCP-NOTES"}, config={"mcp": {"notes": {"type": "local", "command": ["node", P + "/mcp.mjs"], "enabled": True}}})
 
-# Compaction: by itself at the limit, with what its hooks change, on demand in the middle of a turn, after a refusal.
+# Compaction: automatic at the limit, with its hooks, on demand during a turn, after a refusal.
 def filled(turn):
     """A turn that fills the model's context."""
     return {**turn, "usage": [97000, 10]}
@@ -94,7 +94,7 @@ scenario("compacttool", "compact", [{"tools": [call("rec_compact", auto=False)]}
 scenario("compacttoolauto", "compact", [{"tools": [call("rec_compact", auto=True)]}, DONE], mode="tool,compact-tool")
 scenario("compactoverflow", "first", [{"text": "one"}, {"status": 400, "error": "This model's maximum context length is 100 tokens."}, {"text": "two"}], follow=["-c", "second"])
 
-# Logins, models and providers that plugins bring.
+# Logins, models and providers contributed by plugins.
 MODEL = {"name": "M", "tool_call": True, "limit": {"context": 100000, "output": 4000}}
 KEPT = {"OPENCODE_AUTH_CONTENT": '{"mock":{"type":"api","key":"kept-key"}}'}
 
@@ -111,7 +111,7 @@ scenario("provider", "say hi", [DONE], mode="provider", args=["--model", "deepse
 scenario("smallmodel", "say hi", [DONE], mode="small", config={"small_model": None, **provider()})
 scenario("smallnone", "say hi", [DONE], config={"small_model": None, **provider()})
 
-# What the project's files say.
+# Settings in the project's files.
 scenario("command", "world", [DONE], mode="cfg-agent", args=["--command", "hello"])
 scenario("permdeny", "run it", [bash("echo hi"), DONE], config={"permission": {"bash": "deny"}})
 scenario("agentsmd", "say hi", [DONE], files={"AGENTS.md": "PROJECT-RULE: always be brief.\n"})
@@ -121,7 +121,7 @@ scenario("skill", "use skill", [{"tools": [call("skill", name="tidy")]}, DONE], 
     ".opencode/skill/tidy/SKILL.md": "---\nname: tidy\ndescription: tidies things\n---\nTIDY-SKILL-BODY\n"})
 scenario("continue", "first", [{"text": "one"}, {"text": "two"}], follow=["-c", "second"])
 
-# Failures: a hook that throws, a question with no one to ask, a model that refuses.
+# Failures: a hook that throws, a question without a user, a model that refuses.
 scenario("afterthrow", "run it", [bash("echo one"), DONE], mode="after-throw")
 scenario("transformdrop", "say hi", [READ, DONE], mode="transform-drop")
 scenario("permask", "run it", [bash("echo hi"), DONE], config={"permission": {"bash": "ask"}})
@@ -130,13 +130,13 @@ scenario("invalidargs", "read it", [{"tools": [call("read")]}, DONE])
 scenario("unknowntool", "use it", [{"tools": [call("nosuchtool", x=1)]}, DONE])
 scenario("model401", "say hi", [{"status": 401, "error": "bad key"}])
 
-# Work that a command hands to an agent, questions that nobody answers, calls that repeat themselves.
+# Work that a command passes to an agent, unanswered questions, repeated calls.
 scenario("subtask", "world", [{"text": "sub says done"}, DONE], args=["--command", "look"],
          config={"command": {"look": {"template": "Look at $ARGUMENTS", "description": "looks", "agent": "general", "subtask": True}}})
 scenario("question", "ask me", [{"tools": [call("question", questions=[{"question": "Which?", "header": "W", "options": [{"label": "A", "description": "a"}]}])]}, DONE])
 scenario("writtenbybash", "write", [bash("echo x >> hello.txt; echo new > new.txt"), bash("ls"), DONE])
 
-# A subagent that has a subagent of its own, and one that may not.
+# A subagent with its own subagent, and one that may not have any.
 LEAD = {"subagent_depth": 2, "agent": {"lead": {"mode": "subagent", "description": "leads", "permission": {"task": "allow"}}}}
 scenario("subsubagent", "delegate", [
     {"tools": [call("task", description="outer", prompt="OUTER", subagent_type="lead")]},

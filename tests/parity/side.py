@@ -3,9 +3,9 @@ import json
 from difflib import SequenceMatcher
 
 KINDS = ("hooks", "model", "events")
-# Rows of one table; a scenario that went wrong would fill the screen with the rest.
+# Maximum rows of one table; a failed scenario would fill the screen.
 MOST_ROWS = 120
-# Same rows around a difference.
+# Equal rows around a difference.
 CONTEXT = 2
 WIDTH = 64
 

@@ -37,7 +37,7 @@ class Gates(unittest.TestCase):
 
     def test_the_same_differs_in_nothing(self):
         self.assertEqual(self.found(REFERENCE), [])
-        # What is published beside the turn has no place among the rest.
+        # Concurrently published events have no fixed position.
         moved = [row for row in REFERENCE if row.get("type") != "session.updated"]
         self.assertEqual(self.found([*moved, event("session.updated")]), [])
 

@@ -26,13 +26,13 @@ SECRETS = [
     ".ssh/id_ed25519", ".aws/credentials", ".npmrc", ".netrc", ".config/gh/hosts.yml", ".gnupg/private-keys-v1.d/a.key",
     ".mozilla/firefox/x.default/cookies.sqlite", ".bash_history", ".local/share/opencode/auth.json",
 ]
-# What a command may make under Outrigger since nothing of it counts: settings that come while commands run wait for
-# `outrigger config allow`. Other editors' files are not ours to know.
+# What a command may create under Outrigger because it has no effect: settings created while commands run need
+# approval with `outrigger config allow`. Other editors' files are unknown to us.
 WAITS = {"a plugin in `.opencode/plugin`": "waits¹", "the project's `.mcp.json`": "waits¹"}
 NOT_KEPT = {"`.vscode/tasks.json`"}
 
-# As Claude Code starts it where nothing is set: the working directory and a temporary folder, which it makes, are
-# written; no host is reached.
+# As Claude Code starts it by default: the working directory and a temporary folder, which it creates, are writable;
+# no host is reachable.
 RUNTIME_TEMPORARY = Path("/tmp/claude")
 RUNTIME_SETTINGS = {
     "network": {"allowedDomains": [], "deniedDomains": []},

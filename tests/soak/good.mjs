@@ -1,4 +1,5 @@
-// The good plugin beside the misbehaving one: marks every system prompt, and asks the server something now and then.
+// The good plugin next to the misbehaving one: marks every system prompt, and sends a request to the server now and
+// then.
 export default {
   id: "good",
   server: async ({ serverUrl }) => {

@@ -1,4 +1,5 @@
-// The model of the soak: streams a turn with two tool calls and then one with a text. node model.mjs; says its port on a line.
+// The model of the soak: streams a turn with two tool calls and then one with a text. node model.mjs; prints its port on a
+// line.
 import { createServer } from "node:http"
 
 const CALLS = [

@@ -14,7 +14,7 @@ export default {
       if (Math.random() >= chance) return undefined
       let left = Math.random() * total
       const [name] = names.find(([, weight]) => (left -= weight) < 0) ?? names[0]
-      // Written before it is done: some of them do not come back.
+      // Written before it is done: some of them do not return.
       try { appendFileSync(`${input.directory}/faults.log`, `${name}\n`) } catch {}
       return name
     }

@@ -44,9 +44,9 @@ REPOSITORY = HERE.parent.parent
 MISBEHAVING = REPOSITORY / "crates/outrigger-test-support/src/misbehaving.mjs"
 EVERY = 5.0
 TURN_LIMIT = 180.0
-# A turn that takes longer is aborted, as a person would: a plugin's tool that hangs has ten minutes.
+# A longer turn is aborted, as a user would: a hanging plugin tool has ten minutes.
 PATIENCE = 25.0
-# Faults that cost the machine much are rarer; the others count 1.
+# Faults that are expensive for the machine are rarer; the others have weight 1.
 WEIGHTS = {name: 1.0 for name in """never second reject_late throw_text throw_error throw_undefined throw_cycle unhandled throw_in_timer
     exit0 exit1 kill abort exit_in_timer forks_and_exits protocol_lines answers_another answers_early answers_twice answers_again answers_for_another not_json not_utf8 too_large
     closes half_a_frame hello_again cycle bigint nan surrogate deletes types nulls input later freezes getter deep files""".split()}
@@ -220,7 +220,7 @@ class Soak:
         except (OSError, ValueError) as error:
             self.fail(f"abort of {session}: {error}")
 
-    # What goes on beside.
+    # Background activity.
 
     def renew(self, folder):
         """Starts a folder anew whose misbehaving plugin is off for good."""
@@ -279,7 +279,7 @@ class Soak:
             except OSError:
                 self.stop.wait(1)
 
-    # Looking.
+    # Measurements.
 
     def processes(self):
         """Processes of this run: those with its folder in their environment or command line, with their parents."""

@@ -83,7 +83,7 @@ function Banner() {
   useEffect(() => {
     setLong(false)
     if (!lost) return
-    // A moment without a connection is nothing to speak of.
+    // A brief interruption is not worth reporting.
     const timer = setTimeout(() => setLong(true), 1200)
     return () => clearTimeout(timer)
   }, [lost])

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what we cost, held against OpenCode (or, for hooks, against a bare socket) in the same run.
+//! `cargo xtask bench`: measures our performance and compares it with OpenCode's (or, for hooks, with a bare socket) in the same run.
 
 mod browser;
 mod build;
@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`, `bench serve`, `bench scale`, `bench browser`, `bench hooks`, `bench audit`, `bench tui`, `bench messages`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
+/// Runs `bench turn`, `bench serve`, `bench scale`, `bench browser`, `bench hooks`, `bench audit`, `bench tui`, `bench messages`, `bench
+/// runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     match arguments.next() {
@@ -42,7 +43,7 @@ fn bench_target(package: &str, bench: &str) -> Result {
     ]))
 }
 
-/// A turn, or with `serve` a running server, ours and OpenCode's.
+/// Measures a turn, or with `serve` a running server, ours and OpenCode's.
 fn beside_opencode(arguments: &mut Arguments<'_>, serve: bool) -> Result {
     let mut binary: Option<PathBuf> = None;
     let mut python = command("python3");
@@ -82,7 +83,7 @@ fn beside_opencode(arguments: &mut Arguments<'_>, serve: bool) -> Result {
     check(&mut python)
 }
 
-/// What a long history, many sessions, turns at once, clients and files cost, beside OpenCode.
+/// Measures long histories, many sessions, concurrent turns, clients and files, compared with OpenCode.
 fn scale(arguments: &mut Arguments<'_>) -> Result {
     let mut binary: Option<PathBuf> = None;
     let mut alone = false;
@@ -110,7 +111,7 @@ fn scale(arguments: &mut Arguments<'_>) -> Result {
     check(python.arg("--ours").arg(ours))
 }
 
-/// Merging on one core, a late client of a long conversation, many clients of a stream.
+/// Measures merging on one core, a late client of a long conversation, and many clients of a stream.
 fn messages(arguments: &mut Arguments<'_>) -> Result {
     let mut binary: Option<PathBuf> = None;
     let mut python = command("python3");
@@ -139,7 +140,7 @@ fn messages(arguments: &mut Arguments<'_>) -> Result {
     check(python.arg("--ours").arg(ours).arg("--fill").arg(fill))
 }
 
-/// The program that writes long histories and many sessions into a store.
+/// Returns the program that writes long histories and many sessions to a store.
 fn store_filler() -> Result<PathBuf> {
     check(&mut sh::cargo(&[
         "build",
@@ -151,7 +152,7 @@ fn store_filler() -> Result<PathBuf> {
     Ok(parity::target_folder()?.join("debug/examples/fill"))
 }
 
-/// The terminal interface: first frame, idle, streaming, beside OpenCode's.
+/// Measures the terminal interface: first frame, idle, streaming, compared with OpenCode's.
 fn interface(arguments: &mut Arguments<'_>) -> Result {
     let mut binary: Option<PathBuf> = None;
     let mut alone = false;
@@ -177,7 +178,7 @@ fn interface(arguments: &mut Arguments<'_>) -> Result {
     check(python.arg("--ours").arg(ours))
 }
 
-/// The benchmark of outrigger-plugins, which runs the host's own code over a real plugin process.
+/// Runs the benchmark of outrigger-plugins, which uses the host's own code with a real plugin process.
 fn hooks(arguments: &mut Arguments<'_>, only: Option<&str>) -> Result {
     let mut cargo = sh::cargo(&[
         "bench",

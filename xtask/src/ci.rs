@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use crate::sh::{cargo, check, command};
 use crate::{Result, clients, dist, extension, failed, parity, setup, sh, tidy, usage, web};
 
-/// A stage's name, and what it does.
+/// A stage's name and function.
 type Stage = (&'static str, fn() -> Result);
 
-/// In this order: what is quick and fails often comes first.
+/// In this order: fast stages that fail often come first.
 const STAGES: [Stage; 13] = [
     ("setup", setup::small),
     ("fmt", || check(&mut cargo(&["fmt", "--all", "--check"]))),
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             names.join(" ")
         ));
     }
-    // What an earlier run wrote is not about this one; where there is nothing, nothing has to go.
+    // Drop the results of an earlier run, if there are any.
     let _ = fs::remove_file(skipped_file());
     let mut times = Vec::new();
     let is_chosen =
@@ -98,8 +98,8 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     Ok(())
 }
 
-/// The release build, begun with the tests: these wait for processes a good part of their time. It is at the lowest priority, so
-/// that it takes no time from a test, and quiet: what fails is printed by the stage, which builds what is left.
+/// The release build, started with the tests, which wait for processes much of their time. It runs at the lowest priority, so
+/// that it takes no time from a test, and without output: the stage builds the rest and prints errors.
 struct ReleaseBuild(Child);
 
 impl ReleaseBuild {
@@ -112,20 +112,20 @@ impl ReleaseBuild {
     }
 
     fn wait(mut self) {
-        // Whether it failed is found out by the stage.
+        // The stage finds out whether it failed.
         let _ = self.0.wait();
     }
 }
 
 impl Drop for ReleaseBuild {
-    /// Where the tests failed, nobody needs it.
+    /// Not needed if the tests failed.
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Licences, sources and versions of dependencies (`deny.toml`). Advisories need the network: hosted CI checks them.
+/// Checks licences, sources and versions of dependencies (`deny.toml`). Advisories need the network: hosted CI checks them.
 fn deny() -> Result {
     if sh::output(&mut cargo(&["deny", "--version"])).is_err() {
         return note_skipped(
@@ -143,12 +143,12 @@ fn deny() -> Result {
     ]))
 }
 
-/// Where tests write what they could not test (`outrigger_test_support::skip`).
+/// Returns the file in which tests record what they could not test (`outrigger_test_support::skip`).
 fn skipped_file() -> PathBuf {
     sh::work("skipped.txt")
 }
 
-/// Adds what a stage could not try.
+/// Records what a stage could not test.
 pub(crate) fn note_skipped(line: &str) -> Result {
     let file = skipped_file();
     let before = fs::read_to_string(&file).unwrap_or_default();
@@ -156,13 +156,13 @@ pub(crate) fn note_skipped(line: &str) -> Result {
         .or_else(|error| failed(format!("{} cannot be written: {error}", file.display())))
 }
 
-/// Says at the very end what was not tested, so that no pass is silent.
+/// Prints at the very end what was not tested, so that no pass is silent.
 fn report_skipped() {
     let text = fs::read_to_string(skipped_file()).unwrap_or_default();
     println!("{}", skipped(&text));
 }
 
-// A test that runs a second time, as a user without rights, writes its line again.
+// A test that is repeated as an unprivileged user writes its line again.
 fn skipped(text: &str) -> String {
     let lines: BTreeSet<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     let mut said = match lines.len() {
@@ -177,7 +177,7 @@ fn skipped(text: &str) -> String {
     said
 }
 
-/// Whether npm reaches its registry: then no test of a published plugin may be skipped.
+/// Returns whether npm reaches its registry: then no test of a published plugin may be skipped.
 pub(crate) fn registry_answers() -> bool {
     let view = [
         "view",
@@ -190,13 +190,13 @@ pub(crate) fn registry_answers() -> bool {
     sh::output(command("npm").args(view)).is_ok()
 }
 
-/// How many tests run at a time: they wait for processes half of the time, so two for each core.
+/// Returns the number of concurrent tests: they wait for processes half of the time, so two for each core.
 fn threads() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores * 2).to_string()
 }
 
-/// The crates whose doc comments have examples. Of the others `cargo test --doc` would start `rustdoc` to find none.
+/// Returns the crates whose doc comments have examples. For the others `cargo test --doc` would start `rustdoc` in vain.
 fn crates_with_examples() -> Result<BTreeSet<String>> {
     let sources = sh::output(command("git").args([
         "grep",
@@ -213,7 +213,7 @@ fn crates_with_examples() -> Result<BTreeSet<String>> {
     Ok(sources.lines().filter_map(name).collect())
 }
 
-/// The workspace's tests; nextest does not run the examples in doc comments, so those come first.
+/// Runs the workspace's tests; nextest does not run the examples in doc comments, so those come first.
 fn tests() -> Result {
     let bun = setup::bun(&setup::tools()?)?;
     let nextest = sh::output(&mut cargo(&["nextest", "--version"])).is_ok();

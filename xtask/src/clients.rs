@@ -1,14 +1,14 @@
-//! `cargo xtask clients`: OpenCode's published client against our server, held against a recording of OpenCode.
+//! `cargo xtask clients`: OpenCode's published client with our server, compared with a recording of OpenCode.
 
 use std::path::{Path, PathBuf};
 
 use crate::sh::{self, Arguments, check, command, work};
 use crate::{Result, parity, setup, usage};
 
-/// Runs of OpenCode that a recording is made of: it does not tell every event each time.
+/// Runs of OpenCode per recording: a single one does not contain every event.
 const RECORDING_RUNS: &str = "--runs=3";
 
-/// See tests/clients/README.md.
+/// Runs the comparison; see tests/clients/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let mut binary: Option<PathBuf> = None;
@@ -52,8 +52,8 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     check(&mut python)
 }
 
-/// OpenCode's terminal interface, or its web client in a browser, does at our server what a person does; the screens go
-/// into docs/screens.
+/// Operates OpenCode's terminal interface, or its web client in a browser, on our server like a user; the screens go to
+/// docs/screens.
 fn as_a_person(script: &str, binary: &Path, bun: &str) -> Result {
     check(
         command("python3")

@@ -1,9 +1,9 @@
-//! `cargo xtask fuzz-shell`: the comparison of `outrigger-shell-parse` with real shells for as long as one likes.
+//! `cargo xtask fuzz-shell`: compares `outrigger-shell-parse` with real shells for any duration.
 
 use crate::sh::{self, Arguments, check, there};
 use crate::{Result, failed, usage};
 
-/// Runs the test that takes its time from the environment.
+/// Runs the test, which reads its duration from the environment.
 pub(crate) fn shell(arguments: &[String]) -> Result {
     let (mut minutes, mut seed) = ("10", "2");
     let mut given = Arguments::new(arguments);

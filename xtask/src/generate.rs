@@ -21,7 +21,7 @@ use outrigger_kernel::hooks::{ALIASES, Failure, Field, HookPoint, Kind, Phase, P
 use crate::sh::{self, Arguments};
 use crate::{Result, failed, usage};
 
-/// Every generated file with its text; `read` answers the text of a file that one is made from.
+/// Returns every generated file with its text; `read` returns the text of a source file.
 fn files<'t>(
     read: impl Fn(&str) -> Option<&'t str>,
 ) -> std::result::Result<Vec<(String, String)>, String> {
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     Ok(())
 }
 
-/// Files whose committed text is not what the code makes now; `committed` answers a file's text.
+/// Returns files whose committed text differs from the generated one; `committed` returns a file's text.
 pub(crate) fn stale<'t>(committed: impl Fn(&str) -> Option<&'t str>) -> Vec<String> {
     let files = match files(&committed) {
         Ok(files) => files,
@@ -118,7 +118,7 @@ fn hooks() -> String {
     out
 }
 
-/// The table of the hook points.
+/// Writes the table of the hook points.
 fn rows(out: &mut String) {
     for point in HookPoint::ALL.iter().copied().map(HookPoint::spec) {
         let _ = writeln!(
@@ -136,7 +136,7 @@ fn rows(out: &mut String) {
     }
 }
 
-/// Other spellings of the points.
+/// Writes the aliases of the points.
 fn further_names(out: &mut String) {
     out.push_str("\nFurther names of points, which are accepted too:");
     for (n, (alias, name)) in ALIASES.iter().enumerate() {
@@ -154,7 +154,7 @@ fn further_names(out: &mut String) {
     );
 }
 
-/// What holds at each of the points.
+/// Rules for all points.
 const HOOK_RULES: &str = "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
          the answer counts. A required field that is gone afterwards, or has another type, takes the whole answer with it. A\n\
          handler that misses its deadline is passed over, and its process is started again; nothing is called twice.\n\n\

@@ -1,5 +1,5 @@
-//! Tasks of the repository, as `cargo xtask NAME`: what must be done to build, check and measure Outrigger, in the
-//! language that everybody who works on it has. Nothing of this is part of the product.
+//! Tasks of the repository, as `cargo xtask NAME`: building, checking and measuring Outrigger, in Rust so that
+//! every contributor can run them. Nothing here is part of the product.
 
 mod bench;
 mod ci;
@@ -93,10 +93,10 @@ cargo xtask NAME [options]
 Exit code: 0 done; 1 a check, a test or a threshold failed; 2 wrong use.
 ";
 
-/// What went wrong, for the person at the terminal.
+/// An error, for the user at the terminal.
 #[derive(Debug)]
 enum Error {
-    /// The command line cannot be understood.
+    /// The command line is invalid.
     Usage(String),
     /// A check, a test or an installation failed.
     Failed(String),

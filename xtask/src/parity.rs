@@ -1,4 +1,4 @@
-//! `cargo xtask parity`: our binary against recordings of OpenCode (requirement A3).
+//! `cargo xtask parity`: compares our binary with recordings of OpenCode (requirement A3).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::process::Command;
 use crate::sh::{self, Arguments, check, command, work};
 use crate::{Result, failed, setup, usage};
 
-/// What may differ in which scenario, and why. Any other difference fails, and so does an exception that nothing needs.
+/// Permitted differences by scenario, with the reason. Any other difference fails, and so does an unused exception.
 const GATES: &str = "tests/parity/differences.json";
 
-/// What a comparison writes: the figures of each scenario, and which did not pass.
+/// The output of a comparison: the figures of each scenario, and which failed.
 const FIGURES: &str = "figures.json";
 
 #[derive(Debug, Default)]
 struct Options {
     reference: bool,
-    /// OpenCode is the `opencode` that is installed here.
+    /// Use the installed `opencode` as OpenCode.
     live: bool,
     only: Option<String>,
     bin: Option<PathBuf>,
     side_by_side: Option<String>,
     show: Option<String>,
-    /// What `--show` and `--side-by-side` print, as flags of compare.py.
+    /// Output of `--show` and `--side-by-side`, as flags of compare.py.
     kinds: Vec<String>,
     verbose: bool,
 }
@@ -48,7 +48,7 @@ impl Options {
                 other => return usage(format!("parity takes no `{other}`")),
             }
         }
-        // One scenario is looked at: the others need not run.
+        // One scenario is inspected: the others need not run.
         if options.only.is_none() && options.show.as_deref() != Some("all") {
             options.only.clone_from(&options.show);
         }
@@ -56,7 +56,7 @@ impl Options {
     }
 }
 
-/// Runs the scenarios and compares; each has its gate.
+/// Runs the scenarios and compares them; each has its gate.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let options = Options::parse(arguments)?;
     check(command("python3").args(["-m", "unittest", "-q", "tests/parity/test_gates.py"]))?;
@@ -79,15 +79,15 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let Some(failed) = first.as_ref().err().and_then(|_| failed_scenarios()) else {
         return first;
     };
-    // Events of what runs at the same time come in one order or the other. As with the tests (.config/nextest.toml), the second
-    // try counts, and the first is printed.
+    // The order of concurrent events may vary. As with the tests (.config/nextest.toml), the second attempt counts, and the
+    // first is printed.
     println!("parity: {failed}: recorded once more");
     let again = ["--env", &bun, "--only", &failed];
     run_scenarios("ours", &ours, &again)?;
     compare(&gold, &recording, &options)
 }
 
-/// The scenarios that did not pass at the last comparison, where these are few: what is broken breaks many.
+/// Returns the scenarios that failed in the last comparison, if they are few: a real defect breaks many.
 fn failed_scenarios() -> Option<String> {
     const MAX_RETRIED: usize = 4;
     let figures = fs::read(work("parity").join(FIGURES)).ok()?;
@@ -99,7 +99,7 @@ fn failed_scenarios() -> Option<String> {
         .then(|| failed.join(","))
 }
 
-/// The `opencode` on `PATH`. Another version than that of the recordings is reported: it may differ for good reason.
+/// Returns the `opencode` on `PATH`. A version other than that of the recordings is reported: it may differ for good reason.
 fn installed() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
@@ -122,7 +122,7 @@ fn installed() -> Result<PathBuf> {
     Ok(found)
 }
 
-/// Replays the stored log of every run through the kernel: the same inputs must yield the effects that were recorded.
+/// Replays the stored log of every run through the kernel: the same inputs must yield the recorded effects.
 fn replay(ours: &Path) -> Result {
     let home = work("parity").join("home-ours");
     check(
@@ -135,16 +135,15 @@ fn replay(ours: &Path) -> Result {
     )
 }
 
-/// The release binary, built when it is not up to date.
+/// Returns the release binary, built if it is out of date.
 ///
-/// # Errors
-/// It does not compile.
+/// # Errors It does not compile.
 pub(crate) fn release_binary() -> Result<PathBuf> {
     check(&mut release_build())?;
     Ok(target_folder()?.join("release/outrigger"))
 }
 
-/// The command that builds it.
+/// Returns the command that builds it.
 pub(crate) fn release_build() -> Command {
     sh::cargo(&[
         "build",
@@ -156,7 +155,7 @@ pub(crate) fn release_build() -> Command {
     ])
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target folder.
 pub(crate) fn target_folder() -> Result<PathBuf> {
     let text = sh::output(&mut sh::cargo(&[
         "metadata",
@@ -172,10 +171,9 @@ pub(crate) fn target_folder() -> Result<PathBuf> {
     )
 }
 
-/// A path that the user gave, from the folder the task was called in.
+/// Resolves a path of the user relative to the folder in which the task was called.
 ///
-/// # Errors
-/// There is no such file.
+/// # Errors There is no such file.
 pub(crate) fn absolute(path: &str) -> Result<PathBuf> {
     fs::canonicalize(path).or_else(|error| failed(format!("{path}: {error}")))
 }
@@ -196,7 +194,7 @@ fn record(name: &str, binary: &Path, options: &Options, more: &[&str]) -> Result
     Ok(out)
 }
 
-/// Where the recordings of a program are, and its home.
+/// Returns the folder of a program's recordings, and its home.
 fn folders(name: &str) -> (PathBuf, PathBuf) {
     let parity = work("parity");
     (parity.join(name), parity.join(format!("home-{name}")))

@@ -1,5 +1,5 @@
-//! `cargo xtask picture`: the picture of the README, `docs/demo.svg`. It is what a terminal shows of `outrigger demo`, as text in an
-//! SVG: a run in tmux, from the failing test to the answer. Times are not in it, so that it changes when what is shown does.
+//! `cargo xtask picture`: the README's picture, `docs/demo.svg`. It shows a terminal with `outrigger demo` as text in an SVG: a run
+//! in tmux, from the failing test to the answer. Times are omitted, so that it changes only if the output does.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ const TMUX: [&str; 4] = ["-L", "outrigger-picture", "-f", "/dev/null"];
 const COLUMNS: usize = 90;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The line after which nothing more is shown, and the lines between which the picture is.
+/// The line after the end of the picture, and the lines between which it is.
 const LAST: &str = "Where to look next";
 const FROM: &str = "── The test, before";
 const UNTIL: &str = "── The plugin";
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     Ok(())
 }
 
-/// What is on the screen of a terminal at the end of the demo, with its colours.
+/// Returns the terminal's screen at the end of the demo, with its colours.
 fn shown(bin: &std::path::Path) -> Result<String> {
     let tmux = |arguments: &[&str]| {
         let mut tmux = command("tmux");
@@ -73,7 +73,7 @@ fn shown(bin: &std::path::Path) -> Result<String> {
     Ok(screen)
 }
 
-/// A line without how long something took, which stands at its end.
+/// Removes the duration at the end of a line.
 fn without_time(line: &str) -> String {
     let Some((before, after)) = line.rsplit_once(" ms") else {
         return line.to_owned();
@@ -85,7 +85,7 @@ fn without_time(line: &str) -> String {
     }
 }
 
-/// A piece of a line that looks the same throughout.
+/// A piece of a line with one style.
 #[derive(Debug, PartialEq)]
 struct Piece {
     column: usize,
@@ -94,7 +94,7 @@ struct Piece {
     is_bold: bool,
 }
 
-/// How what follows looks; it goes on over the ends of lines.
+/// The current style; it continues across line ends.
 #[derive(Clone, Copy)]
 struct Style {
     colour: &'static str,
@@ -107,7 +107,7 @@ const PLAIN: Style = Style {
 };
 
 impl Style {
-    /// Takes one code of a sequence (SGR).
+    /// Applies one code of a sequence (SGR).
     fn take(&mut self, code: &str) {
         let colour = |at: usize| COLOURS.get(at).copied().unwrap_or(TEXT);
         match code.parse::<usize>() {
@@ -123,7 +123,7 @@ impl Style {
     }
 }
 
-/// The pieces of a line.
+/// Splits a line into pieces.
 fn pieces(line: &str, style: &mut Style) -> Vec<Piece> {
     let mut found = Vec::new();
     let mut column = 0;
@@ -169,7 +169,7 @@ fn svg(lines: &[String]) -> String {
                 ""
             };
             let text = piece.text.replace('&', "&amp;").replace('<', "&lt;");
-            // Plain blanks in a row would be shown as one.
+            // Consecutive plain blanks would be collapsed.
             let text = text.replace(' ', "\u{a0}");
             let colour = piece.colour;
             out.push_str(&format!(

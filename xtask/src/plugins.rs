@@ -1,11 +1,11 @@
-//! `cargo xtask plugins`: a turn with each published plugin of the second table of docs/plugins-tried.md.
+//! `cargo xtask plugins`: a turn with each published plugin in the second table of docs/plugins-tried.md.
 
 use std::path::PathBuf;
 
 use crate::sh::{Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// See `tests/plugins/README.md`.
+/// Runs them; see `tests/plugins/README.md`.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let mut binary: Option<PathBuf> = None;

@@ -1,4 +1,4 @@
-//! `cargo xtask sandboxes`: the same shell commands in our sandbox and in those of other agents, side by side.
+//! `cargo xtask sandboxes`: compares our sandbox with those of other agents, using the same shell commands.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use crate::sh::{self, Arguments, check, command, there};
 use crate::{Result, failed, parity, setup, usage};
 
-/// Where the table stands in the page.
+/// The start of the table in the page.
 const START: &str = "<!-- table -->\n";
 const END: &str = "<!-- end of table -->";
 
-/// See `tests/sandboxes/README.md`.
+/// Runs the comparison; see `tests/sandboxes/README.md`.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let mut binary: Option<PathBuf> = None;
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             other => return usage(format!("sandboxes takes no `{other}`")),
         }
     }
-    // `socat`, which Claude Code's needs too, knows no `--version`.
+    // `socat`, which Claude Code's sandbox also needs, has no `--version`.
     if let Some(program) = ["bwrap", "curl"].into_iter().find(|it| !there(it)) {
         return failed(format!(
             "the comparison needs {program}: `apt-get install bubblewrap socat curl`"

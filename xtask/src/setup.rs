@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: what the tests need and cargo does not bring.
+//! `cargo xtask setup`: installs what the tests need besides cargo.
 
 mod install;
 
@@ -12,7 +12,7 @@ use self::install::{Install, install};
 use crate::sh::{self, Arguments, check, command, there};
 use crate::{Error, Result, failed, usage};
 
-/// A program that tests start, and the Debian package that has it.
+/// Programs that tests start, with their Debian packages.
 const PROGRAMS: [(&str, &str); 7] = [
     ("git", "git"),
     ("rg", "ripgrep"),
@@ -23,10 +23,10 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("chromium", "chromium"),
 ];
 
-/// Without these, tests are skipped and say so.
+/// Tests that need one of these are skipped with a message.
 const OPTIONAL: [&str; 4] = ["tmux", "strace", "mmdebstrap", "chromium"];
 
-/// Installs all of it; a second call finds it there and asks no network.
+/// Installs everything; a second call finds it and does not use the network.
 pub(crate) fn run(arguments: &[String]) -> Result {
     if let Some(word) = Arguments::new(arguments).next() {
         return usage(format!("setup takes no `{word}`"));
@@ -74,7 +74,7 @@ impl Agents {
     }
 }
 
-/// Installs what Debian has, as root, and says in one line what is missing after that.
+/// Installs Debian packages, as root, and reports in one line what is still missing.
 fn programs() -> Result {
     let missing: Vec<&str> = PROGRAMS
         .iter()
@@ -83,7 +83,7 @@ fn programs() -> Result {
         .collect();
     if !missing.is_empty() && is_root() && there("apt-get") {
         println!("setup: installing {}", missing.join(" "));
-        // Without the network the tests that need none of them still run; what is needed and missing is an error below.
+        // Without the network the tests that need none of them still run; missing required programs are an error below.
         if install_packages(&missing).is_err() {
             println!("setup: Debian's packages could not be installed");
         }
@@ -121,14 +121,13 @@ pub(crate) fn is_root() -> bool {
     sh::output(command("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
-/// Bun and the plugin SDK, in `.work/tools/node_modules`.
+/// Installs Bun and the plugin SDK in `.work/tools/node_modules`.
 ///
-/// # Errors
-/// npm cannot install them.
+/// # Errors npm cannot install them.
 pub(crate) fn tools() -> Result<PathBuf> {
     let tools = install("tools")?;
     if std::env::consts::ARCH == "x86_64" && !has_avx2() && bun(&tools).is_err() {
-        // npm's `bun` no longer brings the build for CPUs without AVX2.
+        // npm's `bun` no longer includes the build for CPUs without AVX2.
         let package = format!("@oven/bun-linux-x64-baseline@{}", bun_version()?);
         check(command("npm").current_dir(&tools).args([
             "install",
@@ -158,23 +157,21 @@ pub(crate) fn reference() -> Result<PathBuf> {
     find(&modules, &names, "bin/opencode")
 }
 
-/// The programs whose sandboxes are compared with ours: their `node_modules`.
+/// Installs the programs whose sandboxes are compared with ours; returns their `node_modules`.
 ///
-/// # Errors
-/// npm cannot install them.
+/// # Errors npm cannot install them.
 pub(crate) fn sandboxes() -> Result<PathBuf> {
     Ok(install("sandboxes")?.join("node_modules"))
 }
 
-/// The browser tools that ours are measured beside: the folder that has their `node_modules`.
+/// Installs the browser tools that are compared with ours; returns the folder of their `node_modules`.
 ///
-/// # Errors
-/// npm cannot install them.
+/// # Errors npm cannot install them.
 pub(crate) fn browsers() -> Result<PathBuf> {
     install("browsers")
 }
 
-/// The version that the recordings are of.
+/// Returns the version of the recordings.
 pub(crate) fn reference_version() -> String {
     let package: Value = serde_json::from_str(include_str!("../../tests/reference/package.json"))
         .unwrap_or_default();
@@ -185,11 +182,10 @@ pub(crate) fn reference_version() -> String {
         .to_owned()
 }
 
-/// The Bun binary of the packages in `tools`, right for this CPU. Install scripts are off, so that `node_modules/.bin/bun`
-/// is only a text that says so.
+/// Returns the Bun binary in `tools` for this CPU. Install scripts are off, so `node_modules/.bin/bun` is only a text that
+/// says so.
 ///
-/// # Errors
-/// There is none.
+/// # Errors There is none.
 pub(crate) fn bun(tools: &Path) -> Result<PathBuf> {
     let names: &[&str] = match (std::env::consts::ARCH, has_avx2()) {
         ("aarch64", _) => &["bun-linux-aarch64", "bun-linux-aarch64-musl"],
@@ -221,7 +217,7 @@ fn has_avx2() -> bool {
         .is_ok_and(|text| text.split_whitespace().any(|flag| flag == "avx2"))
 }
 
-/// The version of Bun that tests/tools/package.json pins.
+/// Returns the version of Bun that tests/tools/package.json pins.
 fn bun_version() -> Result<String> {
     let text = sh::read(&sh::root().join("tests/tools/package.json"))?;
     let package: Value = serde_json::from_str(&text)

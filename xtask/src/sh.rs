@@ -1,4 +1,4 @@
-//! Folders of the repository, and starting programs.
+//! Folders of the repository, and running programs.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::process::{Command, Stdio};
 
 use crate::{Result, failed};
 
-/// The repository's root folder.
+/// Returns the repository's root folder.
 pub(crate) fn root() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().unwrap_or(own)
 }
 
-/// The folder for everything that tasks install or produce; git ignores it.
+/// Returns the folder for everything that tasks install or produce; ignored by git.
 pub(crate) fn work(name: &str) -> PathBuf {
     root().join(".work").join(name)
 }
 
-/// A program to be run in the repository's root, without standard input.
+/// Returns a command that runs in the repository's root, without standard input.
 #[expect(
     clippy::disallowed_methods,
     reason = "the sandbox is for the product; tasks start cargo, npm and python"
@@ -28,8 +28,8 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The cargo that runs this task. What it set for this task is taken out again: build scripts that look at it (ring's)
-/// would run again each time a task and a direct call of cargo take turns.
+/// Returns the cargo that runs this task. The variables that it set for this task are removed: build scripts that
+/// depend on them (ring's) would rerun whenever a task and a direct call of cargo alternate.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
@@ -52,7 +52,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// The same command, which takes only the time that nothing else takes.
+/// Runs the command under `nice -n 19`.
 pub(crate) fn at_lowest_priority(command: &Command) -> Command {
     let mut nice = self::command("nice");
     nice.args(["-n", "19"])
@@ -67,10 +67,9 @@ pub(crate) fn at_lowest_priority(command: &Command) -> Command {
     nice
 }
 
-/// Runs a program whose output goes to the terminal.
+/// Runs a program with its output on the terminal.
 ///
-/// # Errors
-/// The program cannot be started, or its exit code is not 0.
+/// # Errors The program cannot be started, or its exit code is not 0.
 pub(crate) fn check(command: &mut Command) -> Result {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.status() {
@@ -80,10 +79,9 @@ pub(crate) fn check(command: &mut Command) -> Result {
     }
 }
 
-/// Runs a program and returns what it wrote to standard output.
+/// Runs a program and returns its standard output.
 ///
-/// # Errors
-/// As [`check`]; the message then carries the end of standard error.
+/// # Errors As [`check`]; the message then includes the end of standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.output() {
@@ -100,7 +98,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     }
 }
 
-/// Whether `program --version` runs, or what the program has instead.
+/// Returns whether `program --version`, or its equivalent, runs.
 pub(crate) fn there(program: &str) -> bool {
     let mut command = command(program);
     command
@@ -127,7 +125,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
         .or_else(|error| failed(format!("{} cannot be read: {error}", path.display())))
 }
 
-/// The values of a command line of flags and options, taken one after another.
+/// An iterator over the flags, options and values of a command line.
 #[derive(Debug)]
 pub(crate) struct Arguments<'a>(std::slice::Iter<'a, String>);
 
@@ -136,15 +134,14 @@ impl<'a> Arguments<'a> {
         Self(arguments.iter())
     }
 
-    /// The next flag or word.
+    /// Returns the next flag or word.
     pub(crate) fn next(&mut self) -> Option<&'a str> {
         self.0.next().map(String::as_str)
     }
 
-    /// The value of the option that was just taken.
+    /// Returns the value of the last option.
     ///
-    /// # Errors
-    /// Nothing follows it.
+    /// # Errors Nothing follows it.
     pub(crate) fn value(&mut self, option: &str) -> Result<&'a str> {
         match self.next() {
             Some(value) => Ok(value),

@@ -1,11 +1,12 @@
-//! `cargo xtask soak`: many sessions on one server, with a plugin that misbehaves at random, and a verdict.
+//! `cargo xtask soak`: runs many sessions on one server, with a plugin that misbehaves at random, and
+//! prints a verdict.
 
 use std::path::PathBuf;
 
 use crate::sh::{Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// See `tests/soak/README.md`.
+/// Runs it; see `tests/soak/README.md`.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let mut binary: Option<PathBuf> = None;

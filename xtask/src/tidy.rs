@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: rules of this repository that neither the compiler nor clippy knows.
+//! `cargo xtask tidy`: rules of this repository that neither the compiler nor clippy checks.
 //!
-//! A rule reads the files that git would commit and returns a sentence per offence. Its name is how ARCHITECTURE.md
-//! refers to it (`tidy:NAME`).
+//! A rule reads the files that git would commit and returns a sentence per violation. ARCHITECTURE.md refers to it
+//! by its name (`tidy:NAME`).
 
 mod bypass;
 mod code;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use crate::sh::{self, Arguments, command};
 use crate::{Result, failed, usage};
 
-/// One rule: its name, and what offends against it.
+/// A rule: its name, and the check.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
 const RULES: [Rule; 30] = [
@@ -67,7 +67,7 @@ struct Repo {
 }
 
 impl Repo {
-    /// Reads the working tree: what is tracked, and what is new and not ignored.
+    /// Reads the working tree: tracked files, and new ones that are not ignored.
     fn load(root: &Path) -> Result<Self> {
         let names = sh::output(command("git").args([
             "ls-files",
@@ -101,7 +101,7 @@ impl Repo {
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Names of the folders in `crates/` that are crates.
+    /// Returns the names of the folders in `crates/` that are crates.
     fn crates(&self) -> Vec<&str> {
         let manifests = self
             .iter()
@@ -109,7 +109,7 @@ impl Repo {
         manifests.filter(|name| !name.contains('/')).collect()
     }
 
-    /// The packages whose shape is checked: the crates, and the tasks of the repository.
+    /// Returns the packages whose structure is checked: the crates, and the tasks of the repository.
     fn packages(&self) -> Vec<&str> {
         let mut all = self.crates();
         all.extend(self.text("xtask/Cargo.toml").map(|_| "xtask"));
@@ -127,7 +127,7 @@ impl Repo {
     }
 }
 
-/// Where the sources of a package of [`Repo::packages`] are.
+/// Returns the source folder of a package of [`Repo::packages`].
 fn source_folder(package: &str) -> String {
     match package {
         "xtask" => "xtask/src/".to_owned(),
@@ -135,7 +135,7 @@ fn source_folder(package: &str) -> String {
     }
 }
 
-/// Runs all rules; every offence is printed.
+/// Runs all rules; prints every violation.
 pub(crate) fn run(arguments: &[String]) -> Result {
     if let Some(word) = Arguments::new(arguments).next() {
         return usage(format!("tidy takes no `{word}`"));

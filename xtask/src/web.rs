@@ -1,5 +1,4 @@
-//! `cargo xtask web`: the page, from its sources in `web/` to the files in `web/dist` that the program has in it, and its tests in a
-//! browser.
+//! `cargo xtask web`: builds the page from its sources in `web/` to `web/dist`, which the program embeds, and tests it in a browser.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +9,7 @@ use crate::ci::{note_skipped, registry_answers};
 use crate::sh::{self, Arguments, cargo, check, command, there};
 use crate::{Result, failed, parity, setup, usage};
 
-/// Builds the page; with `--check` nothing is left behind but what was there, and `--browser BIN` tries it in Chromium.
+/// Builds the page; with `--check` restores the previous state, and `--browser BIN` tests it in Chromium.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let (mut is_check, mut browser, mut screens) = (false, None, false);
@@ -36,7 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     build()
 }
 
-/// The stage of CI: the page is checked and built where npm answers, so that the binaries of later stages have it.
+/// Runs the stage of CI: the page is checked and built if npm is reachable, so that the binaries of later stages have it.
 pub(crate) fn stage() -> Result {
     if !registry_answers() && !folder().join("node_modules").is_dir() {
         return note_skipped("web: npm's registry does not answer: the page was not built");
@@ -45,13 +44,13 @@ pub(crate) fn stage() -> Result {
     run(&[])
 }
 
-/// The stage of CI: the page of the release binary in a browser.
+/// Runs the stage of CI: the page of the release binary in a browser.
 pub(crate) fn browser_stage() -> Result {
     if !folder().join("dist/index.html").is_file() {
         return note_skipped("web: there is no page to try in a browser");
     }
     if !there("chromium") && setup::is_root() && there("apt-get") {
-        // Without the network there is none; that is said below.
+        // Without the network there is none, which is reported below.
         let _ = setup::install_packages(&["chromium"]);
     }
     if !there("chromium") {
@@ -70,7 +69,7 @@ fn npm() -> Command {
     npm
 }
 
-/// What `package-lock.json` says, and nothing that a package would run. A second call finds it there.
+/// Installs the versions in `package-lock.json`, without install scripts. A second call finds them.
 fn install() -> Result {
     let there = fs::read(folder().join("node_modules/.package-lock.json")).is_ok();
     let stamp = sh::work("web-lock.json");
@@ -84,7 +83,7 @@ fn install() -> Result {
     written.or_else(|error| failed(format!("{}: {error}", stamp.display())))
 }
 
-/// Puts the files of the page into `web/dist`, where `crates/outrigger-web` has them from.
+/// Builds the files of the page to `web/dist`, which `outrigger-web` embeds.
 fn build() -> Result {
     let dist = folder().join("dist");
     let entries = fs::read_dir(&dist);
@@ -96,14 +95,14 @@ fn build() -> Result {
         }
     }
     check(npm().args(["run", "--silent", "build"]))?;
-    // The compiler does not know that the files of the folder belong to it.
+    // The compiler does not know that it depends on the files of the folder.
     let reads = sh::root().join("crates/outrigger-web/src/lib.rs");
     let touched = fs::File::options().append(true).open(&reads);
     let touched = touched.and_then(|file| file.set_modified(SystemTime::now()));
     touched.or_else(|error| failed(format!("{}: {error}", reads.display())))
 }
 
-/// The lock file works with any registry: it has no addresses of one.
+/// Checks that the lock file contains no URLs, so that it works with any registry.
 fn no_addresses() -> Result {
     match sh::read(&folder().join("package-lock.json"))?.contains("\"resolved\"") {
         true => failed(

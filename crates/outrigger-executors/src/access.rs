@@ -1,46 +1,47 @@
-//! What an executor needs beside the project, and what it may do unasked.
+//! Access of an executor outside the project, and its permissions without questions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What the process needs beside the project.
+/// Access that the process needs outside the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Folders that it writes to, and in which nothing is that is run or obeyed later: sessions and logs. The rest of its folder is read.
+    /// Folders that it writes to and that contain nothing executed or obeyed later: sessions and logs. The rest of its folder is
+    /// read-only.
     pub write: Vec<PathBuf>,
-    /// Files that it writes to, where they are: logins.
+    /// Existing files that it writes to: logins.
     pub files: Vec<PathBuf>,
-    /// The same, made empty where they are not: what is mounted must be there.
+    /// Like `files`, created empty if missing: a mount point must exist.
     pub made: Vec<PathBuf>,
-    /// Variables that lead it to folders that it may write to.
+    /// Variables that point to folders that it may write to.
     pub leads: Vec<(&'static str, OsString)>,
-    /// Files and folders that it reads and does not change, though commands do not see them.
+    /// Files and folders that it reads but does not change, although commands do not see them.
     pub read: Vec<PathBuf>,
-    /// What it does without and nothing that it starts is to see.
+    /// Paths that it does not need and that its descendants must not see.
     pub hide: Vec<PathBuf>,
-    /// What in there makes something run later, and so is not to be changed.
+    /// Files in there that make something run later, and so must not be changed.
     pub keep: Vec<PathBuf>,
-    /// Variables of the user's environment that it reads: names, or beginnings with `*`.
+    /// Variables of the user's environment that it reads: names, or prefixes with `*`.
     pub variables: &'static [&'static str],
 }
 
-/// Which calls nobody has to be asked about, for an agent that cannot ask.
+/// Calls that need no question, for an agent that cannot ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unasked {
-    /// Every change of a file in the project is allowed.
+    /// All file changes in the project are allowed.
     pub edits: bool,
-    /// Every command is allowed.
+    /// All commands are allowed.
     pub commands: bool,
 }
 
-/// Paths below a folder.
+/// Returns paths below a folder.
 pub(crate) fn below(folder: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| folder.join(name)).collect()
 }
 
 fn opencode(home: &Path) -> Access {
     let data = home.join(".local/share/opencode");
-    // Its database besides the user's own, which has accounts, whose settings the user's OpenCode fetches and obeys.
+    // A database separate from the user's own, which contains accounts whose settings the user's OpenCode fetches and obeys.
     let own = data.join("outrigger");
     Access {
         write: vec![
@@ -60,14 +61,15 @@ fn opencode(home: &Path) -> Access {
     }
 }
 
-/// Folders of programs that are known, found on `PATH`. A name says nothing of any other program: it could be chosen for the folder.
+/// Returns the folders of known programs, found on `PATH`. For any other program the name proves nothing: it could be chosen to get
+/// access to a folder.
 pub(crate) fn of_acp(home: &Path, program: &str) -> Access {
     let mut access = match program {
         "gemini" => return crate::gemini::access(home),
         "opencode" => opencode(home),
         _ => Access::default(),
     };
-    // One that lies in the project may be anything.
+    // A program in the project may be anything.
     if !program.contains('/') || Path::new(program).is_absolute() {
         access.variables = &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"];
     }

@@ -1,4 +1,4 @@
-//! Calls of other agents under the names and arguments of our own tools.
+//! Calls of other agents, under the names and arguments of our own tools.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl Call {
         }
     }
 
-    /// A command line.
+    /// Creates a command line.
     pub(crate) fn bash(command: &str, description: Option<&str>) -> Self {
         let mut input = json!({ "command": command });
         if let (Some(text), Value::Object(fields)) = (description, &mut input) {
@@ -33,7 +33,7 @@ impl Call {
     }
 }
 
-/// Calls of one agent, and what is known of those that are open.
+/// The calls of one agent, with the state of open ones.
 #[derive(Debug)]
 pub(crate) struct Calls {
     executor: &'static str,
@@ -43,14 +43,14 @@ pub(crate) struct Calls {
 
 #[derive(Debug)]
 struct Open {
-    /// How many began before.
+    /// The number of earlier calls.
     number: u64,
     call: Call,
     vendor_tool: String,
     was_asked: bool,
 }
 
-/// Calls that are remembered; of one more the oldest is forgotten.
+/// Maximum number of open calls; beyond it the oldest is dropped.
 pub(crate) const MAX_OPEN: usize = 256;
 
 impl Calls {
@@ -70,7 +70,7 @@ impl Calls {
         self.open.get(id).map(|it| &it.call)
     }
 
-    /// It became another call before it was asked about.
+    /// Replaces a call before it was asked about.
     pub(crate) fn becomes(&mut self, id: &str, call: Call) {
         if let Some(open) = self.open.get_mut(id) {
             open.call = call;
@@ -78,7 +78,7 @@ impl Calls {
         }
     }
 
-    /// There is a question about it.
+    /// Records a question about it.
     pub(crate) fn asked(&mut self, id: &str) {
         if let Some(open) = self.open.get_mut(id) {
             open.was_asked = true;
@@ -111,7 +111,7 @@ impl Calls {
         Step::Say(said)
     }
 
-    /// The result of a call. `{executor: {name, tool, unasked?}}` goes with it: `unasked` where no question could have stopped it.
+    /// Returns the result of a call, with `{executor: {name, tool, unasked?}}`: `unasked` if no question could have stopped it.
     pub(crate) fn ends(&mut self, id: &str, ended: Ended, at: Millis) -> Step {
         let open = self.open.remove(id);
         let mut whose = json!({ "name": self.executor });
@@ -119,7 +119,7 @@ impl Calls {
             if let Some(open) = &open {
                 fields.insert("tool".to_owned(), json!(open.vendor_tool));
             }
-            // Of a call that nobody knows nobody was asked, either.
+            // An unknown call was not asked about, either.
             if open.as_ref().is_none_or(|open| !open.was_asked) {
                 fields.insert("unasked".to_owned(), json!(true));
             }
@@ -147,28 +147,28 @@ pub(crate) struct Ended {
     pub(crate) facts: Object,
 }
 
-/// Text of an agent, if it says anything.
+/// Returns an agent's text, unless it is empty.
 pub(crate) fn said(text: &str, timestamp: Millis) -> Option<Step> {
     let text = text.to_owned();
     (!text.is_empty()).then(|| Step::say(AgentOutput::Text { text, timestamp }))
 }
 
-/// A thought of an agent, if it says anything.
+/// Returns an agent's reasoning, unless it is empty.
 pub(crate) fn thought(text: &str, timestamp: Millis) -> Option<Step> {
     let text = text.to_owned();
     (!text.is_empty()).then(|| Step::say(AgentOutput::Thought { text, timestamp }))
 }
 
-/// What is not understood, as it came.
+/// Returns unknown output unmodified.
 pub(crate) fn as_it_came(text: &str, timestamp: Millis) -> Step {
     let text = text.to_owned();
     Step::say(AgentOutput::Other { text, timestamp })
 }
 
-/// Bytes of a file's content that go into the facts of a call.
+/// Maximum bytes of a file's content in the facts of a call.
 pub(crate) const MAX_CONTENT: usize = 256 * 1024;
 
-/// Takes fields of an object under other names; the others stay as they are.
+/// Renames fields of an object; the others are unchanged.
 pub(crate) fn renamed(input: &Value, names: &[(&str, &str)]) -> Value {
     let Value::Object(fields) = input else {
         return input.clone();
@@ -181,7 +181,7 @@ pub(crate) fn renamed(input: &Value, names: &[(&str, &str)]) -> Value {
     Value::Object(fields.collect::<Map<_, _>>())
 }
 
-/// The same with only these fields.
+/// Keeps only these fields.
 pub(crate) fn only(input: &Value, keys: &[&str]) -> Value {
     let fields = keys
         .iter()
@@ -189,7 +189,7 @@ pub(crate) fn only(input: &Value, keys: &[&str]) -> Value {
     Value::Object(fields.collect::<Map<_, _>>())
 }
 
-/// A text at a place in a value.
+/// Returns a text at a pointer.
 pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     value.pointer(pointer).and_then(Value::as_str)
 }

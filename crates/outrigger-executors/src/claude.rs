@@ -1,6 +1,7 @@
 //! Claude Code: `claude -p` with JSON lines in both directions (2.1.332).
 //!
-//! Every call is put to us before it runs, by a hook (`PreToolUse`) that calls back: its own rules ask about some only.
+//! Every call is submitted to us before it runs, by a hook (`PreToolUse`) that calls back: its own rules ask only about
+//! some.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,12 +16,12 @@ use crate::calls::{
 use crate::step::{End, Protocol, Question, Step, Task, Verdict};
 use crate::used::Used;
 
-/// How long it waits for an answer of ours, in seconds: as long as a person needs.
+/// How long it waits for our answer, in seconds: as long as a user needs.
 const ANSWER_TIMEOUT: u32 = 86_400;
-/// Tools by which it would wait for its own user.
+/// Tools with which it would wait for its own user.
 const NOBODY_THERE: &str = "AskUserQuestion,EnterPlanMode,ExitPlanMode";
 
-/// The arguments. Settings of the project count for nothing: they could have it run commands.
+/// Returns the arguments. Settings of the project are disabled: they could make it run commands.
 pub(crate) fn command(task: &Task) -> Vec<String> {
     let mut words = vec![
         "-p",
@@ -47,7 +48,7 @@ pub(crate) fn command(task: &Task) -> Vec<String> {
 
 pub(crate) fn access(home: &Path) -> Access {
     let folder = home.join(".claude");
-    // In a home folder that is the project itself the rest may be written to, too.
+    // If the project is the home folder itself, the rest may be written to, too.
     let runs = [
         "local",
         "session-env",
@@ -67,7 +68,7 @@ pub(crate) fn access(home: &Path) -> Access {
         keep: below(&folder, &runs),
         write: below(&folder, &["projects", "todos", "file-history"]),
         files: vec![folder.join(".credentials.json")],
-        // Sockets of the user's other sessions, which take messages, and their keys.
+        // Sockets of the user's other sessions, which accept messages, and their keys.
         hide: vec![folder.join("sessions")],
         // Its servers run later.
         read: vec![folder, home.join(".claude.json")],
@@ -76,7 +77,7 @@ pub(crate) fn access(home: &Path) -> Access {
     }
 }
 
-/// Who waits for an answer of ours.
+/// What waits for our answer.
 enum Waiting {
     Hook { request: String },
     Permission { request: String, input: Value },
@@ -135,7 +136,7 @@ impl Claude {
             .collect()
     }
 
-    /// What a block of a message says; `result`: the structured result of a call.
+    /// Converts a block of a message; `result`: the structured result of a call.
     pub(crate) fn block(
         &mut self,
         block: &Value,
@@ -171,7 +172,7 @@ impl Claude {
 
     fn request(&mut self, value: &Value, at: Millis) -> Vec<Step> {
         let request = text(value, "/request_id").unwrap_or_default().to_owned();
-        // One answer for two questions would allow what was not shown.
+        // One answer to two questions would allow what was not shown.
         if self.waiting.values().any(|it| *it.request() == request) {
             return vec![as_it_came(&value.to_string(), at)];
         }
@@ -309,7 +310,7 @@ impl Protocol for Claude {
     }
 }
 
-/// A piece of what it writes. What its own subagents write comes whole.
+/// Returns a piece of its output. Its own subagents' output arrives complete.
 fn piece(value: &Value) -> Option<Step> {
     let is_own = value.get("parent_tool_use_id").is_none_or(Value::is_null);
     let delta = value.pointer("/event/delta").filter(|_| is_own)?;
@@ -324,7 +325,7 @@ fn send(value: &Value) -> Step {
     Step::Send(value.to_string())
 }
 
-/// A call of one of its tools as one of ours.
+/// Converts a call of one of its tools to one of ours.
 fn ours(name: &str, input: &Value) -> Call {
     let path = ("file_path", "filePath");
     match name {
@@ -361,7 +362,7 @@ fn ours(name: &str, input: &Value) -> Call {
     }
 }
 
-/// What a result holds, as text.
+/// Returns a result as text.
 fn content(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -377,7 +378,7 @@ fn content(value: &Value) -> String {
     }
 }
 
-/// What its structured result says, under the keys of our tools.
+/// Converts its structured result to the keys of our tools.
 fn facts_of(call: &Call, result: &Value) -> Object {
     let mut facts = Object::new();
     match call.tool.as_str() {

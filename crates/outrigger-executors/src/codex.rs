@@ -22,7 +22,8 @@ const THREAD: u64 = 2;
 const TURN: u64 = 3;
 const INTERRUPT: u64 = 4;
 
-/// Notifications with nothing for a conversation: what they say comes whole with another, or is about Codex itself.
+/// Notifications without content for a conversation: their content arrives complete in another, or is about Codex
+/// itself.
 const SILENT: &[&str] = &[
     "account/rateLimits/updated",
     "account/updated",
@@ -66,7 +67,7 @@ pub(crate) fn access(home: &Path) -> Access {
         "shell_snapshots",
         "tmp",
     ];
-    // Its databases besides the user's own: what commands write there is read in turns like this one only.
+    // Databases separate from the user's own: what commands write there is read only in turns like this one.
     let databases = folder.join("outrigger");
     Access {
         keep: below(&folder, &runs),
@@ -93,7 +94,7 @@ pub(crate) struct Codex {
     waiting: BTreeMap<u64, Value>,
     next: u64,
     is_cancelled: bool,
-    /// The items of which pieces are shown: the text, and the thought (`true`).
+    /// The items of which pieces are shown: the text, and the reasoning (`true`).
     writes: BTreeMap<bool, String>,
     used: Used,
 }
@@ -113,7 +114,7 @@ impl Codex {
         }
     }
 
-    /// The calls that are open.
+    /// Returns the open calls.
     pub(crate) fn calls(&mut self) -> &mut Calls {
         &mut self.calls
     }
@@ -155,7 +156,7 @@ impl Codex {
         }
     }
 
-    /// Every command and every change is put to us. In a sandbox of ours it needs none of its own.
+    /// Starts a thread. Every command and every change is submitted to us. In our sandbox it needs none of its own.
     fn thread(&self) -> Step {
         let sandbox = match self.task.is_sandboxed {
             true => "danger-full-access",
@@ -179,7 +180,7 @@ impl Codex {
     }
 
     fn asked(&mut self, method: &str, id: &Value, params: &Value, at: Millis) -> Vec<Step> {
-        // One answer for two questions would allow what was not shown.
+        // One answer to two questions would allow what was not shown.
         if self.waiting.values().any(|it| it == id) {
             return vec![as_it_came(&format!("asked again: {params}"), at)];
         }
@@ -187,7 +188,7 @@ impl Codex {
         let call = match method {
             "item/commandExecution/requestApproval" => {
                 let known = self.calls.get(&item).cloned();
-                // A part of a command line is asked about by itself.
+                // Part of a command line is asked about separately.
                 let command = text(params, "/command").map(|it| self.command(it, params));
                 command.or(known)
             }
@@ -246,7 +247,7 @@ impl Codex {
         }
     }
 
-    /// Pieces of one item of a kind at a time: another one that is written beside it comes whole.
+    /// Returns a piece. Only one item of each kind is shown in pieces at a time: a concurrent one arrives complete.
     fn piece(&mut self, is_thought: bool, params: &Value) -> Vec<Step> {
         let item = text(params, "/itemId").unwrap_or_default();
         let writes = self.writes.entry(is_thought).or_insert(item.to_owned());
@@ -273,7 +274,7 @@ impl Codex {
         Some(self.calls.starts(id, call, kind, at))
     }
 
-    /// A command line, and where it runs if that is not the project folder.
+    /// Returns a command line, and its folder if that is not the project's.
     fn command(&self, command: &str, of: &Value) -> Call {
         let mut call = Call::bash(&script(command), None);
         let elsewhere = text(of, "/cwd").filter(|it| PathBuf::from(it) != self.task.folder);
@@ -290,7 +291,7 @@ impl Codex {
         }
     }
 
-    /// What a whole item says.
+    /// Converts a complete item.
     pub(crate) fn completed(&mut self, item: &Value, at: Millis) -> Vec<Step> {
         let of = |key: &str| text(item, key).unwrap_or_default();
         match of("/type") {
@@ -366,7 +367,7 @@ impl Protocol for Codex {
     }
 }
 
-/// What an item is called, and the call that it is.
+/// Returns an item's identifier, and its call.
 fn of_item(item: &Value) -> Option<(&str, Call)> {
     let kind = text(item, "/type")?;
     let field = |key: &str| item.get(key).cloned().unwrap_or_default();
@@ -388,7 +389,7 @@ fn of_item(item: &Value) -> Option<(&str, Call)> {
     Some((kind, call))
 }
 
-/// Without a patch where none says all of it.
+/// Returns a change, without a patch if none represents it completely.
 fn change(item: &Value) -> Call {
     let input = match patch(item) {
         Some(patch) => json!({ "patchText": patch }),
@@ -428,7 +429,7 @@ fn result_of(item: &Value) -> Ended {
     }
 }
 
-/// The files of a change as `apply_patch` reports them.
+/// Returns the files of a change in the form of `apply_patch`.
 fn files(item: &Value) -> Vec<Value> {
     let files = changes(item);
     let files = files.map(|Change { path, kind, diff, .. }| {
@@ -438,10 +439,10 @@ fn files(item: &Value) -> Vec<Value> {
     files.collect()
 }
 
-/// What a shell is given by `bash -lc 'LINE'`, where that is all; else the command as it is.
+/// Returns LINE of `bash -lc 'LINE'` if that is all, otherwise the command unchanged.
 pub(crate) fn script(command: &str) -> String {
     let given = command.split_once(' ').and_then(|(program, rest)| {
-        // One of another place may be a program that a command has made.
+        // A shell elsewhere may be a program that a command has created.
         let (place, name) = program.rsplit_once('/')?;
         let is_shell = ["/bin", "/usr/bin"].contains(&place) && SHELLS.contains(&name);
         let word = rest.strip_prefix("-lc ").or(rest.strip_prefix("-c "))?;
@@ -450,7 +451,7 @@ pub(crate) fn script(command: &str) -> String {
     given.unwrap_or_else(|| command.to_owned())
 }
 
-/// What one quoted word of a shell is; nothing where there is more than one, or something that a shell would put in.
+/// Unquotes a single word of a shell; `None` if there is more than one, or an expansion.
 fn unquoted(word: &str) -> Option<String> {
     let mut out = String::new();
     let mut chars = word.chars();

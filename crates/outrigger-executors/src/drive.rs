@@ -18,29 +18,29 @@ use crate::step::{End, Protocol, Question, Said, Step, Verdict};
 use crate::used::Used;
 use crate::wire::lines::{Line, Lines};
 
-/// Questions that wait at once. One more is refused.
+/// Maximum number of open questions. Further ones are refused.
 const MAX_QUESTIONS: usize = 64;
 
 /// Bytes of standard error that are kept: its end says why a process failed.
 const MAX_STDERR: usize = 4096;
 
-/// How long the rest of standard error is waited for when the output is over.
+/// How long the rest of standard error is awaited after the end of the output.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What bounds a turn of an executor.
+/// The limits of an executor's turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a line.
+    /// Maximum bytes of a line.
     pub line: usize,
-    /// Bytes of a text or a result that are kept.
+    /// Maximum bytes of a text or a result.
     pub text: usize,
-    /// Bytes of output in a turn.
+    /// Maximum bytes of output in a turn.
     pub output: usize,
-    /// How long it may say nothing at the beginning.
+    /// How long it may be silent at the start.
     pub start: Duration,
-    /// How long it may say nothing later, while no question waits for a person.
+    /// How long it may be silent later, while no question waits for the user.
     pub idle: Duration,
-    /// How long it is given to end when it was cancelled.
+    /// How long it may take to end after a cancellation.
     pub cancel: Duration,
 }
 
@@ -65,29 +65,29 @@ pub struct Streams<I, O, E> {
     pub stdout: O,
     /// Its standard error.
     pub stderr: E,
-    /// What its input is given and ended with, where it is not a conversation.
+    /// The whole input, if it is not a conversation.
     pub input: Option<String>,
 }
 
-/// Whose session it works in.
+/// The session of the executor.
 pub trait Host {
-    /// Stores what the agent said. The next line is read when this is done.
+    /// Stores the agent's output. The next line is read after this.
     fn say(&mut self, said: Said) -> impl Future<Output = Result<(), String>> + Send;
-    /// Shows a piece of a text or of a thought, which [`Self::say`] says as a whole later.
+    /// Shows a piece of a text or reasoning, which [`Self::say`] stores as a whole later.
     fn piece(
         &mut self,
         is_thought: bool,
         text: String,
     ) -> impl Future<Output = Result<(), String>> + Send;
-    /// Takes down what the turn has used up so far.
+    /// Records the turn's usage so far.
     fn used(&mut self, used: Used);
-    /// Keeps the vendor's session, by which it is resumed.
+    /// Stores the vendor's session, by which it is resumed.
     fn session(&mut self, id: String) -> impl Future<Output = Result<(), String>> + Send;
     /// Decides a question. Several may be open at once.
     fn decide(&self, question: Question) -> Pin<Box<dyn Future<Output = Verdict> + Send>>;
 }
 
-/// Runs a turn to its end. The process is the caller's to end afterwards. `cancelled` completes when the turn is to end early.
+/// Runs a turn to its end. The caller ends the process afterwards. `cancelled` completes to end the turn early.
 pub async fn drive<H: Host, I, O, E>(
     protocol: Box<dyn Protocol>,
     streams: Streams<I, O, E>,
@@ -127,7 +127,7 @@ where
     match end {
         Ok(end) => end,
         Err(Stopped::Closed) => {
-            // Why it ended may come after the end of its output. What it started may keep the stream open.
+            // The reason may follow the end of its output. Its descendants may keep the stream open.
             let rest = async {
                 while let Some(bytes) = read(&mut stderr, &mut chunk).await {
                     errors.add(bytes);
@@ -145,10 +145,10 @@ where
     }
 }
 
-/// A line, or none at the end.
+/// Returns a line, or `None` at the end.
 fn read_line(line: std::io::Result<Option<Line>>) -> Result<Option<Line>, Stopped> {
     match line {
-        // A socket says so where the process ended without reading all that it was sent.
+        // A socket reports this if the process ended without reading all of its input.
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(None),
         line => {
             line.map_err(|error| Stopped::Because(format!("its output cannot be read: {error}")))
@@ -166,11 +166,11 @@ async fn read<'b, R: AsyncRead + Unpin>(
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// Why a turn did not come to its end.
+/// Why a turn ended prematurely.
 enum Stopped {
-    /// Its output was over.
+    /// Its output ended.
     Closed,
-    /// In words.
+    /// The reason in words.
     Because(String),
 }
 
@@ -329,7 +329,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
         Ok(None)
     }
 
-    /// A process that reads nothing any more is found by its output, or by its silence.
+    /// A process that no longer reads is detected by its output, or by its silence.
     async fn write(&mut self, text: &str) -> Result<(), Stopped> {
         let Some(stdin) = &mut self.stdin else {
             return Ok(());
@@ -351,7 +351,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
     }
 }
 
-/// The same with texts of at most so many bytes.
+/// Truncates texts to `limit` bytes.
 fn bounded(mut said: Said, limit: usize) -> Said {
     let bytes: usize = said.facts.values().map(length).sum();
     if bytes > limit {
@@ -384,7 +384,7 @@ fn bounded(mut said: Said, limit: usize) -> Said {
     said
 }
 
-/// How many bytes a value is, as text.
+/// Returns the length of a value as text in bytes.
 fn length(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -397,7 +397,7 @@ fn now() -> Millis {
     since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The end of what was printed.
+/// The end of the output.
 #[derive(Default)]
 struct Tail(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! Which agents there are, and how each is started.
+//! The supported agents, and how each is started.
 
 use std::fmt;
 use std::path::Path;
@@ -20,21 +20,21 @@ pub enum Executor {
     Codex,
     /// Gemini CLI.
     Gemini,
-    /// A program that speaks the Agent Client Protocol: the words of its command.
+    /// A program that supports the Agent Client Protocol: the words of its command.
     Acp(Vec<String>),
 }
 
-/// A name that means no executor.
+/// A name that is not an executor's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no executor `{0}`: it is `claude`, `codex`, `gemini`, or `acp:COMMAND`")]
 pub struct ExecutorError(String);
 
-/// What is started.
+/// The command to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// Program and arguments.
     pub command: Vec<String>,
-    /// What its standard input is given and ended with; without it, it stays open.
+    /// The whole standard input; without it, it stays open.
     pub input: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Executor {
 }
 
 impl Executor {
-    /// The program that is looked for.
+    /// Returns the program to look for.
     #[must_use]
     pub fn program(&self) -> &str {
         match self {
@@ -81,7 +81,7 @@ impl Executor {
         }
     }
 
-    /// How to get the program, for an error message.
+    /// Returns how to install the program, for an error message.
     #[must_use]
     pub fn install_hint(&self) -> String {
         let package = match self {
@@ -93,19 +93,19 @@ impl Executor {
         format!("`npm install -g {package}` installs it")
     }
 
-    /// Calls wait for our answer; without that, an agent does what it was started with rights for.
+    /// Returns whether calls wait for our answer; otherwise an agent acts with the rights it was started with.
     #[must_use]
     pub fn asks(&self) -> bool {
         *self != Self::Gemini
     }
 
-    /// Pictures of a prompt can be sent. Whether one that speaks the Agent Client Protocol takes them, it says itself.
+    /// Returns whether images of a prompt can be sent. An agent with the Agent Client Protocol reports this itself.
     #[must_use]
     pub fn takes_images(&self) -> bool {
         *self != Self::Gemini
     }
 
-    /// What is started for a task.
+    /// Returns the command for a task.
     #[must_use]
     pub fn launch(&self, task: &Task, unasked: Unasked) -> Launch {
         let (mut command, input) = match self {
@@ -121,7 +121,7 @@ impl Executor {
         Launch { command, input }
     }
 
-    /// What its lines mean.
+    /// Returns the protocol of its lines.
     #[must_use]
     pub fn protocol(&self, task: Task) -> Box<dyn Protocol> {
         match self {
@@ -132,7 +132,7 @@ impl Executor {
         }
     }
 
-    /// What the process needs of the user's home folder and environment.
+    /// Returns the access that the process needs to the user's home folder and environment.
     #[must_use]
     pub fn access(&self, home: &Path) -> Access {
         match self {

@@ -1,4 +1,4 @@
-//! Gemini CLI: `gemini --output-format stream-json` (0.61.0). It asks nobody: what rules do not allow as a whole it is not given, and
+//! Gemini CLI: `gemini --output-format stream-json` (0.61.0). It asks no questions: it only gets the tools that rules allow entirely, and
 //! its calls are marked as unasked. `acp:gemini --acp` asks.
 
 use std::fs::{DirBuilder, OpenOptions};
@@ -66,7 +66,7 @@ pub(crate) fn access(home: &Path) -> Access {
     }
 }
 
-/// What of its folder it writes in a turn. Whatever else is there stays as it is, known here or not.
+/// The parts of its folder that it writes in a turn. Everything else there stays read-only, known here or not.
 const WRITTEN: [&str; 8] = [
     "google_accounts.json",
     "installation_id",
@@ -84,11 +84,10 @@ fn others(folder: &Path) -> Vec<PathBuf> {
     kept.map(|it| it.path()).collect()
 }
 
-/// Gives a project its folder of checkpoints, with the file that says whose it is: that Gemini CLI may not make it there, and it does not
-/// start without it.
+/// Creates a project's checkpoint folder, with the file that names its owner: Gemini CLI may not create it there, and does not start
+/// without it.
 ///
-/// # Errors
-/// The folder or the file cannot be made.
+/// # Errors The folder or the file cannot be created.
 pub(crate) fn claim(home: &Path, project: &Path) -> io::Result<()> {
     let folder = home.join(".gemini");
     let history = folder.join("history");
@@ -119,14 +118,14 @@ pub(crate) fn claim(home: &Path, project: &Path) -> io::Result<()> {
     file.write_all(project.as_os_str().as_bytes())
 }
 
-/// The file in a project's folder that has its path.
+/// The file in a project's folder with its path.
 const OWNER: &str = ".project_root";
-/// Bytes of such a file.
+/// Maximum bytes of such a file.
 const MAX_OWNER: u64 = 1 << 16;
-/// Bytes of its list of projects.
+/// Maximum bytes of its list of projects.
 const MAX_PROJECTS: u64 = 1 << 24;
 
-/// The name that it gave a project before. Commands can write to its list: a name that leads elsewhere is none.
+/// Returns the name that it gave a project before. Commands can write to its list: a name that points elsewhere is ignored.
 fn known(folder: &Path, project: &Path) -> Option<String> {
     let text = outrigger_files::read_to_string(&folder.join("projects.json"), MAX_PROJECTS);
     let list: Value = serde_json::from_str(&text.ok()?).ok()?;
@@ -134,7 +133,7 @@ fn known(folder: &Path, project: &Path) -> Option<String> {
     (slug(name) == name).then(|| name.to_owned())
 }
 
-/// A name as it makes it for a folder.
+/// Returns a folder name in Gemini's form.
 fn slug(name: &str) -> String {
     let name = name.to_lowercase();
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
@@ -147,7 +146,7 @@ fn slug(name: &str) -> String {
 
 pub(crate) struct Gemini {
     calls: Calls,
-    /// Text that may go on with the next line.
+    /// Text that may continue in the next line.
     text: String,
 }
 

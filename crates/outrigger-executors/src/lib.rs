@@ -1,12 +1,12 @@
-//! Other vendors' agents at work in a session (E1): Claude Code, Codex, Gemini CLI, and whatever speaks the Agent Client Protocol.
+//! Other vendors' agents in a session (E1): Claude Code, Codex, Gemini CLI, and any agent with the Agent Client Protocol.
 //!
-//! An [`Executor`] is what the user names. [`Executor::protocol`] makes a state machine of it that turns the lines of the process
-//! into [`Step`]s and answers into lines; it does no I/O. [`drive`] runs one over the streams of a process, within limits of memory
-//! and time, and hands what comes to a [`Host`]. [`Work`] is a whole turn of a session: the process in its sandbox, and what it says,
-//! stored and published by a [`Keeper`].
+//! The user names an [`Executor`]. [`Executor::protocol`] creates its state machine, which converts the process's lines to [`Step`]s
+//! and answers to lines; it does no I/O. [`drive`] runs one over the streams of a process, within limits of memory and time, and
+//! passes its output to a [`Host`]. [`Work`] is a whole turn of a session: the process in its sandbox, and its output, stored and
+//! published by a [`Keeper`].
 //!
-//! Calls come out under the names and arguments of our own tools where there is a counterpart ([`calls`]), so that rules, hooks, the
-//! audit and whatever shows a conversation see one form for all of them. What the vendor called it stays in the facts.
+//! Calls get the names and arguments of our own tools if there is a counterpart ([`calls`]), so that rules, hooks, the audit and
+//! displays see one form for all of them. The vendor's name is kept in the facts.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 

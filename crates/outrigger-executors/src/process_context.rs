@@ -1,4 +1,5 @@
-//! Where an executor's process runs: the sandbox of commands with what it needs of the user's home folder, and streams of its own.
+//! The environment of an executor's process: the command sandbox with the required access to the user's home folder, and its
+//! streams.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions};
@@ -12,25 +13,25 @@ use crate::access::Access;
 use crate::executor::Executor;
 use crate::step::Task;
 
-/// Has a program take its input from a socket and print to it. A pipe could be opened by whatever the program starts, by its name in
-/// `/proc`, to answer our questions and to say things in its place; a socket cannot.
+/// Makes a program read from a socket and print to it. Its descendants could open a pipe by its name in `/proc` to answer our
+/// questions and to write in its place; a socket they cannot.
 const JOIN: &str = r#"exec "$@" 0<&3 1>&3 3>&-"#;
 
-/// Where the process runs.
+/// The environment of the process.
 pub struct ProcessContext {
     /// Starts it.
     pub spawner: Spawner,
-    /// The sandbox of commands, which is widened by what the executor needs; none where nothing is sandboxed.
+    /// The command sandbox, widened by what the executor needs; `None` if nothing is sandboxed.
     pub policy: Option<Policy>,
     /// The environment of commands.
     pub env: Vec<(OsString, OsString)>,
     /// The user's home folder.
     pub home: PathBuf,
-    /// A person trusts the project.
+    /// The project is trusted.
     pub is_trusted: bool,
 }
 
-/// Starts the process in the sandbox of commands, with its own folders.
+/// Starts the process in the command sandbox, with its own folders.
 pub(crate) async fn start(
     executor: &Executor,
     command: &[String],
@@ -46,7 +47,7 @@ pub(crate) async fn start(
     let path = own.iter().find(|(name, _)| name == "PATH");
     let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
     let (name, arguments) = command.split_first().ok_or("there is no command")?;
-    // Nothing that commands of a model could have put there.
+    // Not a file that commands of a model could have put there.
     let program = match name.contains('/') {
         true => Some(task.folder.join(name)).filter(|it| it.exists()),
         false => host_path::which_of_host(name, path),
@@ -73,7 +74,7 @@ pub(crate) async fn start(
     child.map_err(|error: SandboxError| format!("`{name}` cannot be started: {error}"))
 }
 
-/// The sandbox with what the executor needs of the home folder. What in there makes something run later stays as it is.
+/// Widens the sandbox by what the executor needs of the home folder. Files there that make something run later stay protected.
 fn widened(mut policy: Policy, access: &Access) -> Policy {
     access.write.iter().for_each(|it| make_folder(it));
     access.made.iter().for_each(|it| make_file(it));
@@ -86,7 +87,8 @@ fn widened(mut policy: Policy, access: &Access) -> Policy {
     let hide = access.hide.iter().filter(|it| it.exists());
     policy.hide.extend(hide.cloned());
     policy.write.extend(write);
-    // Of a folder that may be written to as a whole. One in there that an agent would make itself is there already, and empty.
+    // Relevant for folders that are writable as a whole. A protected one that an agent would create itself exists already, and is
+    // empty.
     let keep = access.keep.iter();
     let keep = keep.filter(|it| policy.write.iter().any(|open| it.starts_with(open)));
     let keep: Vec<PathBuf> = keep.cloned().collect();
@@ -117,7 +119,7 @@ fn make_file(file: &Path) {
 mod tests {
     use super::*;
 
-    /// What each may write to below a home folder, with the project elsewhere.
+    /// Returns what each may write to below a home folder, with the project elsewhere.
     fn open(executor: &str, home: &Path) -> Policy {
         let executor: Executor = executor.parse().unwrap();
         let policy = Policy {
@@ -195,7 +197,7 @@ mod tests {
             "commands",
             "extensions",
             "history",
-            // Of a version that nobody here knows.
+            // From a future version.
             "later",
             "tmp/bin",
         ] {

@@ -1,4 +1,4 @@
-//! What a protocol is given and what it says.
+//! Inputs and outputs of a protocol.
 
 use std::path::PathBuf;
 
@@ -8,26 +8,26 @@ use serde_json::Value;
 
 use crate::used::Used;
 
-/// What the agent is to do.
+/// The agent's task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
-    /// What the user says.
+    /// The user's prompt.
     pub prompt: String,
-    /// Pictures that go with it, for an agent that takes them.
+    /// Its images, for an agent that accepts them.
     pub images: Vec<Image>,
     /// The project folder.
     pub folder: PathBuf,
-    /// The vendor's own session to go on with.
+    /// The vendor's session to resume.
     pub resume: Option<String>,
-    /// The vendor's name of a model; its own choice where nothing is said.
+    /// The vendor's model name; default: its own choice.
     pub model: Option<String>,
-    /// A person trusts what the project has the agent run.
+    /// The user trusts what the project makes the agent run.
     pub is_trusted: bool,
-    /// The process is in a sandbox of ours: one of its own within that one is not needed, and may not work.
+    /// The process is in our sandbox: its own sandbox inside that is unnecessary, and may not work.
     pub is_sandboxed: bool,
 }
 
-/// A picture of a prompt.
+/// An image of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     /// `image/png` and the like.
@@ -36,19 +36,19 @@ pub struct Image {
     pub data: String,
 }
 
-/// Something that the agent said.
+/// An output of the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
     /// In the form of all agents.
     pub output: AgentOutput,
-    /// What is known of a call besides: it goes into its metadata.
+    /// Further facts of a call, for its metadata.
     pub facts: Object,
 }
 
 /// A call that waits for permission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// Under which number the protocol knows the question.
+    /// The protocol's number of the question.
     pub id: u64,
     /// The call.
     pub call: String,
@@ -63,53 +63,53 @@ pub struct Question {
 pub enum Verdict {
     /// It may be done.
     Allow,
-    /// It may not; the agent goes on and reads why.
+    /// Denied; the agent continues and reads the reason.
     Deny(String),
 }
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The agent says that it is done.
+    /// The agent has finished.
     Done,
-    /// It failed, and why.
+    /// It failed, with the reason.
     Failed(String),
     /// It was cancelled.
     Cancelled,
 }
 
-/// What a line meant.
+/// The meaning of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// The agent said something.
+    /// Output of the agent.
     Say(Said),
-    /// A piece of a text or of a thought, which is said as a whole later.
+    /// A piece of a text or reasoning, which is output as a whole later.
     Piece {
-        /// It is one of a thought.
+        /// It is a piece of reasoning.
         is_thought: bool,
-        /// What comes after the piece before.
+        /// The text that follows the previous piece.
         text: String,
     },
-    /// What the turn has used up: it takes the place of what was said of it before.
+    /// The turn's usage, which replaces earlier values.
     Used(Used),
-    /// A call waits for permission; [`Protocol::answer`] tells the agent.
+    /// A call waits for permission; [`Protocol::answer`] passes the answer on.
     Ask(Question),
     /// A line for the agent.
     Send(String),
     /// The vendor's session, by which it is resumed.
     Session(String),
-    /// The turn is over.
+    /// The turn has ended.
     End(End),
 }
 
 impl Step {
-    /// A piece of a text or of a thought, if there is anything in it.
+    /// Creates a piece, unless it is empty.
     pub(crate) fn piece(is_thought: bool, text: &str) -> Option<Self> {
         let text = text.to_owned();
         (!text.is_empty()).then_some(Self::Piece { is_thought, text })
     }
 
-    /// Something said of which nothing more is known.
+    /// Creates an output without further facts.
     #[must_use]
     pub fn say(output: AgentOutput) -> Self {
         Self::Say(Said {
@@ -119,17 +119,17 @@ impl Step {
     }
 }
 
-/// What one vendor's lines mean.
+/// One vendor's protocol.
 pub trait Protocol: Send {
-    /// What is sent first.
+    /// Returns what is sent first.
     fn begin(&mut self) -> Vec<Step>;
-    /// A line of the agent's. What is not understood is said as it is.
+    /// Handles a line of the agent. Unknown content is output unmodified.
     fn line(&mut self, line: &str, at: Millis) -> Vec<Step>;
-    /// A question was answered.
+    /// Handles an answered question.
     fn answer(&mut self, question: u64, verdict: &Verdict) -> Vec<Step>;
-    /// The turn is to end early; where this sends nothing, the process is ended.
+    /// Cancels the turn; if this sends nothing, the process is ended.
     fn cancel(&mut self) -> Vec<Step>;
-    /// Its output is over: what was not complete yet is said now.
+    /// Handles the end of its output: incomplete content is output now.
     fn finish(&mut self, _at: Millis) -> Vec<Step> {
         Vec::new()
     }

@@ -1,6 +1,6 @@
-//! What Claude Code and Codex keep of a session in their files, by the readers of what they print: the lines are near to these.
+//! Reads sessions that Claude Code and Codex store in files, with the parsers of their output, whose lines are similar.
 //!
-//! A reader is given the lines of a file, parsed, one after the other. Lines that are about the program itself say nothing.
+//! A reader gets the parsed lines of a file, in order. Lines about the program itself are skipped.
 
 mod printed_form;
 
@@ -15,10 +15,10 @@ use crate::claude::Claude;
 use crate::codex::{Codex, script};
 use crate::step::{Said, Step, Task};
 
-/// What a line of a stored session says.
+/// The meaning of a line of a stored session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stored {
-    /// The session: its identifier, folder and the program's version, each as far as the line says it.
+    /// The session: its identifier, folder and the program's version, each if the line contains it.
     Session {
         /// Identifier.
         id: Option<String>,
@@ -27,22 +27,22 @@ pub enum Stored {
         /// Version.
         version: Option<String>,
     },
-    /// A title; the last one counts.
+    /// A title; the last one wins.
     Title(String),
-    /// What the user said: texts and pictures (`data:` addresses).
+    /// The user's prompt: texts and images (`data:` URLs).
     Prompt(Vec<Piece>),
-    /// What follows is of this answer of this model.
+    /// What follows belongs to this answer of this model.
     Answer {
-        /// Equal ones belong together.
+        /// Lines with the same id belong together.
         id: String,
         /// Model.
         model: String,
-        /// What it used, as far as is known.
+        /// Its usage, if known.
         tokens: Option<Tokens>,
     },
-    /// What the agent said or did.
+    /// The agent's output or action.
     Say(Said),
-    /// A summary stands for all before it.
+    /// A summary that replaces everything before it.
     Summary(String),
 }
 
@@ -55,7 +55,7 @@ pub enum Piece {
     Picture {
         /// Its media type.
         mime: String,
-        /// Its contents, as a `data:` address.
+        /// Its contents, as a `data:` URL.
         url: String,
     },
 }
@@ -63,12 +63,12 @@ pub enum Piece {
 /// Lines of `~/.claude/projects/*/*.jsonl` (2.1.197, 2.1.332).
 pub struct StoredClaude {
     claude: Claude,
-    /// The file is that of a subagent, beside the one of its session.
+    /// The file belongs to a subagent, next to that of its session.
     is_subagent: bool,
 }
 
 impl StoredClaude {
-    /// For the file of a session, or of a subagent (`SESSION/subagents/agent-*.jsonl`).
+    /// Creates a reader for the file of a session, or of a subagent (`SESSION/subagents/agent-*.jsonl`).
     #[must_use]
     pub fn new(is_subagent: bool) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl StoredClaude {
         }
     }
 
-    /// The identifier of the conversation that a line is of: that of a subagent begins with its session's.
+    /// Returns the conversation of a line: that of a subagent starts with its session's identifier.
     fn id(&self, line: &Value) -> Option<String> {
         let session = text(line, "/sessionId")?;
         match self.is_subagent {
@@ -86,7 +86,7 @@ impl StoredClaude {
         }
     }
 
-    /// What a line says.
+    /// Converts a line.
     #[must_use]
     pub fn line(&mut self, line: &Value, at: Millis) -> Vec<Stored> {
         let flag = |key: &str| line.get(key) == Some(&Value::Bool(true));
@@ -98,7 +98,7 @@ impl StoredClaude {
             Some("summary") => title("/summary"),
             Some("ai-title") => title("/aiTitle"),
             Some("custom-title") => title("/customTitle"),
-            // Of another conversation, or the program's own words.
+            // Of another conversation, or the program's own text.
             Some("user" | "assistant")
                 if flag("isSidechain") != self.is_subagent || flag("isMeta") =>
             {
@@ -173,7 +173,7 @@ impl StoredClaude {
     }
 }
 
-/// The tool that begins a subagent, by the name that ours has.
+/// Renames the tool that starts a subagent to ours.
 fn delegated(mut stored: Stored) -> Stored {
     if let Stored::Say(Said {
         output: AgentOutput::ToolUse { tool_name, .. },
@@ -186,16 +186,16 @@ fn delegated(mut stored: Stored) -> Stored {
     stored
 }
 
-/// Lines of `~/.codex/sessions/**/rollout-*.jsonl` (0.171.0, and what came before without items).
+/// Lines of `~/.codex/sessions/**/rollout-*.jsonl` (0.171.0, and earlier versions without items).
 pub struct StoredCodex {
     codex: Codex,
-    /// The file has whole items: what a model was sent and sent says the same once more.
+    /// The file has complete items: the model's inputs and outputs only repeat them.
     has_items: bool,
     model: String,
     answers: u64,
 }
 
-/// What begins texts that Codex itself puts among those of the user.
+/// The start of texts that Codex itself inserts among the user's.
 const OWN_WORDS: [&str; 5] = [
     "<environment_context>",
     "<user_instructions>",
@@ -205,7 +205,7 @@ const OWN_WORDS: [&str; 5] = [
 ];
 
 impl StoredCodex {
-    /// For a file that has whole items (`item_completed`) or not.
+    /// Creates a reader for a file with complete items (`item_completed`) or without.
     #[must_use]
     pub fn new(has_items: bool) -> Self {
         Self {
@@ -216,13 +216,13 @@ impl StoredCodex {
         }
     }
 
-    /// Whether a line, as text, is that of a whole item.
+    /// Returns whether a line, as text, contains a complete item.
     #[must_use]
     pub fn is_item(line: &str) -> bool {
         line.contains(r#""type":"item_completed""#)
     }
 
-    /// What a line says.
+    /// Converts a line.
     #[must_use]
     pub fn line(&mut self, line: &Value, at: Millis) -> Vec<Stored> {
         let payload = line.get("payload").unwrap_or(&Value::Null);
@@ -250,7 +250,7 @@ impl StoredCodex {
         }
     }
 
-    /// The answer that is being read.
+    /// Returns the current answer.
     fn answer(&self, tokens: Option<Tokens>) -> Stored {
         Stored::Answer {
             id: self.answers.to_string(),
@@ -259,7 +259,7 @@ impl StoredCodex {
         }
     }
 
-    /// What the last request used; the next answer begins.
+    /// Returns the usage of the last request; the next answer starts.
     fn used(&mut self, payload: &Value) -> Vec<Stored> {
         let Some(used) = payload.pointer("/info/last_token_usage") else {
             return Vec::new();
@@ -342,7 +342,7 @@ impl StoredCodex {
     }
 }
 
-/// A call of a function of Codex's as one of ours.
+/// Converts a Codex function call to one of ours.
 fn function(name: &str, arguments: Value) -> Call {
     let command = arguments.get("command").or(arguments.get("cmd"));
     let command = command.and_then(|command| match command {
@@ -359,7 +359,7 @@ fn function(name: &str, arguments: Value) -> Call {
     }
 }
 
-/// `bash -lc LINE` as its line, else the words.
+/// Returns LINE of `bash -lc LINE`, otherwise the words.
 fn command_line(words: &[&str]) -> String {
     match words {
         [shell, "-lc" | "-c", line] if shell.ends_with("sh") => (*line).to_owned(),
@@ -369,7 +369,7 @@ fn command_line(words: &[&str]) -> String {
 
 fn output(item: &Value) -> Ended {
     let output = item.get("output").unwrap_or(&Value::Null);
-    // Older ones are JSON in a text: `{output, metadata: {exit_code}}`.
+    // Older ones are JSON in a string: `{output, metadata: {exit_code}}`.
     let inner = output
         .as_str()
         .and_then(|it| serde_json::from_str::<Value>(it).ok());
@@ -389,7 +389,7 @@ fn subagent(session: &str, agent: &str) -> String {
     format!("{session}/{agent}")
 }
 
-/// A call that began a subagent names its conversation.
+/// Adds the conversation of a started subagent to its call.
 fn led(stored: &mut Stored, child: &str) {
     if let Stored::Say(Said {
         output: AgentOutput::ToolResult { .. },
@@ -400,7 +400,7 @@ fn led(stored: &mut Stored, child: &str) {
     }
 }
 
-/// A command that did not fail ended with 0, which the file does not say.
+/// Adds exit code 0 to a command that did not fail, which the file omits.
 fn exited(stored: &mut Stored) {
     if let Stored::Say(Said {
         output: AgentOutput::ToolResult {
@@ -430,7 +430,7 @@ fn blocks(line: &Value) -> impl Iterator<Item = &Value> {
     content.into_iter().flatten()
 }
 
-/// Texts and pictures of a prompt, in the forms of both.
+/// Converts texts and images of a prompt, in the forms of both.
 fn pieces(content: Option<&Value>) -> Vec<Piece> {
     let piece = |block: &Value| {
         if let Some(said) = text(block, "/text") {
@@ -456,7 +456,7 @@ fn pieces(content: Option<&Value>) -> Vec<Piece> {
     }
 }
 
-/// What was said of a step. Whether somebody was asked about a call, the file does not say.
+/// Returns the output of a step. The file does not show whether the user was asked about a call.
 fn spoken(step: Step) -> Option<Stored> {
     let Step::Say(mut said) = step else {
         return None;

@@ -1,24 +1,24 @@
-//! What a turn of another vendor's agent has used up, as its lines say.
+//! The usage of another vendor's turn, from its lines.
 
 use outrigger_protocol::message::{CacheTokens, Tokens};
 use serde_json::Value;
 
-/// More US dollars than one turn costs: a line that says so is not believed.
+/// Maximum plausible cost of one turn in US dollars; larger values are ignored.
 const MAX_COST: f64 = 100_000.0;
-/// The same of tokens.
+/// Maximum plausible number of tokens.
 const MAX_TOKENS: u64 = 1 << 40;
 
-/// Tokens and price.
+/// Tokens and cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Used {
     /// Tokens.
     pub tokens: Tokens,
-    /// US dollars; nothing where the agent does not say it.
+    /// US dollars; 0 if the agent does not report it.
     pub cost: f64,
 }
 
 impl Used {
-    /// By the `result` of Claude Code, whose input does not count the cache.
+    /// Reads the `result` of Claude Code, whose input excludes the cache.
     pub(crate) fn of_claude(result: &Value) -> Self {
         let of = |key: &str| count(result, &format!("/usage/{key}"));
         let thought = of("output_tokens_details/thinking_tokens");
@@ -37,7 +37,7 @@ impl Used {
         }
     }
 
-    /// By a `thread/tokenUsage/updated` of Codex: its last request to the model.
+    /// Reads a `thread/tokenUsage/updated` of Codex: its last request to the model.
     pub(crate) fn of_codex(params: &Value) -> Self {
         let of = |key: &str| count(params, &format!("/tokenUsage/last/{key}"));
         let (read, write) = (of("cachedInputTokens"), of("cacheWriteInputTokens"));
@@ -54,7 +54,7 @@ impl Used {
         }
     }
 
-    /// By the `result` of Gemini CLI.
+    /// Reads the `result` of Gemini CLI.
     pub(crate) fn of_gemini(result: &Value) -> Self {
         let of = |key: &str| count(result, &format!("/stats/{key}"));
         let read = of("cached");
@@ -70,7 +70,7 @@ impl Used {
         }
     }
 
-    /// By the answer to a prompt of the Agent Client Protocol.
+    /// Reads the response to a prompt of the Agent Client Protocol.
     pub(crate) fn tokens_of_acp(&mut self, answer: &Value) {
         let of = |key: &str| count(answer, &format!("/result/usage/{key}"));
         self.tokens = Tokens {
@@ -85,7 +85,8 @@ impl Used {
         };
     }
 
-    /// By its `usage_update`, which names the price of the whole session: that of this turn where the session is new.
+    /// Reads its `usage_update`, which contains the cost of the whole session: that of this turn if the session is
+    /// new.
     pub(crate) fn cost_of_acp(&mut self, update: &Value, is_resumed: bool) {
         let cost = update.get("cost");
         let is_dollars = cost
@@ -96,7 +97,7 @@ impl Used {
         }
     }
 
-    /// Adds it to what a session has used.
+    /// Adds it to a session's usage.
     pub fn add_to(&self, tokens: &mut Tokens, cost: &mut f64) {
         let mut all = Self {
             tokens: std::mem::take(tokens),
@@ -106,7 +107,7 @@ impl Used {
         (*tokens, *cost) = (all.tokens, all.cost);
     }
 
-    /// With what else was used.
+    /// Adds further usage.
     pub(crate) fn add(&mut self, more: &Self) {
         let (tokens, other) = (&mut self.tokens, &more.tokens);
         tokens.input += other.input;

@@ -1,4 +1,4 @@
-//! A turn of a session that an executor does: its process, and what it says as events of the session, stored and then published.
+//! A turn of a session that an executor runs: its process, and its output as events of the session, stored and then published.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -26,58 +26,58 @@ use crate::process_context::{ProcessContext, start};
 use crate::step::{End, Image, Question, Said, Task, Verdict};
 use crate::used::Used;
 
-/// Bytes of the name of a vendor's session.
+/// Maximum bytes of a vendor's session id.
 const MAX_ID: usize = 200;
 
-/// Characters of a title.
+/// Maximum characters of a title.
 const MAX_TITLE: usize = 50;
 
-/// A future on the heap.
+/// A pinned future on the heap.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The agent in whose session an executor works.
+/// The agent that owns the session.
 pub trait Keeper: Send + Sync + 'static {
     /// Stores events and publishes them.
     fn commit(&self, events: Vec<Event>) -> Boxed<'static, Result<(), String>>;
-    /// Publishes what is stored as a part of something else later.
+    /// Publishes what is later stored as part of something else.
     fn publish(&self, event: Event);
-    /// Puts a call through hooks, rules, the user and the audit. Why it may not be made, otherwise.
+    /// Passes a call through hooks, rules, the user and the audit. `Err`: why it is refused.
     fn authorize(&self, call: ToolCall) -> Boxed<'static, Result<(), String>>;
-    /// Writes a record of the audit.
+    /// Writes an audit record.
     fn audit(&self, record: AuditRecord);
 }
 
-/// What was asked, in which conversation.
+/// The prompt, and its conversation.
 pub struct Asked<'a> {
     /// The session.
     pub session: &'a SessionId,
     /// The user's message.
     pub prompt: &'a MessageId,
-    /// Which of our agents answers by the executor.
+    /// The one of our agents that answers through the executor.
     pub agent: &'a str,
-    /// Its prompt, which a new session of the vendor begins with.
+    /// Its prompt, with which a new session of the vendor starts.
     pub instructions: Option<&'a str>,
-    /// Where it works.
+    /// Its working directory and project.
     pub path: MessagePath,
     /// The conversation.
     pub messages: &'a [&'a MessageWithParts],
 }
 
-/// A turn to be done.
+/// A turn to run.
 pub struct Work {
     executor: Executor,
     task: Task,
     unasked: Unasked,
-    /// What it writes.
+    /// The message that it writes.
     message: AssistantMessage,
     seed: u64,
     place: ProcessContext,
-    /// What of the prompt it is not given, in words.
+    /// The part of the prompt that it does not get, in words.
     left_out: Option<String>,
 }
 
 impl Work {
-    /// What was asked, by an executor. `unasked`: what nobody has to be asked about; `seed` is any number.
+    /// Creates a turn. `unasked`: calls that need no question; `seed` is any number.
     #[must_use]
     pub fn new(
         executor: Executor,
@@ -92,7 +92,7 @@ impl Work {
             .messages
             .iter()
             .find(|it| it.info.id() == asked.prompt);
-        // What it was given once is in the vendor's session from then on.
+        // Earlier instructions are already in the vendor's session.
         let first = asked.instructions.filter(|_| resume.is_none());
         let texts = prompt.into_iter().flat_map(|it| texts(&it.parts));
         let texts: Vec<&str> = first.into_iter().chain(texts).collect();
@@ -114,7 +114,7 @@ impl Work {
             resume,
             model: None,
             is_trusted: place.is_trusted,
-            // Open, it keeps secrets and denied files away, and nothing else.
+            // An open sandbox only masks secrets and denied files.
             is_sandboxed: place.policy.as_ref().is_some_and(|it| it.own_terminals),
         };
         let message = AssistantMessage {
@@ -139,12 +139,9 @@ impl Work {
         }
     }
 
-    /// Does it. The task ends early when `cancelled` completes.
+    /// Runs the turn. It ends early when `cancelled` completes. Returns how it ended, and its usage.
     ///
-    /// How it ended, and what it used up.
-    ///
-    /// # Errors
-    /// What cannot be stored.
+    /// # Errors What cannot be stored.
     pub async fn run(
         self,
         keeper: Arc<dyn Keeper>,
@@ -208,7 +205,7 @@ fn now() -> u64 {
     outrigger_workspace::sync::now()
 }
 
-/// Stores what the executor says.
+/// Stores the executor's output.
 struct Worker {
     name: String,
     answer: ExternalAnswer,
@@ -244,7 +241,7 @@ impl Worker {
         Ok((outcome, self.used))
     }
 
-    /// A call has ended. What nobody could have refused says so.
+    /// Audits the end of a call. One that could not be refused is marked.
     fn record(&self, said: &Said) {
         let AgentOutput::ToolResult {
             tool_use_id,
@@ -327,8 +324,8 @@ impl Host for Worker {
     }
 }
 
-/// What of a prompt an executor is not given, so that nobody waits for an answer to it. Text files and folders are among the texts;
-/// `images` pictures go along.
+/// Returns which parts of a prompt an executor does not get, so that no one waits for an answer to them. Text files and folders are
+/// among the texts; `images` images are sent along.
 fn left_out(parts: &[Part], images: usize) -> Option<String> {
     let count = |is: fn(&PartKind) -> bool| parts.iter().filter(|it| is(&it.kind)).count();
     let files = count(|it| matches!(it, PartKind::File(file) if !is_read(file)));
@@ -338,13 +335,13 @@ fn left_out(parts: &[Part], images: usize) -> Option<String> {
     (files + subtasks > 0).then(|| format!("Not everything is passed on. Left out: {counts}."))
 }
 
-/// What it says was read into a text beside it.
+/// Returns whether its content is in a text next to it.
 fn is_read(file: &Object) -> bool {
     let mime = file.get("mime").and_then(Value::as_str);
     matches!(mime, Some("text/plain" | "application/x-directory"))
 }
 
-/// The pictures of a prompt. Those that are elsewhere are not fetched for another vendor's agent.
+/// Returns the images of a prompt. Remote ones are not fetched for another vendor's agent.
 fn images(parts: &[Part]) -> Vec<Image> {
     let of = |part: &Part| {
         let PartKind::File(file) = &part.kind else {
@@ -368,7 +365,7 @@ fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The texts of a prompt, as its author sent it.
+/// Returns the texts of a prompt, as its author sent it.
 #[must_use]
 pub fn prompt_texts(parts: &[PartInput]) -> Vec<String> {
     let texts = parts.iter().filter_map(|part| match &part.kind {
@@ -378,13 +375,13 @@ pub fn prompt_texts(parts: &[PartInput]) -> Vec<String> {
     texts.collect()
 }
 
-/// Whether a stored prompt says what its author sent, and nothing else.
+/// Returns whether a stored prompt contains exactly what its author sent.
 #[must_use]
 pub fn is_as_said(said: &[String], stored: &[Part]) -> bool {
     texts(stored).eq(said.iter().map(String::as_str))
 }
 
-/// A title of a session that no model writes one for: the beginning of what was asked.
+/// Returns a title without a model: the start of the prompt.
 #[must_use]
 pub fn title(parts: &[PartInput]) -> String {
     let text = parts.iter().find_map(|part| match &part.kind {
@@ -398,7 +395,7 @@ pub fn title(parts: &[PartInput]) -> String {
         .collect()
 }
 
-/// It becomes an argument of a command: nothing that is an option, a path or two words.
+/// Returns whether it can be an argument of a command: not an option, a path or two words.
 fn is_id(id: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     id.len() <= MAX_ID
@@ -406,7 +403,7 @@ fn is_id(id: &str) -> bool {
         && id.chars().all(is_plain)
 }
 
-/// The vendor's session in which an executor answered last, by which it is resumed.
+/// Returns the vendor's session in which an executor answered last, to resume it.
 fn resumes_by<'m>(
     executor: &Executor,
     messages: impl DoubleEndedIterator<Item = &'m MessageInfo>,

@@ -1,4 +1,5 @@
-//! The published form of a conversation (`/outrigger/v1`), whole: nothing of it is shortened or fetched later.
+//! The published form of a conversation (`/outrigger/v1`), complete: nothing in it is shortened or fetched
+//! later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,14 +27,14 @@ pub struct Document {
     pub format: String,
     /// [`VERSION`].
     pub version: u32,
-    /// The one that was asked for, then those of its subagents.
+    /// The requested one, followed by those of its subagents.
     pub conversations: Vec<Exported>,
 }
 
 /// A conversation with all its entries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exported {
-    /// The conversation, as `/outrigger/v1` has it.
+    /// The conversation, as in `/outrigger/v1`.
     pub conversation: Conversation,
     /// The program that it was imported from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,10 +44,9 @@ pub struct Exported {
 }
 
 impl Document {
-    /// Of stored sessions.
+    /// Creates a document of stored sessions.
     ///
-    /// # Errors
-    /// Those of the store.
+    /// # Errors Those of the store.
     pub fn of(store: &Store, sessions: &[Stored]) -> Result<Self, StoreError> {
         let reader = Reader::new(store.clone(), Arc::new(Nothing));
         let converter = Converter::default();

@@ -1,4 +1,4 @@
-//! Why there is no file.
+//! Errors of exports.
 
 use outrigger_store::StoreError;
 
@@ -18,7 +18,7 @@ pub enum ExportError {
 }
 
 impl ExportError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &str {
         match self {
@@ -28,7 +28,7 @@ impl ExportError {
         }
     }
 
-    /// What to do.
+    /// Returns what to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

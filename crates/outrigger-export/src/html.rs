@@ -1,7 +1,7 @@
-//! One file of HTML: the page of `outrigger web` with a conversation in it. It asks nobody for anything.
+//! A single HTML file: the page of `outrigger web` with a conversation in it. It makes no requests.
 //!
-//! The conversation is JSON in an element that no browser runs, and `<` is written as `\u003c` in it, so that no text ends the element.
-//! The page's policy lets two texts count, by their digests: the script and the style of the page.
+//! The conversation is JSON in an element that browsers do not execute, and `<` is written as `\u003c` in it, so that no text can end
+//! the element. The page's policy allows two texts by their digests: the script and the style of the page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,20 +10,19 @@ use sha2::{Digest as _, Sha256};
 use crate::document::Document;
 use crate::error::ExportError;
 
-/// The files of the page that go into the file.
+/// The files of the page that are embedded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The script, which must not hold `</script`.
+    /// The script, which must not contain `</script`.
     pub script: String,
-    /// The style, which must not hold `</style`.
+    /// The style, which must not contain `</style`.
     pub style: String,
 }
 
 impl Page {
-    /// Those that were built before this program was.
+    /// Returns the files built before this program.
     ///
-    /// # Errors
-    /// [`ExportError::NoPage`] where there are none.
+    /// # Errors [`ExportError::NoPage`] if there are none.
     pub fn built() -> Result<Self, ExportError> {
         let text = |name| {
             let file = outrigger_web::file(name)?;
@@ -36,13 +35,13 @@ impl Page {
     }
 }
 
-/// Whether a text would end the element that it stands in.
+/// Returns whether a text would end its element.
 fn ends(text: &str, element: &str) -> bool {
     let text = text.to_ascii_lowercase();
     text.contains(&format!("</{element}")) || text.contains("<!--")
 }
 
-/// The text of the file.
+/// Returns the content of the file.
 ///
 /// # Errors A value that is not JSON.
 pub fn html(document: &Document, page: &Page) -> Result<String, ExportError> {
@@ -72,7 +71,7 @@ pub fn html(document: &Document, page: &Page) -> Result<String, ExportError> {
 
 fn data(document: &Document) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(document)?;
-    // Within JSON these stand in strings only.
+    // In JSON these occur only in strings.
     Ok(text
         .replace('<', "\\u003c")
         .replace('>', "\\u003e")

@@ -1,8 +1,8 @@
-//! Conversations of the store as files.
+//! Exports stored conversations to files.
 //!
-//! [`select`] reads sessions, [`Redaction`] takes out of them what is not for others, [`Document`] is the form from which JSON, Markdown
-//! and HTML are made; OpenCode's own form is made from the stored messages. What a conversation holds is data in each of them: it cannot
-//! become markup, script or what a terminal obeys.
+//! [`select`] reads sessions, [`Redaction`] removes what is not for others, [`Document`] is the form from which JSON, Markdown and HTML
+//! are created; OpenCode's own form is created from the stored messages. The content of a conversation is data in each format: it cannot
+//! become markup, script or a control sequence.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,8 +1,8 @@
-//! Markdown that any viewer shows.
+//! Markdown for any viewer.
 //!
-//! What somebody said stands in a quote, so that no text looks like a heading or an entry of the file. Outside of code `<` is written as
-//! `&lt;`: there is no HTML but the folded blocks of tool calls. Pictures become links, and links that run something become text. A fence
-//! is longer than any in what it holds.
+//! Messages are quoted, so that no text can imitate a heading or an entry of the file. Outside code `<` is written as `&lt;`: the only
+//! HTML is the folded blocks of tool calls. Images become links, and links that execute something become text. A fence is longer than any
+//! in its content.
 
 use std::fmt::Write as _;
 
@@ -16,12 +16,12 @@ use similar::TextDiff;
 
 use crate::document::{Document, Exported};
 
-/// Bytes of a file beyond which a change of it is named and not shown.
+/// Maximum bytes of a file for a diff; larger changes are only named.
 const MAX_DIFFED: usize = 1024 * 1024;
-/// Characters of the line that says what a call was about.
+/// Maximum characters of the line with a call's subject.
 const MAX_ABOUT: usize = 120;
 
-/// The text of the file.
+/// Returns the content of the file.
 #[must_use]
 pub fn markdown(document: &Document) -> String {
     let texts = document.conversations.iter().map(conversation);
@@ -64,7 +64,7 @@ fn conversation(exported: &Exported) -> String {
     out
 }
 
-/// What an entry says; nothing where the page shows none either.
+/// Returns an entry's text; `None` if the page shows none either.
 fn said(entry: &Entry) -> Option<String> {
     let message = &entry.message;
     let flag = |key: &str| message.metadata.get(key) == Some(&Value::Bool(true));
@@ -105,7 +105,7 @@ fn call(entry: &Entry) -> String {
     let about: String = about.chars().take(MAX_ABOUT).collect();
     let failed = metadata.get("is_error") == Some(&Value::Bool(true));
     let mark = if failed { "✗" } else { "✓" };
-    // In a line of HTML there is no Markdown.
+    // A line of HTML contains no Markdown.
     let title = format!(
         "{mark} <code>{}</code> {}",
         entities(&name(tool)),
@@ -118,7 +118,7 @@ fn call(entry: &Entry) -> String {
     format!("<details>\n<summary>{title}</summary>\n\n{body}\n</details>")
 }
 
-/// What came of a call.
+/// Returns the result of a call.
 fn outcome(entry: &Entry, input: &Value, failed: bool) -> Vec<String> {
     let metadata = &entry.message.metadata;
     let changes = metadata.get("changes").and_then(Value::as_array);
@@ -183,7 +183,7 @@ fn folded(title: &str, body: &str) -> String {
     format!("<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>")
 }
 
-/// In a fence that is longer than any run of backticks in it.
+/// Puts a text in a fence that is longer than any run of backticks in it.
 fn fenced(text: &str, language: &str) -> String {
     let text = safe(text, false);
     let fence = "`".repeat((longest_run(&text) + 1).max(3));
@@ -195,7 +195,7 @@ fn fenced(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}\n")
 }
 
-/// As code within a line.
+/// Formats inline code.
 fn code(text: &str) -> String {
     let text = name(text);
     let mark = "`".repeat(longest_run(&text) + 1);
@@ -218,14 +218,14 @@ fn quoted(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A text within HTML.
+/// Escapes a text for HTML.
 fn entities(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-/// A text that is no Markdown.
+/// Escapes a text for Markdown.
 fn escaped(text: &str) -> String {
     let text = safe(text, false);
     let mut out = String::with_capacity(text.len());
@@ -244,7 +244,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Markdown without HTML, pictures, and links to anything but the web.
+/// Removes HTML, images, and links to anything but the web from Markdown.
 fn inert(text: &str) -> String {
     let text = safe(text, false);
     let (mut code, mut links) = (Vec::new(), Vec::new());

@@ -1,4 +1,5 @@
-//! The form of `opencode export`, which `opencode import` takes: `{info, messages}`, one session in a file.
+//! The form of `opencode export`, which `opencode import` accepts: `{info, messages}`, one session per
+//! file.
 
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::session::Session;
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::select::Stored;
 
-/// A session as OpenCode exports it.
+/// A session in OpenCode's export form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenCodeSession {
     /// The session.
@@ -15,7 +16,7 @@ pub struct OpenCodeSession {
     pub messages: Vec<MessageWithParts>,
 }
 
-/// The text of the file.
+/// Returns the content of the file.
 ///
 /// # Errors A value that is not JSON.
 pub fn opencode(stored: Stored) -> Result<String, serde_json::Error> {

@@ -1,4 +1,4 @@
-//! What is not for others: what tools printed, what files held, and secrets.
+//! Removes what is not for others: tool output, file contents, and secrets.
 
 use outrigger_protocol::message::{
     MessageInfo, MessageWithParts, NamedError, Part, PartKind, ToolPart, ToolState,
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::select::Stored;
 
-/// What stands where something was.
+/// Replacement of removed text.
 pub const LEFT_OUT: &str = "[left out]";
 
-/// Arguments that say what a call was about. All others may hold the contents of files, and are left out.
+/// Arguments that describe a call's subject. All others may contain file contents, and are removed.
 const SHOWN: &[&str] = &[
     "description",
     "filePath",
@@ -33,19 +33,19 @@ const SHOWN: &[&str] = &[
     "workdir",
 ];
 
-/// Takes things out of sessions, with the secrets that the audit is kept free of.
+/// Removes texts from sessions, including the secrets that are kept out of the audit.
 pub struct Redaction {
     redactor: Redactor,
 }
 
 impl Redaction {
-    /// With what `redactor` knows.
+    /// Creates a redaction with the secrets of `redactor`.
     #[must_use]
     pub fn new(redactor: Redactor) -> Self {
         Self { redactor }
     }
 
-    /// Takes it out.
+    /// Redacts a session.
     ///
     /// # Errors A value that is not JSON.
     pub fn apply(&self, stored: &mut Stored) -> Result<(), serde_json::Error> {
@@ -105,7 +105,7 @@ fn of_message(message: &mut MessageWithParts) {
 fn of_part(part: &mut Part) {
     match &mut part.kind {
         PartKind::Text(text) => {
-            // What a file held that was put into a prompt.
+            // The content of a file that was inserted into a prompt.
             if text.synthetic == Some(true) {
                 text.text = LEFT_OUT.to_owned();
             }
@@ -168,7 +168,7 @@ fn arguments(input: &Value) -> Value {
     let fields = fields.iter().map(|(key, value)| {
         let value = match (key.as_str(), value) {
             (_, Value::Number(_) | Value::Bool(_) | Value::Null) => value.clone(),
-            // A command may have a file in its further lines.
+            // A command may contain a file in its further lines.
             ("command", Value::String(text)) => match text.split_once('\n') {
                 Some((first, _)) => json!(format!("{first} {LEFT_OUT}")),
                 None => value.clone(),
@@ -182,7 +182,7 @@ fn arguments(input: &Value) -> Value {
     Value::Object(fields.collect())
 }
 
-/// The lines of a patch that name files.
+/// Returns the lines of a patch that name files.
 fn files_of(patch: &str) -> String {
     let lines = patch.lines().filter(|line| line.starts_with("*** "));
     lines.collect::<Vec<_>>().join("\n")

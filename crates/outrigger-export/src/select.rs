@@ -1,4 +1,4 @@
-//! What is exported of the store.
+//! Selects the exported sessions.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::session::Session;
 use outrigger_store::{Store, StoreError};
 
-/// Sessions in one file, at most.
+/// Maximum number of sessions in one file.
 const MAX_SESSIONS: usize = 1000;
 
-/// A session with its messages, as they are stored.
+/// A session with its messages, as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     /// The session.
@@ -18,10 +18,9 @@ pub struct Stored {
     pub messages: Vec<MessageWithParts>,
 }
 
-/// A session, with those of its subagents after it where `children` says so: the one that was begun first comes first.
+/// Returns a session, followed by those of its subagents if `children` is set, in order of their start.
 ///
-/// # Errors
-/// Those of the store.
+/// # Errors Those of the store.
 pub fn select(store: &Store, session: Session, children: bool) -> Result<Vec<Stored>, StoreError> {
     let mut known = BTreeSet::new();
     let (mut waiting, mut selected) = (vec![session], Vec::new());

@@ -1,8 +1,8 @@
-//! Reading whole files, within limits, and replacing them.
+//! Reads whole files within limits, and replaces them.
 //!
-//! A name in a project says nothing about what is behind it. A pipe has no end and may have no writer, a device may do
-//! something when it is opened, and a sparse file of 3 GiB costs its maker nothing. So a file is looked at before it is
-//! opened, opened without waiting, looked at again, and read up to its limit.
+//! A name in a project does not show what is behind it. A pipe has no end and may have no writer, opening a device may
+//! have an effect, and a sparse file of 3 GiB costs nothing to create. So a file is checked before it is opened, opened
+//! without blocking, checked again, and read up to its limit.
 
 mod replace;
 pub mod sync;
@@ -14,33 +14,33 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Largest file that people write: settings, instructions, lists of what is ignored, agents, skills.
+/// Maximum size of files that users write: settings, instructions, ignore lists, agents, skills.
 pub const SETTINGS: u64 = 4 << 20;
-/// Largest file that programs write: lists of packages, catalogs, credentials, sources.
+/// Maximum size of files that programs write: package lists, catalogs, credentials, sources.
 pub const DATA: u64 = 64 << 20;
 
-/// Why a file is not read although it is there.
+/// Why an existing file is not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// A pipe, a socket, a device, a link that leads nowhere for ever.
+    /// A pipe, a socket, a device, or a cyclic link.
     #[error("it is {0}, not a regular file; replace it with one, or remove it")]
     NotRegular(&'static str),
-    /// A link, where somebody else says what it leads to.
+    /// A link whose target is not the user's choice.
     #[error(
         "it is a symbolic link, which leads where the project says; change the file that it leads to, or put a regular file in its place"
     )]
     Link,
-    /// More than its kind may have.
+    /// Exceeds the limit of its kind.
     #[error("it is larger than {} MiB; make it smaller, or remove it", .limit >> 20)]
     TooLarge {
-        /// Bytes.
+        /// The limit in bytes.
         limit: u64,
     },
 }
 
 impl FileError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl FileError {
         }
     }
 
-    /// The reason in an error of this crate, if it is one of these.
+    /// Returns the reason in an error of this crate, if it is one of these.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
@@ -69,10 +69,9 @@ impl From<FileError> for io::Error {
 
 /// Opens a regular file for reading; links are followed.
 ///
-/// # Errors
-/// [`FileError::NotRegular`] in an [`io::Error`]; of a folder `IsADirectory`; what the system says.
+/// # Errors [`FileError::NotRegular`] in an [`io::Error`]; `IsADirectory` for a folder; the system's error.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Opening a device can do something already, and a socket's error says little.
+    // Opening a device may already have an effect, and a socket's error is unclear.
     regular(&path.metadata().map_err(of_a_loop)?)?;
     let file = OpenOptions::new()
         .read(true)
@@ -98,17 +97,16 @@ pub fn read_to_string(path: &Path, limit: u64) -> io::Result<String> {
     text(read(path, limit)?)
 }
 
-/// Reads what is left of an open file, if it is a regular one with at most `limit` bytes.
+/// Reads the rest of an open file, if it is a regular one of at most `limit` bytes.
 ///
-/// # Errors
-/// As [`read`].
+/// # Errors As [`read`].
 pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let meta = file.metadata()?;
     regular(&meta)?;
     if meta.len() > limit {
         return Err(FileError::TooLarge { limit }.into());
     }
-    // Not as much as its size says: a log grows, and files in /proc have none.
+    // Not limited to its size: a log grows, and files in /proc have none.
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit {
@@ -117,10 +115,9 @@ pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same as a text.
+/// Like [`read_open`], as text.
 ///
-/// # Errors
-/// As [`read_to_string`].
+/// # Errors As [`read_to_string`].
 pub fn read_open_to_string(file: File, limit: u64) -> io::Result<String> {
     text(read_open(file, limit)?)
 }
@@ -130,7 +127,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(not_text)
 }
 
-/// A link that leads back to itself is not a file either.
+/// A cyclic link is not a file either.
 fn of_a_loop(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ELOOP) => FileError::NotRegular("a link that leads back to itself").into(),

@@ -1,4 +1,4 @@
-//! Replacing whole files: a reader, also one after a crash, finds the old file or the new one, never half of one.
+//! Replaces whole files: a reader, even after a crash, finds the old file or the new one, never half of one.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -8,19 +8,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::FileError;
 
-/// Who may read a file that is replaced.
+/// Who may read a replaced file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Its owner (mode 0600). A link in its place is replaced.
+    /// Its owner (mode 0600). A link at its path is replaced.
     Owner,
-    /// Who could read the file before, and of a new one whom the umask leaves. A link in its place is followed.
+    /// The same as before; for a new file, as the umask permits. A link at its path is followed.
     AsBefore,
 }
 
-/// Writes a new file beside `path`, syncs it and renames it over `path`. Missing folders are made.
+/// Writes a new file next to `path`, syncs it and renames it to `path`. Creates missing folders.
 ///
-/// # Errors
-/// What the system says; the old file is still there then.
+/// # Errors The system's error; the old file is then unchanged.
 pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let target = match readers {
         Readers::Owner => path.to_path_buf(),
@@ -29,18 +28,16 @@ pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     put(&target, bytes, readers)
 }
 
-/// The same for a file in a folder that is not the user's alone, such as a project: who may read it stays as it was, and a link in its
-/// place is refused. One that comes there meanwhile is replaced, not followed.
+/// Like [`replace`], for a file in a folder that others can write, such as a project: its readers are unchanged, and a link at its
+/// path is refused. One that appears there in the meantime is replaced, not followed.
 ///
-/// # Errors
-/// [`FileError::Link`] in an [`io::Error`]; what the system says. The old file is still there then.
+/// # Errors [`FileError::Link`] in an [`io::Error`], or the system's error. The old file is then unchanged.
 pub fn replace_unlinked(path: &Path, bytes: &[u8]) -> io::Result<()> {
     refuse_link(path)?;
     put(path, bytes, Readers::AsBefore)
 }
 
-/// # Errors
-/// [`FileError::Link`] in an [`io::Error`], where there is a link.
+/// # Errors [`FileError::Link`] in an [`io::Error`] if there is a link.
 pub fn refuse_link(path: &Path) -> io::Result<()> {
     match path.is_symlink() {
         true => Err(FileError::Link.into()),
@@ -81,7 +78,7 @@ fn write(draft: &Path, target: &Path, bytes: &[u8], readers: Readers) -> io::Res
     fs::rename(draft, target)
 }
 
-/// A name that no other writer has, in the same folder. `create_new` refuses what was put there.
+/// Returns a unique name in the same folder. `create_new` refuses one that exists.
 fn draft(target: &Path) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -89,14 +86,13 @@ fn draft(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.{}.{number}.new", std::process::id()))
 }
 
-/// A lock between processes (`flock`). It is released when this is dropped, and with the process that holds it.
+/// A lock between processes (`flock`), released on drop and at the end of the process.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
 
-/// Waits for the lock of the file `path`, which is made where it is missing, with its folders.
+/// Waits for the lock of the file `path`, which is created if missing, with its folders.
 ///
-/// # Errors
-/// What the system says.
+/// # Errors The system's error.
 pub fn lock(path: &Path) -> io::Result<Lock> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -158,7 +154,7 @@ mod tests {
             assert_eq!(at(name).is_symlink(), is_link, "{name}");
         }
         assert_eq!(fs::read_to_string(at("open")).unwrap(), "link");
-        // No draft is left, not even by one that failed.
+        // No temporary file remains, not even after a failure.
         fs::create_dir(at("folder")).unwrap();
         replace(&at("folder"), b"", Readers::Owner).unwrap_err();
         let names = fs::read_dir(dir.path()).unwrap();

@@ -1,9 +1,9 @@
-//! From a transcript to a session: the one place where it is decided what of a file counts.
+//! Converts a transcript to a session: the only place that decides what is taken from a file.
 //!
-//! What is kept is what was said and what is shown of it. Left out is whatever the program would act on: rules, agents, models, system
-//! texts, tools that are switched, what is reverted, trees of files, signatures, plugins as causes, other vendors' sessions, shares and
-//! workspaces, addresses of files, identifiers. The session belongs to the folder in which a person imports it; where it was is said in
-//! its [`Origin`]. A part that would start something when it is read again becomes text.
+//! Kept are the messages and their display. Dropped is everything that the program would act on: rules, agents, models, system texts, tool
+//! switches, reverts, file snapshots, signatures, plugins as causes, other vendors' sessions, shares and workspaces, file URLs,
+//! identifiers. The session belongs to the folder in which the user imports it; its [`Origin`] contains the original one. A part that would
+//! start something when it is re-read becomes text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,24 +22,24 @@ use crate::parts::{Context, part, tokens};
 use crate::program::Program;
 use crate::transcript::Transcript;
 
-/// Characters of a title.
+/// Maximum characters of a title.
 const MAX_TITLE: usize = 200;
-/// Characters of a name that is only shown.
+/// Maximum characters of a displayed name.
 const MAX_NAME: usize = 200;
-/// How far a time of a file may be ahead of ours, in milliseconds.
+/// How far a time in a file may be in the future, in milliseconds.
 const MAX_AHEAD: Millis = 24 * 60 * 60 * 1000;
-/// US dollars of an answer, beyond which a number is none.
+/// Maximum cost of an answer in US dollars; larger values are ignored.
 const MAX_COST: f64 = 1_000_000.0;
 
-/// The key in a session's `metadata` of how many messages were imported.
+/// The key in a session's `metadata` for the number of imported messages.
 pub(crate) const IMPORTED_MESSAGES: &str = "outriggerImportedMessages";
 
-/// Where imported sessions go.
+/// The target of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Destination {
     /// The folder, absolute.
     pub directory: String,
-    /// The same relative to the project's root.
+    /// The folder relative to the project's root.
     pub path: String,
     /// The project.
     pub project_id: String,
@@ -49,7 +49,7 @@ pub struct Destination {
     pub now: Millis,
 }
 
-/// A session to be stored.
+/// A session to store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accepted {
     /// The session.
@@ -58,8 +58,8 @@ pub struct Accepted {
     pub messages: Vec<MessageWithParts>,
 }
 
-/// Makes a session of a transcript. `known` has the sessions of the same program that were imported, by their identifiers there: only these
-/// may be its parent or its children.
+/// Converts a transcript. `known` contains the imported sessions of the same program, by their identifiers there: only these may be its
+/// parent or its children.
 #[must_use]
 pub fn accept(
     transcript: Transcript,
@@ -113,7 +113,7 @@ struct Writer<'a> {
     session: &'a SessionId,
     program: Program,
     ids: Numbered,
-    /// New identifiers of prompts by those in the file.
+    /// New identifiers of prompts, by those in the file.
     renamed: BTreeMap<MessageId, MessageId>,
     last_prompt: Option<MessageId>,
     context: Context<'a>,
@@ -164,7 +164,7 @@ impl Writer<'_> {
         let folder = self.to.directory.clone();
         AssistantMessage {
             id: id.clone(),
-            // An answer to nothing would stand before the whole conversation.
+            // An answer without a prompt would come before the whole conversation.
             parent_id: asked
                 .or_else(|| self.last_prompt.clone())
                 .unwrap_or_default(),
@@ -181,7 +181,7 @@ impl Writer<'_> {
             provider_id: shortened(&answer.provider_id, MAX_NAME),
             time: MessageTime {
                 created,
-                // Without one the agent would go on with it.
+                // Without one the agent would continue it.
                 completed: Some(completed.unwrap_or(created).max(created)),
             },
             finish: Some(finish(answer.finish.as_deref())),
@@ -215,14 +215,14 @@ fn origin(transcript: &Transcript) -> Option<Object> {
     Some(Object::from_iter([(ORIGIN.to_owned(), json!(origin))]))
 }
 
-/// Notes how many messages a session has where it came from.
+/// Records how many messages the original session has.
 pub(crate) fn note(metadata: Option<Object>, messages: usize) -> Option<Object> {
     let mut metadata = metadata?;
     metadata.insert(IMPORTED_MESSAGES.to_owned(), json!(messages));
     Some(metadata)
 }
 
-/// One line. Whose session it is stands in the title, as lists of every client show it.
+/// Returns a one-line title. It contains the program, as every client's lists show it.
 fn title(transcript: &Transcript) -> String {
     let title = transcript.title.split_whitespace();
     let title = title.collect::<Vec<_>>().join(" ");
@@ -249,7 +249,7 @@ fn finish(said: Option<&str>) -> String {
     said.unwrap_or("stop").to_owned()
 }
 
-/// What is not a price is none.
+/// Returns 0 for an invalid cost.
 pub(crate) fn cost(said: f64) -> f64 {
     match said.is_finite() && (0.0..=MAX_COST).contains(&said) {
         true => said,

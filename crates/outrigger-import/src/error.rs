@@ -1,4 +1,4 @@
-//! What cannot be imported, and why.
+//! Errors and problems of imports.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use outrigger_store::StoreError;
 
 use crate::program::Program;
 
-/// Why nothing is imported.
+/// The reason why nothing is imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// There is nothing of the program.
+    /// There are no sessions of the program.
     #[error("there are no sessions of {program} at {}", .path.display())]
     Nothing {
         /// The program.
@@ -19,12 +19,12 @@ pub enum ImportError {
         /// Where they would be.
         path: PathBuf,
     },
-    /// What is there is another program's.
+    /// The sessions are another program's.
     #[error("{} has no session of {program}: it is one of {}", .path.display(), .other.title())]
     Other {
-        /// The program that was named.
+        /// The requested program.
         program: &'static str,
-        /// The one whose it is.
+        /// The actual program.
         other: Program,
         /// Where.
         path: PathBuf,
@@ -32,17 +32,17 @@ pub enum ImportError {
     /// A file or folder cannot be read.
     #[error("cannot read {}: {message}", .path.display())]
     Read {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// A file is none of the forms that are known.
+    /// A file has no known format.
     #[error("{} is no export that is known: {message}", .path.display())]
     Form {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         message: String,
     },
     /// The store.
@@ -58,7 +58,7 @@ impl ImportError {
         }
     }
 
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &str {
         match self {
@@ -70,7 +70,7 @@ impl ImportError {
         }
     }
 
-    /// What to do.
+    /// Returns what to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -92,14 +92,14 @@ impl ImportError {
     }
 }
 
-/// Something that was left out, and where it stands.
+/// Something that was skipped, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file.
     pub path: PathBuf,
-    /// The line of a file of lines, else what in the file.
+    /// The line number, or the part of the file.
     pub place: String,
-    /// What is wrong.
+    /// The reason.
     pub message: String,
 }
 

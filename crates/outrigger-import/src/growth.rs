@@ -1,7 +1,7 @@
-//! What is new of a session that was imported before and went on where it came from.
+//! Finds what is new in an imported session that was continued in its original program.
 //!
-//! Identifiers follow from the place in the transcript, so a message that was imported is found again. How many there were is kept with
-//! the session: one that was taken away here since is not new.
+//! Identifiers are derived from the position in the transcript, so that imported messages are found again. Their number is stored with
+//! the session: one that was removed here since is not new.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::accept::{Accepted, IMPORTED_MESSAGES, note};
 use crate::parts::{NOT_ENDED, UNMATCHED};
 use crate::write::{Outcome, of_message};
 
-/// A session as it is stored.
+/// A stored session.
 pub(crate) struct Growth {
     session: Session,
     stored: BTreeMap<String, MessageWithParts>,
@@ -33,7 +33,7 @@ impl Growth {
         }
     }
 
-    /// What it becomes with what was read now.
+    /// Returns the result of a repeated import.
     pub(crate) fn with(self, accepted: Accepted) -> (Outcome, Vec<Event>) {
         let id = self.session.id.clone();
         let known = self.known(&accepted);
@@ -75,7 +75,7 @@ impl Growth {
         )
     }
 
-    /// How many messages were imported.
+    /// Returns how many messages were imported.
     fn known(&self, accepted: &Accepted) -> usize {
         let noted = self.session.metadata.as_ref();
         let noted = noted.and_then(|it| it.get(IMPORTED_MESSAGES));
@@ -90,7 +90,7 @@ impl Growth {
         noted.unwrap_or_else(|| last().map_or(0, |at| at + 1))
     }
 
-    /// Whether what was imported is not the beginning of what is there now.
+    /// Returns whether the imported messages differ from the start of the current ones.
     fn differs(&self, read: &[MessageWithParts], known: usize) -> bool {
         let known = read.get(..known);
         known.is_none_or(|known| {
@@ -102,7 +102,7 @@ impl Growth {
         })
     }
 
-    /// New parts of a message that was imported, and those of its calls that had not ended then.
+    /// Returns new parts of an imported message, and those of its calls that had not ended then.
     fn more(&self, message: MessageWithParts) -> Vec<Event> {
         let Some(stored) = self.stored.get(message.info.id().as_str()) else {
             return Vec::new();
@@ -121,7 +121,7 @@ impl Growth {
     }
 }
 
-/// Who said it, and when: a message with another place in the transcript has others.
+/// Returns the author and the time: both differ for a message at another position.
 fn begun(info: &MessageInfo) -> (bool, Millis) {
     match info {
         MessageInfo::User(user) => (true, user.time.created),

@@ -9,7 +9,7 @@ use crate::program::Program;
 /// Digits after the prefix.
 const DIGITS: usize = 26;
 
-/// The session's identifier. An export of ours keeps the one that it had.
+/// Returns the session's identifier. Our own exports keep theirs.
 pub(crate) fn session(program: Program, id: &str, created: Millis) -> SessionId {
     if program == Program::Outrigger && is_session(id) {
         return id.into();
@@ -17,8 +17,8 @@ pub(crate) fn session(program: Program, id: &str, created: Millis) -> SessionId 
     IdMaker::new(seed(program.name(), id)).session(created)
 }
 
-/// Makes identifiers of the messages and parts of a session. Times of a file have no say in their order: what is said in the session later
-/// stands after all of them.
+/// Creates identifiers of a session's messages and parts. Times in a file do not affect their order: later messages come after all of
+/// them.
 pub(crate) struct Numbered {
     maker: IdMaker,
     n: u64,
@@ -71,7 +71,7 @@ mod tests {
         assert!(is_session(one.as_str()), "{one}");
         let own = "ses_e0021b1d4ffeO44iN37LlQ5HLf";
         assert_eq!(of(Program::Outrigger, own).as_str(), own);
-        // One that is not an identifier of ours gets one.
+        // Anything but one of our identifiers is replaced.
         for id in ["", "x", "ses_../../x", "ses_e0021b1d4ffeO44iN37LlQ5HL/"] {
             assert!(is_session(of(Program::Outrigger, id).as_str()), "{id}");
             assert_ne!(of(Program::Outrigger, id).as_str(), id);
@@ -85,7 +85,7 @@ mod tests {
         let parts: Vec<_> = (0..5000).map(|_| ids.part()).collect();
         let second = ids.message();
         assert!(first < second && parts.is_sorted());
-        // The time in an identifier begins again every two years: at any moment of the next thirty it is later than these.
+        // The time in an identifier wraps every two years: at any time in the next thirty it is later than these.
         let span = 1_u64 << 36;
         for at in (0..16).map(|n| 1_764_000_000_000 + n * span / 16) {
             assert!(second < IdMaker::new(1).message(at), "{at}");

@@ -1,9 +1,9 @@
-//! Stored sessions of other programs, as sessions of ours.
+//! Imports stored sessions of other programs.
 //!
-//! - A [`Source`] lists what a program stored ([`StoredSession`]) and reads one of these ([`Transcript`]). Files are opened to be read only; what
-//!   cannot be read is a [`Problem`] with its place, and the rest is not lost.
-//! - [`accept`] makes a session of a transcript. A transcript is text from outside: what it says is kept, what it would decide is not.
-//! - [`write`] puts it into the store's log, or what is new of one that is there.
+//! - A [`Source`] lists what a program stored ([`StoredSession`]) and reads sessions ([`Transcript`]). Files are opened read-only; what
+//!   cannot be read is a [`Problem`] with its location, and the rest is not lost.
+//! - [`accept`] converts a transcript to a session. A transcript is untrusted: its messages are kept, its decisions are not.
+//! - [`write`] stores it in the log, or only what is new in an already imported one.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,4 +1,4 @@
-//! What of a part counts.
+//! Converts parts of messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::accept::{cost, shortened};
 
-/// What is kept of what a tool reported: what is shown of it.
+/// Kept fields of a tool's metadata: those that are displayed.
 const REPORTED: &[&str] = &[
     "answers",
     "details",
@@ -32,7 +32,7 @@ const REPORTED: &[&str] = &[
     CHANGED_BY,
     EXECUTOR,
 ];
-/// Kinds of files of which the contents are kept: a model may not take others.
+/// Media types whose contents are kept: models may not accept others.
 const CONTENTS: &[&str] = &[
     "application/pdf",
     "image/gif",
@@ -41,20 +41,20 @@ const CONTENTS: &[&str] = &[
     "image/webp",
     "text/plain",
 ];
-/// Tokens beyond which a number is none.
+/// Maximum number of tokens; larger values are ignored.
 const MAX_TOKENS: u64 = 1_000_000_000;
-/// Of a call that had not ended.
+/// The error of a call that had not ended.
 pub(crate) const NOT_ENDED: &str = "it had not ended when the session was imported";
-/// The key of a call of which one half never came.
+/// The key of a call of which one half is missing.
 pub(crate) const UNMATCHED: &str = "unmatched";
 
-/// What is known of the session while its parts are read.
+/// The state of a session while its parts are read.
 pub(crate) struct Context<'a> {
-    /// Sessions of the same program that were imported.
+    /// Imported sessions of the same program.
     pub(crate) known: &'a BTreeMap<String, SessionId>,
     /// Calls so far.
     pub(crate) calls: BTreeSet<String>,
-    /// No time is later.
+    /// The latest possible time.
     pub(crate) latest: Millis,
 }
 
@@ -72,7 +72,7 @@ impl Context<'_> {
         }
     }
 
-    /// An identifier that providers take, and that no other call of the session has.
+    /// Returns an identifier that providers accept, unique in the session.
     fn call(&mut self, said: &CallId) -> CallId {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let said = said.as_str();
@@ -88,7 +88,7 @@ impl Context<'_> {
     }
 }
 
-/// The part as it is stored; nothing where it says nothing to a person or a model.
+/// Converts a part; `None` if it contains nothing for the user or a model.
 pub(crate) fn part(
     kind: PartKind,
     context: &mut Context<'_>,
@@ -97,7 +97,8 @@ pub(crate) fn part(
     Some(match kind {
         PartKind::Text(said) => PartKind::Text(TextPart {
             time: said.time.as_ref().map(|time| context.times(time)),
-            // What a model reads is seen: a text may be kept from the model, not from the user alone.
+            // What a model reads must be visible: a text may be hidden from the model, but not only
+            // from the user.
             ignored: said.ignored.filter(|is_ignored| *is_ignored),
             text: said.text,
             ..TextPart::default()
@@ -109,7 +110,7 @@ pub(crate) fn part(
         }),
         PartKind::Tool(call) => PartKind::Tool(of_call(call, context)),
         PartKind::File(fields) => PartKind::File(file(&fields)),
-        // Each would start something when it is read again.
+        // Each of these would start something when it is re-read.
         PartKind::Agent(fields) => text(format!("@{}", word(&fields, "name"))),
         PartKind::Subtask(fields) => {
             let words = ["description", "prompt"].map(|key| word(&fields, key));
@@ -122,7 +123,7 @@ pub(crate) fn part(
             cost: cost(step.cost),
         }),
         PartKind::StepStart(_) => PartKind::StepStart(Object::new()),
-        // Names for people. By the tree of it files would be put back.
+        // Names for display. Its snapshot could be used to restore files.
         PartKind::Patch(fields) => {
             let files = fields.get("files").and_then(Value::as_array);
             let files = files.into_iter().flatten().filter_map(Value::as_str);
@@ -152,7 +153,7 @@ fn of_call(call: ToolPart, context: &mut Context<'_>) -> ToolPart {
     let half = call.extra.get(UNMATCHED).and_then(Value::as_str);
     let half = half.filter(|half| ["start", "result"].contains(half));
     let extra = half.map(|half| (UNMATCHED.to_owned(), json!(half)));
-    // It is shown as somebody else's tool; a cause of nothing.
+    // It is displayed as another's tool, but is not a cause.
     let replaced = call.provenance.replaced_tool_of();
     let tool = tool_name(&call.tool);
     let provenance = replaced.map(|plugin| Provenance::default().by_replaced_tool(&plugin, &tool));
@@ -199,7 +200,7 @@ fn state(state: ToolState, context: &Context<'_>) -> ToolState {
     }
 }
 
-/// A call that had not ended does not go on here.
+/// Ends a call that had not ended.
 fn interrupted(input: Value, time: &PartTime, context: &Context<'_>) -> ToolState {
     ToolState::Error {
         input: arguments(input),
@@ -209,7 +210,7 @@ fn interrupted(input: Value, time: &PartTime, context: &Context<'_>) -> ToolStat
     }
 }
 
-/// Providers take objects only.
+/// Converts arguments to an object, as providers require.
 fn arguments(input: Value) -> Value {
     match input {
         Value::Object(_) => input,
@@ -222,7 +223,7 @@ fn reported(metadata: Value, context: &Context<'_>) -> Object {
     let Value::Object(fields) = metadata else {
         return Object::new();
     };
-    // The conversation of a subagent, if that is imported too.
+    // The conversation of a subagent, if it is imported too.
     let child = fields.get("sessionId").and_then(Value::as_str);
     let child = child.and_then(|id| context.known.get(id));
     let child = child.map(|id| ("sessionId".to_owned(), json!(id)));
@@ -231,7 +232,7 @@ fn reported(metadata: Value, context: &Context<'_>) -> Object {
     kept.chain(child).collect()
 }
 
-/// A name that providers take.
+/// Returns a name that providers accept.
 fn tool_name(said: &str) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() || c == '_' || c == '-' {
         true => c,
@@ -243,7 +244,7 @@ fn tool_name(said: &str) -> String {
     }
 }
 
-/// A file with its contents. An address would be opened, here or by a provider.
+/// Converts a file with its contents. A URL would be opened, here or by a provider.
 fn file(fields: &Object) -> Object {
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
     let is_known = |mime: &&str| CONTENTS.contains(mime);

@@ -1,13 +1,13 @@
-//! Whose sessions there are, and one that was found.
+//! Programs with importable sessions, and the sessions found.
 
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::Millis;
 
-/// Whose sessions.
+/// A program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Program {
-    /// Our own, in a file of `outrigger export`.
+    /// This program, through a file of `outrigger export`.
     #[default]
     Outrigger,
     /// OpenCode.
@@ -19,7 +19,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// As it is typed.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Program {
         }
     }
 
-    /// As people call it.
+    /// Returns the display name.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Program {
         }
     }
 
-    /// Where it keeps its sessions. `variable` looks up a variable of the environment.
+    /// Returns the folder of its sessions. `variable` looks up an environment variable.
     #[must_use]
     pub fn place(self, home: &Path, variable: impl Fn(&str) -> Option<String>) -> PathBuf {
         let named = |name: &str| {
@@ -67,19 +67,19 @@ impl Program {
     }
 }
 
-/// A session that is there.
+/// An available session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
     /// Its identifier.
     pub id: String,
-    /// Its title, or how it begins.
+    /// Its title, or its start.
     pub title: String,
-    /// The folder that it worked in.
+    /// Its working directory.
     pub directory: String,
     /// When it was last used.
     pub updated: Millis,
-    /// The session whose agent began it.
+    /// The session whose agent started it.
     pub parent: Option<String>,
-    /// The file that has it.
+    /// The file that contains it.
     pub file: PathBuf,
 }

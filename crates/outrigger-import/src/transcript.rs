@@ -1,4 +1,4 @@
-//! What a session of another program says, as it was read. Nothing of it is trusted.
+//! The content of another program's session. Untrusted.
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::message::MessageWithParts;
@@ -6,30 +6,30 @@ use outrigger_protocol::origin::Origin;
 
 use crate::program::Program;
 
-/// Messages of a session, at most; what is beyond is a problem that is named.
+/// Maximum number of messages of a session; exceeding it is a problem.
 pub(crate) const MAX_MESSAGES: usize = 100_000;
 
 /// A session as its program stored it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
-    /// Whose.
+    /// The program.
     pub program: Program,
     /// Its identifier there.
     pub id: String,
-    /// The session whose agent began it.
+    /// The session whose agent started it.
     pub parent: Option<String>,
     /// Title.
     pub title: String,
-    /// The folder that it worked in.
+    /// Its working directory.
     pub directory: String,
     /// The program's version.
     pub version: String,
-    /// When it began.
+    /// When it started.
     pub created: Millis,
     /// When it was last used.
     pub updated: Millis,
-    /// Where it was imported from, in an export of ours.
+    /// Its origin, in our own export.
     pub origin: Option<Origin>,
-    /// Its messages in order. Identifiers only say which answers which, and which parts belong to which.
+    /// Its messages in order. Identifiers only relate answers and parts to messages.
     pub messages: Vec<MessageWithParts>,
 }

@@ -1,4 +1,4 @@
-//! Into the store's log, as everything that is said in a session.
+//! Writes sessions to the store's log, as if their messages were written here.
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::{BusEvent, Event};
@@ -10,39 +10,37 @@ use outrigger_store::{Store, StoreError};
 use crate::accept::Accepted;
 use crate::growth::Growth;
 
-/// What became of a session.
+/// The result of importing a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is in the store now.
+    /// It was stored.
     Imported(SessionId),
-    /// It was there, and went on where it came from: what is new of it is in the store now.
+    /// It existed already and was continued in its original program: the new part was stored.
     Grown {
         /// The session.
         id: SessionId,
-        /// Messages that are new.
+        /// Number of new messages.
         messages: usize,
-        /// Parts of earlier messages that are new, and calls that have ended since.
+        /// Number of new parts of earlier messages, and of calls that have ended since.
         parts: usize,
     },
-    /// It was there already; nothing was changed.
+    /// It existed already; nothing was changed.
     There(SessionId),
-    /// It was there, and is another conversation where it came from now; nothing was changed.
+    /// It existed already, but the original is a different conversation now; nothing was changed.
     Differs(SessionId),
 }
 
-/// What [`write`] would do.
+/// Returns what [`write`] would do.
 ///
-/// # Errors
-/// Those of the store.
+/// # Errors Those of the store.
 pub fn outlook(store: &Store, accepted: &Accepted) -> Result<Outcome, StoreError> {
     plan(store, accepted.clone(), 0).map(|(outcome, _)| outcome)
 }
 
-/// Stores a session with its messages in one transaction. Of one that is there what is new since it was imported is added: what was said
-/// or taken away here in the meantime stays as it is.
+/// Stores a session with its messages in one transaction. For an existing one, adds what is new since the last import; changes made here
+/// are kept.
 ///
-/// # Errors
-/// Those of the store; then nothing of it is there.
+/// # Errors Those of the store; then nothing was stored.
 pub async fn write(store: &Store, accepted: Accepted, at: Millis) -> Result<Outcome, StoreError> {
     let id = accepted.session.id.clone();
     let (outcome, events) = plan(store, accepted, at)?;

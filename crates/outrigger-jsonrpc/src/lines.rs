@@ -1,4 +1,4 @@
-//! Lines from a stream that may never end one.
+//! Reads lines from a stream, with a limit on their length.
 
 use std::io;
 
@@ -9,13 +9,13 @@ const CHUNK: usize = 64 * 1024;
 /// A line, without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What stands in it.
+    /// Its content.
     pub bytes: Vec<u8>,
-    /// False for the beginning of one that is longer than is kept; what follows comes as further lines.
+    /// False for the start of a line longer than the limit; the rest follows as further lines.
     pub whole: bool,
 }
 
-/// Reads lines of at most `most` bytes, so that no more than that is held.
+/// Reads lines of at most `most` bytes, so that no more is held in memory.
 #[derive(Debug)]
 pub struct Lines<R> {
     from: R,
@@ -27,7 +27,7 @@ pub struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Reads from here.
+    /// Creates a reader of a stream.
     pub fn new(from: R, most: usize) -> Self {
         Self {
             from,
@@ -39,10 +39,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line; `None` at the end. May be dropped and called again.
+    /// Returns the next line; `None` at the end. May be dropped and called again.
     ///
-    /// # Errors
-    /// Those of the stream.
+    /// # Errors Those of the stream.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(at) = self.held[self.searched..].iter().position(|b| *b == b'\n') {

@@ -1,34 +1,34 @@
-//! One message of JSON-RPC 2.0.
+//! A JSON-RPC 2.0 message.
 
 use serde_json::{Map, Value, json};
 
-/// An error as it is sent.
+/// An error on the wire.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct RpcError {
-    /// One of JSON-RPC's numbers or of a protocol above it.
+    /// A code of JSON-RPC or of a protocol above it.
     pub code: i64,
-    /// What failed, for people.
+    /// What failed, for users.
     pub message: String,
-    /// More of it, for programs.
+    /// Further data, for programs.
     pub data: Option<Box<Value>>,
 }
 
 impl RpcError {
-    /// What was sent is not JSON.
+    /// The message is not JSON.
     pub const PARSE: i64 = -32700;
-    /// It is JSON, and no request.
+    /// The message is JSON, but not a request.
     pub const INVALID_REQUEST: i64 = -32600;
     /// There is no such method.
     pub const NO_METHOD: i64 = -32601;
-    /// The parameters have another form.
+    /// The parameters are invalid.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// It failed here.
+    /// An internal error.
     pub const INTERNAL: i64 = -32603;
-    /// The caller has taken the request back.
+    /// The caller has cancelled the request.
     pub const CANCELLED: i64 = -32800;
 
-    /// An error without data.
+    /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -37,7 +37,7 @@ impl RpcError {
         }
     }
 
-    /// A method that there is not.
+    /// Creates the error for an unknown method.
     #[must_use]
     pub fn no_method(method: &str) -> Self {
         let mut error = Self::new(Self::NO_METHOD, format!("Method not found: {method}"));
@@ -45,7 +45,7 @@ impl RpcError {
         error
     }
 
-    /// Parameters of another form.
+    /// Creates the error for invalid parameters.
     pub fn params(why: impl Into<String>) -> Self {
         Self::new(Self::INVALID_PARAMS, why)
     }
@@ -60,39 +60,39 @@ impl RpcError {
     }
 }
 
-/// What the other side sends.
+/// A message from the other side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// It asks something, and gets its identifier back as it is.
+    /// A request, whose identifier is returned unchanged.
     Request {
         /// A number or a text.
         id: Value,
-        /// What it asks for.
+        /// The method.
         method: String,
-        /// With what.
+        /// The parameters.
         params: Value,
     },
-    /// It says something.
+    /// A notification.
     Notice {
-        /// What it is about.
+        /// The method.
         method: String,
-        /// The rest.
+        /// The parameters.
         params: Value,
     },
-    /// It answers a request of ours.
+    /// A response to a request of ours.
     Answer {
         /// Our number.
         id: u64,
-        /// What came of it.
+        /// The result.
         result: Result<Value, RpcError>,
     },
 }
 
 impl Message {
-    /// A message of one line.
+    /// Parses a message from one line.
     ///
-    /// # Errors Text that is not JSON, or JSON that is not a message, with the identifier as far as
-    /// there is one.
+    /// # Errors Text that is not JSON, or JSON that is not a message, with the identifier if there
+    /// is one.
     pub fn read(line: &[u8]) -> Result<Self, (Value, RpcError)> {
         let message: Value = serde_json::from_slice(line).map_err(|error| {
             let why = format!("this line is no JSON: {error}");
@@ -126,7 +126,7 @@ impl Message {
                         return Err(refuse(id.unwrap_or_default(), why));
                     }
                 };
-                // Ours are numbers; an answer to anything else is to nobody.
+                // Ours are numbers; a response to anything else is ignored.
                 let id = id.as_ref().and_then(Value::as_u64).unwrap_or(u64::MAX);
                 Ok(Self::Answer { id, result })
             }

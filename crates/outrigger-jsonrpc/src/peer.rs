@@ -1,4 +1,4 @@
-//! The other side: what is asked of it, what it is notified of.
+//! The other side: requests and notifications sent to it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::message::{RpcError, notice, request};
 
-/// Messages that may wait to be written; who sends more waits.
+/// Maximum number of messages that wait to be written; further senders wait.
 const MAX_WAITING: usize = 256;
 
 /// The other side. Cheap to clone.
@@ -23,7 +23,7 @@ struct PeerState {
     out: mpsc::Sender<String>,
     next: AtomicU64,
     asked: Mutex<Asked>,
-    /// The notice that takes a request back: it gets `{requestId}`.
+    /// The notification that cancels a request, with `{requestId}`.
     cancel: Option<&'static str>,
 }
 
@@ -35,17 +35,17 @@ struct Asked {
     is_closed: bool,
 }
 
-/// What is to be written, a line each, without its end.
+/// Lines to write, without their end.
 #[derive(Debug)]
 pub struct Outbox(mpsc::Receiver<String>);
 
 impl Outbox {
-    /// The next line; `None` when nobody can send any more.
+    /// Returns the next line; `None` once there are no more senders.
     pub async fn next(&mut self) -> Option<String> {
         self.0.recv().await
     }
 
-    /// Gives each line with its end to `print`, which may wait: this is for a thread of its own.
+    /// Passes each line with its end to `print`, which may block: run this on its own thread.
     pub fn print(mut self, mut print: impl FnMut(&[u8])) {
         while let Some(mut line) = self.0.blocking_recv() {
             line.push('\n');
@@ -55,7 +55,8 @@ impl Outbox {
 }
 
 impl Peer {
-    /// A side that does not listen yet. `cancel`: the notice by which its protocol takes a request back (`$/cancel_request`).
+    /// Creates a peer that does not listen yet. `cancel`: the notification by which its protocol cancels a request
+    /// (`$/cancel_request`).
     #[must_use]
     pub fn new(cancel: Option<&'static str>) -> (Self, Outbox) {
         let (out, lines) = mpsc::channel(MAX_WAITING);
@@ -68,10 +69,9 @@ impl Peer {
         (Self { inner }, Outbox(lines))
     }
 
-    /// Asks, and waits for the answer. Dropped, it takes the request back.
+    /// Sends a request, and waits for the response. Dropping the future cancels the request.
     ///
-    /// # Errors
-    /// What the other side answers; that it is gone.
+    /// # Errors The error of the other side, or it is gone.
     pub async fn request(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         let gone = || RpcError::new(RpcError::INTERNAL, "the other side is gone");
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
@@ -88,17 +88,17 @@ impl Peer {
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Says something that is not answered.
+    /// Sends a notification.
     pub async fn notify(&self, method: &str, params: &Value) {
         self.send(notice(method, params)).await;
     }
 
     pub(crate) async fn send(&self, line: String) {
-        // Nobody who could read it is not an error: the input ends, too.
+        // A missing reader is not an error: the input ends, too.
         let _ = self.inner.out.send(line).await;
     }
 
-    /// An answer has come.
+    /// Handles a response.
     pub(crate) fn settle(&self, id: u64, result: Result<Value, RpcError>) {
         let reply = self.asked().replies.remove(&id);
         if let Some(reply) = reply {
@@ -106,7 +106,7 @@ impl Peer {
         }
     }
 
-    /// Nothing comes any more: requests that wait fail.
+    /// Closes the peer: waiting requests fail.
     pub(crate) fn close(&self) {
         let mut asked = self.asked();
         asked.is_closed = true;
@@ -125,7 +125,7 @@ impl Peer {
     }
 }
 
-/// A request whose answer somebody waits for.
+/// A request whose response is awaited.
 struct Waiting<'a> {
     peer: &'a Peer,
     id: u64,

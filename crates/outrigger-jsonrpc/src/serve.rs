@@ -1,4 +1,4 @@
-//! What the other side sends: its requests are answered, each in a task of its own.
+//! Handles messages of the other side: its requests are answered, each in a separate task.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,20 +14,20 @@ use crate::lines::Lines;
 use crate::message::{Message, RpcError, answer};
 use crate::peer::Peer;
 
-/// Bounds of what is taken from the other side.
+/// Limits for the other side.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a line. A longer one is refused, and the next one read.
+    /// Maximum bytes of a line. A longer one is refused, and the next one read.
     pub line: usize,
-    /// Requests that are answered at once. Further ones are refused: what would wait might be what these wait for.
+    /// Maximum number of concurrent requests. Further ones are refused: those running might depend on one that would wait.
     pub at_once: usize,
 }
 
-/// An answer, and what follows it.
+/// A response, and what follows it.
 pub struct Answer {
     /// The result.
     pub value: Value,
-    /// What is done once the answer is sent.
+    /// Runs after the response was sent.
     pub after: Option<BoxFuture<'static, ()>>,
 }
 
@@ -37,22 +37,22 @@ impl From<Value> for Answer {
     }
 }
 
-/// What the other side may ask. Both are called in the order of its lines; only what [`Self::request`] returns runs beside the rest.
+/// The methods for the other side. Both functions are called in the order of its lines; only the future of [`Self::request`] runs
+/// concurrently.
 pub trait Service: Send + Sync {
-    /// It asks.
+    /// Handles a request.
     fn request(&self, method: &str, params: Value) -> BoxFuture<'static, Result<Answer, RpcError>>;
 
-    /// It says something.
+    /// Handles a notification.
     fn notice(&self, method: &str, params: Value);
 }
 
 /// By the identifier as JSON.
 type Running = Arc<Mutex<HashMap<String, oneshot::Sender<()>>>>;
 
-/// Answers what comes until the input ends. What is still being answered then is dropped.
+/// Answers messages until the input ends. Requests in progress are then dropped.
 ///
-/// # Errors
-/// Those of the input.
+/// # Errors Those of the input.
 pub async fn serve(
     peer: &Peer,
     input: impl AsyncRead + Unpin,
@@ -96,7 +96,7 @@ pub async fn serve(
             }
             Ok(Message::Request { id, method, params }) => {
                 let work = service.request(&method, params);
-                // Before the next line is read, which may take it back.
+                // Before the next line is read, which may cancel it.
                 let (taken, is_taken) = oneshot::channel();
                 entries(&running).insert(id.to_string(), taken);
                 let done = Done {
@@ -113,7 +113,7 @@ pub async fn serve(
     ended
 }
 
-/// A request that is being answered.
+/// A request in progress.
 struct Done {
     peer: Peer,
     id: Value,
@@ -167,7 +167,7 @@ mod tests {
         heard: Arc<Mutex<Vec<String>>>,
     }
 
-    /// Sets a flag when it is dropped.
+    /// Sets a flag on drop.
     struct Dropped(Arc<AtomicBool>);
 
     impl Drop for Dropped {
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// What is answered to these lines, sorted.
+    /// Returns the responses to these lines, sorted.
     async fn answers(lines: &str, limits: Limits) -> Vec<String> {
         let (peer, mut outbox) = Peer::new(Some("$/cancel_request"));
         let heard = Arc::default();
@@ -285,7 +285,7 @@ mod tests {
             outbox.next().await.unwrap(),
             r#"{"jsonrpc":"2.0","id":"a","result":"yes"}"#
         );
-        // Who gives up takes the request back.
+        // A caller that gives up cancels the request.
         let is_dropped = Arc::new(AtomicBool::new(false));
         let (asking, flag) = (peer.clone(), Dropped(is_dropped.clone()));
         let task = tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! Questions about a file, such as where something is defined or used. The caller knows LSP's methods; this module
-//! decides which servers are asked, and for how long.
+//! Requests about a file, such as where something is defined or used. The caller knows LSP's methods; this module decides
+//! which servers are asked, and for how long.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,13 +11,12 @@ use crate::client::Client;
 use crate::lsp::Lsp;
 use crate::uri;
 
-/// How long a server may think about one (OpenCode waits for ever).
+/// Timeout of a request (OpenCode waits forever).
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Lsp {
-    /// Puts a request about a file to the servers that are for it, starting them if need be; `None` where there is none.
-    /// Each answer that is one, in the order of the servers. Methods of `textDocument/` get the file's address; with an empty
-    /// method nothing is asked.
+    /// Sends a request about a file to its servers, starting them if necessary; `None` if there are none. Returns each valid
+    /// answer, in the order of the servers. Methods of `textDocument/` get the file's URI; an empty method sends nothing.
     pub async fn ask(&self, file: &Path, method: &str, params: &Value) -> Option<Vec<Value>> {
         let slots = self.slots_for(file);
         if slots.is_empty() {
@@ -45,7 +44,7 @@ impl Lsp {
 }
 
 impl Client {
-    /// The answer to a request, if it is one: not an error, and not `null`.
+    /// Returns the answer to a request, unless it is an error or `null`.
     async fn answer(&self, method: &str, params: &Value) -> Option<Value> {
         match self.request(method, params, REQUEST_TIMEOUT).await {
             Ok(answer) => Some(answer).filter(|answer| !answer.is_null()),

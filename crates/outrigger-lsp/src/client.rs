@@ -1,4 +1,4 @@
-//! One running server: its initialisation, the files it was sent, and waiting for its diagnostics.
+//! One running server: its initialisation, the files sent to it, and waiting for its diagnostics.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use crate::{language, uri};
 
 /// How long after diagnostics a server may send better ones (OpenCode's figure).
 const SETTLING: Duration = Duration::from_millis(150);
-/// A server that kept silent so often in a row is not waited for until it speaks again.
+/// After this many silences in a row, a server is not waited for until it sends something.
 const SILENCES: u32 = 2;
-/// Larger files are not sent to servers, in bytes.
+/// Maximum bytes of a file sent to servers.
 const LARGEST: u64 = 4 * 1024 * 1024;
-/// Files that one server is sent.
+/// Maximum number of files sent to one server.
 const MAX_FILES: usize = 2_000;
-/// Kinds of symbols that are listed (classes, functions, enums, interfaces, variables, constants, structs, methods).
+/// Kinds of listed symbols (classes, functions, enums, interfaces, variables, constants, structs, methods).
 const KINDS: [u64; 8] = [5, 12, 6, 11, 13, 14, 23, 10];
-/// Symbols of one server.
+/// Maximum number of symbols of one server.
 const MAX_SYMBOLS: usize = 10;
 
-/// What a server is started with.
+/// The start parameters of a server.
 pub(crate) struct Start<'a> {
     pub(crate) id: &'a str,
     pub(crate) root: &'a Path,
@@ -41,15 +41,15 @@ pub(crate) struct Start<'a> {
 
 struct SentFile {
     version: i64,
-    /// Line and character (UTF-16) of its end, for servers that take changes only as ranges.
+    /// Line and character (UTF-16) of its end, for servers that accept changes only as ranges.
     end: (usize, usize),
 }
 
-/// A server that answers.
+/// An initialised server.
 pub(crate) struct Client {
     process: Process,
     documents: Arc<Documents>,
-    /// Held while a file is sent, so that versions go out in order.
+    /// Held while a file is sent, so that versions are sent in order.
     sent: tokio::sync::Mutex<HashMap<PathBuf, SentFile>>,
     by_range: bool,
     answers: bool,
@@ -59,10 +59,9 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Starts the process and makes the first exchange.
+    /// Starts the process and performs the first exchange.
     ///
-    /// # Errors
-    /// Those of the process, and of `initialize`.
+    /// # Errors Those of the process, and of `initialize`.
     pub(crate) async fn start(
         start: Start<'_>,
         spawner: &Spawner,
@@ -105,7 +104,7 @@ impl Client {
         })
     }
 
-    /// Why it is gone, if it is.
+    /// Returns why it has ended, if it has.
     pub(crate) fn gone(&self) -> Option<LspError> {
         self.process.gone()
     }
@@ -114,7 +113,7 @@ impl Client {
         self.documents.all()
     }
 
-    /// Sends the current content of a file; the version that the server knows it by, or `None` when it was not sent.
+    /// Sends the current content of a file; returns its version on the server, or `None` if it was not sent.
     pub(crate) async fn send(&self, path: &Path) -> Option<i64> {
         let mut files = self.sent.lock().await;
         let bytes = tokio::task::spawn_blocking({
@@ -162,8 +161,8 @@ impl Client {
         Some(version)
     }
 
-    /// Waits for the diagnostics of a version of a file that was sent at `since`: pushed, or pulled where the server
-    /// supports it. True when there were any.
+    /// Waits for the diagnostics of a version of a file that was sent at `since`: pushed, or pulled if the server
+    /// supports it. Returns whether there were any.
     pub(crate) async fn wait(&self, path: &Path, version: i64, since: Instant) -> bool {
         let timeout = if self.silences.load(Ordering::Relaxed) >= SILENCES {
             self.limits.after_silences
@@ -192,7 +191,7 @@ impl Client {
             loop {
                 if let Some(at) = self.spoken(path, version, since) {
                     sleep_until(at + SETTLING).await;
-                    // Better ones may have come meanwhile; then it is those that settle.
+                    // Better ones may have arrived in the meantime; then those must settle.
                     if self.spoken(path, version, since) == Some(at) {
                         return;
                     }
@@ -208,7 +207,7 @@ impl Client {
         }
     }
 
-    /// When the server last published diagnostics that count for this version.
+    /// Returns when the server last published valid diagnostics for this version.
     fn spoken(&self, path: &Path, version: i64, since: Instant) -> Option<Instant> {
         let published = self.documents.published(path)?;
         let counts = match published.version {
@@ -218,7 +217,7 @@ impl Client {
         counts.then_some(published.at)
     }
 
-    /// Asks for the diagnostics of a file, where the server answers that; true when it did.
+    /// Requests the diagnostics of a file, if the server supports that; returns whether it answered.
     async fn pull(&self, path: &Path) -> bool {
         let mut identifiers = self.documents.registered();
         if self.answers {
@@ -243,7 +242,7 @@ impl Client {
         matched
     }
 
-    /// Puts a request to the server.
+    /// Sends a request to the server.
     pub(crate) async fn request(
         &self,
         method: &str,
@@ -253,7 +252,7 @@ impl Client {
         self.process.request(method, params, wait).await
     }
 
-    /// Symbols of the workspace by name, some of them.
+    /// Returns some symbols of the workspace by name.
     pub(crate) async fn symbols(&self, query: &str) -> Vec<Value> {
         let params = json!({"query": query});
         let answer = self

@@ -11,13 +11,13 @@ use crate::servers::{KNOWN, Needs};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Server {
     pub(crate) id: String,
-    /// With their dots; a whole name (`Dockerfile`) counts for a file without one. None: every file.
+    /// With their dots; a whole name (`Dockerfile`) matches a file without one. Empty: every file.
     pub(crate) extensions: Vec<String>,
     pub(crate) root: Root,
     pub(crate) command: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) options: Initial,
-    /// It was named by the user; then its command need not be on `PATH`.
+    /// The user configured it; then its command need not be on `PATH`.
     pub(crate) configured: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Initial {
 }
 
 impl Server {
-    /// Whether it is for files like this.
+    /// Returns whether it handles files like this.
     pub(crate) fn takes(&self, file: &Path) -> bool {
         let name = |part: Option<&std::ffi::OsStr>| part.map(|p| p.to_string_lossy().into_owned());
         let of_file = match name(file.extension()) {
@@ -40,13 +40,13 @@ impl Server {
     }
 }
 
-/// Names of the known servers.
+/// Returns the names of the known servers.
 #[must_use]
 pub fn built_in() -> Vec<&'static str> {
     KNOWN.iter().map(|known| known.id).collect()
 }
 
-/// The servers of a configuration, in OpenCode's order: the known ones, then those that are only configured.
+/// Returns the servers of a configuration, in OpenCode's order: the known ones, then those that are only configured.
 pub(crate) fn servers(value: Option<&Value>) -> Vec<Server> {
     let configured = match value {
         None | Some(Value::Null | Value::Bool(false)) => return Vec::new(),
@@ -101,7 +101,7 @@ fn configure(id: &str, entry: &Value, known: Option<&Server>) -> Option<Server> 
     })
 }
 
-/// A list of texts of an entry; what is not text in it is passed over. `None` where there is no list.
+/// Returns a list of texts in an entry; skips other values. `None` if there is no list.
 #[must_use]
 pub fn texts_at(entry: &Value, key: &str) -> Option<Vec<String>> {
     let list = entry.get(key)?.as_array()?;
@@ -109,7 +109,7 @@ pub fn texts_at(entry: &Value, key: &str) -> Option<Vec<String>> {
     Some(texts.collect())
 }
 
-/// Names and values of an entry; what is not text is passed over.
+/// Returns names and values of an entry; skips values that are not text.
 #[must_use]
 pub fn variables_at(entry: &Value, key: &str) -> Vec<(String, String)> {
     let map = entry.get(key).and_then(Value::as_object);
@@ -123,14 +123,14 @@ fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// The program to start, if it is there.
+/// Returns the program to start, if it exists.
 pub(crate) fn program(server: &Server, root: &Path, path: &std::ffi::OsStr) -> Option<PathBuf> {
     let name = server.command.first()?;
     if name.contains('/') && Path::new(name).is_relative() {
         return Some(root.join(name));
     }
     let found = outrigger_sandbox::which(name, path);
-    // The start then says what is missing; of a known one nobody has asked for, nothing has to be said.
+    // The start then reports what is missing; for a known server that was not configured, no report is needed.
     found.or_else(|| server.configured.then(|| PathBuf::from(name)))
 }
 

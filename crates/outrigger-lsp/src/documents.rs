@@ -1,4 +1,4 @@
-//! The files that a server was sent, and its diagnostics for them.
+//! The files sent to a server, and its diagnostics for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use crate::process::Handler;
 use crate::uri;
 
-/// Files that diagnostics are kept of, and diagnostics of one file.
+/// Maximum number of files with diagnostics, and of diagnostics of one file.
 const MAX_FILES: usize = 1_000;
 const MAX_PER_FILE: usize = 500;
-/// Characters of a diagnostic's message.
+/// Maximum characters of a diagnostic's message.
 const LONGEST_MESSAGE: usize = 2_000;
 
-/// When diagnostics of a file came, and for which version of it.
+/// When diagnostics of a file arrived, and for which version.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Published {
     pub(crate) at: Instant,
@@ -34,12 +34,12 @@ struct State {
     registered: HashMap<String, Option<String>>,
 }
 
-/// The host's side of a server.
+/// The client's side of a server's documents.
 pub(crate) struct Documents {
     state: Mutex<State>,
     news: watch::Sender<u64>,
-    /// The first diagnostics of a file are only those of its syntax: the ones that count come after them (TypeScript's
-    /// server; OpenCode's rule).
+    /// The first diagnostics of a file are only about syntax: the relevant ones follow (TypeScript's server;
+    /// OpenCode's rule).
     first_is_preliminary: bool,
     options: Value,
     root: PathBuf,
@@ -64,7 +64,8 @@ impl Documents {
         self.news.send_modify(|count| *count += 1);
     }
 
-    /// Changes whenever diagnostics came, or the server began or ceased to answer requests for them.
+    /// Returns a channel that changes when diagnostics arrive, or the server starts or stops supporting requests for
+    /// them.
     pub(crate) fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }
@@ -73,14 +74,14 @@ impl Documents {
         self.state().published.get(path).copied()
     }
 
-    /// Forgets what was said of a file that is opened now.
+    /// Drops diagnostics of a file that is being opened.
     pub(crate) fn forget(&self, path: &Path) {
         let mut state = self.state();
         state.pushed.remove(path);
         state.pulled.remove(path);
     }
 
-    /// The identifiers of registrations to ask for diagnostics; empty when there are none.
+    /// Returns the identifiers of registrations for requesting diagnostics; empty if there are none.
     pub(crate) fn registered(&self) -> Vec<Option<String>> {
         let mut all: Vec<Option<String>> = self.state().registered.values().cloned().collect();
         all.sort();
@@ -112,7 +113,7 @@ impl Documents {
         self.notify_changed();
     }
 
-    /// Takes the answer to a request for diagnostics; true when it says something of this file.
+    /// Handles the response to a request for diagnostics; returns whether it contains some for this file.
     pub(crate) fn pulled(&self, path: &Path, mut answer: Value) -> bool {
         let mut state = self.state();
         let mut matched = false;
@@ -138,7 +139,7 @@ impl Documents {
         matched
     }
 
-    /// Everything that was said, each diagnostic once.
+    /// Returns all diagnostics, without duplicates.
     pub(crate) fn all(&self) -> BTreeMap<PathBuf, Vec<Value>> {
         let state = self.state();
         let paths: BTreeSet<&PathBuf> = state.pushed.keys().chain(state.pulled.keys()).collect();
@@ -185,7 +186,7 @@ impl Documents {
         }
     }
 
-    // A section of the options that the server was started with; all of them without a section.
+    // Returns a section of the options that the server was started with; all of them without a section.
     fn setting(&self, item: &Value) -> Value {
         let section = item.get("section").and_then(Value::as_str).unwrap_or("");
         let mut parts = section.split('.').filter(|part| !part.is_empty());
@@ -216,7 +217,7 @@ impl Handler for Documents {
                 Value::Null
             }
             "client/unregisterCapability" => {
-                // The name is a slip of the protocol's authors that became the protocol.
+                // The misspelled name is part of the protocol.
                 self.register(params, "unregisterations", false);
                 Value::Null
             }
@@ -225,7 +226,7 @@ impl Handler for Documents {
     }
 }
 
-// What tells two diagnostics apart; servers that push and answer say the same twice.
+// Returns the identity of a diagnostic; servers that push and pull send them twice.
 fn key(diagnostic: &Value) -> String {
     let parts = ["code", "severity", "message", "source", "range"];
     json!(parts.map(|part| diagnostic.get(part))).to_string()

@@ -1,50 +1,50 @@
-//! What can go wrong with one server. Nothing here fails a call of a tool: it is logged, and listed by `status`.
+//! Errors of a server. They do not fail tool calls: they are logged, and listed by `status`.
 
 use std::time::Duration;
 
-/// Why a server is of no use (any more).
+/// Why a server is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LspError {
     /// Its process did not start.
     #[error("language server {server} did not start: {reason}")]
     Start {
-        /// Which.
+        /// The server.
         server: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// It answered nothing in time.
+    /// It did not respond in time.
     #[error("language server {server} did not answer {method} within {} ms", after.as_millis())]
     Timeout {
-        /// Which.
+        /// The server.
         server: String,
         /// The request.
         method: String,
         /// The limit.
         after: Duration,
     },
-    /// It answered with an error.
+    /// It responded with an error.
     #[error("language server {server} refused {method}: {message}")]
     Refused {
-        /// Which.
+        /// The server.
         server: String,
         /// The request.
         method: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// Its process has ended, or what it wrote cannot be read.
+    /// Its process has ended, or its output cannot be read.
     #[error("language server {server} is gone: {cause}")]
     Gone {
-        /// Which.
+        /// The server.
         server: String,
-        /// Why.
+        /// The cause.
         cause: String,
     },
 }
 
 impl LspError {
-    /// A stable code.
+    /// Returns a stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl LspError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

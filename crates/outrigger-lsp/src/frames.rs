@@ -4,18 +4,18 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// The largest message that is read, in bytes.
+/// Maximum bytes of a message.
 const MAX_BODY: usize = 32 * 1024 * 1024;
-/// The longest header, in bytes; also how much a server may print that is not a message.
+/// Maximum bytes of a header; also the maximum of output that is not a message.
 const MAX_HEADER: usize = 64 * 1024;
 const CHUNK: usize = 16 * 1024;
 
-/// A message for the wire.
+/// Encodes a message.
 pub(crate) fn frame(body: &str) -> Vec<u8> {
     format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// Reads messages; holds no more than one of them.
+/// Reads messages; holds at most one in memory.
 #[derive(Debug)]
 pub(crate) struct Frames<R> {
     from: R,
@@ -30,9 +30,9 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// The body of the next message; `None` at the end of the stream.
+    /// Returns the body of the next message; `None` at the end of the stream.
     ///
-    /// # Errors Those of the stream, and `InvalidData` for what is not a header or too large.
+    /// # Errors Those of the stream, and `InvalidData` for an invalid or too large header.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let (header, length) = loop {
             if let Some(end) = end_of_header(&self.held) {
@@ -80,7 +80,7 @@ fn end_of_header(held: &[u8]) -> Option<usize> {
         .map(|at| at + 4)
 }
 
-// Text that a server prints before a header (a banner) is passed over, as far as it ends with the line.
+// Text that a server prints before a header (a banner) is skipped, if it ends with a line.
 fn length(header: &[u8]) -> io::Result<usize> {
     let text = String::from_utf8_lossy(header);
     let value = text.lines().find_map(|line| {
@@ -96,7 +96,7 @@ fn length(header: &[u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// A stream that gives so many bytes at a time.
+    /// Returns a stream that gives this many bytes at a time.
     fn pieces(bytes: Vec<u8>, size: usize) -> impl AsyncRead + Unpin {
         let (mut to, from) = tokio::io::duplex(size.max(1));
         tokio::spawn(async move {

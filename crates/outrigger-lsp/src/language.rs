@@ -1,8 +1,8 @@
-//! Language identifiers of files, as LSP names them.
+//! Language identifiers of files in LSP.
 
 use std::path::Path;
 
-/// Extensions and the identifier of their language, by the list in the LSP specification and what servers expect.
+/// Extensions and their language identifiers, from the LSP specification and the expectations of servers.
 const LANGUAGES: &[(&[&str], &str)] = &[
     (&["astro"], "astro"),
     (&["sh", "bash", "zsh", "ksh"], "shellscript"),
@@ -62,7 +62,7 @@ const LANGUAGES: &[(&[&str], &str)] = &[
     (&["zig", "zon"], "zig"),
 ];
 
-/// The language of a file; `plaintext` where nothing else is known.
+/// Returns the language of a file; default: `plaintext`.
 pub(crate) fn of(path: &Path) -> &'static str {
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("");
     LANGUAGES

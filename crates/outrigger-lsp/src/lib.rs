@@ -1,6 +1,6 @@
-//! Client of language servers: starts them, tells them of changed files, collects their diagnostics.
+//! Client of language servers: starts them, notifies them of changed files, collects their diagnostics.
 //!
-//! [`Lsp`] is the whole of it. The protocol is LSP 3.17, as far as diagnostics, workspace symbols and what [`Lsp::ask`] is asked need it.
+//! [`Lsp`] is the entry point. The protocol is LSP 3.17, as far as needed for diagnostics, workspace symbols and [`Lsp::ask`].
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

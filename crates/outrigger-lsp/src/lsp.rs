@@ -1,4 +1,4 @@
-//! All servers of a project: which one is for a file, starting it, and what all of them say.
+//! All servers of a project: selecting them by file, starting them, and collecting their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -20,19 +20,19 @@ use crate::config::{Initial, Server, program, servers};
 use crate::error::LspError;
 use crate::programs::Programs;
 
-/// How often a server that ended is started again.
+/// Maximum number of restarts of a server.
 const RESTARTS: u32 = 3;
 
-/// How long things may take.
+/// Timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A server's first answer (OpenCode's 45 s); it comes up behind the caller's back.
+    /// A server's first response (OpenCode's 45 s); it starts in the background.
     pub start: Duration,
     /// How long a caller waits for a server that is being started.
     pub ready: Duration,
     /// How long a caller waits for the diagnostics of a file (OpenCode's 5 s).
     pub document: Duration,
-    /// The same, of a server that has kept silent before.
+    /// Like `document`, for a server that was silent before.
     pub after_silences: Duration,
     /// A request (OpenCode's 3 s).
     pub answer: Duration,
@@ -50,16 +50,16 @@ impl Default for Limits {
     }
 }
 
-/// What servers are started with.
+/// The start parameters of servers.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Starts processes.
     pub spawner: Spawner,
-    /// Working folder of the project.
+    /// Working directory of the project.
     pub directory: PathBuf,
     /// Root of the project.
     pub worktree: PathBuf,
-    /// Environment of the servers, `PATH` included, which their programs are looked for on.
+    /// Environment of the servers, including the `PATH` on which their programs are searched.
     pub env: Vec<(OsString, OsString)>,
     /// Limits.
     pub limits: Limits,
@@ -72,13 +72,13 @@ pub struct Options {
 pub struct Status {
     /// Its identifier in the configuration.
     pub id: String,
-    /// The same.
+    /// The same identifier.
     pub name: String,
-    /// Its root, relative to the working folder.
+    /// Its root, relative to the working directory.
     pub root: String,
     /// `connected` or `error`.
     pub status: &'static str,
-    /// Why it is of no use, for people; no part of OpenCode's answer.
+    /// Why it is unusable, for display; not part of OpenCode's response.
     #[serde(skip)]
     pub error: Option<LspError>,
 }
@@ -118,10 +118,10 @@ struct LspState {
     servers: Vec<Server>,
     options: Options,
     slots: Mutex<BTreeMap<(String, PathBuf), Arc<Slot>>>,
-    /// Known servers whose program is not there, so that it is looked for once.
+    /// Known servers without an installed program, so that it is searched once.
     absent: Mutex<BTreeSet<String>>,
     changes: watch::Sender<u64>,
-    /// What starts servers.
+    /// Tasks that start servers.
     starts: Mutex<JoinSet<()>>,
 }
 
@@ -143,20 +143,20 @@ impl Lsp {
         }))
     }
 
-    /// Whether there is any server at all.
+    /// Returns whether there is any server.
     #[must_use]
     pub fn is_on(&self) -> bool {
         !self.0.servers.is_empty()
     }
 
-    /// Counts the servers that have started; views of their status subscribe to it.
+    /// Returns a counter of started servers; displays of their status subscribe to it.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
 
-    /// Tells the servers of this kind of file what is in it now, starting them if need be, and waits, within limits, for
-    /// their diagnostics. A file outside the project is nobody's.
+    /// Notifies the servers of this kind of file of its current content, starting them if necessary, and waits, within
+    /// limits, for their diagnostics. Ignores files outside the project.
     pub async fn touch(&self, file: &Path) {
         let limits = self.0.options.limits;
         let each = self.slots_for(file).into_iter().map(|slot| async move {
@@ -177,7 +177,7 @@ impl Lsp {
         join_all(each).await;
     }
 
-    /// The same without waiting: a file that was read is likely to be changed.
+    /// Like [`Self::touch`], without waiting: a file that was read is likely to be changed.
     pub fn warm(&self, file: &Path) {
         let slots = self.slots_for(file);
         if slots.is_empty() {
@@ -193,7 +193,7 @@ impl Lsp {
         });
     }
 
-    /// What all servers have said, by file.
+    /// Returns the diagnostics of all servers, by file.
     #[must_use]
     pub fn diagnostics(&self) -> BTreeMap<PathBuf, Vec<Value>> {
         let mut all: BTreeMap<PathBuf, Vec<Value>> = BTreeMap::new();
@@ -205,7 +205,7 @@ impl Lsp {
         all
     }
 
-    /// The servers that were started, or should have been.
+    /// Returns the servers that were started, or should have been.
     #[must_use]
     pub fn status(&self) -> Vec<Status> {
         let of = |slot: &Arc<Slot>| {
@@ -230,7 +230,7 @@ impl Lsp {
         self.slots().iter().filter_map(of).collect()
     }
 
-    /// Symbols of the project by name, from the servers that run.
+    /// Returns symbols of the project by name, from the running servers.
     pub async fn symbols(&self, query: &str) -> Vec<Value> {
         let clients: Vec<_> = self.slots().iter().filter_map(|slot| slot.up()).collect();
         let found = join_all(clients.iter().map(|client| client.symbols(query))).await;
@@ -239,7 +239,7 @@ impl Lsp {
 
     /// Ends all servers, by force after `grace`.
     pub async fn shutdown(&self, grace: Duration) {
-        // One that is about to start has a process that runs.
+        // A server that is about to start has a running process.
         let mut starts = std::mem::take(&mut *self.starts());
         starts.shutdown().await;
         let slots = std::mem::take(&mut *self.slots_of());
@@ -337,7 +337,7 @@ impl Lsp {
         })
     }
 
-    /// Starts a server behind the caller's back, who may give up waiting.
+    /// Starts a server in the background; the caller may stop waiting.
     fn begin(&self, slot: &Arc<Slot>) {
         let (lsp, slot) = (self.clone(), Arc::clone(slot));
         let mut starts = self.starts();
@@ -362,7 +362,7 @@ impl Lsp {
                     lsp.0.changes.send_modify(|count| *count += 1);
                 }
                 Err(error) => {
-                    // Of one that nobody has asked for, nobody has to be warned.
+                    // No warning is needed for a server that was not configured.
                     if slot.server.configured {
                         tracing::warn!("[lsp:{}] {error}", slot.server.id);
                     } else {
@@ -374,7 +374,7 @@ impl Lsp {
         });
     }
 
-    /// The server of a slot once it is up. One that has ended is started again, a few times.
+    /// Returns the server of a slot once it is ready. One that has ended is restarted, a few times.
     pub(crate) async fn ready(&self, slot: &Arc<Slot>, wait: Duration) -> Option<Arc<Client>> {
         let mut changed = slot.changed.subscribe();
         let up = async {

@@ -1,4 +1,4 @@
-//! A server's process and the messages to and from it.
+//! A server's process and its messages.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,20 +17,20 @@ use tokio::time::timeout;
 use crate::error::LspError;
 use crate::frames::{Frames, frame};
 
-/// Messages that wait for a server which does not read.
+/// Maximum number of queued messages for a server that does not read.
 const QUEUE: usize = 256;
-/// Messages in a second; beyond that the pipe fills and the server waits.
+/// Maximum number of messages per second; beyond that the pipe fills and the server waits.
 const MAX_PER_SECOND: u32 = 2_000;
-/// Of what it prints to standard error, for the cause of its end, in bytes.
+/// Bytes kept of its standard error, for the cause of its end.
 const LAST_WORDS: usize = 2_000;
-/// Between the end of its output and the end of the process.
+/// Maximum time between the end of its output and the end of the process.
 const ENDING: Duration = Duration::from_millis(500);
 
-/// What a server sends by itself.
+/// Handles a server's own messages.
 pub(crate) trait Handler: Send + Sync {
-    /// A notification.
+    /// Handles a notification.
     fn notice(&self, method: &str, params: Value);
-    /// A request, with its result.
+    /// Handles a request; returns its result.
     fn request(&self, method: &str, params: &Value) -> Value;
 }
 
@@ -39,7 +39,7 @@ type Answer = Result<Value, String>;
 #[derive(Default)]
 struct Pending {
     waiting: HashMap<i64, oneshot::Sender<Answer>>,
-    /// Why nothing more will come.
+    /// Why there will be no more messages.
     closed: Option<String>,
 }
 
@@ -50,7 +50,7 @@ struct Shared {
     said: Mutex<Vec<u8>>,
 }
 
-/// A running server. It is killed, with all that it has started, when this is dropped.
+/// A running server. It is killed, with all that it has started, on drop.
 pub(crate) struct Process {
     shared: Arc<Shared>,
     outgoing: mpsc::Sender<Vec<u8>>,
@@ -62,16 +62,15 @@ pub(crate) struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Its owner ends it at once: until its supervisor has noticed, it would still write.
+        // The owner ends it at once: it could still write until its supervisor has noticed.
         self.killer.kill_tree();
     }
 }
 
 impl Process {
-    /// Starts it; nothing has been said to it yet.
+    /// Starts it; sends nothing yet.
     ///
-    /// # Errors
-    /// [`LspError::Start`].
+    /// # Errors [`LspError::Start`].
     pub(crate) async fn start(
         name: &str,
         program: &Path,
@@ -134,7 +133,7 @@ impl Process {
         self.pid
     }
 
-    /// Why it is gone, if it is.
+    /// Returns why it has ended, if it has.
     pub(crate) fn gone(&self) -> Option<LspError> {
         let cause = lock(&self.shared.pending).closed.clone()?;
         Some(LspError::Gone {
@@ -143,7 +142,7 @@ impl Process {
         })
     }
 
-    /// Sends a notification; false when the server reads so little that it was left out.
+    /// Sends a notification; returns `false` if the server reads so slowly that it was dropped.
     pub(crate) fn notify(&self, method: &str, params: &Value) -> bool {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
     }
@@ -152,10 +151,9 @@ impl Process {
         self.outgoing.try_send(frame(&message.to_string())).is_ok()
     }
 
-    /// Makes a request and waits for its answer.
+    /// Sends a request and waits for its response.
     ///
-    /// # Errors
-    /// [`LspError::Timeout`], [`LspError::Refused`], [`LspError::Gone`].
+    /// # Errors [`LspError::Timeout`], [`LspError::Refused`], [`LspError::Gone`].
     pub(crate) async fn request(
         &self,
         method: &str,
@@ -202,7 +200,7 @@ impl Process {
         }
     }
 
-    /// Asks it to end, waits no longer than `grace`, then kills it with all that it has started.
+    /// Asks it to end, waits up to `grace`, then kills it with all that it has started.
     pub(crate) async fn close(&self, grace: Duration) {
         let asked = self.request("shutdown", &Value::Null, grace).await;
         if asked.is_ok() {
@@ -211,7 +209,7 @@ impl Process {
         self.stop
             .send_replace(Some(if asked.is_ok() { grace } else { Duration::ZERO }));
         let mut over = self.over.clone();
-        // Ends also when the supervisor is gone.
+        // Also ends if the supervisor is gone.
         let _ = over.wait_for(|over| *over).await;
     }
 }
@@ -287,7 +285,7 @@ async fn supervise(
 }
 
 async fn stop(stopping: &mut watch::Receiver<Option<Duration>>) -> Duration {
-    // An error: the handle was dropped.
+    // An error means that the handle was dropped.
     let asked = stopping.wait_for(Option::is_some).await;
     asked.ok().and_then(|grace| *grace).unwrap_or_default()
 }
@@ -300,7 +298,7 @@ async fn write(mut stdin: pipe::Sender, mut queue: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-/// Reads messages until the end of its output; the text says why it is read no further.
+/// Reads messages until the end of its output; returns why reading stopped.
 async fn read(
     stdout: pipe::Receiver,
     shared: Arc<Shared>,
@@ -351,7 +349,7 @@ fn take(
         (Some(id), Some(method)) => {
             let result = handler.request(&method, &params);
             let answer = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
-            // A server that asks but does not read gets no answer.
+            // A server that sends requests but does not read gets no responses.
             if let Some(queue) = outgoing.upgrade() {
                 let _ = queue.try_send(frame(&answer));
             }
@@ -381,7 +379,7 @@ fn take(
     }
 }
 
-/// Its standard error is read, so that it does not wait, and the end of it kept.
+/// Reads its standard error, so that it does not block, and keeps the end of it.
 async fn listen(mut stderr: pipe::Receiver, shared: Arc<Shared>) {
     let mut chunk = [0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {

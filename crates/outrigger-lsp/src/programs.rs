@@ -1,22 +1,23 @@
-//! Which programs may be started: those of a project only where its folder is trusted, and as they were then.
+//! The programs that may be started: those of a project only if its folder is trusted, with their content at that time.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why the program of an entry, by the entry's name, must not be started, for people; `None` where it may. Reads the disk.
+/// Returns why the program of an entry, by the entry's name, must not be started, for display; `None` if it may. Reads the
+/// disk.
 pub type RefusalFn = Arc<dyn Fn(&str, &Path) -> Option<String> + Send + Sync>;
 
-/// Which programs may be started.
+/// The programs that may be started.
 #[derive(Clone)]
 pub struct Programs {
-    /// Programs and libraries that lie in the project (`node_modules`) are taken.
+    /// Programs and libraries in the project (`node_modules`) may be used.
     pub of_project: bool,
-    /// Asked before each start.
+    /// Called before each start.
     pub refusal: RefusalFn,
 }
 
-/// All of them.
+/// Allows all programs.
 impl Default for Programs {
     fn default() -> Self {
         Self {
@@ -35,7 +36,7 @@ impl fmt::Debug for Programs {
 }
 
 impl Programs {
-    /// The answer of [`Self::refusal`], looked up beside the async threads.
+    /// Calls [`Self::refusal`] outside the async threads.
     pub async fn refusal(&self, name: &str, program: &Path) -> Option<String> {
         let (refusal, name) = (Arc::clone(&self.refusal), name.to_owned());
         let program = program.to_owned();

@@ -1,27 +1,27 @@
-//! Which folder a server is started in: the nearest one above a file that looks like a project's root.
+//! The folder in which a server is started: the nearest one above a file that looks like a project's root.
 
 use std::path::{Path, PathBuf};
 
-/// How a server's root is found.
+/// The rule for finding a server's root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
-    /// The working folder, always.
+    /// Always the working directory.
     Directory,
-    /// The nearest folder with one of these, else the working folder.
+    /// The nearest folder with one of these, otherwise the working directory.
     Nearest(&'static [&'static str]),
-    /// As [`Root::Nearest`], unless one of the second list is met on the way: then the server has no business there.
+    /// Like [`Root::Nearest`], unless one of the second list is found on the way: then the server does not apply.
     Unless(&'static [&'static str], &'static [&'static str]),
-    /// The nearest folder with one of these; without one the server has no business there.
+    /// The nearest folder with one of these; without one the server does not apply.
     Required(&'static [&'static str]),
-    /// The nearest folder with one of the first list, else as [`Root::Nearest`] with the second.
+    /// The nearest folder with one of the first list, otherwise like [`Root::Nearest`] with the second.
     Either(&'static [&'static str], &'static [&'static str]),
-    /// The Cargo workspace, else the crate.
+    /// The Cargo workspace, otherwise the crate.
     Cargo,
 }
 
 impl Root {
-    /// The root for a file; `None` where the server is not meant. Looking upwards ends at `directory`, as in OpenCode;
-    /// a file outside has `directory` as its root.
+    /// Returns the root for a file; `None` if the server does not apply. The upward search ends at `directory`, as in
+    /// OpenCode; a file outside has `directory` as its root.
     pub(crate) fn of(self, file: &Path, directory: &Path, worktree: &Path) -> Option<PathBuf> {
         let nearest = |names: &[&str]| nearest(file, directory, names);
         let here = || directory.to_path_buf();

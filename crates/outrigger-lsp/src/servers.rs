@@ -1,4 +1,4 @@
-//! The servers that OpenCode knows, as far as they can be had without downloading: those whose program is on `PATH`.
+//! The servers that OpenCode knows and that are available without downloading: those whose program is on `PATH`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ pub(crate) struct Known {
     pub(crate) root: Root,
     /// Program and arguments.
     pub(crate) command: &'static [&'static str],
-    /// What it needs besides.
+    /// Further requirements.
     pub(crate) needs: Needs,
 }
 
-/// What a server needs of the project, and which setting passes it on.
+/// What a server needs from the project, and the setting that passes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     Nothing,
     /// TypeScript in the project's `node_modules`, passed as `tsserver.path`.
     TypeScript,
-    /// The same, passed as `typescript.tsdk`.
+    /// TypeScript as well, passed as `typescript.tsdk`.
     TypeScriptFolder,
     /// The project's virtual environment, if there is one, passed as `pythonPath`.
     Python,
@@ -60,8 +60,8 @@ macro_rules! known {
     };
 }
 
-/// The list, in OpenCode's names. Left out are those that exist only as a download (ESLint's, JDTLS, Kotlin's), Razor,
-/// and Oxlint, whose program must be run to know whether it is a server.
+/// The list, in OpenCode's names. Omitted are those that exist only as a download (ESLint's, JDTLS, Kotlin's), Razor, and
+/// Oxlint, whose program must be run to know whether it is a server.
 #[rustfmt::skip]
 pub(crate) const KNOWN: &[Known] = &[
     known!("deno", &[".ts", ".tsx", ".js", ".jsx", ".mjs"], Root::Required(&["deno.json", "deno.jsonc"]), &["deno", "lsp"]),
@@ -102,7 +102,7 @@ pub(crate) const KNOWN: &[Known] = &[
 ];
 
 impl Needs {
-    /// `initializationOptions`, or `None` when what it needs is not there. What lies in the project counts where programs
+    /// Returns `initializationOptions`, or `None` if a requirement is missing. Files of the project are used if programs
     /// `of_project` may be started.
     pub(crate) fn options(
         self,
@@ -187,7 +187,7 @@ mod tests {
             Needs::Python.options(root, root, Some(root.join("other").as_os_str()), true),
             Some(json!({"pythonPath": root.join("other/bin/python")}))
         );
-        // Nothing of a project that is not trusted.
+        // Nothing of an untrusted project.
         let untrusted = |needs: Needs| needs.options(&inner, &inner, None, false);
         assert_eq!(untrusted(Needs::TypeScript), None);
         assert_eq!(

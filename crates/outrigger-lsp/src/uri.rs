@@ -1,8 +1,8 @@
-//! `file://` addresses.
+//! `file://` URIs.
 
 use std::path::{Path, PathBuf};
 
-/// The address of an absolute path.
+/// Returns the URI of an absolute path.
 pub(crate) fn of_path(path: &Path) -> String {
     let mut uri = String::from("file://");
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -16,7 +16,7 @@ pub(crate) fn of_path(path: &Path) -> String {
     uri
 }
 
-/// The path of an address, if it names a file of this machine.
+/// Returns the path of a URI, if it names a file of this machine.
 pub(crate) fn to_path(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);

@@ -1,4 +1,4 @@
-//! What may be sent to a client while a request of its is answered: progress, log messages, and requests of our own.
+//! Messages to a client while its request is answered: progress, log messages, and requests of our own.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,12 +9,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::server::Caller;
 
-/// Messages to a client that wait to be sent. Further progress and log messages are dropped, requests wait.
+/// Maximum number of queued messages to a client. Further progress and log messages are dropped, requests wait.
 pub(crate) const WAITING: usize = 64;
-/// Resources whose changes a client may be notified of.
+/// Maximum number of subscribed resources.
 const MAX_SUBSCRIBED: usize = 256;
 
-/// How much a log message matters, from the least.
+/// The severity of a log message, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the levels of syslog, by their names")]
 pub enum Level {
@@ -51,19 +51,19 @@ impl Level {
     }
 }
 
-/// What is known of the client of a connection.
+/// The client of a connection.
 pub(crate) struct Client {
     pub(crate) name: String,
-    /// What it said that it can do.
+    /// Its declared capabilities.
     pub(crate) capabilities: Value,
-    /// The least level of log messages that it wants.
+    /// The minimum level of log messages.
     pub(crate) level: Level,
-    /// Resources whose changes it wants to know of.
+    /// Resources whose changes it is notified of.
     subscribed: HashSet<String>,
 }
 
 impl Client {
-    /// False: there are too many already.
+    /// Returns `false` if there are too many already.
     pub(crate) fn subscribe(&mut self, uri: &str) -> bool {
         let has_room = self.subscribed.len() < MAX_SUBSCRIBED || self.subscribed.contains(uri);
         if has_room {
@@ -92,7 +92,7 @@ impl Default for Client {
     }
 }
 
-/// Requests of our own that the client has not answered, by their identifiers.
+/// Our own requests that the client has not answered, by their identifiers.
 #[derive(Default)]
 pub(crate) struct Pending {
     next: AtomicU64,
@@ -104,7 +104,7 @@ impl Pending {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an answer of the client's. One that nobody waits for is passed over.
+    /// Handles a response of the client. An unexpected one is ignored.
     pub(crate) fn answered(&self, message: &Value) {
         let id = message["id"].as_str().unwrap_or_default();
         let Some(sender) = self.waiting().remove(id) else {
@@ -122,7 +122,7 @@ impl Pending {
     }
 }
 
-/// Takes a request of ours out of [`Pending`] when nobody waits for it any more.
+/// Removes a request of ours from [`Pending`] when its caller stops waiting.
 struct Waiting<'a>(&'a Pending, String);
 
 impl Drop for Waiting<'_> {
@@ -131,7 +131,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// A request of the client's that is being answered.
+/// A request of the client in progress.
 pub struct Exchange {
     pub(crate) caller: Caller,
     pub(crate) client: Arc<Mutex<Client>>,
@@ -141,13 +141,13 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Who calls.
+    /// Returns the caller.
     #[must_use]
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Says how far the call is, where the client wants to know; `progress` only grows.
+    /// Reports progress if the client wants it; `progress` must grow.
     pub fn progress(&self, progress: u64, total: Option<u64>, message: Option<&str>) {
         let Some(token) = &self.token else { return };
         let mut params = json!({"progressToken": token, "progress": progress});
@@ -160,7 +160,7 @@ impl Exchange {
         self.notify("notifications/progress", params);
     }
 
-    /// A log message, where the client wants those of its level.
+    /// Sends a log message if the client wants its level.
     pub fn log(&self, level: Level, logger: &str, data: Value) {
         if level >= self.client().level {
             let params = json!({"level": level.name(), "logger": logger, "data": data});
@@ -168,18 +168,17 @@ impl Exchange {
         }
     }
 
-    /// Has the client's model say something (`sampling/createMessage`).
+    /// Requests an answer of the client's model (`sampling/createMessage`).
     ///
-    /// # Errors
-    /// A client that cannot do it, or refuses.
+    /// # Errors The client does not support it, or refuses.
     pub async fn sample(&self, params: Value) -> Result<Value, String> {
         self.request("sampling", "sampling/createMessage", params)
             .await
     }
 
-    /// Has the client's user fill in a form (`elicitation/create`).
+    /// Requests the client's user to fill in a form (`elicitation/create`).
     ///
-    /// # Errors A client that cannot do it, or refuses; a user who declines is not an error.
+    /// # Errors The client does not support it, or refuses; a user who declines is not an error.
     pub async fn elicit(&self, params: Value) -> Result<Value, String> {
         self.request("elicitation", "elicitation/create", params)
             .await
@@ -202,7 +201,7 @@ impl Exchange {
             .unwrap_or_else(|_| Err("the client is gone".to_owned()))
     }
 
-    /// A slow client misses some of them, and holds nothing up.
+    /// A slow client misses some of them, and delays nothing.
     fn notify(&self, method: &str, params: Value) {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
         let _ = self.out.try_send(message);

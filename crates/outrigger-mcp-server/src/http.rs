@@ -1,5 +1,5 @@
-//! Streamable HTTP: each message is a POST. Its answer is JSON, or a stream of events where something is sent before the answer; a GET
-//! is a stream of what belongs to no request, the changes of resources. Who may ask is the caller's to check.
+//! Streamable HTTP: each message is a POST. The response is JSON, or an event stream if something is sent before it; a GET is a stream
+//! of what belongs to no request, the changes of resources. The caller checks who may connect.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -23,9 +23,9 @@ use tokio::sync::mpsc;
 use crate::exchange::WAITING;
 use crate::server::{Backend, Server, error};
 
-/// The longest message, in bytes.
+/// Maximum bytes of a message.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-/// Clients that are remembered; the one that was heard of longest ago goes.
+/// Maximum number of clients; the one inactive for the longest is dropped.
 const MAX_SESSIONS: usize = 256;
 const SESSION: &str = "mcp-session-id";
 const PARSE_ERROR: i64 = -32700;
@@ -36,7 +36,7 @@ struct Shared {
     sessions: Mutex<HashMap<String, (u64, Arc<Server>)>>,
 }
 
-/// The routes of `/mcp`.
+/// Returns the routes of `/mcp`.
 pub fn router(backend: Arc<dyn Backend>) -> Router {
     let shared = Arc::new(Shared {
         backend,
@@ -73,7 +73,7 @@ async fn message(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
     let mut response = match takes_stream(&headers) {
         true => streamed(Exchanged::new(answer, receiver)).await,
         false => {
-            // Nothing can be sent but the answer.
+            // Only the response can be sent.
             drop(receiver);
             answered(answer.await.as_ref())
         }
@@ -84,7 +84,7 @@ async fn message(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
     response
 }
 
-/// The answer as JSON, or a stream where something is sent before it. One that goes away gives its request up.
+/// Responds with JSON, or with a stream if something is sent before. A client that disconnects cancels its request.
 async fn streamed(mut exchanged: Exchanged) -> Response {
     let Some(first) = exchanged.next().await else {
         return answered(None);
@@ -96,7 +96,7 @@ async fn streamed(mut exchanged: Exchanged) -> Response {
     events(first.chain(exchanged))
 }
 
-/// Changes of resources, for as long as the client listens.
+/// Sends changes of resources while the client listens.
 async fn listen(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     if !takes_stream(&headers) {
         return StatusCode::NOT_ACCEPTABLE.into_response();
@@ -128,9 +128,9 @@ fn events(messages: impl Stream<Item = Value> + Send + 'static) -> Response {
         .into_response()
 }
 
-/// What is sent during a request, and the answer behind it.
+/// Messages during a request, and the response after them.
 struct Exchanged {
-    /// Until it is there.
+    /// Present until it is ready.
     answer: Option<BoxFuture<'static, Option<Value>>>,
     sent: mpsc::Receiver<Value>,
     queued: VecDeque<Value>,
@@ -196,7 +196,7 @@ impl Shared {
         Some(Arc::clone(server))
     }
 
-    /// `None`: there is no randomness to name it by.
+    /// Starts a session; `None` if there is no randomness for its name.
     fn begin(&self) -> Option<(String, Arc<Server>)> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes).ok()?;
@@ -268,7 +268,7 @@ mod tests {
             (3, vec![true; 3]),
             "{said}"
         );
-        // Nothing before it, or a client that takes no stream: JSON.
+        // If nothing precedes it, or the client does not accept a stream: JSON.
         let echo = request(3, "tools/call", json!({"name": "echo"}));
         for (accept, message) in [(BOTH, &echo), ("application/json", &asks)] {
             let answer = post(&router, session, accept, message).await;

@@ -1,7 +1,7 @@
-//! The server side of MCP: what other agents ask of this one.
+//! The server side of MCP: requests of other agents to this one.
 //!
-//! [`Server`] answers messages for a [`Backend`]; [`stdio`] and [`http`] carry them. What this crate is not for: what a tool does,
-//! who may call it, and who may connect.
+//! [`Server`] answers messages for a [`Backend`]; [`stdio`] and [`http`] transport them. This crate does not decide what a tool
+//! does, who may call it, or who may connect.
 
 mod exchange;
 pub mod http;

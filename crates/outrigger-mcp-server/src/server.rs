@@ -1,4 +1,4 @@
-//! Messages and their answers.
+//! Messages and their responses.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,67 +11,68 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::exchange::{Client, Exchange, Level, Pending};
 
-/// The versions of the protocol that are spoken, the newest first.
+/// Supported protocol versions, newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-/// Characters of a client's name that are kept.
+/// Maximum characters of a client's name.
 const MAX_NAME: usize = 100;
 const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 const NO_RESOURCE: i64 = -32002;
 
-/// Who calls.
+/// The caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// What the client calls itself.
+    /// The client's own name.
     pub client: String,
     /// Its connection.
     pub connection: u64,
 }
 
-/// What is offered.
+/// The implementation behind the server.
 pub trait Backend: Send + Sync + 'static {
-    /// How to use it, for the client's model.
+    /// Returns usage instructions for the client's model.
     fn instructions(&self) -> String;
-    /// The tools, as `tools/list` has them.
+    /// Returns the tools, as in `tools/list`.
     fn tools<'a>(&'a self) -> BoxFuture<'a, Vec<Value>>;
-    /// Calls a tool: the result of `tools/call`. `Err`: there is no such tool. The future is dropped when the call is cancelled.
+    /// Calls a tool; returns the result of `tools/call`. `Err`: there is no such tool. The future is dropped if the call is
+    /// cancelled.
     fn call<'a>(
         &'a self,
         exchange: &'a Exchange,
         tool: &'a str,
         arguments: Value,
     ) -> BoxFuture<'a, Result<Value, String>>;
-    /// The prompts, as `prompts/list` has them.
+    /// Returns the prompts, as in `prompts/list`.
     fn prompts<'a>(&'a self) -> BoxFuture<'a, Vec<Value>>;
-    /// Fills in a prompt: the result of `prompts/get`. `Err`: why not.
+    /// Expands a prompt; returns the result of `prompts/get`. `Err`: the reason.
     fn prompt<'a>(
         &'a self,
         name: &'a str,
         arguments: Value,
     ) -> BoxFuture<'a, Result<Value, String>>;
 
-    /// The resources, as `resources/list` has them.
+    /// Returns the resources, as in `resources/list`.
     fn resources<'a>(&'a self) -> BoxFuture<'a, Vec<Value>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Forms of addresses of further resources, as `resources/templates/list` has them.
+    /// Returns URI templates of further resources, as in `resources/templates/list`.
     fn templates(&self) -> Vec<Value> {
         Vec::new()
     }
 
-    /// Reads a resource: the result of `resources/read`. `Err`: there is no such resource.
+    /// Reads a resource; returns the result of `resources/read`. `Err`: there is no such resource.
     fn read<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<Value, String>> {
         Box::pin(async move { Err(format!("there is no resource {uri}")) })
     }
 
-    /// Addresses of resources as they change, from now on. `None`: nobody is notified of changes.
+    /// Returns URIs of resources as they change, from now on. `None`: changes are not reported.
     fn changes(&self) -> Option<BoxStream<'static, String>> {
         None
     }
 
-    /// What an argument of a prompt or of a template may be that begins so; `reference` says of which.
+    /// Completes an argument of a prompt or template; `reference` identifies it.
     fn complete<'a>(
         &'a self,
         _reference: &'a Value,
@@ -82,7 +83,7 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
-/// Values that a completion answers at most.
+/// Maximum number of completions.
 const MAX_COMPLETIONS: usize = 100;
 
 /// One connection.
@@ -90,14 +91,14 @@ pub struct Server {
     backend: Arc<dyn Backend>,
     connection: u64,
     client: Arc<Mutex<Client>>,
-    // Requests of ours.
+    // Our own requests.
     pending: Arc<Pending>,
-    // Calls under way, by the text of their identifier.
+    // Calls in progress, by the text of their identifier.
     running: Mutex<HashMap<String, Arc<Notify>>>,
 }
 
 impl Server {
-    /// A connection to what is offered.
+    /// Creates a connection to a backend.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, connection: u64) -> Self {
         Self {
@@ -109,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Answers a message; `None` for one that wants no answer. What is to be sent before the answer goes to `out`.
+    /// Answers a message; `None` for one without a response. Messages that precede the response go to `out`.
     pub async fn answer(&self, message: Value, out: &mpsc::Sender<Value>) -> Option<Value> {
         let method = message["method"].as_str().map(str::to_owned);
         let id = message
@@ -243,7 +244,7 @@ impl Server {
         }
     }
 
-    /// Notices of changes that the client wants to know of, from now on; a stream without end.
+    /// Returns change notifications for the client, from now on, as an endless stream.
     pub fn updates(&self) -> BoxStream<'static, Value> {
         let Some(changes) = self.backend.changes() else {
             return futures_util::stream::pending().boxed();
@@ -259,7 +260,7 @@ impl Server {
         updates.boxed()
     }
 
-    /// Takes a notice: that a call is given up.
+    /// Handles a notification, such as a cancellation.
     fn hear(&self, method: &str, params: &Value) {
         if method == "notifications/cancelled"
             && let Some(cancelled) = self.running().get(&params["requestId"].to_string())
@@ -299,7 +300,7 @@ pub(crate) fn error(id: &Value, code: i64, message: &str) -> Value {
 pub(crate) mod tests {
     use super::*;
 
-    /// Says who called, hangs, asks the client's user or counts, as it is called.
+    /// A test backend: reports the caller, hangs, asks the client's user or counts, depending on the tool.
     pub(crate) struct Echo;
 
     impl Backend for Echo {
@@ -401,7 +402,7 @@ pub(crate) mod tests {
         assert_eq!(answer, None);
     }
 
-    /// Messages to nobody.
+    /// Returns a channel without a reader.
     fn nowhere() -> mpsc::Sender<Value> {
         mpsc::channel(1).0
     }
@@ -439,7 +440,7 @@ pub(crate) mod tests {
         {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"echo","data":"careful"}}
         {"jsonrpc":"2.0","id":"outrigger-0","method":"elicitation/create","params":{"message":"Who?"}}
         "#);
-        // What nobody waits for is passed over.
+        // An unexpected message is ignored.
         let late = json!({"jsonrpc": "2.0", "id": "outrigger-0", "result": {}});
         assert_eq!(server.answer(late, &out).await, None);
     }

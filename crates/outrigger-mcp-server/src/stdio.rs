@@ -12,16 +12,16 @@ use tokio::task::JoinSet;
 
 use crate::server::{Backend, Server, error};
 
-/// The longest message, in bytes.
+/// Maximum bytes of a message.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
-/// Requests that are answered at once; further ones wait.
+/// Maximum number of concurrent requests; further ones wait.
 const AT_ONCE: usize = 64;
 const PARSE_ERROR: i64 = -32700;
 
-/// Answers the messages of `input` until its end. `print` gets each answer with its line end, on a thread that may wait.
+/// Answers the messages of `input` until its end. `print` gets each response with its line end, on a thread that may
+/// block.
 ///
-/// # Errors
-/// Those of the input, and a message that is too long.
+/// # Errors Those of the input, or a message is too long.
 pub async fn serve(
     backend: Arc<dyn Backend>,
     mut input: impl AsyncBufRead + Unpin,
@@ -57,7 +57,7 @@ pub async fn serve(
                 .await;
             continue;
         };
-        // A notice and an answer are heard at once: they may end what takes all the places.
+        // Notifications and responses are handled at once: they may end a request that occupies a slot.
         let is_request = message.get("id").is_some() && message.get("method").is_some();
         let place = match is_request {
             true => Arc::clone(&places).acquire_owned().await.ok(),
@@ -76,14 +76,14 @@ pub async fn serve(
         }
         while running.try_join_next().is_some() {}
     }
-    // The client is gone; what it waited for is cancelled.
+    // The client is gone; its requests are cancelled.
     running.shutdown().await;
     drop(sender);
     let _ = writer.await;
     Ok(())
 }
 
-/// Sends notices of changes for as long as the client is there.
+/// Sends change notifications while the client is connected.
 async fn forward(mut updates: BoxStream<'static, Value>, sender: mpsc::Sender<Value>) {
     while let Some(update) = updates.next().await {
         if sender.send(update).await.is_err() {
@@ -114,7 +114,7 @@ mod tests {
         let lines = [printed.recv().await.unwrap(), printed.recv().await.unwrap()];
         assert!(lines[0].contains("it is no JSON"), "{lines:?}");
         assert!(lines[1].contains(r#""id":2"#), "{lines:?}");
-        // What hangs is given up when the client is gone.
+        // A hanging request is cancelled when the client is gone.
         drop(client);
         task.await.unwrap().unwrap();
         assert_eq!(printed.recv().await, None);

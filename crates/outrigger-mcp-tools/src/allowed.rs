@@ -1,5 +1,5 @@
 //! Servers of a project's `.mcp.json` (requirement B13). The author of the project chose what they run, so each starts
-//! only after the user has allowed it, alone or with the rest of the folder, and again after its entry or a script that
+//! only after the user has approved it, alone or with the rest of the folder, and again after its entry or a script that
 //! it names has changed.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use outrigger_permissions::allow_lists::{self, digest, key};
 use outrigger_workspace::Folders;
 use serde_json::{Map, Value, json};
 
-/// What the user has allowed, in `mcp-allowed.json` of our data folder: by file and name a digest of the entry.
+/// The user's approvals, in `mcp-allowed.json` of our data folder: a digest of the entry by file and name.
 #[derive(Clone, Debug)]
 pub struct AllowedServers {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub struct AllowedServers {
 type Table = BTreeMap<String, BTreeMap<String, String>>;
 
 impl AllowedServers {
-    /// Those of this user.
+    /// Opens the approvals of this user.
     #[must_use]
     pub fn new(folders: &Folders) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl AllowedServers {
         }
     }
 
-    /// Whether this very entry was allowed.
+    /// Returns whether this exact entry was approved.
     #[must_use]
     pub fn holds(&self, server: &ClaudeServer) -> bool {
         let table: Table = allow_lists::read(&self.path);
@@ -45,10 +45,9 @@ impl AllowedServers {
         digest(&server.written, folder, &self.home)
     }
 
-    /// Allows an entry as it is now.
+    /// Approves the current entry.
     ///
-    /// # Errors
-    /// The file cannot be written.
+    /// # Errors The file cannot be written.
     pub fn allow(&self, server: &ClaudeServer) -> io::Result<()> {
         let digest = self.digest(server).ok_or_else(allow_lists::too_many)?;
         let mut table: Table = allow_lists::read(&self.path);
@@ -59,10 +58,9 @@ impl AllowedServers {
         allow_lists::write(&self.path, &table)
     }
 
-    /// Takes that back; false when it was not allowed.
+    /// Revokes an approval; returns `false` if there was none.
     ///
-    /// # Errors
-    /// The file cannot be written.
+    /// # Errors The file cannot be written.
     pub fn revoke(&self, server: &ClaudeServer) -> io::Result<bool> {
         let mut table: Table = allow_lists::read(&self.path);
         let there = table
@@ -73,8 +71,8 @@ impl AllowedServers {
     }
 }
 
-/// The servers to start: those of the configuration, and those of `.mcp.json` that are allowed. The others are listed as
-/// switched off; the second says by name what to do about each.
+/// Returns the servers to start: those of the configuration, and approved ones of `.mcp.json`. The others are listed as
+/// disabled; the second result says by name what to do about each.
 #[must_use]
 pub fn with_claude(
     config: &Loaded,
@@ -88,7 +86,7 @@ pub fn with_claude(
         tracing::warn!("[mcp] {problem}");
     }
     for server in servers {
-        // OpenCode's own configuration goes before.
+        // OpenCode's own configuration takes precedence.
         if entries.contains_key(&server.name) {
             continue;
         }
@@ -102,7 +100,7 @@ pub fn with_claude(
         };
         let entry = entry.unwrap_or_else(|why| {
             waiting.insert(name.clone(), why);
-            // Without a type, so that nothing can switch it on either.
+            // Without a type, so that it cannot be enabled either.
             json!({"enabled": false})
         });
         entries.insert(name.clone(), entry);

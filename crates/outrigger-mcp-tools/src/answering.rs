@@ -1,5 +1,5 @@
-//! What a server requests while a tool of it runs: a form for the person goes through the session's questions, an answer of the model
-//! through its host, which asks the person each time.
+//! Handles requests of a server during a tool call: a form for the user becomes a question of the session; an answer of the model
+//! goes through its host, which asks the user each time.
 
 use futures_util::future::BoxFuture;
 use outrigger_mcp::{Answering, Elicitation, Elicited, Field, FieldKind};
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::sampling;
 
-/// How often a form that was filled in wrongly is shown again.
+/// How often an invalid form is shown again.
 const MAX_TRIES: usize = 3;
-/// Characters of a question's title.
+/// Maximum characters of a question's title.
 const MAX_HEADER: usize = 30;
 
-/// Who answers for a call.
+/// Answers for a call.
 pub(crate) struct Session<'a> {
     pub(crate) server: &'a str,
     pub(crate) ctx: &'a ToolContext,
@@ -57,10 +57,10 @@ impl Answering for Session<'_> {
 
 const ACCEPT: &str = "Accept";
 const DECLINE: &str = "Decline";
-/// Leaves a field as it is.
+/// The choice that leaves a field empty.
 const EMPTY: &str = "(leave empty)";
 
-/// The questions of a form, one for each field; of an empty one, whether it is accepted.
+/// Returns the questions of a form, one for each field; for an empty form, whether to accept it.
 fn questions(server: &str, form: &Elicitation, wrong: Option<&str>) -> Vec<Question> {
     let said = format!("The MCP server `{server}` asks: {}", form.message);
     let said = match wrong {
@@ -102,7 +102,7 @@ fn questions(server: &str, form: &Elicitation, wrong: Option<&str>) -> Vec<Quest
     form.fields.iter().map(one).collect()
 }
 
-/// What a field holds that nobody fills in; `None` where somebody has to.
+/// Returns the default of a field; `None` if it is required.
 fn left_empty(field: &Field) -> Option<String> {
     let shown = |value: &Value| match (&field.kind, value) {
         (FieldKind::Boolean, Value::Bool(yes)) => if *yes { "Yes" } else { "No" }.to_owned(),
@@ -159,7 +159,7 @@ fn header(text: &str) -> String {
     text.chars().take(MAX_HEADER).collect()
 }
 
-/// The words of an answer, without the one for none.
+/// Returns the words of an answer, without the choice for an empty one.
 fn words(field: &Field, said: Vec<String>) -> Vec<String> {
     let is_empty = |word: &String| !field.is_required && word == EMPTY;
     said.into_iter().filter(|word| !is_empty(word)).collect()

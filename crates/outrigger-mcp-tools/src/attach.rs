@@ -1,4 +1,4 @@
-//! Resources of MCP servers that go with a prompt: file parts whose `source` is a resource.
+//! MCP resources attached to a prompt: file parts whose `source` is a resource.
 
 use outrigger_mcp::McpServers;
 use outrigger_prompt::parts::text_part;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::contents::{Piece, pieces};
 
-/// Puts what the resources of a prompt say in their place. One that cannot be read is said so (OpenCode's rule).
+/// Replaces the resources of a prompt with their contents. A failure is noted there (OpenCode's rule).
 pub async fn read_resources(servers: &McpServers, prompt: &mut PromptInput) {
     if !prompt.parts.iter().any(|part| resource(part).is_some()) {
         return;
@@ -56,7 +56,7 @@ async fn attached(servers: &McpServers, server: &str, uri: &str, name: &str) -> 
     parts
 }
 
-/// Server, URI and name of a part that stands for a resource.
+/// Returns server, URI and name of a part that represents a resource.
 fn resource(part: &PartInput) -> Option<(String, String, String)> {
     let PartKind::File(file) = &part.kind else {
         return None;

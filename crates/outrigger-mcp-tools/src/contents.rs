@@ -1,10 +1,10 @@
-//! What a resource of an MCP server consists of.
+//! The contents of an MCP resource.
 
 use base64::Engine as _;
 use outrigger_mcp::content::KINDS;
 use serde_json::Value;
 
-/// The largest such file, in bytes (OpenCode's).
+/// Maximum bytes of a file (OpenCode's).
 const MAX_BYTES: usize = 10 * 1024 * 1024;
 
 /// One content of a resource.
@@ -16,17 +16,17 @@ pub(crate) enum Piece {
         mime: String,
         text: String,
     },
-    /// A file for the model, as a `data:` address.
+    /// A file for the model, as a `data:` URL.
     File {
         uri: String,
         mime: String,
         url: String,
     },
-    /// A note in the place of what was left out.
+    /// A note that replaces omitted content.
     Left(String),
 }
 
-/// The contents of an answer to `resources/read`, in order. `asked` stands for the URI of those that name none.
+/// Parses the response to `resources/read`, in order. `asked` is the URI of contents without their own.
 pub(crate) fn pieces(answer: &Value, asked: &str) -> Vec<Piece> {
     let one = std::slice::from_ref(&answer["contents"]);
     let list = answer["contents"].as_array().map_or(one, Vec::as_slice);

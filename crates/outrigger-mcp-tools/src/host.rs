@@ -1,4 +1,4 @@
-//! Who has the servers.
+//! The owner of the servers.
 
 use outrigger_config::Loaded;
 use outrigger_mcp::{McpServers, Options};
@@ -7,20 +7,20 @@ use outrigger_workspace::Folders;
 
 use crate::skill_servers::SkillServers;
 
-/// Who has the servers, and the runtime that their tools are in. The agent implements it.
+/// The owner of the servers and of the runtime for their tools. Implemented by the agent.
 pub trait McpHost: Send + Sync {
-    /// The configured servers.
+    /// Returns the configured servers.
     fn mcp(&self) -> &McpServers;
-    /// Those of skills.
+    /// Returns the servers of skills.
     fn skill_servers(&self) -> &SkillServers;
-    /// Where tools are registered.
+    /// Returns the runtime in which tools are registered.
     fn runtime(&self) -> &ToolRuntime;
-    /// The configuration in force.
+    /// Returns the current configuration.
     fn config(&self) -> &Loaded;
-    /// Where things are kept.
+    /// Returns the user's folders.
     fn folders(&self) -> &Folders;
-    /// What servers are started with.
+    /// Returns the environment in which servers are started.
     fn options(&self) -> Options;
-    /// A tool was registered: what the user's settings say of it holds from now on.
+    /// Reports a registered tool, so that the user's settings are applied to it.
     fn registered(&self, tool: &str);
 }

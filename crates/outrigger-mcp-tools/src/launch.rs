@@ -1,7 +1,7 @@
-//! Where and in what MCP servers start (issue 18): those of the project's settings in the sandbox of commands, and as they were
-//! trusted; those of the user's as the user, and not in a folder that nobody trusts, since `npx`, `python -m` and their like run
-//! what they find where they are started. One of the user's that runs what commands may write is in their sandbox: no look before its
-//! start says what it has become when it is read, or what it imports later.
+//! Where and in which sandbox MCP servers start. Those of the project's settings run in the command sandbox, as they were trusted.
+//! Those of the user run as the user, but not in an untrusted folder, since `npx`, `python -m` and the like run what they find in their
+//! working directory. A user's server that runs files which commands can write is in their sandbox: no check before its start can cover
+//! what such a file becomes before it is read, or what it imports later.
 
 mod outside;
 
@@ -24,14 +24,14 @@ use serde_json::{Value, json};
 use self::outside::Outside;
 use crate::AllowedServers;
 
-/// Key of an entry that a skill of the project brings.
+/// Key of an entry that a project's skill contributes.
 const OF_PROJECT: &str = "outrigger:of_project";
-/// Where npm keeps what it fetches.
+/// npm's cache folder.
 const NPM_CACHE: &str = "npm_config_cache";
-/// What makes a folder count.
+/// How to trust a folder.
 const TRUST: &str = "`outrigger trust` lets the folder count, after a look at it";
 
-/// The entry of a server that a skill of the project brings.
+/// Marks the entry of a server that a project's skill contributes.
 pub(crate) fn of_project(mut entry: Value) -> Value {
     if let Value::Object(fields) = &mut entry {
         fields.insert(OF_PROJECT.to_owned(), json!(true));
@@ -39,16 +39,16 @@ pub(crate) fn of_project(mut entry: Value) -> Value {
     entry
 }
 
-/// What starts the processes of servers.
+/// The spawners of servers.
 #[derive(Clone, Debug)]
 pub struct Spawners {
-    /// As the user; what rules deny is covered, and what plugins bring is in their sandboxes.
+    /// As the user; denied files are masked, and contributions of plugins are in their sandboxes.
     pub open: Spawner,
-    /// The sandbox of commands.
+    /// The command sandbox.
     pub sandbox: Arc<HelperSandbox>,
-    /// In it, by its profile.
+    /// In the command sandbox, with its `workspace-write` profile.
     pub workspace_write: Spawner,
-    /// The same.
+    /// In the command sandbox, with its `read-only` profile.
     pub read_only: Spawner,
 }
 
@@ -67,21 +67,22 @@ impl Spawners {
 pub struct ServerLauncher {
     spawners: Spawners,
     programs: Arc<ProjectPrograms>,
-    /// As the files have it.
+    /// The configuration from files.
     config: Loaded,
     place: ProjectLocation,
     folders: Folders,
-    /// Files of the project that servers of the user's run, as they were at the first start.
+    /// The project's files that the user's servers run, as of their first start.
     first: Mutex<BTreeMap<String, Vec<String>>>,
-    /// Whether servers of the user's run what commands may write: once so, always so, whatever a command takes away before a look.
+    /// Whether a user's server runs files that commands can write: once true, it stays true, even if a command removes them before a
+    /// check.
     written: Mutex<BTreeMap<String, bool>>,
 }
 
-/// Who wants a server.
+/// The origin of a server.
 enum Origin {
-    /// The user, or a client in the user's name.
+    /// The user, or a client on behalf of the user.
     User,
-    /// The project's settings, by these names of what takes trust.
+    /// The project's settings, with the names of the entries that require trust.
     Project(Vec<String>),
     /// The project's `.mcp.json`.
     Claude(Box<ClaudeServer>),
@@ -89,7 +90,7 @@ enum Origin {
 }
 
 impl ServerLauncher {
-    /// For servers of this configuration, before plugins changed it.
+    /// Creates a launcher for this configuration, before plugins changed it.
     #[must_use]
     pub fn new(
         config: &Loaded,
@@ -136,7 +137,7 @@ impl ServerLauncher {
         found.map_or(Origin::User, |it| Origin::Claude(Box::new(it)))
     }
 
-    /// What the user's settings say of a server, or else what holds for those of its kind.
+    /// Returns the profile from the user's settings, or the default for this kind of server.
     fn profile(&self, request: &LaunchRequest, origin: &Origin) -> Profile {
         let name = &request.server;
         let settings = &self.config.settings;
@@ -160,14 +161,14 @@ impl ServerLauncher {
         }
     }
 
-    /// Whether a server of the user's runs what commands may write, as it was found at its last start.
+    /// Returns whether a user's server runs files that commands can write, as found at its last start.
     fn is_written(&self, request: &LaunchRequest) -> bool {
         let key = ProjectPrograms::server_key(&request.server, &request.entry);
         let known = lock(&self.written).get(&key).copied();
         known.unwrap_or_else(|| self.look(request))
     }
 
-    /// Looks whether a server of the user's runs what commands may write.
+    /// Checks whether a user's server runs files that commands can write.
     fn look(&self, request: &LaunchRequest) -> bool {
         let found = self.program(request);
         let entry = &request.entry;
@@ -175,8 +176,8 @@ impl ServerLauncher {
         self.settle(request, is_written.is_some())
     }
 
-    /// Where the program of a server of the user's is. One that was outside of what commands write to when the server was first started
-    /// here stays that one, though they put another of its name in front of it in `PATH`. Reads the disk.
+    /// Returns the program of a user's server. If it was outside the folders that commands can write at its first start here, it stays
+    /// the same, even if they put another one before it in `PATH`. Reads the disk.
     fn program(&self, request: &LaunchRequest) -> Option<PathBuf> {
         let word = request.command.first()?;
         let path = path_of(&request.env);
@@ -191,7 +192,7 @@ impl ServerLauncher {
         stays.then(outside).flatten().or(Some(found))
     }
 
-    /// Whether the program was outside at the first start since a person trusted the folder: as it is now, where this is it.
+    /// Returns whether the program was outside at the first start since the folder was trusted; `now` is used if this is the first.
     fn is_first_outside(&self, request: &LaunchRequest, now: bool) -> bool {
         let name = ProjectPrograms::server_key(&request.server, &request.entry);
         let name = format!("{name} PATH");
@@ -204,8 +205,8 @@ impl ServerLauncher {
         known == ["true"]
     }
 
-    /// `PATH` of a server of the user's that is started in the project: as the user has it where its program lies there. Of another
-    /// one that starts as the user nothing is looked for where commands write.
+    /// Returns the `PATH` of a user's server that is started in the project: the user's if its program is there. For others that start
+    /// as the user, excludes folders that commands can write.
     fn search_path(&self, request: &LaunchRequest, profile: Profile) -> OsString {
         let path = path_of(&request.env);
         let program = self.program(request);
@@ -230,7 +231,7 @@ impl ServerLauncher {
         cwd.unwrap_or_else(|| directory.clone())
     }
 
-    /// In the project, as OpenCode does.
+    /// Starts it in the project, as OpenCode does.
     fn in_project(&self, request: &LaunchRequest, profile: Profile) -> Launch {
         let mut env = request.env.clone();
         let has_cache = |(name, _): &(OsString, OsString)| name.eq_ignore_ascii_case(NPM_CACHE);
@@ -248,10 +249,10 @@ impl ServerLauncher {
         }
     }
 
-    /// A server of the user's in a folder that a person trusts: what it runs of the project is as it was at its first start there.
+    /// Checks a user's server in a trusted folder: the project's files that it runs must be those of its first start there.
     fn check_users(&self, request: &LaunchRequest) -> Result<(), LaunchRefusal> {
         let now = self.config.files_run_by(&request.entry);
-        // As the user has it: another command is another server.
+        // Identified by the user's entry: another command is another server.
         let name = ProjectPrograms::server_key(&request.server, &request.entry);
         let known = self.programs.settle_server(&name, &now);
         let known = known.unwrap_or_else(|| {
@@ -284,7 +285,7 @@ impl ServerLauncher {
         let what = match origin {
             Origin::Project(what) => what.clone(),
             Origin::Claude(server) => {
-                // Allowed by itself, as it is now.
+                // It is approved itself, with its current content.
                 if AllowedServers::new(&self.folders).holds(server) {
                     return Ok(());
                 }

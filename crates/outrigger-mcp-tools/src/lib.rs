@@ -1,5 +1,5 @@
-//! MCP servers in the tool runtime: their tools, resources and prompts, those of skills, and which servers of a project the
-//! user has allowed and where each starts. The connection to a server is `outrigger-mcp`'s.
+//! MCP servers in the tool runtime: their tools, resources and prompts, those of skills, the user's approvals of a
+//! project's servers, and where each starts. `outrigger-mcp` implements the connection to a server.
 
 mod allowed;
 mod answering;

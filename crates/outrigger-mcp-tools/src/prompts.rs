@@ -8,14 +8,14 @@ use outrigger_prompt::command::{CommandInfo, CommandSource};
 use outrigger_protocol::permission::Rule;
 use serde_json::{Map, Value, json};
 
-/// A prompt of a server, as a command.
+/// A server's prompt as a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpPrompt {
     /// Name of the command, `SERVER:PROMPT`.
     pub name: String,
-    /// For people.
+    /// Description for the user.
     pub description: Option<String>,
-    /// Names of its arguments, in order; they are `$1`, `$2` and so on behind the command.
+    /// Names of its arguments, in order; they are `$1`, `$2` and so on after the command.
     pub arguments: Vec<String>,
     server: String,
     prompt: String,
@@ -39,14 +39,14 @@ impl McpPrompt {
     }
 }
 
-/// The prompts of all servers, by the names under which they are commands.
+/// Returns the prompts of all servers, by their command names.
 pub async fn prompts(servers: &McpServers) -> Vec<McpPrompt> {
     let listed = servers.prompts().await;
     listed.iter().map(McpPrompt::new).collect()
 }
 
-/// The prompt that is a command of that name, whose text is not fetched yet. Of several servers whose names are the same after
-/// cleaning, the last counts, as in OpenCode.
+/// Returns the prompt with that command name, without its text. If the names of several servers are equal after cleaning, the
+/// last one wins, as in OpenCode.
 async fn find(servers: &McpServers, name: &str) -> Option<McpPrompt> {
     if !name.contains(':') {
         return None;
@@ -55,7 +55,7 @@ async fn find(servers: &McpServers, name: &str) -> Option<McpPrompt> {
     all.into_iter().rev().find(|prompt| prompt.name == name)
 }
 
-/// What is known of the command of that name.
+/// Returns the description of the command with that name.
 pub async fn describe(servers: &McpServers, name: &str) -> Option<CommandInfo> {
     let found = find(servers, name).await?;
     Some(CommandInfo {
@@ -66,10 +66,9 @@ pub async fn describe(servers: &McpServers, name: &str) -> Option<CommandInfo> {
     })
 }
 
-/// The command of that name, its text fetched from the server with `$1` and so on in the place of its arguments.
+/// Returns the command with that name, with its text fetched from the server and `$1` and so on for its arguments.
 ///
-/// # Errors
-/// Those of the server.
+/// # Errors Those of the server.
 pub async fn command(servers: &McpServers, name: &str) -> Result<Option<CommandInfo>, McpError> {
     let Some(found) = find(servers, name).await else {
         return Ok(None);
@@ -92,7 +91,7 @@ pub async fn command(servers: &McpServers, name: &str) -> Result<Option<CommandI
     }))
 }
 
-/// The texts of a prompt's messages.
+/// Returns the texts of a prompt's messages.
 fn text(answer: &Value) -> String {
     let messages = answer["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let texts: Vec<&str> = messages
@@ -102,7 +101,7 @@ fn text(answer: &Value) -> String {
     texts.join("\n")
 }
 
-/// What the servers say of how to use them, without those of which every tool is denied.
+/// Returns the servers' own instructions, except for servers whose tools are all denied.
 #[must_use]
 pub fn instructions(servers: &McpServers, rules: &[&[Rule]]) -> Option<String> {
     let mut all = servers.instructions();

@@ -1,4 +1,4 @@
-//! The tools of all servers in the runtime, beside all others.
+//! Registers the tools of all servers in the runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::host::McpHost;
 use crate::tool::{McpTool, SOURCE};
 use crate::{resources, skill_servers};
 
-/// Permissions of our own that are not tools, and that a server and a tool may spell together.
+/// Our own permissions that are not tools, whose names a server and a tool could form together.
 const PERMISSIONS: [&str; 4] = ["doom_loop", "external_directory", "plan_enter", "plan_exit"];
 
-/// Whether a name is that of a tool or permission of our own, whether the tool is there now or not: rules and questions about it mean
-/// ours. A plugin's tool of another name a server's may replace, as in OpenCode.
+/// Returns whether a name belongs to a tool or permission of our own, whether the tool is registered now or not: rules and questions about
+/// it mean ours. A server's tool may replace a plugin's tool of another name, as in OpenCode.
 pub(crate) fn is_ours(name: &str) -> bool {
     is_bundled(name) || PERMISSIONS.contains(&name) || resources::names().any(|ours| ours == name)
 }
 
-/// Whether a tool is one of an MCP server.
+/// Returns whether a tool belongs to an MCP server.
 #[must_use]
 pub fn is_mcp(spec: &ToolSpec) -> bool {
     spec.source.starts_with(SOURCE)
@@ -29,7 +29,7 @@ pub fn is_mcp(spec: &ToolSpec) -> bool {
         || skill_servers::is_of_skill(spec)
 }
 
-/// What the model reads: no hook is asked about these tools, as in OpenCode.
+/// Returns the offer to the model: hooks are not called for these tools, as in OpenCode.
 #[must_use]
 pub fn offer(spec: &ToolSpec) -> ToolOffer {
     ToolOffer {
@@ -39,7 +39,7 @@ pub fn offer(spec: &ToolSpec) -> ToolOffer {
     }
 }
 
-/// Registers the tools of the servers as they are now, and takes out those that are gone.
+/// Registers the current tools of the servers, and removes those that no longer exist.
 pub fn register(host: &Arc<dyn McpHost>) {
     resources::register(host);
     let mut tools: Vec<McpTool> = host.mcp().tools().into_iter().map(McpTool::new).collect();
@@ -89,8 +89,8 @@ pub fn register(host: &Arc<dyn McpHost>) {
     }
 }
 
-/// Names that tools of several servers have (`tool` of `a_b`, `b_tool` of `a`), with these. Whichever counted would answer for the other, with
-/// the rules that the user has for that one.
+/// Returns names that tools of several servers share (`tool` of `a_b`, `b_tool` of `a`). Whichever was registered would act for the other,
+/// under the user's rules for that one.
 fn shared<'a>(tools: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, Vec<String>> {
     let mut by_name: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (name, source) in tools {
@@ -104,7 +104,7 @@ fn shared<'a>(tools: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<Strin
         .collect()
 }
 
-/// Registers a tool with what of its schemas can be used.
+/// Registers a tool with the usable parts of its schemas.
 fn register_one(host: &dyn McpHost, tool: McpTool) {
     let unshaped = McpTool {
         output: None,

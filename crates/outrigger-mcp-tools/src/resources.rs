@@ -1,4 +1,4 @@
-//! The three tools for resources of MCP servers, offered while a connected server has any (names, parameters and output are
+//! The three tools for MCP resources, offered while a connected server has any (names, parameters and output are
 //! OpenCode's).
 
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ use crate::contents::{Piece, pieces};
 use crate::host::McpHost;
 use crate::tool::SOURCE;
 
-/// Where the tools come from; no server has this name, since its tools' source has a colon.
+/// The source of the tools; no server has this name, since its tools' source contains a colon.
 pub(crate) const RESOURCES: &str = "mcp";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Kind {
     }
 }
 
-/// Names of the tools.
+/// Returns the names of the tools.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     Kind::ALL.into_iter().map(Kind::name)
 }
@@ -79,12 +79,12 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 struct ResourceTool {
     kind: Kind,
     spec: ToolSpec,
-    // What is wrong with arguments is said in OpenCode's words, so no schema says it first.
+    // Invalid arguments are reported in OpenCode's words, so no schema reports them first.
     arguments: Value,
     owner: Weak<dyn McpHost>,
 }
 
-/// Registers the tools while there is a use for them, else removes them.
+/// Registers the tools while they are useful, otherwise removes them.
 pub(crate) fn register(host: &Arc<dyn McpHost>) {
     let wanted = !host.mcp().resource_servers().is_empty();
     let there = host.runtime().spec(Kind::List.name()).is_some();
@@ -128,7 +128,7 @@ fn required<'a>(input: &'a Value, key: &str) -> Result<&'a str, ToolError> {
     text(input, key)?.ok_or_else(|| ToolError::failed(format!("{key} is required")))
 }
 
-/// The servers that a list is of.
+/// Returns the servers to list.
 fn servers(mcp: &McpServers, asked: Option<&str>) -> Result<Vec<String>, ToolError> {
     let all = mcp.resource_servers();
     let Some(asked) = asked.filter(|asked| !all.iter().any(|server| server == asked)) else {
@@ -226,7 +226,7 @@ impl ResourceTool {
     }
 }
 
-/// An entry with its server's name.
+/// Adds the server's name to an entry.
 fn named(listed: Listed) -> Value {
     let mut entry = listed.entry;
     if let Some(fields) = entry.as_object_mut() {
@@ -249,7 +249,7 @@ impl Tool for ResourceTool {
         crate::tool::declared()
     }
 
-    /// A server that is not there is no matter for hooks, as in OpenCode.
+    /// An unknown server is rejected before hooks, as in OpenCode.
     fn precheck(&self, input: &Value) -> Result<(), ToolError> {
         self.asks(input).map(|_| ())
     }
@@ -278,7 +278,7 @@ impl Tool for ResourceTool {
 }
 
 impl ResourceTool {
-    /// What must be allowed; fails where no server could answer.
+    /// Returns the permission questions; fails if no server could answer.
     fn asks(&self, input: &Value) -> Result<Vec<PermissionAsk>, ToolError> {
         let host = self.host()?;
         let (patterns, always, metadata) = if self.kind == Kind::Read {

@@ -1,18 +1,17 @@
-//! What a server wants the model to answer (MCP, Sampling), in the form of our own requests.
+//! Converts a server's request to the model (MCP, Sampling) to our own form.
 
 use outrigger_protocol::model::{ChatMessage, Content};
 use outrigger_tools::{SampleAnswer, SampleRequest};
 use serde_json::{Value, json};
 
-/// Bytes of all that the model is to read.
+/// Maximum bytes of all input for the model.
 const MAX_BYTES: usize = 1024 * 1024;
-/// Messages of a request.
+/// Maximum number of messages of a request.
 const MAX_MESSAGES: usize = 100;
 
 /// Reads the parameters of `sampling/createMessage`.
 ///
-/// # Errors
-/// What cannot be taken.
+/// # Errors What is invalid.
 pub(crate) fn request(server: &str, params: &Value) -> Result<SampleRequest, String> {
     if params.to_string().len() > MAX_BYTES {
         return Err(format!("a request has at most {} KiB", MAX_BYTES >> 10));
@@ -71,7 +70,7 @@ fn piece(content: &Value) -> Result<Content, String> {
     }
 }
 
-/// The result for the server.
+/// Creates the result for the server.
 pub(crate) fn result(answer: &SampleAnswer) -> Value {
     json!({
         "role": "assistant",

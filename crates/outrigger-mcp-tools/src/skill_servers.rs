@@ -12,9 +12,9 @@ use outrigger_protocol::tool::ToolSpec;
 use outrigger_workspace::sync::lock;
 use serde_json::{Map, Value};
 
-/// What tools of skills' servers come from.
+/// Prefix of the source of tools of skills' servers.
 pub(crate) const SOURCE: &str = "skill-mcp:";
-/// How long servers may take to end by themselves.
+/// How long servers may take to end on their own.
 pub const GRACE: Duration = Duration::from_millis(500);
 
 /// The servers of all sessions.
@@ -23,12 +23,12 @@ pub struct SkillServers {
     sessions: Mutex<HashMap<SessionId, Arc<Held>>>,
 }
 
-/// Those of one session.
+/// The servers of one session.
 #[derive(Default)]
 pub(crate) struct Held {
-    /// What the skills that it has loaded want, by name of the server.
+    /// The entries of its loaded skills, by name of the server.
     pub(crate) entries: Mutex<Map<String, Value>>,
-    /// Server and tool behind each name that the model knows. They stay while the processes are away.
+    /// Server and tool behind each name that the model knows. Kept while the processes are stopped.
     pub(crate) tools: Mutex<BTreeMap<String, (String, String)>>,
     /// The processes, while there are any.
     pub(crate) live: tokio::sync::Mutex<Option<McpServers>>,
@@ -36,7 +36,7 @@ pub(crate) struct Held {
     calls: AtomicUsize,
 }
 
-/// Counts a call under way: its servers are in use.
+/// Counts a running call, so that its servers are in use.
 pub(crate) struct Calling<'a>(&'a Held);
 
 impl<'a> Calling<'a> {
@@ -53,7 +53,7 @@ impl Drop for Calling<'_> {
     }
 }
 
-/// Whether a tool is one of a skill's server.
+/// Returns whether a tool belongs to a skill's server.
 pub(crate) fn is_of_skill(spec: &ToolSpec) -> bool {
     spec.source.starts_with(SOURCE)
 }
@@ -63,12 +63,12 @@ impl SkillServers {
         lock(&self.sessions).get(session).cloned()
     }
 
-    /// Those of a session that loads a skill.
+    /// Returns the servers of a session that loads a skill.
     pub(crate) fn entry(&self, session: &SessionId) -> Arc<Held> {
         Arc::clone(lock(&self.sessions).entry(session.clone()).or_default())
     }
 
-    /// A session may be offered this tool: it is none of a skill, or the session has loaded its skill.
+    /// Returns whether a session may be offered this tool: it is not a skill's, or the session has loaded its skill.
     #[must_use]
     pub fn offers(&self, session: Option<&SessionId>, spec: &ToolSpec) -> bool {
         if !is_of_skill(spec) {
@@ -78,14 +78,14 @@ impl SkillServers {
         held.is_some_and(|held| lock(&held.tools).contains_key(&spec.name))
     }
 
-    /// Ends the processes of a session that a next call starts again.
+    /// Ends the processes of a session; the next call restarts them.
     pub async fn release(&self, session: &SessionId) {
         if let Some(held) = self.held(session) {
             held.release().await;
         }
     }
 
-    /// Ends and forgets the servers of a session that is gone.
+    /// Ends and removes the servers of a deleted session.
     pub async fn forget(&self, session: &SessionId) {
         let held = lock(&self.sessions).remove(session);
         if let Some(held) = held {
@@ -93,7 +93,7 @@ impl SkillServers {
         }
     }
 
-    /// Ends all of them.
+    /// Ends all servers.
     pub async fn shutdown(&self) {
         let all: Vec<Arc<Held>> = lock(&self.sessions).drain().map(|(_, held)| held).collect();
         join_all(all.iter().map(|held| held.release())).await;
@@ -107,8 +107,8 @@ impl Held {
         }
     }
 
-    /// Ends the processes once nobody has used them for `idle`. Answers how long it is until then at least, or `None`
-    /// when there is nothing to watch over any more.
+    /// Ends the processes once they have not been used for `idle`. Returns the minimum time until then, or `None` if
+    /// there is nothing to watch any longer.
     pub(crate) async fn rest(&self, idle: Duration) -> Option<Duration> {
         let mut live = self.live.lock().await;
         live.as_ref()?;

@@ -1,6 +1,6 @@
-//! MCP servers that skills bring (requirement B13): started when a session loads the skill, for that session alone, and
-//! ended with it, or when it has not used them for a while. Who wrote the skill chose what they run, so those of a project
-//! and fetched ones wait for the user's leave, as those of `.mcp.json` do.
+//! MCP servers contributed by skills (requirement B13): started when a session loads the skill, only for that session, and
+//! ended with it, or after a while without use. The author of the skill chose what they run, so those of a project and
+//! fetched ones need the user's approval, like those of `.mcp.json`.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Weak};
@@ -25,10 +25,10 @@ use crate::register::is_ours;
 use crate::skill_servers::{Calling, Held, SOURCE, is_of_skill};
 use crate::tool::{McpTool, answered_as, call, declared};
 
-/// Longest wait for a server's start within a call, beside the call's own.
+/// Maximum wait for a server's start within a call, in addition to the call's own.
 const START: Duration = Duration::from_secs(30);
 
-/// The servers of skills that must be allowed, by `SKILL:SERVER`.
+/// Returns the servers of skills that need approval, by `SKILL:SERVER`.
 #[must_use]
 pub fn servers_of_skills(
     skills: &[Skill],
@@ -45,7 +45,7 @@ pub fn servers_of_skills(
         .collect()
 }
 
-/// Whether the user has not written a skill, so that its servers must be allowed.
+/// Returns whether the user did not write a skill, so that its servers need approval.
 fn wants_leave(skill: &Skill, folders: &Folders) -> bool {
     let home = &folders.home;
     let own = [
@@ -57,7 +57,8 @@ fn wants_leave(skill: &Skill, folders: &Folders) -> bool {
     !own.iter().any(|dir| skill.dir.starts_with(dir))
 }
 
-/// Starts the servers of a skill that a session has loaded, and says what came of it; `None` for a skill without any.
+/// Starts the servers of a skill that a session has loaded, and returns the result as text; `None` for a skill without
+/// any.
 pub async fn start_skill_servers(
     host: &Arc<dyn McpHost>,
     session: &SessionId,
@@ -88,7 +89,7 @@ pub async fn start_skill_servers(
     Some(text(&up, &failed))
 }
 
-/// The entry to start a server with, or why it is not started.
+/// Returns the entry to start a server with, or why it is not started.
 fn may_start(
     host: &dyn McpHost,
     skill: &Skill,
@@ -131,7 +132,7 @@ fn may_start(
     Ok(entry)
 }
 
-/// Starts these servers, registers their tools, and answers of each its tools or why it is not up.
+/// Starts these servers, registers their tools, and returns for each its tools or why it is not connected.
 async fn start_wanted(
     host: &Arc<dyn McpHost>,
     session: &SessionId,
@@ -187,7 +188,7 @@ fn register_skill_tools(
     for tool in tools.iter().filter(|tool| tool.server == server) {
         let tool = SkillTool::new(tool, Arc::downgrade(host));
         let name = tool.mcp.spec.name.clone();
-        // What others call by that name, they go on calling.
+        // A name that is in use keeps its meaning.
         let taken = host.runtime().spec(&name).filter(|spec| !is_of_skill(spec));
         let other = match taken {
             Some(other) => Some(other.source),
@@ -232,7 +233,7 @@ fn watch_idle(host: &dyn McpHost, session: &SessionId, held: &Arc<Held>) {
     });
 }
 
-/// The tool behind a name in a session, its server restarted where it was at rest.
+/// Returns the tool behind a name in a session; restarts its server if it was stopped.
 async fn skill_tool(
     host: &dyn McpHost,
     session: &SessionId,
@@ -270,7 +271,7 @@ async fn skill_tool(
     Ok((held, found))
 }
 
-/// What the model reads of the servers, behind the text of the skill.
+/// Returns the text about the servers for the model, which follows the text of the skill.
 fn text(up: &[(String, Result<Vec<ToolSpec>, String>)], failed: &[(String, String)]) -> String {
     let mut out = String::from("<skill_mcp_servers>");
     for (name, result) in up {
@@ -301,7 +302,7 @@ fn text(up: &[(String, Result<Vec<ToolSpec>, String>)], failed: &[(String, Strin
     out
 }
 
-/// A tool of a skill's server, whichever session calls it.
+/// A tool of a skill's server, for all sessions.
 #[derive(Clone)]
 struct SkillTool {
     mcp: McpTool,

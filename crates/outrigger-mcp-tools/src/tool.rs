@@ -1,4 +1,4 @@
-//! A tool of a server, in the tool runtime.
+//! A server's tool, in the tool runtime.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::answering::Session;
 
-/// Longest call, reports of progress or not (the usual limit of a tool).
+/// Maximum duration of a call, with or without progress (the usual limit of a tool).
 const LONGEST: Duration = Duration::from_secs(600);
-/// What tools of servers come from.
+/// Prefix of the source of servers' tools.
 pub(crate) const SOURCE: &str = "mcp:";
 
-/// What the model is given of a tool's arguments, in OpenCode's form.
+/// Returns the schema of a tool's arguments for the model, in OpenCode's form.
 fn shown(arguments: &Value) -> Value {
     let mut shown = arguments.clone();
     if !shown["properties"].is_object() {
@@ -30,9 +30,9 @@ fn shown(arguments: &Value) -> Value {
 #[derive(Clone)]
 pub(crate) struct McpTool {
     pub(crate) spec: ToolSpec,
-    // As the server wrote it. What the model is given is stricter, and OpenCode checks nothing.
+    // As sent by the server. The model gets a stricter one, and OpenCode validates nothing.
     pub(crate) arguments: Value,
-    // What its structured answers are held to.
+    // The schema for its structured results.
     pub(crate) output: Option<Value>,
     pub(crate) tool: ServerTool,
 }
@@ -57,7 +57,7 @@ impl McpTool {
         }
     }
 
-    /// For a schema that is none.
+    /// Returns it with a permissive schema, if its own is invalid.
     pub(crate) fn lax(&self) -> Self {
         Self {
             arguments: json!({"type": "object"}),
@@ -72,7 +72,7 @@ fn failed(name: &str, error: McpError) -> ToolError {
             tool: name.to_owned(),
             ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
         },
-        // What a person can do about it; the model says so.
+        // The user can fix it; the model reports it.
         McpError::NeedsScope { .. } | McpError::ScopeRefused { .. } => {
             let hint = error.hint().unwrap_or_default();
             ToolError::failed(format!("{error}; {hint}"))
@@ -104,12 +104,12 @@ pub(crate) async fn call(
     Ok(output)
 }
 
-/// The output that an answer stands for.
+/// Converts a result to an output.
 pub(crate) fn answered_as(answer: &Value) -> Option<ToolOutput> {
     let content = content::read(answer)?;
     let mut metadata = content.metadata;
     if let Some(fields) = metadata.as_object_mut() {
-        // Ours to say.
+        // Only we set it.
         fields.remove("truncated");
         fields.remove("outputPath");
     }
@@ -121,7 +121,7 @@ pub(crate) fn answered_as(answer: &Value) -> Option<ToolOutput> {
     })
 }
 
-/// What tools of servers need.
+/// Returns the needs of servers' tools.
 pub(crate) fn declared() -> Declared {
     Declared {
         capabilities: vec![Capability::Mcp],
@@ -164,8 +164,8 @@ impl Tool for McpTool {
         }])
     }
 
-    /// The client watches over the usual deadline, which reports of progress put off (as in OpenCode); this is the
-    /// end of it all.
+    /// The client enforces the usual deadline, which progress reports extend (as in OpenCode); this is the overall
+    /// limit.
     fn deadline(&self, _input: &Value) -> Option<Duration> {
         let (call, start) = self.tool.waits();
         Some(LONGEST.max(call).saturating_add(start))

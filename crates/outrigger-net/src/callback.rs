@@ -1,4 +1,4 @@
-//! Where the browser comes back to after a login: a web server on loopback that answers one kind of request, once.
+//! Receives the browser's callback after a login: a web server on loopback that answers one kind of request, once.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long a person may take (OpenCode's).
+/// How long a user may take (OpenCode's).
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long a browser may take to say what it wants.
+/// How long a browser may take to send its request.
 const REQUEST: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 16 * 1024;
-/// Connections that may be open and say nothing.
+/// Maximum number of silent open connections.
 const MAX_WAITING: usize = 256;
 
 /// Listens for the browser.
@@ -30,10 +30,9 @@ enum Verdict {
 }
 
 impl Callback {
-    /// Listens on loopback. Port 0 stands for any that is free.
+    /// Listens on loopback. Port 0 means any free one.
     ///
-    /// # Errors
-    /// The port is taken, in words.
+    /// # Errors The port is taken, in words.
     pub async fn listen(port: u16, path: &str) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", port))
             .await
@@ -44,23 +43,22 @@ impl Callback {
         })
     }
 
-    /// The port that it listens on.
+    /// Returns its port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.listener.local_addr().map_or(0, |at| at.port())
     }
 
-    /// Waits for the code of the login with this `state`. `check` decides about who answered, by the parameter `iss` (RFC 9207).
+    /// Waits for the code of the login with this `state`. `check` validates the issuer, from the parameter `iss` (RFC 9207).
     ///
-    /// # Errors
-    /// What the authorization server or `check` said, or that nobody came.
+    /// # Errors The error of the authorization server or of `check`, or a timeout.
     pub async fn code(
         self,
         state: &str,
         check: impl Fn(Option<&str>) -> Result<(), String>,
     ) -> Result<String, String> {
         let wait = async {
-            // A browser opens connections ahead of time and says nothing on them: none waits for another one.
+            // A browser opens connections ahead of time without a request: they are handled concurrently.
             let mut waiting = JoinSet::new();
             loop {
                 let (mut stream, target) = tokio::select! {
@@ -119,7 +117,7 @@ impl Callback {
             let mut pairs = url.query_pairs();
             pairs.find_map(|(name, value)| (name == key).then(|| value.into_owned()))
         };
-        // Anybody can send a browser here; only the login that we began knows the state.
+        // Anyone can send a browser here; only the login that we started knows the state.
         if value("state").as_deref() != Some(state) {
             return Verdict::Foreign(400, "This is not the login that was begun.");
         }
@@ -136,13 +134,13 @@ impl Callback {
     }
 }
 
-/// What a connection asks for, if it says so soon.
+/// Reads a connection's request, if it arrives in time.
 async fn asked(mut stream: TcpStream) -> Option<(TcpStream, String)> {
     let target = timeout(REQUEST, target(&mut stream)).await.ok()??;
     Some((stream, target))
 }
 
-/// The address of a GET.
+/// Reads the target of a GET.
 async fn target(stream: &mut TcpStream) -> Option<String> {
     let mut held = Vec::new();
     let mut chunk = [0; 2048];
@@ -153,7 +151,7 @@ async fn target(stream: &mut TcpStream) -> Option<String> {
             .ok()
             .filter(|read| *read > 0)?;
         held.extend_from_slice(chunk.get(..read)?);
-        // The whole head is read, so that closing the connection does not lose the answer.
+        // The whole head is read, so that closing the connection does not lose the response.
         if held.windows(4).any(|end| end == b"\r\n\r\n") {
             break;
         }
@@ -199,7 +197,7 @@ mod tests {
         let callback = Callback::listen(0, PATH).await.unwrap();
         let port = callback.port();
         let code = tokio::spawn(async move { callback.code("s", |_| Ok(())).await });
-        // Connections that say nothing delay none that does.
+        // Silent connections do not delay others.
         let mut idle = Vec::new();
         for _ in 0..12 {
             idle.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
@@ -217,7 +215,7 @@ mod tests {
         }
         assert_eq!(code.await.unwrap(), Ok("a b".to_owned()));
         assert!(began.elapsed() < REQUEST, "{:?}", began.elapsed());
-        // One answer is all that it takes.
+        // It answers only once.
         assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
     }
 

@@ -21,28 +21,28 @@ use reqwest::{ClientBuilder, Url};
 pub use callback::Callback;
 pub use resolver::{LocalFn, Lookup, NoSuchHost, for_public};
 
-/// An address that is not asked.
+/// A URL that must not be requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The policy forbids the host, or what its name leads to.
+    /// The policy forbids the host, or an address of its name.
     #[error("the policy of this machine forbids the host {host} (`forbid.hosts`)")]
     Forbidden {
-        /// As it was named.
+        /// As named in the URL.
         host: String,
     },
-    /// The name leads to this machine or its network.
+    /// The name resolves to this machine or its network.
     #[error("{host} leads to {address}, an address of this machine or its network")]
     Local {
-        /// As it was named.
+        /// As named in the URL.
         host: String,
-        /// Where it leads.
+        /// The resolved address.
         address: IpAddr,
     },
 }
 
 impl Refused {
-    /// A stable code.
+    /// Returns a stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ fn forbidden() -> &'static RwLock<Hosts> {
     FORBIDDEN.get_or_init(RwLock::default)
 }
 
-/// Takes over what the policy of the machine forbids. A list that cannot be read forbids everything.
+/// Sets the forbidden hosts of the machine's policy. An unreadable list forbids everything.
 pub fn forbid(hosts: &[String]) {
     let hosts = Hosts::forbidden(hosts);
     *forbidden().write().unwrap_or_else(PoisonError::into_inner) = hosts;
@@ -69,10 +69,9 @@ fn reach() -> Reach {
     Reach::of(None, forbidden)
 }
 
-/// Whether an address may be asked, by its host's name or literal address.
+/// Checks a URL by its host's name or literal address.
 ///
-/// # Errors
-/// [`Refused::Forbidden`].
+/// # Errors [`Refused::Forbidden`].
 pub fn check(url: &Url) -> Result<(), Refused> {
     let host = host_of(url);
     let port = url.port_or_known_default().unwrap_or_default();
@@ -81,15 +80,14 @@ pub fn check(url: &Url) -> Result<(), Refused> {
         .map_err(|_| Refused::Forbidden { host })
 }
 
-/// The same for an address as text. An invalid one is allowed here: the request with it fails.
+/// Like [`check`], for a URL as text. An invalid one is allowed here: its request fails.
 ///
-/// # Errors
-/// [`Refused::Forbidden`].
+/// # Errors [`Refused::Forbidden`].
 pub fn check_text(url: &str) -> Result<(), Refused> {
     Url::parse(url).map_or(Ok(()), |url| check(&url))
 }
 
-/// The host of an address as rules name it.
+/// Returns the host of a URL as named in rules.
 fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     host.trim_matches(['[', ']'])
@@ -97,7 +95,7 @@ fn host_of(url: &Url) -> String {
         .to_ascii_lowercase()
 }
 
-/// Whether an address names this machine or its network, by a literal address or as `localhost`.
+/// Returns whether a URL names this machine or its network, by a literal address or as `localhost`.
 #[must_use]
 pub fn is_local(url: &Url) -> bool {
     let host = host_of(url);
@@ -111,14 +109,14 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Whether a name leads to this machine or its network. One that leads nowhere does not.
+/// Returns whether a name resolves to this machine or its network. One that does not resolve does not.
 pub async fn leads_to_local(name: &str) -> bool {
     let name = name.trim_matches(['[', ']']);
     let found = tokio::net::lookup_host((name, 0)).await;
     found.is_ok_and(|mut all| all.any(|it| !is_public(it.ip())))
 }
 
-/// A client that connects to nothing that the policy forbids, whatever a name leads to.
+/// Returns a builder of clients that do not connect to what the policy forbids, whatever a name resolves to.
 pub fn builder() -> ClientBuilder {
     reqwest::Client::builder().dns_resolver(resolver::Guarded::default())
 }
@@ -152,7 +150,7 @@ mod tests {
         }
     }
 
-    /// The one test that sets the policy of this process.
+    /// The only test that sets the policy of this process.
     #[tokio::test]
     async fn what_the_policy_forbids_is_not_asked() {
         forbid(&[

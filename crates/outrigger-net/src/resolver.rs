@@ -1,5 +1,5 @@
-//! What names lead to, without what may not be connected to: looked at when the connection is made, so that a name which leads
-//! elsewhere a moment later leads nowhere (DNS rebinding).
+//! Resolves names without forbidden addresses. This happens when the connection is made, so a name that resolves elsewhere a
+//! moment later has no effect (DNS rebinding).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::{Refused, is_localhost, reach};
 
-/// Whether a name may lead to this machine or its network.
+/// Returns whether a name may resolve to this machine or its network.
 pub type LocalFn = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Holds a client to public addresses, but for names that may lead to local ones. `localhost` always may: it says so.
+/// Restricts a client to public addresses, except for names that may resolve to local ones. `localhost` always may.
 pub fn for_public(builder: ClientBuilder, local: LocalFn) -> ClientBuilder {
     builder.dns_resolver(Guarded { local: Some(local) })
 }
 
-/// The system's answers, less what is refused.
+/// The system's resolver, without refused addresses.
 #[derive(Default)]
 pub(crate) struct Guarded {
     local: Option<LocalFn>,
@@ -34,29 +34,29 @@ impl Resolve for Guarded {
     }
 }
 
-/// A name that was looked up and has no address.
+/// A name without an address.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no host of the name {host}, or no network to ask for it: {reason}")]
 pub struct NoSuchHost {
-    /// As it was named.
+    /// As named in the URL.
     pub host: String,
-    /// What the system said.
+    /// The system's error.
     pub reason: String,
-    /// Whether a later try may find one.
+    /// Whether a retry may succeed.
     pub lookup: Lookup,
 }
 
-/// How the look-up of a name failed.
+/// How the lookup of a name failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// It leads nowhere: the same question is answered the same way a moment later.
+    /// It does not exist: a retry would give the same result.
     NoAddress,
-    /// No server for names answered. Without a network it is like this until there is one.
+    /// No name server answered, as is the case without a network.
     NoAnswer,
 }
 
 impl NoSuchHost {
-    /// The one that is the cause of an error.
+    /// Returns the failed lookup that caused an error.
     #[must_use]
     pub fn behind<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
         let mut causes = std::iter::successors(Some(error), |error| error.source());
@@ -64,11 +64,11 @@ impl NoSuchHost {
     }
 }
 
-/// What the system says where no server for names answered (glibc, musl).
+/// The system's error if no name server answered (glibc, musl).
 const NO_ANSWER: [&str; 2] = ["Temporary failure", "Try again"];
 
 fn no_address(host: &str, error: std::io::Error) -> Failed {
-    // Failures to look up have no code of their own; one without a file or memory has.
+    // Lookup failures have no OS error code; those for lack of descriptors or memory do.
     if error.raw_os_error().is_some() {
         return error.into();
     }
@@ -88,7 +88,7 @@ fn no_address(host: &str, error: std::io::Error) -> Failed {
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// The addresses of a name. One that may not be connected to is a refusal of all: who answers so does it on purpose.
+/// Resolves a name. One forbidden address refuses all: such an answer is deliberate.
 pub(crate) async fn look_up(
     name: &str,
     local: Option<&LocalFn>,
@@ -98,7 +98,7 @@ pub(crate) async fn look_up(
     let found: Vec<SocketAddr> = found.map_err(|error| no_address(&host, error))?.collect();
     let reach = reach();
     for address in found.iter().map(SocketAddr::ip) {
-        // Rules for one port alone are held against the address as it is named.
+        // Rules for a single port are matched against the address as named.
         if reach.address(&host, 0, address).is_err() {
             return Err(Refused::Forbidden { host }.into());
         }

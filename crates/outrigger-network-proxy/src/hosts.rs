@@ -1,7 +1,7 @@
-//! Hosts that a process may connect to: patterns, and which addresses belong to nobody's public network.
+//! Hosts that a process may connect to: patterns, and the classification of public addresses.
 //!
-//! Rules are about what a connection is made to, not about what it is called: a name that is allowed and leads to an
-//! address of this machine or of a private network is refused, unless a rule names that address (DNS rebinding).
+//! Rules are about the target of a connection, not its name: an allowed name that resolves to an address of this machine
+//! or of a private network is refused, unless a rule names that address (DNS rebinding).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,13 +19,13 @@ enum Host {
     Any,
     /// A name, in lower case.
     Name(String),
-    /// `*.name`: what stands below it, not itself.
+    /// `*.name`: its subdomains, not the name itself.
     Below(String),
     /// An address, or `address/bits`.
     Net(IpAddr, u8),
 }
 
-/// A pattern that cannot be read.
+/// An invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no host: use `api.example.com`, `*.example.com`, `*`, an address or `10.0.0.0/8`, with or without `:PORT`"
@@ -33,11 +33,10 @@ enum Host {
 pub struct BadHost(pub String);
 
 impl HostRule {
-    /// Reads `api.example.com`, `*.example.com`, `*`, `localhost`, `127.0.0.1`, `[::1]`, `10.0.0.0/8`, each also with
-    /// `:PORT` (`:*` is all ports).
+    /// Parses `api.example.com`, `*.example.com`, `*`, `localhost`, `127.0.0.1`, `[::1]`, `10.0.0.0/8`, each also with
+    /// `:PORT` (`:*` means all ports).
     ///
-    /// # Errors
-    /// [`BadHost`] for anything else; an address in an odd form (`0x7f.1`, `2130706433`) is one.
+    /// # Errors [`BadHost`] for anything else, including an address in an unusual form (`0x7f.1`, `2130706433`).
     pub fn parse(text: &str) -> Result<Self, BadHost> {
         let bad = || BadHost(text.to_owned());
         let (host, port) = split(text).ok_or_else(bad)?;
@@ -68,12 +67,12 @@ impl HostRule {
             }
     }
 
-    /// Whether it names this very address, by which one that is not public is allowed.
+    /// Returns whether it names this very address, as required to allow a non-public one.
     fn grants(&self, host: &str, port: u16, address: IpAddr) -> bool {
         self.port.is_none_or(|it| it == port)
             && match &self.host {
                 Host::Net(net, bits) => contains(*net, *bits, address),
-                // What it leads to is everybody's own machine.
+                // It always resolves to the local machine.
                 Host::Name(name) => name == "localhost" && host == name && address.is_loopback(),
                 Host::Any | Host::Below(_) => false,
             }
@@ -105,16 +104,15 @@ impl fmt::Display for HostRule {
 pub struct Hosts(Vec<HostRule>);
 
 impl Hosts {
-    /// Reads a list.
+    /// Parses a list.
     ///
-    /// # Errors
-    /// The first pattern that cannot be read.
+    /// # Errors The first invalid pattern.
     pub fn parse<T: AsRef<str>>(list: impl IntoIterator<Item = T>) -> Result<Self, BadHost> {
         let rules = list.into_iter().map(|text| HostRule::parse(text.as_ref()));
         rules.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Every public address.
+    /// Returns the list of all public addresses.
     #[must_use]
     pub fn public() -> Self {
         Self(vec![HostRule {
@@ -123,7 +121,7 @@ impl Hosts {
         }])
     }
 
-    /// What a policy forbids. A list that cannot be read forbids everything.
+    /// Returns a policy's forbidden hosts. An unreadable list forbids everything.
     #[must_use]
     pub fn forbidden(list: &[String]) -> Self {
         Self::parse(list).unwrap_or_else(|error| {
@@ -132,7 +130,7 @@ impl Hosts {
         })
     }
 
-    /// Every address there is.
+    /// Returns the list of all addresses.
     #[must_use]
     pub fn all() -> Self {
         let whole = |net: IpAddr| HostRule {
@@ -148,13 +146,13 @@ impl Hosts {
         all
     }
 
-    /// No pattern at all: nothing is allowed.
+    /// Returns whether there is no pattern, so that nothing is allowed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Those that are names: what is private is granted by address, and so not by these.
+    /// Keeps only names: these cannot grant private addresses.
     #[must_use]
     pub fn by_name(mut self) -> Self {
         self.0.retain(|rule| match &rule.host {
@@ -165,7 +163,7 @@ impl Hosts {
         self
     }
 
-    /// Whether it names addresses that are not public.
+    /// Returns whether it names non-public addresses.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.0.iter().any(|rule| match &rule.host {
@@ -175,21 +173,21 @@ impl Hosts {
         })
     }
 
-    /// These and those.
+    /// Joins two lists.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         self.0.extend(other.0.iter().cloned());
         self
     }
 
-    /// As they are written.
+    /// Returns the patterns as written.
     #[must_use]
     pub fn shown(&self) -> Vec<String> {
         self.0.iter().map(HostRule::to_string).collect()
     }
 
-    /// Whether it could be allowed, whatever the name leads to. What could not is not even looked up: a look-up of a name
-    /// tells it to others.
+    /// Returns whether a name could be allowed, whatever it resolves to. Other names are not even looked up, since a
+    /// lookup reveals the name.
     fn may(&self, host: &str, port: u16) -> bool {
         let by_address = |rule: &HostRule| {
             matches!(rule.host, Host::Net(..)) && rule.port.is_none_or(|it| it == port)
@@ -199,7 +197,7 @@ impl Hosts {
             .any(|rule| rule.names(host, port) || by_address(rule))
     }
 
-    /// Whether a rule fits, of which an address that is not public needs one that names it.
+    /// Returns whether a rule matches; for a non-public address, one that names it.
     fn allows(&self, host: &str, port: u16, address: IpAddr) -> bool {
         let public = is_public(address);
         self.0
@@ -207,7 +205,8 @@ impl Hosts {
             .any(|rule| rule.grants(host, port, address) || (public && rule.names(host, port)))
     }
 
-    /// Whether a rule is about this name, or about this address; `localhost` is about the addresses that it leads to.
+    /// Returns whether a rule is about this name, or about this address; `localhost` is about the addresses that it
+    /// resolves to.
     #[must_use]
     pub fn is_about(&self, host: &str, port: u16, address: Option<IpAddr>) -> bool {
         self.0.iter().any(|rule| {
@@ -221,7 +220,7 @@ impl Hosts {
         })
     }
 
-    /// Whether it was asked for: as [`Hosts::allows`], but `*` asks for everything.
+    /// Returns whether it was requested: like [`Hosts::allows`], but `*` requests everything.
     fn asks(&self, host: &str, port: u16, address: IpAddr) -> bool {
         self.0
             .iter()
@@ -229,27 +228,27 @@ impl Hosts {
     }
 }
 
-/// Why a connection is not made.
+/// Why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No rule of what it asks for itself (its manifest) fits.
+    /// No rule of its own request (its manifest) matches.
     NotAsked,
-    /// No rule of what it was granted fits.
+    /// No rule of its grants matches.
     NotGranted,
-    /// The policy of the machine forbids it.
+    /// The machine's policy forbids it.
     Forbidden,
-    /// The name leads to an address that is not public and that no rule names.
+    /// The name resolves to a non-public address that no rule names.
     Private(IpAddr),
-    /// What it wants to connect to is not a host.
+    /// The target is not a host.
     NoHost,
-    /// The name leads nowhere.
+    /// The name does not resolve.
     Unknown,
-    /// More connections at a time than it may have.
+    /// Too many concurrent connections.
     TooMany,
 }
 
 impl Refusal {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -267,16 +266,17 @@ impl Refusal {
 /// What a process may connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// What it asks for itself, where it says that: nothing beyond is allowed.
+    /// The hosts that it requests itself, if any: nothing beyond is allowed.
     pub asked: Option<Hosts>,
-    /// What it was granted.
+    /// The hosts granted to it.
     pub granted: Hosts,
-    /// What nobody may grant it.
+    /// The hosts that cannot be granted.
     pub forbidden: Hosts,
 }
 
 impl Reach {
-    /// What is granted, less what is forbidden. Without a list that is every address, those of this machine among them.
+    /// Combines granted and forbidden hosts. Without a list of grants every address is granted, including those of this
+    /// machine.
     #[must_use]
     pub fn of(granted: Option<Hosts>, forbidden: Hosts) -> Self {
         Self {
@@ -286,10 +286,9 @@ impl Reach {
         }
     }
 
-    /// Whether it is worth to look the name up.
+    /// Checks whether a name may be looked up.
     ///
-    /// # Errors
-    /// That it is not.
+    /// # Errors It may not.
     pub fn before(&self, host: &str, port: u16) -> Result<(), Refusal> {
         if self.forbidden.is_about(host, port, None) {
             return Err(Refusal::Forbidden);
@@ -301,7 +300,7 @@ impl Reach {
         {
             return Err(Refusal::NotAsked);
         }
-        // An address says already what it leads to.
+        // A literal address needs no lookup.
         if let Ok(address) = host.parse::<IpAddr>() {
             return self.address(host, port, address);
         }
@@ -311,10 +310,9 @@ impl Reach {
         }
     }
 
-    /// Whether a connection to this address may be made, under this name.
+    /// Checks whether a connection to this address may be made, under this name.
     ///
-    /// # Errors
-    /// Why not.
+    /// # Errors The reason.
     pub fn address(&self, host: &str, port: u16, address: IpAddr) -> Result<(), Refusal> {
         if self.forbidden.is_about(host, port, Some(address)) {
             return Err(Refusal::Forbidden);
@@ -333,7 +331,7 @@ impl Reach {
     }
 }
 
-/// Takes `host:port` apart; `[::1]:80`, and `::1` without a port. No port is `None`.
+/// Splits `host:port`; also `[::1]:80`, and `::1` without a port. No port is `None`.
 fn split(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
@@ -349,10 +347,10 @@ fn split(text: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
-/// The host and port of a request, the host in lower case and without a last dot: `host:port` with the port there, or
-/// without where `default` says which it is.
+/// Returns the host and port of a request, the host in lower case and without a trailing dot: `host:port` with an
+/// explicit port, or without one if `default` is given.
 ///
-/// Everything that could be read in two ways is refused: a login, an escape, a blank, a letter that is not ASCII.
+/// Everything ambiguous is refused: credentials, an escape, a blank, a non-ASCII letter.
 #[must_use]
 pub fn authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
     let (host, port) = split(text)?;
@@ -368,7 +366,7 @@ pub fn authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
     (port > 0).then_some((host, port))
 }
 
-/// The host and port of an `http://` or `https://` address; `None` where it could be read in two ways.
+/// Returns the host and port of an `http://` or `https://` URL; `None` if it is ambiguous.
 #[must_use]
 pub fn of_url(url: &str) -> Option<(String, u16)> {
     let (scheme, rest) = url.trim().split_once("://")?;
@@ -380,7 +378,7 @@ pub fn of_url(url: &str) -> Option<(String, u16)> {
     authority(rest.split(['/', '?', '#']).next()?, Some(port))
 }
 
-/// A name of letters, digits, `-`, `_` and dots, in lower case and without the last dot.
+/// Returns a name of letters, digits, `-`, `_` and dots, in lower case and without the trailing dot.
 fn name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
@@ -413,7 +411,7 @@ fn contains(net: IpAddr, bits: u8, address: IpAddr) -> bool {
     }
 }
 
-/// An IPv4 address that stands in an IPv6 one in any of the ways that lead there (mapped, compatible, NAT64, 6to4).
+/// Converts an IPv6 address that embeds an IPv4 one in any form (mapped, compatible, NAT64, 6to4).
 #[must_use]
 pub fn canonical(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else {
@@ -424,7 +422,7 @@ pub fn canonical(address: IpAddr) -> IpAddr {
         IpAddr::V4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
     };
     match (a, b, c, d, e, f) {
-        // `::` and `::1` are IPv6's own.
+        // `::` and `::1` are genuine IPv6 addresses.
         (0, 0, 0, 0, 0, 0) if g != 0 || h > 1 => of(g, h),
         (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => of(g, h),
         (0x2002, high, low, ..) => of(high, low),
@@ -432,7 +430,7 @@ pub fn canonical(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether an address is one of the public Internet (IANA's registries of special-purpose addresses).
+/// Returns whether an address belongs to the public Internet (IANA's registries of special-purpose addresses).
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match canonical(address) {
@@ -448,7 +446,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         [0 | 10 | 127, ..]
         | [172, 16..=31, ..]
         | [192, 168, ..]
-        // Carrier-grade NAT; link-local, where clouds answer with credentials.
+        // Carrier-grade NAT; link-local, where clouds serve credentials.
         | [100, 64..=127, ..]
         | [169, 254, ..]
         // IETF assignments, examples, relays, benchmarks.
@@ -464,7 +462,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
-    // Only 2000::/3 is given out. Not of it: Teredo and other assignments of the IETF, examples, 6to4 (see `canonical`).
+    // Only 2000::/3 is allocated. Excluding Teredo and other assignments of the IETF, examples, 6to4 (see `canonical`).
     (0x2000..0x4000).contains(&a)
         && !(a == 0x2001 && b < 0x200)
         && !(a == 0x2001 && b == 0xdb8)

@@ -1,10 +1,10 @@
-//! Which hosts a process may reach, and the proxy that holds sandboxed processes to them.
+//! The hosts that a process may connect to, and the proxy that enforces this for sandboxed processes.
 //!
-//! [`hosts`] has the lists: patterns, and which addresses are public. A [`Proxy`] is an HTTP proxy on loopback that knows who
-//! asks by a token ([`ProxyTicket`]); it resolves names itself and connects to the address that it checked.
+//! [`hosts`] contains the lists: patterns, and the classification of public addresses. A [`Proxy`] is an HTTP proxy on
+//! loopback that identifies clients by a token ([`ProxyTicket`]); it resolves names itself and connects to the address that
+//! it checked.
 //!
-//! What this crate is not for: starting processes and keeping them from connecting past the proxy. `outrigger-sandbox` does
-//! that.
+//! This crate does not start processes or keep them from bypassing the proxy; `outrigger-sandbox` does.
 
 pub mod hosts;
 

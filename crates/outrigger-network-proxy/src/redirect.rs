@@ -1,14 +1,14 @@
-//! How the connections of a program that knows of no proxy get to it.
+//! How connections of a program without proxy support reach the proxy.
 
-/// The proxy's port and the credentials of one client: the sandbox makes a tunnel with them where a process connects
-/// directly ([`crate::ProxyTicket::redirect`]).
+/// The proxy's port and the credentials of one client: the sandbox uses them to create a tunnel if a process
+/// connects directly ([`crate::ProxyTicket::redirect`]).
 #[derive(Clone)]
 pub struct ProxyRedirect {
     port: u16,
     authorization: String,
 }
 
-/// The credentials are not shown: anybody who has them is that client.
+/// The credentials are not shown: anyone who has them is that client.
 impl std::fmt::Debug for ProxyRedirect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProxyRedirect")
@@ -18,7 +18,7 @@ impl std::fmt::Debug for ProxyRedirect {
 }
 
 impl ProxyRedirect {
-    /// To a proxy on this port of loopback, with this value of `proxy-authorization`.
+    /// Creates a redirect to a proxy on this loopback port, with this value of `proxy-authorization`.
     #[must_use]
     pub fn new(port: u16, authorization: String) -> Self {
         Self {
@@ -27,13 +27,13 @@ impl ProxyRedirect {
         }
     }
 
-    /// The proxy's port on loopback.
+    /// Returns the proxy's port on loopback.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The value of `proxy-authorization`.
+    /// Returns the value of `proxy-authorization`.
     #[must_use]
     pub fn authorization(&self) -> &str {
         &self.authorization

@@ -1,26 +1,26 @@
-//! Values that do not fit.
+//! Validation of values.
 
 use serde_json::Value;
 
 use crate::{Field, Schema};
 
-/// A value that is not what it should be.
+/// A value that does not match.
 #[derive(Debug)]
 pub struct Mismatch<'v> {
-    /// Where it is: a JSON pointer.
+    /// JSON pointer to the value.
     pub pointer: String,
-    /// What belongs there.
+    /// The expected value, in words.
     pub expected: String,
-    /// What is there.
+    /// The actual value.
     pub found: &'v Value,
-    /// The member that is missing, where one is.
+    /// The missing member, if one is missing.
     pub missing: Option<&'static str>,
 }
 
 /// A member that the schema of its object does not name.
 #[derive(Debug)]
 pub struct UnknownMember<'v> {
-    /// Where it is: a JSON pointer.
+    /// JSON pointer to the member.
     pub pointer: String,
     /// Its key.
     pub key: &'v str,
@@ -29,7 +29,7 @@ pub struct UnknownMember<'v> {
 }
 
 impl Schema {
-    /// Everything in a value that does not fit, in the value's order. Members that no schema names may hold anything.
+    /// Returns all mismatches in a value, in its order. Members without a schema may have any value.
     #[must_use]
     pub fn check<'v>(&self, value: &'v Value) -> Vec<Mismatch<'v>> {
         let mut wrong = Vec::new();
@@ -63,7 +63,7 @@ impl Schema {
                 }
             }
             (Self::AnyOf(all), _) => match all.iter().find(|one| one.has_shape_of(value)) {
-                // For a misspelled word the message lists every value that would do.
+                // For a misspelled word the message lists every valid value.
                 Some(one) if value.is_object() || value.is_array() => {
                     one.walk(value, pointer, wrong);
                 }
@@ -75,7 +75,7 @@ impl Schema {
         }
     }
 
-    /// The members of objects that the schema of their object does not name, in the value's order. What may hold anything has none.
+    /// Returns all unknown members of objects, in the value's order. A value of any type has none.
     #[must_use]
     pub fn unknown<'v>(&self, value: &'v Value) -> Vec<UnknownMember<'v>> {
         let mut found = Vec::new();
@@ -126,7 +126,7 @@ impl Schema {
         }
     }
 
-    /// Whether the JSON type is right, so that going inside gives the better message.
+    /// Returns whether the JSON type is right, so that a nested mismatch gives the better message.
     fn has_shape_of(&self, value: &Value) -> bool {
         match self.plain() {
             Self::Map(_) | Self::Object(_) => value.is_object(),
@@ -136,7 +136,7 @@ impl Schema {
         }
     }
 
-    /// Whether a value that has no members fits.
+    /// Returns whether a value without members matches.
     fn fits(&self, value: &Value) -> bool {
         match self.plain() {
             Self::Any => true,
@@ -174,12 +174,12 @@ fn missing<'v>(
         .collect()
 }
 
-/// The pointer of a member.
+/// Returns the pointer of a member.
 fn child(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A whole number from 0, also when it is written as `4.0`, which JavaScript does not tell apart.
+/// Returns a non-negative integer, also if it is written as `4.0`, which JavaScript does not distinguish.
 #[must_use]
 pub fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {

@@ -1,11 +1,11 @@
-//! Values that fit, for tests that hold a table against the code that reads what it describes.
+//! Valid values, for tests that check a table against the code that reads what it describes.
 
 use serde_json::{Map, Value, json};
 
 use crate::{Format, Schema};
 
 impl Schema {
-    /// A value that fits, with every member that is named, by its first name, and lists of one.
+    /// Returns a valid value, with every named member, by its first name, and lists of one.
     #[must_use]
     pub fn example(&self) -> Value {
         match self.plain() {

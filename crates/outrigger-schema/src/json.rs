@@ -4,17 +4,17 @@ use serde_json::{Map, Value, json};
 
 use crate::{Field, Format, Schema};
 
-/// How a document of schemas is written.
+/// Options of writing JSON Schema.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Writer {
-    /// Objects have no members but those that their schemas name.
+    /// Objects have only the members that their schemas name.
     pub closed: bool,
-    /// Where schemas with names stand: `#/components/schemas/`. Without it they are written where they are used.
+    /// The location of named schemas: `#/components/schemas/`. Without it they are inlined.
     pub named: Option<&'static str>,
 }
 
 impl Writer {
-    /// JSON Schema of a schema.
+    /// Returns the JSON Schema of a schema.
     #[must_use]
     pub fn value(self, schema: &Schema) -> Value {
         match schema {
@@ -49,7 +49,7 @@ impl Writer {
         }
     }
 
-    /// JSON Schema of an object with these members.
+    /// Returns the JSON Schema of an object with these members.
     #[must_use]
     pub fn object(self, fields: &[Field]) -> Value {
         let mut properties = Map::new();

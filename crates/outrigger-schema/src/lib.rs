@@ -1,8 +1,8 @@
-//! What values may be: one notation for settings (`outrigger.toml`), manifests of plugins, `opencode.json` and the bodies of
+//! Schemas of values: one notation for settings (`outrigger.toml`), manifests of plugins, `opencode.json` and the bodies of
 //! the HTTP API.
 //!
-//! A [`Schema`] is a constant, written with [`schema!`]. [`Schema::check`] finds what does not fit it, [`json::Writer`] makes
-//! JSON Schema of it, [`Schema::expected`] says it in words.
+//! A [`Schema`] is a constant, written with [`schema!`]. [`Schema::check`] finds mismatches, [`json::Writer`] converts it to
+//! JSON Schema, [`Schema::expected`] describes it in words.
 //!
 //! ```
 //! use outrigger_schema::{Schema, schema};
@@ -31,7 +31,7 @@ mod words;
 
 pub use check::{Mismatch, UnknownMember, whole};
 
-/// What a value may be.
+/// A schema.
 #[derive(Clone, Copy, Debug)]
 pub enum Schema {
     /// Anything.
@@ -40,52 +40,52 @@ pub enum Schema {
     Null,
     /// `true` or `false`.
     Boolean,
-    /// This of both.
+    /// This boolean.
     Exactly(bool),
     /// Any text.
     String,
-    /// A text of this form.
+    /// A text of this format.
     Text(Format),
     /// One of these words.
     Word(&'static [&'static str]),
     /// Any number.
     Number,
-    /// A whole number in this range.
+    /// An integer in this range.
     Integer {
-        /// The least.
+        /// The minimum.
         min: i64,
-        /// The greatest.
+        /// The maximum.
         max: i64,
     },
     /// A list.
     List(&'static Schema),
     /// A list of exactly two.
     Pair(&'static Schema, &'static Schema),
-    /// An object whose members are all of this kind.
+    /// An object whose members all match this schema.
     Map(&'static Schema),
-    /// An object with these members. Whether others may stand beside them depends on the document.
+    /// An object with these members. Whether others are allowed depends on the document.
     Object(&'static [Field]),
     /// Any of these.
     AnyOf(&'static [Schema]),
-    /// What another constant says.
+    /// Another constant.
     Of(&'static Schema),
-    /// With a name of its own in a document that is made of it.
+    /// With a name in a document generated from it.
     Named(&'static str, &'static Schema),
-    /// With other words for what is expected.
+    /// With another description of what is expected.
     Said(&'static str, &'static Schema),
 }
 
-/// A whole number of any size.
+/// An integer of any size.
 pub const ANY_INTEGER: Schema = Schema::Integer {
     min: i64::MIN,
     max: i64::MAX,
 };
-/// A whole number from 0.
+/// A non-negative integer.
 pub const COUNT: Schema = Schema::Integer {
     min: 0,
     max: i64::MAX,
 };
-/// A whole number from 1.
+/// A positive integer.
 pub const POSITIVE: Schema = Schema::Integer {
     min: 1,
     max: i64::MAX,
@@ -96,14 +96,14 @@ pub const PORT: Schema = Schema::Integer {
     max: 65_535,
 };
 
-/// The form of a text.
+/// The format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Not empty.
     NotEmpty,
-    /// A name: not empty, and no number.
+    /// A name: not empty, and not a number.
     Name,
-    /// The name of an environment variable: no pattern, and no value behind it.
+    /// The name of an environment variable: not a pattern, and without a value.
     Variable,
     /// The path of a program.
     Program,
@@ -116,31 +116,31 @@ pub enum Format {
 pub struct Field {
     /// Its key.
     pub name: &'static str,
-    /// What its value may be.
+    /// The schema of its value.
     pub schema: Schema,
-    /// It must be there.
+    /// It is required.
     pub required: bool,
-    /// What it is for: the lines of its comment.
+    /// Its description: the lines of its comment.
     pub doc: &'static [&'static str],
-    /// Other names of it that are accepted.
+    /// Accepted aliases.
     pub aliases: &'static [&'static str],
 }
 
 impl Field {
-    /// Whether this is one of its names.
+    /// Returns whether this is one of its names.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 
-    /// What it is for, as one line.
+    /// Returns its description, as one line.
     #[must_use]
     pub fn about(&self) -> String {
         joined(self.doc)
     }
 }
 
-/// The lines of a comment as one.
+/// Joins the lines of a comment.
 #[must_use]
 pub fn joined(lines: &[&str]) -> String {
     let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
@@ -148,7 +148,7 @@ pub fn joined(lines: &[&str]) -> String {
 }
 
 impl Schema {
-    /// Without the names and words around it.
+    /// Returns the schema without its name and description.
     #[must_use]
     pub fn plain(&self) -> &Self {
         match self {

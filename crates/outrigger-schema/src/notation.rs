@@ -27,7 +27,7 @@ macro_rules! schema {
     ($name:ident) => { $crate::Schema::Of(&$name) };
     ($($one:tt)|+) => { $crate::Schema::AnyOf(&[$($crate::schema!($one)),+]) };
 
-    // Members one after the other; what is not a member is the kind of all values.
+    // Consecutive members; otherwise the schema of all values.
     (@braces [$($done:tt)*]) => { $crate::Schema::Object(&[$($done)*]) };
     (@braces [$($done:tt)*]
         $(#[doc = $doc:literal])* $(#[alias = $alias:literal])* $name:ident ? : $($one:tt)|+ $(, $($rest:tt)*)?) => {

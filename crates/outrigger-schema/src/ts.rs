@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{Field, Schema};
 
-/// The declaration of a schema that has a name.
+/// Returns the declaration of a named schema.
 #[must_use]
 pub fn declaration(name: &str, schema: &Schema) -> String {
     let inner = match schema {
@@ -19,7 +19,7 @@ pub fn declaration(name: &str, schema: &Schema) -> String {
     }
 }
 
-/// The type of a schema, so many levels deep.
+/// Returns the type of a schema, at this depth.
 fn kind(schema: &Schema, depth: usize) -> String {
     match schema {
         Schema::Any => "unknown".to_owned(),
@@ -66,7 +66,7 @@ fn object(fields: &[Field], depth: usize) -> String {
     text
 }
 
-/// A key, in quotes where it is not a name.
+/// Returns a key, quoted if it is not an identifier.
 fn name(key: &str) -> String {
     let mut chars = key.chars();
     let begins = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_');

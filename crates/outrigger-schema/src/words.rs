@@ -3,7 +3,7 @@
 use crate::{Format, Schema};
 
 impl Schema {
-    /// What belongs there: `"on" or "off"`, `a whole number from 1`.
+    /// Describes what is expected: `"on" or "off"`, `a whole number from 1`.
     #[must_use]
     pub fn expected(&self) -> String {
         match self {
@@ -67,7 +67,7 @@ impl Format {
         }
     }
 
-    /// Whether a text is of this form.
+    /// Returns whether a text has this format.
     #[must_use]
     pub fn fits(self, text: &str) -> bool {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -83,7 +83,7 @@ impl Format {
     }
 }
 
-/// `a, b or c`.
+/// Joins choices: `a, b or c`.
 fn choice(all: &[String]) -> String {
     match all.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

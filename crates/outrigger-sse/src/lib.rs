@@ -20,13 +20,13 @@ use std::time::Duration;
 /// One event of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Value of the last `event:` line, empty when there was none.
+    /// Value of the last `event:` line; empty if there was none.
     pub name: String,
     /// The `data:` lines, joined by newlines.
     pub data: String,
 }
 
-/// An event is longer than the parser's limit. Nothing after it can be read.
+/// An event exceeds the parser's limit. Nothing after it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong {
     /// Bytes.
@@ -53,17 +53,17 @@ pub struct Parser {
     name: String,
     data: String,
     has_data: bool,
-    // The last `id:` line; it counts once its event is complete.
+    // The last `id:` line; it takes effect once its event is complete.
     named_id: Option<String>,
     last_id: Option<String>,
     retry: Option<Duration>,
-    // The line ended with CR; a LF that follows belongs to it.
+    // The line ended with CR; a following LF belongs to it.
     after_cr: bool,
     begun: bool,
 }
 
 impl Parser {
-    /// A parser of events that have at most `limit` bytes.
+    /// Creates a parser of events of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -80,10 +80,9 @@ impl Parser {
         }
     }
 
-    /// Takes the next bytes and adds the events that they complete to `out`.
+    /// Parses the next bytes and appends completed events to `out`.
     ///
-    /// # Errors
-    /// [`TooLong`]: the event that has begun is longer than the limit.
+    /// # Errors [`TooLong`]: the current event exceeds the limit.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), TooLong> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -108,13 +107,13 @@ impl Parser {
         Ok(())
     }
 
-    /// The identifier of the last complete event, by which a stream is resumed (`Last-Event-ID`).
+    /// Returns the identifier of the last complete event, from which a stream can be resumed (`Last-Event-ID`).
     #[must_use]
     pub fn last_event_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How long to wait before the stream is opened again, where it says so.
+    /// Returns how long to wait before reopening the stream, if it specifies that.
     #[must_use]
     pub fn retry(&self) -> Option<Duration> {
         self.retry
@@ -129,8 +128,8 @@ impl Parser {
         }
     }
 
-    /// The stream has ended. Unlike the standard's, an event without its empty line counts: servers that close right
-    /// after the last `data:` line exist.
+    /// Ends the stream. Unlike in the standard, an event without its empty line is returned: some servers close
+    /// right after the last `data:` line.
     pub fn finish(&mut self, out: &mut Vec<Event>) {
         if !self.line.is_empty() {
             self.end_line(out);
@@ -165,7 +164,7 @@ impl Parser {
                 "retry" if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
                     self.retry = value.parse().ok().map(Duration::from_millis);
                 }
-                // A comment (empty field) and unknown fields say nothing to us.
+                // Comments (empty field) and unknown fields are ignored.
                 _ => {}
             }
         }
@@ -219,7 +218,7 @@ mod tests {
             .unwrap();
         assert_eq!(parser.last_event_id(), Some("1"));
         assert_eq!(parser.retry(), Some(Duration::from_millis(500)));
-        // An event that is not complete was not read, and what is not a number of milliseconds says nothing.
+        // An incomplete event is not returned, and an invalid number of milliseconds is ignored.
         parser.feed(b"retry: 5s\nid: 2\ndata: a", &mut out).unwrap();
         assert_eq!(parser.last_event_id(), Some("1"));
         assert_eq!(parser.retry(), Some(Duration::from_millis(500)));

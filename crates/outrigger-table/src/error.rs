@@ -1,24 +1,24 @@
-//! What goes wrong with tables.
+//! Errors of tables.
 
 use thiserror::Error;
 
 /// An error with a code and what to do.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TableError {
-    /// The bytes are no such file.
+    /// The bytes are not a file of this format.
     #[error("it cannot be read as {format}: {why}")]
     Unreadable {
         /// The format.
         format: &'static str,
-        /// Why, with the line where there is one.
+        /// The reason, with the line if there is one.
         why: String,
     },
-    /// A limit.
+    /// A limit is exceeded.
     #[error("{what} has {size}, more than the {limit} that are taken")]
     TooLarge {
         /// What is too large.
         what: &'static str,
-        /// How large it is; where it is counted no further, one more than the limit.
+        /// The actual size, or one more than the limit if counting stopped there.
         size: u64,
         /// The limit.
         limit: u64,
@@ -28,7 +28,7 @@ pub enum TableError {
     Sheet {
         /// The name.
         name: String,
-        /// The sheets that there are.
+        /// The existing sheets.
         sheets: String,
     },
     /// There is no such column.
@@ -36,42 +36,42 @@ pub enum TableError {
     Column {
         /// The name.
         name: String,
-        /// The columns that there are.
+        /// The existing columns.
         columns: String,
     },
-    /// A row does not fit.
+    /// A row does not match the columns.
     #[error("row {row} has {cells} cells, and there are {columns} columns")]
     Row {
         /// The row, from 1.
         row: usize,
-        /// Its cells.
+        /// Its number of cells.
         cells: usize,
-        /// The columns.
+        /// The number of columns.
         columns: usize,
     },
-    /// A condition that means nothing.
+    /// An invalid condition.
     #[error("the condition on {column} cannot be used: {why}")]
     Condition {
         /// The column.
         column: String,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// The name of the file tells no format.
+    /// The file's name does not identify a format.
     #[error("no format of tables is known by its name")]
     Format,
-    /// It cannot be put into that format.
+    /// It cannot be written in that format.
     #[error("it cannot be written as {format}: {why}")]
     Unwritable {
         /// The format.
         format: &'static str,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl TableError {
-    /// For programs.
+    /// Returns the code, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl TableError {
         }
     }
 
-    /// What to do.
+    /// Returns what to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -1,4 +1,4 @@
-//! Formats of files.
+//! File formats.
 
 use std::path::Path;
 
@@ -7,21 +7,20 @@ use crate::error::TableError;
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Cells between commas.
+    /// Comma-separated values.
     Csv,
-    /// Cells between tabs.
+    /// Tab-separated values.
     Tsv,
-    /// One JSON object in each line.
+    /// One JSON object per line.
     JsonLines,
-    /// A workbook of Excel or of OpenDocument.
+    /// An Excel or OpenDocument workbook.
     Spreadsheet,
 }
 
 impl Format {
-    /// The format that a file's name tells.
+    /// Returns the format of a file's name.
     ///
-    /// # Errors
-    /// `table.format`.
+    /// # Errors `table.format`.
     pub fn of(path: &Path) -> Result<Self, TableError> {
         match ending(path).as_str() {
             "csv" => Ok(Self::Csv),
@@ -32,10 +31,9 @@ impl Format {
         }
     }
 
-    /// The format for a file that is to be written.
+    /// Returns the format of a file to write.
     ///
-    /// # Errors
-    /// As [`Format::of`]; `table.unwritable` for spreadsheets other than `.xlsx`.
+    /// # Errors As [`Format::of`]; `table.unwritable` for spreadsheets other than `.xlsx`.
     pub fn to_write(path: &Path) -> Result<Self, TableError> {
         let format = Self::of(path)?;
         if format == Self::Spreadsheet && ending(path) != "xlsx" {

@@ -9,13 +9,13 @@ use crate::error::TableError;
 use crate::number::Number;
 use crate::{Table, bounded_texts, shown};
 
-/// How two tables are joined.
+/// The parameters of a join.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
-    /// Columns whose cells are equal. Empty cells are equal to nothing.
+    /// Pairs of columns that must be equal. Empty cells are equal to nothing.
     pub on: Vec<On>,
-    /// What becomes of rows without a partner.
+    /// The treatment of rows without a partner.
     #[serde(default)]
     pub how: JoinKind,
 }
@@ -45,12 +45,11 @@ pub enum JoinKind {
     Outer,
 }
 
-/// Joins two tables: the columns of the left one, then those of the right one that it is not joined on; a name that is there
-/// already gets `right_` before it. Rows come in the order of the left table, then what is left of the right one.
+/// Joins two tables: the columns of the left one, then those of the right one that it is not joined on; a duplicate name
+/// gets the prefix `right_`. Rows come in the order of the left table, then the remaining ones of the right.
 ///
-/// # Errors
-/// `table.column`; `table.condition` without a pair of columns; `table.too_large`, since a column with few values makes a
-/// large table.
+/// # Errors `table.column`; `table.condition` without a pair of columns; `table.too_large`, since a column with few values
+/// gives a large table.
 pub fn join(left: &Table, right: &Table, join: &Join) -> Result<Table, TableError> {
     if join.on.is_empty() {
         return Err(TableError::Condition {
@@ -74,7 +73,7 @@ pub fn join(left: &Table, right: &Table, join: &Join) -> Result<Table, TableErro
         .iter()
         .map(|row| key(row, &lefts).and_then(|key| partners.get(&key)))
         .collect();
-    // Known before any of it is made: a column with few values makes a table of gigabytes.
+    // Checked before the table is built: a column with few values gives a table of gigabytes.
     let pairs: usize = found.iter().flatten().map(|theirs| theirs.len()).sum();
     bounded_texts(pairs + left.rows.len() + right.rows.len(), columns.len())?;
     let mut met = vec![false; right.rows.len()];
@@ -97,7 +96,7 @@ pub fn join(left: &Table, right: &Table, join: &Join) -> Result<Table, TableErro
     if matches!(join.how, JoinKind::Right | JoinKind::Outer) {
         for (row, _) in right.rows.iter().zip(&met).filter(|(_, met)| !**met) {
             let mut cells = vec![Value::Null; left.columns.len()];
-            // Its key stands where the left table has it.
+            // Its key is in the left table's column.
             for (left, right) in lefts.iter().zip(&rights) {
                 if let Some(place) = cells.get_mut(*left) {
                     *place = cell(Some(row), *right);
@@ -110,7 +109,7 @@ pub fn join(left: &Table, right: &Table, join: &Join) -> Result<Table, TableErro
     Ok(Table { columns, rows })
 }
 
-/// Names of the columns: those of the left table, then the `kept` ones of the right.
+/// Returns the column names: those of the left table, then the `kept` ones of the right.
 fn columns(left: &Table, right: &Table, kept: &[usize]) -> Vec<String> {
     let mut columns = left.columns.clone();
     for place in kept {
@@ -123,7 +122,7 @@ fn columns(left: &Table, right: &Table, kept: &[usize]) -> Vec<String> {
     columns
 }
 
-/// The rows of a table by what stands in these columns.
+/// Groups the rows of a table by the values in these columns.
 fn by_key(table: &Table, places: &[usize]) -> HashMap<String, Vec<usize>> {
     let mut rows: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, row) in table.rows.iter().enumerate() {
@@ -140,7 +139,7 @@ fn cell(row: Option<&Vec<Value>>, place: usize) -> Value {
         .unwrap_or_default()
 }
 
-/// What rows have in common: numbers by their value, so that 7 of a spreadsheet meets "7" of a CSV file.
+/// Returns the join key of a row: numbers by their value, so that 7 in a spreadsheet equals "7" in a CSV file.
 fn key(row: &[Value], places: &[usize]) -> Option<String> {
     let mut key = String::new();
     for place in places {

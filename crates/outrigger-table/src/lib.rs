@@ -1,6 +1,6 @@
 //! Tables: reading, filtering, joining and writing CSV, TSV, JSON lines and spreadsheets (requirement D5, `core-table`).
 //!
-//! Bytes in, bytes out; files are the business of the tool that uses it.
+//! Bytes in, bytes out; the calling tool accesses the files.
 
 mod error;
 mod format;
@@ -16,29 +16,28 @@ pub use join::{Join, JoinKind, On, join};
 pub use query::{Condition, Op, Order, Query};
 use serde_json::Value;
 
-/// Maximum bytes of a file that is read.
+/// Maximum bytes of a file.
 pub const MAX_BYTES: usize = 64 << 20;
-/// Maximum bytes of a spreadsheet once it is unpacked.
+/// Maximum bytes of an unpacked spreadsheet.
 pub const MAX_UNPACKED: u64 = 256 << 20;
-/// Maximum number of cells of a table, those of a join's result included.
+/// Maximum number of cells of a table, including those of a join's result.
 pub const MAX_CELLS: usize = 10_000_000;
-/// How many cells a row of a text takes as much memory as, besides its own.
+/// The memory overhead of a row of text, in cells.
 const CELLS_OF_ROW: usize = 2;
 
 /// A table: every row has one cell for each column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Names of the columns, each there once.
+    /// Names of the columns, each unique.
     pub columns: Vec<String>,
-    /// Cells: null (empty), booleans, numbers and texts; in JSON lines also what is nested in a value.
+    /// Cells: null (empty), booleans, numbers and texts; in JSON lines also nested values.
     pub rows: Vec<Vec<Value>>,
 }
 
 impl Table {
-    /// The place of a column.
+    /// Returns the index of a column.
     ///
-    /// # Errors
-    /// `table.column`, with the columns that there are.
+    /// # Errors `table.column`, with the existing columns.
     pub fn column(&self, name: &str) -> Result<usize, TableError> {
         let found = self.columns.iter().position(|column| column == name);
         found.ok_or_else(|| TableError::Column {
@@ -48,12 +47,11 @@ impl Table {
     }
 }
 
-/// Reads a file's bytes. `sheet` is the name of a spreadsheet's sheet, the first one if none is given.
+/// Reads a file's bytes. `sheet` is the name of a spreadsheet's sheet; default: the first one.
 ///
-/// The first row names the columns; a column without a name gets `column_N`, a name that is there already gets `_2`.
+/// The first row names the columns; a column without a name gets `column_N`, a duplicate name gets `_2`.
 ///
-/// # Errors
-/// `table.unreadable` with the line where there is one, `table.too_large`, `table.sheet`, `table.columns`.
+/// # Errors `table.unreadable` with the line if there is one, `table.too_large`, `table.sheet`, `table.columns`.
 pub fn read(bytes: &[u8], format: Format, sheet: Option<&str>) -> Result<Table, TableError> {
     if bytes.len() > MAX_BYTES {
         return Err(TableError::TooLarge {
@@ -74,10 +72,9 @@ pub fn read(bytes: &[u8], format: Format, sheet: Option<&str>) -> Result<Table, 
     }
 }
 
-/// The bytes of a file with this table. A spreadsheet is written as `.xlsx` with one sheet.
+/// Returns the bytes of a file with this table. A spreadsheet is written as `.xlsx` with one sheet.
 ///
-/// # Errors
-/// `table.too_large` where a spreadsheet has no room for it, `table.unwritable`.
+/// # Errors `table.too_large` if it exceeds a spreadsheet's limits, `table.unwritable`.
 pub fn write(table: &Table, format: Format) -> Result<Vec<u8>, TableError> {
     match format {
         Format::Csv => text::write(table, b','),
@@ -87,7 +84,7 @@ pub fn write(table: &Table, format: Format) -> Result<Vec<u8>, TableError> {
     }
 }
 
-/// A cell as text: nothing for an empty one, JSON for what is nested.
+/// Returns a cell as text: nothing for an empty one, JSON for a nested value.
 #[must_use]
 pub fn shown(cell: &Value) -> String {
     match cell {
@@ -97,7 +94,7 @@ pub fn shown(cell: &Value) -> String {
     }
 }
 
-/// Names for columns out of a first row.
+/// Returns unique column names from a first row.
 fn named(first: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut taken = std::collections::HashSet::new();
@@ -117,7 +114,7 @@ fn named(first: impl IntoIterator<Item = String>) -> Vec<String> {
     names
 }
 
-/// An error where a table would have more cells than are kept, each of them and each row with memory of its own.
+/// Checks the limit of cells for a table whose cells and rows each have memory of their own.
 fn bounded_texts(rows: usize, columns: usize) -> Result<(), TableError> {
     bounded(rows, columns.saturating_add(CELLS_OF_ROW)).map_err(|error| match error {
         TableError::TooLarge { size, limit, .. } => TableError::TooLarge {
@@ -129,7 +126,7 @@ fn bounded_texts(rows: usize, columns: usize) -> Result<(), TableError> {
     })
 }
 
-/// An error where a table would have more cells than are kept.
+/// Checks the limit of cells.
 fn bounded(rows: usize, columns: usize) -> Result<(), TableError> {
     let cells = rows.saturating_mul(columns.max(1));
     if cells > MAX_CELLS {

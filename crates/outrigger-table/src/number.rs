@@ -1,11 +1,11 @@
-//! When a cell is a number: one rule for conditions, orders and joins.
+//! Recognition of numbers in cells: one rule for conditions, orders and joins.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-/// A text as a number. One with leading zeros is not a number (postal codes, article numbers), nor is an integer too
-/// large to be represented exactly.
+/// Parses a text as a number. One with leading zeros is not a number (postal codes, article numbers), nor is an
+/// integer that cannot be represented exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
     Whole(i64),
@@ -53,7 +53,7 @@ impl Number {
         }
     }
 
-    /// The same text for the same value: 7, "7" and 7.0.
+    /// Returns the same text for the same value: 7, "7" and 7.0.
     pub(crate) fn key(self) -> String {
         match self {
             Self::Whole(whole) => whole.to_string(),

@@ -1,4 +1,4 @@
-//! Filtering, sorting and cutting a table.
+//! Filtering, sorting and limiting a table.
 
 use std::cmp::Ordering;
 
@@ -9,20 +9,20 @@ use crate::Table;
 use crate::error::TableError;
 use crate::number::Number;
 
-/// What of a table is wanted. Steps in this order: `where`, `sort`, `offset`, `limit`, `columns`.
+/// A query. Steps in this order: `where`, `sort`, `offset`, `limit`, `columns`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// Rows for which all of these hold.
+    /// Conditions that all rows must match.
     #[serde(default, rename = "where")]
     pub conditions: Vec<Condition>,
-    /// By the first of these, then by the next. Equal rows stay in their order.
+    /// Sort keys in order. The sort is stable.
     #[serde(default)]
     pub sort: Vec<Order>,
-    /// So many rows are left out at the beginning.
+    /// Number of rows to skip.
     #[serde(default)]
     pub offset: usize,
-    /// No more rows than that.
+    /// Maximum number of rows.
     #[serde(default)]
     pub limit: Option<usize>,
     /// These columns, in this order; all if none is named.
@@ -36,9 +36,9 @@ pub struct Query {
 pub struct Condition {
     /// The column.
     pub column: String,
-    /// How it is compared.
+    /// The comparison.
     pub op: Op,
-    /// With what: a scalar; for `in` a list; for `empty` and `not_empty` nothing.
+    /// The operand: a scalar; a list for `in`; nothing for `empty` and `not_empty`.
     #[serde(default)]
     pub value: Value,
 }
@@ -60,17 +60,17 @@ pub enum Op {
     Gt,
     /// Greater or equal.
     Ge,
-    /// The text is in it.
+    /// Contains the text.
     Contains,
-    /// It begins with the text.
+    /// Starts with the text.
     StartsWith,
-    /// It ends with the text.
+    /// Ends with the text.
     EndsWith,
     /// Equal to one of a list.
     In,
-    /// There is nothing.
+    /// The cell is empty.
     Empty,
-    /// There is something.
+    /// The cell is not empty.
     NotEmpty,
 }
 
@@ -80,12 +80,12 @@ pub enum Op {
 pub struct Order {
     /// The column.
     pub column: String,
-    /// The largest first. Empty cells are last, either way.
+    /// Descending. Empty cells are last, either way.
     #[serde(default)]
     pub descending: bool,
 }
 
-/// A column's place and what is compared with its cells.
+/// A column's index and the operand.
 struct Test<'a> {
     column: usize,
     op: Op,
@@ -93,10 +93,9 @@ struct Test<'a> {
 }
 
 impl Query {
-    /// The rows and columns that are wanted, and how many rows fulfilled the conditions.
+    /// Returns the resulting rows and columns, and how many rows matched the conditions.
     ///
-    /// # Errors
-    /// `table.column`, `table.condition`.
+    /// # Errors `table.column`, `table.condition`.
     pub fn run(&self, mut table: Table) -> Result<(Table, usize), TableError> {
         let tests = self
             .conditions
@@ -189,7 +188,7 @@ fn holds(test: &Test<'_>, row: &[Value]) -> bool {
     }
 }
 
-/// `None` where one of them is empty.
+/// Returns `None` if one of them is empty.
 pub(crate) fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     if a.is_null() || b.is_null() {
         return None;
@@ -200,7 +199,7 @@ pub(crate) fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-/// An order of all cells, as a sort needs it: numbers, then other texts, then empty cells. (Pairwise comparison as in a
+/// A total order of all cells for sorting: numbers, then other texts, then empty cells. (Pairwise comparison as in a
 /// condition is not an order: 10 is less than 9a as text, 9a less than 9b, and 9 less than 10 as number.)
 fn sorted(orders: &[(usize, bool)], a: &[Value], b: &[Value]) -> Ordering {
     let each = orders.iter().map(|(column, descending)| {

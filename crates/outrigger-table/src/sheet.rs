@@ -14,10 +14,10 @@ use crate::error::TableError;
 use crate::{MAX_UNPACKED, Table, bounded, named, shown};
 
 const FORMAT: &str = "a spreadsheet";
-/// Rows and columns of a sheet of Excel.
+/// Maximum rows and columns of an Excel sheet.
 const ROWS: usize = 1_048_576;
 const COLUMNS: usize = 16_384;
-/// Characters of a cell of Excel.
+/// Maximum characters of an Excel cell.
 const TEXT: usize = 32_767;
 
 fn unreadable(why: impl ToString) -> TableError {
@@ -57,8 +57,8 @@ pub(crate) fn read(bytes: &[u8], sheet: Option<&str>) -> Result<Table, TableErro
     })
 }
 
-/// An error where there are too many cells between the first and the last one that are filled: room is made for all of them, and two
-/// cells of a small file may be as far from each other as a sheet is large.
+/// Checks the number of cells between the first and the last filled one: memory is allocated for all of them, and two cells of a
+/// small file may be as far apart as a sheet is large.
 fn extent<R: io::Read + io::Seek>(book: &mut Sheets<R>, name: &str) -> Result<(), TableError> {
     let mut extent = Extent::default();
     match book {
@@ -74,13 +74,13 @@ fn extent<R: io::Read + io::Seek>(book: &mut Sheets<R>, name: &str) -> Result<()
                 extent.add(cell.get_position())?;
             }
         }
-        // What is in these has been read with the book; `old` and `repeated` looked at it.
+        // These have been read with the book, after checks in `old` and `repeated`.
         Sheets::Xls(_) | Sheets::Ods(_) => {}
     }
     Ok(())
 }
 
-/// Where cells were found: the first and the last row, the first and the last column, and how many.
+/// The extent of filled cells: the first and the last row, the first and the last column, and their number.
 #[derive(Default)]
 struct Extent {
     around: Option<[u32; 4]>,
@@ -96,11 +96,11 @@ impl Extent {
         self.count += 1;
         let length = |from: u32, to: u32| (to - from) as usize + 1;
         bounded(length(top, bottom), length(left, right))?;
-        // One place may be there many times.
+        // The same position may occur many times.
         bounded(self.count, 1)
     }
 
-    /// Those between the first and the last one.
+    /// Returns the number of cells between the first and the last one.
     fn cells(&self) -> u64 {
         let around = self.around.map(|[top, bottom, left, right]| {
             (u64::from(bottom - top) + 1) * (u64::from(right - left) + 1)
@@ -109,10 +109,10 @@ impl Extent {
     }
 }
 
-/// A few kilobytes of a packed file may become more than there is memory, and what a file says of its own size may be a lie:
-/// so it is unpacked once without being kept.
+/// Checks the unpacked size. A few kilobytes of a compressed file may expand to more than the memory, and a file's own size field
+/// may be wrong, so it is unpacked once without storing it.
 fn unpacks(bytes: &[u8], limit: u64) -> Result<(), TableError> {
-    // The old formats are not packed.
+    // The old formats are not compressed.
     let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
         return Ok(());
     };
@@ -158,7 +158,7 @@ fn value(cell: &Data) -> Value {
     }
 }
 
-/// Spreadsheets know no whole numbers; those that are whole are shown so.
+/// Converts a number: spreadsheets have no integers, so integral values become integers.
 fn number(number: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {
@@ -206,7 +206,7 @@ pub(crate) fn write(table: &Table) -> Result<Vec<u8>, TableError> {
                             limit: TEXT as u64,
                         });
                     }
-                    // Always a text: what begins with `=` is none of our formulas.
+                    // Always a text: a leading `=` must not become a formula.
                     sheet.write_string(row_number, column, text)
                 }
             }
@@ -216,7 +216,7 @@ pub(crate) fn write(table: &Table) -> Result<Vec<u8>, TableError> {
     book.save_to_buffer().map_err(fail)
 }
 
-/// Whether a spreadsheet's number says the same; else it is written as text, and no digit is lost.
+/// Returns whether a spreadsheet's number represents it exactly; otherwise it is written as text, so that no digit is lost.
 fn exact(cell: &Value) -> bool {
     const EXACT: u64 = 1 << 53;
     match cell {
@@ -291,7 +291,7 @@ mod tests {
         ])
     }
 
-    /// No room is made for what is between them.
+    /// No memory is allocated for what is between them.
     #[test]
     fn two_cells_that_are_far_from_each_other_are_too_many() {
         let cell = |name: &str, row: u32| {
@@ -305,7 +305,7 @@ mod tests {
         };
         let many = |what: &str, count: u32| format!(" table:number-{what}-repeated=\"{count}\"");
         let empty = |count: u32| format!("<table:table-cell{}/>", many("columns", count));
-        // As spreadsheets are written, with what is empty at the end.
+        // As spreadsheets are written, with empty cells at the end.
         let plain = [
             row("", value),
             row(&many("rows", 3), value),
@@ -328,7 +328,7 @@ mod tests {
                 &many("rows", 1_000_000),
                 &value.replace("/>", &format!("{}/>", many("columns", 16_000))),
             )),
-            // Each table alone would do.
+            // Each table alone would be fine.
             ods(&[(); 2]
                 .map(|()| {
                     row(
@@ -359,7 +359,7 @@ mod tests {
             error.to_string(),
             "the spreadsheet, unpacked, has 300000, more than the 299999 that are taken"
         );
-        // What is not packed is not looked into.
+        // Uncompressed data is not unpacked.
         assert_eq!(unpacks(b"\xd0\xcf\x11\xe0", 1), Ok(()));
     }
 }

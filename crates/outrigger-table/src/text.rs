@@ -18,7 +18,8 @@ fn name(delimiter: u8) -> &'static str {
     if delimiter == b'\t' { "TSV" } else { "CSV" }
 }
 
-/// Cells are texts: what looks like a number may be a postal code. Short rows are filled up; a longer one is an error.
+/// Reads cells as texts: what looks like a number may be a postal code. Short rows are padded; a longer one is an
+/// error.
 pub(crate) fn read(bytes: &[u8], delimiter: u8) -> Result<Table, TableError> {
     let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
     let mut reader = csv::ReaderBuilder::new()
@@ -72,7 +73,7 @@ pub(crate) fn write(table: &Table, delimiter: u8) -> Result<Vec<u8>, TableError>
     writer.into_inner().map_err(|error| fail(error.to_string()))
 }
 
-/// The columns are all keys in the order in which they are met; what a line does not have is empty.
+/// The columns are all keys in order of appearance; missing values are empty.
 pub(crate) fn read_lines(bytes: &[u8]) -> Result<Table, TableError> {
     const FORMAT: &str = "JSON lines";
     let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
@@ -106,7 +107,7 @@ pub(crate) fn read_lines(bytes: &[u8]) -> Result<Table, TableError> {
     Ok(Table { columns, rows })
 }
 
-/// Empty cells are left out.
+/// Empty cells are omitted.
 pub(crate) fn write_lines(table: &Table) -> Result<Vec<u8>, TableError> {
     let mut out = Vec::new();
     for row in &table.rows {

@@ -1,4 +1,4 @@
-//! The Bot API, as far as it is needed.
+//! The Bot API, as far as needed.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// How long the server may hold a request for messages that are not there yet.
+/// How long the server may hold a request while there are no messages.
 const POLL: Duration = Duration::from_secs(25);
-/// How long any request may take beyond that.
+/// Timeout of a request beyond that.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// UTF-16 units of a message, as Telegram counts (its limit is 4096).
+/// Maximum UTF-16 units of a message, as Telegram counts (its limit is 4096).
 const LONGEST: usize = 4000;
-/// Messages into which an answer is cut at most.
+/// Maximum number of messages of one answer.
 const PARTS: usize = 10;
-/// How often a part is sent that does not arrive, and the pause in between.
+/// How often a part is sent if it fails, and the pause between.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(2);
-/// Maximum bytes of an answer of the server.
+/// Maximum bytes of a response.
 const MAX_BYTES: usize = 8 << 20;
 
 /// The bot's token. It is never shown.
@@ -32,18 +32,18 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What goes wrong with the Bot API.
+/// Errors of the Bot API.
 #[derive(Debug, Error)]
 pub enum TelegramError {
-    /// No client could be made.
+    /// No client could be created.
     #[error("no web client could be made: {0}")]
     Client(String),
-    /// No answer.
+    /// No response.
     #[error("{method}: Telegram cannot be reached: {why}")]
     Unreachable {
         /// Method of the API.
         method: &'static str,
-        /// Why, without the address, which holds the token.
+        /// The reason, without the URL, which contains the token.
         why: String,
     },
     /// A refusal.
@@ -51,17 +51,17 @@ pub enum TelegramError {
     Refused {
         /// Method of the API.
         method: &'static str,
-        /// Its code: 401 is a wrong token, 409 another program that takes this bot's messages.
+        /// Its code: 401 is a wrong token, 409 another program that receives this bot's messages.
         code: u16,
-        /// Its words.
+        /// Its message.
         why: String,
-        /// After how long it may be asked again.
+        /// The requested wait.
         wait: Option<Duration>,
     },
 }
 
 impl TelegramError {
-    /// Nothing more is to be said there: the bot was blocked, or put out of the chat, or its token is none.
+    /// Returns whether the chat is unavailable: the bot was blocked, removed from the chat, or its token is invalid.
     fn ends_it(&self) -> bool {
         matches!(
             self,
@@ -72,7 +72,7 @@ impl TelegramError {
         )
     }
 
-    /// The same may arrive when it is sent again.
+    /// Returns whether a retry may succeed.
     fn passes(&self) -> bool {
         match self {
             Self::Refused { code, .. } => *code == 429 || *code >= 500,
@@ -80,7 +80,7 @@ impl TelegramError {
         }
     }
 
-    /// How long to wait, where Telegram says so.
+    /// Returns how long to wait, if Telegram specifies it.
     pub(crate) fn wait(&self) -> Option<Duration> {
         match self {
             Self::Refused { wait, .. } => *wait,
@@ -107,10 +107,10 @@ struct Parameters {
     retry_after: Option<u64>,
 }
 
-/// Something that happened in a chat.
+/// An event of a chat.
 pub(crate) struct Update {
     pub(crate) id: i64,
-    /// None where it was something else than a text.
+    /// `None` if it is not a text.
     pub(crate) message: Option<Message>,
 }
 
@@ -129,10 +129,9 @@ pub struct Bot {
 }
 
 impl Bot {
-    /// `api` is the address of the API, `https://api.telegram.org` but for tests and servers of one's own.
+    /// Creates a bot. `api` is the URL of the API, `https://api.telegram.org` except for tests and self-hosted servers.
     ///
-    /// # Errors
-    /// [`TelegramError::Client`].
+    /// # Errors [`TelegramError::Client`].
     pub fn new(api: &str, token: Token) -> Result<Self, TelegramError> {
         // An error means that another part of the program has installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -153,7 +152,7 @@ impl Bot {
         let url = format!("{}/bot{}/{method}", self.api, self.token.0);
         let unreachable = |error: reqwest::Error| TelegramError::Unreachable {
             method,
-            // The address holds the token.
+            // The URL contains the token.
             why: error.without_url().to_string(),
         };
         let mut response = self
@@ -199,7 +198,7 @@ impl Bot {
         })
     }
 
-    /// Messages from that number on; waits a while when there are none.
+    /// Returns messages from that number on; waits a while if there are none.
     pub(crate) async fn updates(&self, from: i64) -> Result<Vec<Update>, TelegramError> {
         let body =
             json!({"offset": from, "timeout": POLL.as_secs(), "allowed_updates": ["message"]});
@@ -220,8 +219,8 @@ impl Bot {
         Ok(updates.iter().filter_map(read).collect())
     }
 
-    /// Sends a text, in parts where it is long. A part that cannot be sent is logged, and said in its place; the others are
-    /// sent all the same.
+    /// Sends a text, split if it is long. A part that cannot be sent is logged and replaced by a note; the others are still
+    /// sent.
     pub(crate) async fn send(&self, chat: i64, text: &str) {
         let mut lost = 0;
         for part in parts(text) {
@@ -261,7 +260,7 @@ impl Bot {
     }
 }
 
-/// A text in parts that fit, cut at the ends of lines where there are some. Over ten, the end is left out and that is said.
+/// Splits a text into parts within the limit, at line ends if possible. After ten, the rest is omitted with a note.
 fn parts(text: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
@@ -308,7 +307,7 @@ mod tests {
         assert!(lengths("").is_empty());
         assert_eq!(lengths("  a\n"), [1]);
         assert_eq!(lengths(&"\u{e9}".repeat(LONGEST)), [LONGEST]);
-        // Two units each, and none is cut in half.
+        // Two units each, and none is split.
         assert_eq!(
             lengths(&"\u{1f600}".repeat(LONGEST + 1)),
             [LONGEST, LONGEST, 2]

@@ -1,4 +1,4 @@
-//! One chat: its prompts, one after another, and what is said meanwhile.
+//! One chat: its prompts, one after another, and the conversation in the meantime.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::bot::Bot;
 use crate::state::State;
 use crate::{Agent, Failed, LEFT, WAITING};
 
-/// How often it is looked whether the agent asks something.
+/// How often the agent's questions are polled.
 const LOOK: Duration = Duration::from_millis(500);
 const HELP: &str = "What you write is a prompt for the agent. Commands: /new begins a new session, /abort ends what runs, /allow ID, /always ID and /reject ID answer a question.";
 
-/// A message, read.
+/// A parsed message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Prompt(String),
     New,
     Abort,
     Help,
-    /// Answer to a question: `once`, `always` or `reject`.
+    /// The answer to a question: `once`, `always` or `reject`.
     Reply(&'static str, String),
 }
 
@@ -31,7 +31,7 @@ impl Order {
         let text = text.trim();
         let mut words = text.split_whitespace();
         let first = words.next().unwrap_or_default();
-        // In a group a command carries the bot's name.
+        // In a group a command contains the bot's name.
         let command = first.split('@').next().unwrap_or_default();
         let rest = || words.clone().next().unwrap_or_default().to_owned();
         match command {
@@ -52,9 +52,9 @@ pub(crate) struct Chat {
     api: Arc<dyn Agent>,
     state: Arc<State>,
     agent: Option<String>,
-    /// Questions that were shown already.
+    /// Questions that were already shown.
     shown: HashSet<String>,
-    /// The session of the prompt that is worked on.
+    /// The session of the current prompt.
     running: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Chat {
         }
     }
 
-    /// Does what is ordered. While a prompt is worked on, orders that are none are done at once, and prompts wait.
+    /// Executes orders. During a prompt, other orders are executed at once, and prompts wait.
     pub(crate) async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
         let mut prompts = std::collections::VecDeque::new();
         loop {
@@ -133,7 +133,8 @@ impl Chat {
         self.bot.send(self.id, text).await;
     }
 
-    /// The chat's session, a new one where there is none or where it is gone. What cannot be asked is not gone.
+    /// Returns the chat's session, or a new one if it does not exist. A failed request does not mean that it is
+    /// gone.
     async fn session(&self) -> Result<String, String> {
         if let Some(session) = self.state.session(self.id) {
             let path = format!("/session/{session}");
@@ -186,7 +187,7 @@ impl Chat {
                 }
             }
             Order::Reply(reply, id) => {
-                // Only what was asked here: the numbers of other questions are none of this chat's business.
+                // Only what was asked here: other questions do not belong to this chat.
                 if !self.shown.remove(&id) {
                     return self.say("There is no such question.").await;
                 }
@@ -205,13 +206,13 @@ impl Chat {
         }
     }
 
-    /// Tells the questions of the session and of those that it began.
+    /// Sends the questions of the session and of those that it started.
     async fn questions(&mut self, session: &str) {
         let Ok(Value::Array(open)) = self.api.call("GET", "/permission".to_owned(), None).await
         else {
             return;
         };
-        // What is answered is not asked again.
+        // An answered question is not asked again.
         let is_open = |id: &String| {
             let ids = open.iter().filter_map(|it| it.get("id")?.as_str());
             ids.into_iter().any(|open| open == id)
@@ -249,7 +250,7 @@ impl Chat {
         }
     }
 
-    /// Whether a session is that one, or was begun by it, at whatever depth.
+    /// Returns whether a session is that one, or was started by it at any depth.
     async fn is_ours(&self, mut session: String, ours: &str) -> bool {
         const DEEPEST: usize = 8;
         for _ in 0..DEEPEST {
@@ -272,7 +273,7 @@ impl Chat {
     }
 }
 
-/// What an answer says: its texts, or its error.
+/// Returns the result of an answer: its texts, or its error.
 fn result(message: &Value) -> String {
     let parts = message.get("parts").and_then(Value::as_array);
     let texts: Vec<&str> = parts
@@ -311,7 +312,7 @@ fn result(message: &Value) -> String {
 mod tests {
     use super::*;
 
-    /// An agent whose session cannot be had, for this reason.
+    /// An agent whose session is unavailable, for this reason.
     struct Without(Option<u16>);
 
     impl Agent for Without {
@@ -335,7 +336,7 @@ mod tests {
         }
     }
 
-    /// An error when asking does not end a conversation: the server may only be starting again.
+    /// An error of the request does not end a conversation: the server may just be restarting.
     #[tokio::test]
     async fn only_404_begins_a_new_session() {
         for (status, want) in [
@@ -356,7 +357,7 @@ mod tests {
             let chat = Chat::new(1, Arc::new(bot), api, Arc::clone(&state), None);
             let got = chat.session().await;
             assert_eq!(got.as_deref().map_err(String::as_str), want, "{status:?}");
-            // What is kept is what is talked to, and nothing is forgotten over an error.
+            // The stored session is the current one, and is not dropped because of an error.
             let kept = state.session(1);
             assert_eq!(
                 kept.as_deref(),

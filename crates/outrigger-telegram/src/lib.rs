@@ -1,4 +1,4 @@
-//! The connector to Telegram (requirement D5, `telegram`): prompts come from chats, results go there.
+//! The Telegram connector (requirement D5, `telegram`): prompts come from chats, results go there.
 
 mod bot;
 mod chat;
@@ -20,20 +20,20 @@ use bot::{Message, Update};
 use chat::{Chat, Order};
 use state::State;
 
-/// Prompts that may wait in one chat.
+/// Maximum number of queued prompts of one chat.
 pub(crate) const WAITING: usize = 16;
-/// Strangers are refused with a message only once within this time, and a chat hears only once that its messages are
-/// dropped.
+/// Within this time, strangers are refused with a message only once, and a chat is notified only once of dropped
+/// messages.
 const STRANGERS: Duration = Duration::from_secs(60 * 60);
 const LEFT_OUT: Duration = Duration::from_secs(60);
-/// Chats that are counted for this.
+/// Maximum number of chats counted for this.
 const CHATS: usize = 256;
-/// After a failed request for messages; it doubles up to a minute.
+/// Pause after a failed request for messages; it doubles up to a minute.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The agent, as a call of its HTTP API.
 pub trait Agent: Send + Sync + 'static {
-    /// Calls `path` and answers with the body.
+    /// Calls `path` and returns the body.
     fn call(
         &self,
         method: &'static str,
@@ -42,12 +42,12 @@ pub trait Agent: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<Value, Failed>>;
 }
 
-/// Why a call of the agent's API gave nothing.
+/// A failed call of the agent's API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// Status of the answer; `None` where there was none.
+    /// Status of the response; `None` if there was none.
     pub status: Option<u16>,
-    /// In words for people.
+    /// The reason, for the user.
     pub why: String,
 }
 
@@ -57,18 +57,18 @@ impl std::fmt::Display for Failed {
     }
 }
 
-/// What the connector works with.
+/// The connector's settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Chats whose messages are prompts (`telegram.chats`). To all others it says which number to add, and nothing else.
+    /// Chats whose messages are prompts (`telegram.chats`). All others are only shown which number to add.
     pub chats: Vec<i64>,
-    /// The agent that prompts are for; the default one if none is named (`telegram.agent`).
+    /// The agent for prompts; default: the default agent (`telegram.agent`).
     pub agent: Option<String>,
-    /// Where it keeps which session belongs to which chat, and up to where messages were taken.
+    /// Where it stores the session of each chat, and the last received message.
     pub state: PathBuf,
 }
 
-/// Takes messages until it is dropped. Whatever fails is logged and tried again; it never ends by itself.
+/// Receives messages until it is dropped. Failures are logged and retried; it never ends on its own.
 pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
     let state = Arc::new(State::open(&settings.state));
     let mut door = Door {
@@ -87,7 +87,7 @@ pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
             Ok(updates) => {
                 let mut failed = None;
                 for update in updates {
-                    // Before anything is done about it: a crash must not give the same prompt twice.
+                    // Before it is executed: a crash must not repeat a prompt.
                     if let Err(error) = state.took(update.id) {
                         tracing::error!("[telegram] {error}; no message is taken until it can be");
                         failed = Some(pause);
@@ -113,14 +113,14 @@ pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
     }
 }
 
-/// Where messages come in. Nothing is waited for here: one chat must not stall the others.
+/// The entry of messages. Nothing blocks here: one chat must not stall the others.
 struct Door {
     bot: Arc<Bot>,
     agent: Arc<dyn Agent>,
     state: Arc<State>,
     settings: Settings,
     chats: HashMap<i64, mpsc::Sender<Order>>,
-    /// What is said beside the chats; ends with the connector.
+    /// Messages outside the chats; ended with the connector.
     asides: JoinSet<()>,
     strangers: Tallies<i64>,
     left_out: Tallies<i64>,

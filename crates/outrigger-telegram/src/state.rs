@@ -1,4 +1,4 @@
-//! What outlives the process: up to where messages were taken, and which session a chat talks to.
+//! Persistent state: the last received message, and the session of each chat.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ struct Kept {
 }
 
 impl State {
-    /// A file that is not there, or that cannot be read, is a new beginning; of the latter the log tells.
+    /// Opens a file. A missing one, or an unreadable one, which is logged, starts empty.
     pub(crate) fn open(path: &Path) -> Self {
         let kept = match outrigger_files::read(path, outrigger_files::DATA) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
@@ -41,12 +41,12 @@ impl State {
         }
     }
 
-    /// The number of the next message.
+    /// Returns the number of the next message.
     pub(crate) fn next(&self) -> i64 {
         lock(&self.kept).next
     }
 
-    /// A message was taken.
+    /// Records a received message.
     pub(crate) fn took(&self, id: i64) -> Result<(), String> {
         self.change(|kept| kept.next = kept.next.max(id + 1))
     }
@@ -63,7 +63,7 @@ impl State {
         })
     }
 
-    /// Written beside and moved into place, so that a crash leaves the old or the new one.
+    /// Written to a temporary file and renamed, so that a crash leaves the old or the new one.
     fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), String> {
         let mut kept = lock(&self.kept);
         let mut new = kept.clone();

@@ -19,14 +19,14 @@ use std::path::{Path, PathBuf};
 /// assert_eq!(HOOKS.map(short), ["system", "params", "before"]);
 /// ```
 pub const SOURCE: &str = include_str!("misbehaving.mjs");
-/// The hooks at which it can be at fault.
+/// The hooks at which it can fail.
 pub const HOOKS: [&str; 3] = [
     "experimental.chat.system.transform",
     "chat.params",
     "tool.execute.before",
 ];
 
-/// A place as the tables have it.
+/// Returns a place as named in the tables.
 #[must_use]
 pub fn short(place: &str) -> &str {
     match place == HOOKS[0] {
@@ -35,14 +35,14 @@ pub fn short(place: &str) -> &str {
     }
 }
 
-/// Whether a fault is work that takes its time, and no hang.
+/// Returns whether a fault is slow work rather than a hang.
 #[must_use]
 pub fn works(fault: &str) -> bool {
     matches!(fault, "stdout" | "stderr" | "huge" | "large" | "requests")
         || fault.starts_with("allocates")
 }
 
-/// Whether a fault holds up what it meets, until a deadline ends that.
+/// Returns whether a fault blocks its caller until a deadline.
 #[must_use]
 pub fn is_hang(fault: &str) -> bool {
     let faults = [
@@ -59,8 +59,8 @@ pub fn is_hang(fault: &str) -> bool {
     faults.contains(&fault)
 }
 
-/// A runtime, made in `folder`, that says a wrong version of the protocol the next time that it is started for `bad` once there
-/// is a file `mark`, and is `bun` otherwise.
+/// Creates a runtime in `folder` that reports a wrong protocol version on its next start for `bad` once the file `mark` exists, and is
+/// `bun` otherwise.
 pub fn liar(folder: &Path, mark: &Path, bun: &Path) -> PathBuf {
     let hello = r#"{"jsonrpc":"2.0","method":"hello","params":{"protocol":"9.0","features":[],"runtime":"bun","version":"1.3.0"}}"#;
     let source = format!(

@@ -28,21 +28,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// A request as the model got it.
+/// A request to the model.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Names and values of its headers.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Value,
-    /// It asks for the title of a session.
+    /// It requests the title of a session.
     pub is_title: bool,
-    /// A compaction asks for a summary.
+    /// It requests a summary for a compaction.
     pub is_summary: bool,
 }
 
 impl Request {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -50,7 +50,7 @@ impl Request {
             .map(|(_, v)| v.as_str())
     }
 
-    /// Texts of the messages of a role, in order.
+    /// Returns the texts of the messages of a role, in order.
     pub fn texts(&self, role: &str) -> Vec<String> {
         let messages = self.body["messages"]
             .as_array()
@@ -63,7 +63,7 @@ impl Request {
             .collect()
     }
 
-    /// Names of the tools on offer.
+    /// Returns the names of the offered tools.
     pub fn tools(&self) -> Vec<String> {
         let tools = self.body["tools"].as_array().cloned().unwrap_or_default();
         tools
@@ -72,7 +72,7 @@ impl Request {
             .collect()
     }
 
-    /// Identifiers of the tool calls and of their results, in the order of the history.
+    /// Returns identifiers of the tool calls and of their results, in the order of the history.
     pub fn call_ids(&self) -> (Vec<String>, Vec<String>) {
         let messages = self.body["messages"]
             .as_array()
@@ -105,22 +105,22 @@ fn content(value: &Value) -> String {
     }
 }
 
-/// A turn that says something.
+/// Returns a turn with a text.
 pub fn text(text: &str) -> Value {
     json!({ "text": text })
 }
 
-/// The usual last turn.
+/// Returns the usual last turn.
 pub fn done() -> Value {
     text("All done.")
 }
 
-/// One tool call.
+/// Returns a tool call.
 pub fn call(name: &str, args: Value) -> Value {
     json!({ "name": name, "args": args })
 }
 
-/// A turn that calls tools.
+/// Returns a turn that calls tools.
 pub fn turn(tools: impl IntoIterator<Item = Value>) -> Value {
     json!({ "tools": tools.into_iter().collect::<Vec<_>>() })
 }
@@ -130,7 +130,7 @@ struct Shared {
     title: Value,
     summaries: Mutex<Vec<Value>>,
     summarised: AtomicUsize,
-    /// Turns for requests whose last word of the user holds a text.
+    /// Turns for requests whose last user message contains a text.
     answers: Mutex<Vec<(String, Value)>>,
     by_results: AtomicBool,
     by_compaction: AtomicBool,
@@ -139,19 +139,19 @@ struct Shared {
     requests: Mutex<Vec<Request>>,
 }
 
-/// The model; it stops when it is dropped.
+/// The model; stopped on drop.
 pub struct Mock {
     port: u16,
     shared: Arc<Shared>,
 }
 
 impl Mock {
-    /// A model that answers with these turns.
+    /// Creates a model that answers with these turns.
     pub fn new(turns: impl IntoIterator<Item = Value>) -> Self {
         Self::titled(turns, text("A title"))
     }
 
-    /// The same, with a turn for requests of titles.
+    /// Like [`Mock::new`], with a turn for title requests.
     pub fn titled(turns: impl IntoIterator<Item = Value>, title: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -174,43 +174,43 @@ impl Mock {
                     return;
                 }
                 let server = Arc::clone(&server);
-                // A client that is killed in the middle of a request is what some tests are about.
+                // Some tests kill a client in the middle of a request.
                 std::thread::spawn(move || drop(server.serve(stream)));
             }
         });
         Self { port, shared }
     }
 
-    /// The turn is chosen by the number of tool results in the request, so that a request made again gets the same answer.
+    /// Selects the turn by the number of tool results in the request, so that a repeated request gets the same answer.
     pub fn by_results(self) -> Self {
         self.shared.by_results.store(true, Ordering::SeqCst);
         self
     }
 
-    /// The turn is chosen by whether the request holds a summary: the first without one, the second with it.
+    /// Selects the turn by whether the request contains a summary: the first without one, the second with it.
     pub fn by_compaction(self) -> Self {
         self.shared.by_compaction.store(true, Ordering::SeqCst);
         self
     }
 
-    /// What the model answers when it is asked for summaries.
+    /// Sets the answers to requests for summaries.
     pub fn summaries(self, turns: impl IntoIterator<Item = Value>) -> Self {
         *self.shared.summaries.lock().unwrap() = turns.into_iter().collect();
         self
     }
 
-    /// A request whose last message is the user's and holds this text gets this turn, as often as it is made.
+    /// Sets the turn for requests whose last message is the user's and contains this text, however often.
     pub fn when(&self, text: &str, turn: Value) {
         let mut answers = self.shared.answers.lock().unwrap();
         answers.push((text.to_owned(), turn));
     }
 
-    /// The base address of its API.
+    /// Returns the base URL of its API.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// Requests of turns so far, without those for titles.
+    /// Returns the requests of turns so far, without those for titles.
     pub fn requests(&self) -> Vec<Request> {
         self.all_requests()
             .into_iter()
@@ -218,12 +218,12 @@ impl Mock {
             .collect()
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn all_requests(&self) -> Vec<Request> {
         self.shared.requests.lock().unwrap().clone()
     }
 
-    /// The last request of a turn.
+    /// Returns the last request of a turn.
     pub fn last(&self) -> Request {
         self.requests().pop().unwrap()
     }
@@ -344,7 +344,7 @@ impl Shared {
         stream.write_all(b"0\r\n\r\n")
     }
 
-    /// Holds the connection until the client leaves or the test is over.
+    /// Holds the connection until the client disconnects or the test ends.
     fn stall(&self, mut stream: &TcpStream) -> std::io::Result<()> {
         stream.set_read_timeout(Some(Duration::from_millis(50)))?;
         let limit = Instant::now() + Duration::from_secs(60);

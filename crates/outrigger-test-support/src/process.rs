@@ -1,16 +1,16 @@
-//! Whether processes live, and waiting for what happens in another one.
+//! Whether processes live, and waiting for conditions in another one.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what must happen. No machine needs that, however busy; a test that waits for it fails.
+/// How long a test waits for what must happen. No machine needs that, however busy; a test that reaches it fails.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Numbers of namespaces begin here; those of processes end far below.
+/// Namespace numbers start here; process ids end far below.
 const NAMESPACES: u32 = 0xf000_0000;
 
-/// Whether a process of this number lives (a zombie does not), or one in the namespace of this number: what is in a sandbox has
-/// the same number as others have in theirs, and knows its namespace by `/proc/self/ns/pid`.
+/// Returns whether a process with this number lives (a zombie does not), or one in the namespace of this number: sandboxed
+/// processes have the same numbers in each sandbox, and report their namespace from `/proc/self/ns/pid`.
 ///
 /// ```
 /// use outrigger_test_support::process::alive;
@@ -31,13 +31,13 @@ pub fn alive(pid: u32) -> bool {
         .is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// Waits until none of these lives; false when one still does after [`WAIT_TIMEOUT`]. A kill returns before the kernel has ended
-/// the process.
+/// Waits until none of these lives; returns `false` if one still does after [`WAIT_TIMEOUT`]. A kill returns before the kernel
+/// has ended the process.
 pub fn gone(pids: &[u32]) -> bool {
     wait_until(WAIT_TIMEOUT, || !pids.iter().any(|pid| alive(*pid)))
 }
 
-/// The processes in a namespace; of what is not a number of one, that process.
+/// Returns the processes in a namespace; for a process id, that process.
 #[must_use]
 pub fn members(namespace: u32) -> Vec<u32> {
     if namespace < NAMESPACES {
@@ -52,7 +52,7 @@ pub fn members(namespace: u32) -> Vec<u32> {
     inside.filter_map(number).collect()
 }
 
-/// Whether a process runs whose environment names this text, a folder of the test say; this one does not count.
+/// Returns whether another process runs whose environment contains this text, such as a folder of the test.
 #[must_use]
 pub fn runs_with(text: &str) -> bool {
     let own = std::process::id().to_string();
@@ -64,8 +64,8 @@ pub fn runs_with(text: &str) -> bool {
         .any(|environ| String::from_utf8_lossy(&environ).contains(text))
 }
 
-/// Waits until this holds; false when it does not within the limit. A test waits for a condition, not for a time: the limit is
-/// what no machine needs, however busy.
+/// Waits until a condition holds; returns `false` if it does not within the limit. A test waits for a condition, not for a time:
+/// the limit is what no machine needs, however busy.
 ///
 /// ```
 /// use std::time::{Duration, Instant};

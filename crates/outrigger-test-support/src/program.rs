@@ -1,4 +1,4 @@
-//! A program that a test started, and what it left.
+//! A program started by a test, and its result.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::process::{WAIT_TIMEOUT, alive};
 
-/// What a run left.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Done {
-    /// Exit code; 128 + n after signal n, as shells count.
+    /// Exit code; 128 + n after signal n, as in shells.
     pub code: i32,
     /// Standard output.
     pub stdout: String,
@@ -22,13 +22,13 @@ pub struct Done {
 }
 
 impl Done {
-    /// The run, which must have succeeded.
+    /// Asserts that the run succeeded.
     #[track_caller]
     pub fn ok(self) -> Self {
         self.exited(0)
     }
 
-    /// The run, which must have ended with this code.
+    /// Asserts that the run ended with this code.
     #[track_caller]
     pub fn exited(self, code: i32) -> Self {
         assert_eq!(
@@ -39,14 +39,14 @@ impl Done {
         self
     }
 
-    /// Standard output as JSON.
+    /// Returns standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|e| panic!("{e} in:\n{}\nstderr:\n{}", self.stdout, self.stderr))
     }
 
-    /// Standard output as one JSON value per line.
+    /// Returns standard output as one JSON value per line.
     #[track_caller]
     pub fn lines(&self) -> Vec<Value> {
         let parse = |line: &str| {
@@ -56,7 +56,7 @@ impl Done {
     }
 }
 
-/// A run that has begun. It is killed when it is dropped.
+/// A run in progress. Killed on drop.
 pub struct Running {
     child: Child,
     stdout: PathBuf,
@@ -79,7 +79,7 @@ impl Running {
         fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default()
     }
 
-    /// Peak memory use so far; 0 when it is over.
+    /// Returns the peak memory use so far; 0 after its end.
     pub fn peak_kib(&self) -> u64 {
         let status = self.status();
         let line = status
@@ -89,12 +89,12 @@ impl Running {
         line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
     }
 
-    /// Its number.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub fn is_over(&self) -> bool {
         !alive(self.child.id())
     }
@@ -105,17 +105,17 @@ impl Running {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// What it has written to standard error so far.
+    /// Returns its standard error so far.
     pub fn stderr(&self) -> String {
         read(&self.stderr)
     }
 
-    /// The other end of its standard input.
+    /// Returns the other end of its standard input.
     pub fn stdin(&mut self) -> std::process::ChildStdin {
         self.child.stdin.take().unwrap()
     }
 
-    /// What it has written to standard output so far.
+    /// Returns its standard output so far.
     pub fn stdout(&self) -> String {
         read(&self.stdout)
     }
@@ -151,7 +151,7 @@ impl Running {
     }
 }
 
-/// A test that fails leaves no server behind.
+/// A failing test leaves no server behind.
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -159,7 +159,7 @@ impl Drop for Running {
     }
 }
 
-/// A file as text; empty when it is not there.
+/// Reads a file as text; empty if it does not exist.
 pub(crate) fn read(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }

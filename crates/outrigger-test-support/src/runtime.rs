@@ -1,17 +1,17 @@
-//! The JavaScript runtime that tests run plugins with.
+//! The JavaScript runtime for plugins in tests.
 
 use std::path::{Path, PathBuf};
 
 use crate::skip::skip;
 
-/// The root of the repository.
+/// Returns the root of the repository.
 fn repository() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).unwrap_or(own)
 }
 
-/// Bun: the one that `OUTRIGGER_BUN` names, else the one that `cargo xtask setup` installed. Without either, programs look for
-/// a runtime themselves.
+/// Returns Bun: the one in `OUTRIGGER_BUN`, or the one installed by `cargo xtask setup`. Without either, programs look for a
+/// runtime themselves.
 #[must_use]
 pub fn bun() -> Option<PathBuf> {
     let named = std::env::var_os("OUTRIGGER_BUN").map(PathBuf::from);
@@ -20,7 +20,7 @@ pub fn bun() -> Option<PathBuf> {
         .filter(|path| path.is_file())
 }
 
-/// [`bun`]; without one, the test is recorded as skipped.
+/// Like [`bun`]; without one, the test is recorded as skipped.
 #[must_use]
 pub fn bun_or_skip() -> Option<PathBuf> {
     let bun = bun();

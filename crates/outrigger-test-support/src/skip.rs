@@ -1,17 +1,17 @@
-//! Tests that cannot be run on a machine: never a silent pass.
+//! Tests that cannot run on a machine: never a silent pass.
 //!
-//! What could not be tested is said on standard error and, where `OUTRIGGER_SKIPPED` names a file, in a line there;
-//! `cargo xtask test` counts these lines and prints them. Where the needed thing is known to be in reach, skipping is a
-//! failure: `OUTRIGGER_NEED_NPM=1`, which `cargo xtask test` sets when the registry answers.
+//! What could not be tested is printed to standard error and, if `OUTRIGGER_SKIPPED` names a file, added as a line
+//! there; `cargo xtask test` counts these lines and prints them. If the required resource is known to be available,
+//! skipping is a failure: `OUTRIGGER_NEED_NPM=1`, which `cargo xtask test` sets if the registry answers.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-/// This test, or a part of it, is not run, since npm's registry is out of reach.
+/// Records that this test, or a part of it, is skipped because npm's registry cannot be reached.
 ///
 /// # Panics
 ///
-/// Where the registry is known to answer.
+/// If the registry is known to answer.
 #[track_caller]
 pub fn skip_npm(why: &str) {
     let needed = std::env::var_os("OUTRIGGER_NEED_NPM").is_some_and(|value| value == "1");
@@ -22,7 +22,7 @@ pub fn skip_npm(why: &str) {
     skip(why);
 }
 
-/// This test, or a part of it, is not run here.
+/// Records that this test, or a part of it, is skipped.
 ///
 /// ```no_run
 /// use outrigger_test_support::skip::skip;

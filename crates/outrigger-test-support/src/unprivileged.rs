@@ -1,5 +1,5 @@
-//! Tests once more as a user without rights, where they run as root: what the system refuses root it may allow somebody else, and
-//! the other way round.
+//! Repeats tests as an unprivileged user if they run as root: what the system refuses to root it may allow another user, and the
+//! reverse.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -13,13 +13,13 @@ use crate::skip::skip;
 
 const ATTEMPTS: &str = include_str!("../../../docs/bypass/attempts.toml");
 
-/// Who has no rights, and no files.
+/// A user without privileges or files.
 const NOBODY: u32 = 65534;
-/// Processes of tests at one time, or tests of one process.
+/// Number of concurrent test processes, or tests of one process.
 const AT_ONCE: usize = 4;
 
-/// The tests below a folder of this repository (`crates/NAME/tests/it/`, `crates/NAME/src/`) that attempts name
-/// (docs/bypass/attempts.toml), as their binary calls them: `escapes::a_test`.
+/// Returns the tests below a folder of this repository (`crates/NAME/tests/it/`, `crates/NAME/src/`) that attempts name
+/// (docs/bypass/attempts.toml), under their names in the binary: `escapes::a_test`.
 #[must_use]
 pub fn attempts(folder: &str) -> BTreeSet<String> {
     let name = |line: &str| {
@@ -36,7 +36,7 @@ pub fn attempts(folder: &str) -> BTreeSet<String> {
     ATTEMPTS.lines().filter_map(name).collect()
 }
 
-/// Tests of this binary that run again.
+/// Tests of this binary to repeat.
 pub struct Again {
     tests: BTreeSet<String>,
     programs: Vec<PathBuf>,
@@ -45,7 +45,7 @@ pub struct Again {
 }
 
 impl Again {
-    /// These, each in a process of its own.
+    /// Creates a repetition of these, each in its own process.
     #[must_use]
     pub fn of(tests: BTreeSet<String>) -> Self {
         Self {
@@ -56,21 +56,21 @@ impl Again {
         }
     }
 
-    /// All of them in one process, for tests that begin with the same work.
+    /// Runs all of them in one process, for tests that share an expensive start.
     #[must_use]
     pub fn together(mut self) -> Self {
         self.together = true;
         self
     }
 
-    /// A program that they start.
+    /// Adds a program that they start.
     #[must_use]
     pub fn with(mut self, programs: impl IntoIterator<Item = PathBuf>) -> Self {
         self.programs.extend(programs);
         self
     }
 
-    /// A variable for them.
+    /// Sets a variable for them.
     #[must_use]
     pub fn var(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
@@ -79,8 +79,8 @@ impl Again {
 
     /// Runs them. What root could try and this user could not is a failure, not a skipped test.
     ///
-    /// # Panics
-    /// Where one fails, is not there, or is skipped for this user alone, and where only root may enter the folder of a program.
+    /// # Panics If one fails, does not exist, or is skipped only for this user, and if only root may enter the folder of a
+    /// program.
     pub fn run(&self) {
         if !rustix::process::geteuid().is_root() {
             return skip("this is a user without rights already");
@@ -124,7 +124,7 @@ impl Again {
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
-    /// What went wrong with these, as nobody.
+    /// Returns the failures of these tests as `nobody`.
     fn faults(&self, tests: &[&str]) -> Vec<String> {
         let folders = self.folders();
         for folder in &folders {
@@ -141,7 +141,7 @@ impl Again {
         if skipped.is_empty() {
             return Vec::new();
         }
-        // Root skips it as well where a program is not here.
+        // Root also skips it if a program is missing.
         let folders = self.folders();
         let by_root = |test: &str| {
             let (_, said) = self.run_as(&["env"], &[test], &folders);
@@ -162,10 +162,10 @@ impl Again {
         faults
     }
 
-    /// For temporary files, and a home that is none of these: tests need a place which commands do not share.
+    /// Creates folders for temporary files, and a home outside them: tests need a place that commands do not share.
     fn folders(&self) -> [TempDir; 2] {
         let beside = self.programs[0].parent().unwrap();
-        // Where the checkout lies in the folder for temporary files, root makes one elsewhere for the time of the tests.
+        // If the checkout is in the temporary folder, root creates one elsewhere for the duration of the tests.
         let elsewhere = ["/srv", "/opt", "/var/lib"].map(Path::new);
         let home = [beside]
             .into_iter()
@@ -195,7 +195,7 @@ impl Again {
             .env("HOME", home.path())
             .env("TMPDIR", tmp.path())
             .env("INSTA_UPDATE", "no")
-            // Which it would ask cargo for, whose folder may be root's.
+            // It would ask cargo otherwise, whose folder may be root's.
             .env(
                 "INSTA_WORKSPACE_ROOT",
                 concat!(env!("CARGO_MANIFEST_DIR"), "/../.."),
@@ -210,14 +210,14 @@ impl Again {
     }
 }
 
-/// Whether anybody may go there.
+/// Returns whether every user may enter it.
 fn is_open(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0)
 }
 
 fn skipped(said: &str) -> Vec<String> {
-    // After the name of the test where it is on the same stream.
+    // After the name of the test, if it is on the same stream.
     let lines = said.lines().filter(|line| line.contains("skipped: "));
     lines.map(str::to_owned).collect()
 }

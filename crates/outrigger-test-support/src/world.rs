@@ -1,4 +1,4 @@
-//! The folders of one test: a home, a project with an `opencode.json`, plugins; and what starts in them.
+//! The folders of one test: a home, a project with an `opencode.json`, plugins; and the programs that run in them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::process::{WAIT_TIMEOUT, wait_until};
 use crate::program::{Running, read};
 use crate::runtime::bun;
 
-/// The folders of one test, which are removed with it, and the model that its project uses.
+/// The folders of one test, which are removed with it, and the model of its project.
 ///
 /// ```
 /// use outrigger_test_support::World;
@@ -39,12 +39,12 @@ pub struct World {
 }
 
 impl World {
-    /// A project whose model speaks these turns.
+    /// Creates a project whose model answers with these turns.
     pub fn new(turns: impl IntoIterator<Item = Value>) -> Self {
         Self::with(Mock::new(turns))
     }
 
-    /// A project with this model.
+    /// Creates a project with this model.
     pub fn with(mock: Mock) -> Self {
         let root = tempfile::Builder::new()
             .prefix("outrigger-it-")
@@ -71,7 +71,7 @@ impl World {
         world
     }
 
-    /// Stands for the npm packages that the first run with a plugin would install: no test needs the network.
+    /// Provides the npm packages that the first run with a plugin would install: no test needs the network.
     pub fn packages(&self) {
         let lock = include_bytes!(concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -87,7 +87,7 @@ impl World {
             .with_file_name("modules")
             .join(digest)
             .join("node_modules");
-        // Some worlds have the real ones, kept between runs behind a link: nothing is put among them.
+        // Some worlds have the real ones, kept between runs behind a link: nothing is added to them.
         if self.store().with_file_name("modules").is_symlink() {
             return;
         }
@@ -112,27 +112,27 @@ impl World {
         }
     }
 
-    /// The folder that all the others are in.
+    /// Returns the folder that contains all others.
     pub fn root(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap()
     }
 
-    /// The project.
+    /// Returns the project.
     pub fn project(&self) -> PathBuf {
         self.root().join("project")
     }
 
-    /// The home of its user.
+    /// Returns the home of its user.
     pub fn home(&self) -> PathBuf {
         self.root().join("home")
     }
 
-    /// The database of sessions.
+    /// Returns the database of sessions.
     pub fn store(&self) -> PathBuf {
         self.home().join(".local/share/outrigger/outrigger.db")
     }
 
-    /// A path in the project.
+    /// Returns a path in the project.
     pub fn path(&self, name: &str) -> PathBuf {
         self.project().join(name)
     }
@@ -145,12 +145,12 @@ impl World {
         path
     }
 
-    /// A file of the project; empty when it is not there.
+    /// Reads a file of the project; empty if it does not exist.
     pub fn read(&self, name: &str) -> String {
         read(&self.path(name))
     }
 
-    /// What another process writes into this file of the project, as soon as it is JSON: a file is there before it is filled.
+    /// Waits until another process has written JSON to this file of the project: a file exists before it is filled.
     pub fn json(&self, name: &str) -> Value {
         let mut found = None;
         let whole = wait_until(WAIT_TIMEOUT, || {
@@ -162,18 +162,18 @@ impl World {
         found.unwrap_or_default()
     }
 
-    /// Lines of a file of the project.
+    /// Returns the lines of a file of the project.
     pub fn lines(&self, name: &str) -> Vec<String> {
         self.read(name).lines().map(str::to_owned).collect()
     }
 
-    /// Writes a plugin that the project finds by itself.
+    /// Writes a plugin that the project finds automatically.
     pub fn plugin(&self, name: &str, source: &str) -> PathBuf {
         self.packages();
         self.file(&format!(".opencode/plugin/{name}.js"), source)
     }
 
-    /// Puts keys into `opencode.json`.
+    /// Adds keys to `opencode.json`.
     pub fn config(&self, keys: Value) {
         let mut whole: Value = serde_json::from_str(&self.read("opencode.json")).unwrap();
         merge(&mut whole, keys);
@@ -185,7 +185,7 @@ impl World {
         self.file("outrigger.toml", toml);
     }
 
-    /// From here on nobody trusts the project. What its settings say so far becomes the user's own.
+    /// Makes the project untrusted from here on. Its settings so far become the user's own.
     pub fn trusts_nothing(&self) {
         let folder = self.home().join(".config/opencode");
         std::fs::create_dir_all(&folder).unwrap();
@@ -193,7 +193,7 @@ impl World {
         self.is_untrusted.set(true);
     }
 
-    /// Whether settings name deadlines.
+    /// Returns whether settings name deadlines.
     fn sets_deadlines(&self) -> bool {
         [
             self.home().join(".config/outrigger/outrigger.toml"),
@@ -201,13 +201,13 @@ impl World {
             self.path(".outrigger/outrigger.toml"),
         ]
         .iter()
-        // Some tests put there what is not a file, or one that has no end.
+        // Some tests put something there that is not a file, or has no end.
         .filter(|file| fs::metadata(file).is_ok_and(|it| it.is_file() && it.len() < 1 << 20))
         .any(|file| read(file).contains("[deadlines]"))
     }
 
-    /// A command with these arguments in this world: in the project, with the variables of its user and nothing of the
-    /// environment that runs the tests.
+    /// Prepares a command with these arguments in this world: in the project, with the variables of its user and nothing of
+    /// the environment that runs the tests.
     ///
     /// ```
     /// # use outrigger_test_support::World;
@@ -228,7 +228,7 @@ impl World {
         if !self.is_untrusted.get() {
             command.env("OUTRIGGER_TRUST_PROJECT", "1");
         }
-        // The system's folder for temporary files is open to tools, and the project of a test lies in it.
+        // The system's temporary folder is open to tools, and the project of a test is in it.
         command.env("TMPDIR", self.root().join("tmp"));
         for (name, folder) in [
             ("CONFIG", ".config"),
@@ -241,13 +241,13 @@ impl World {
         if let Some(bun) = bun() {
             command.env("OUTRIGGER_BUN", bun);
         }
-        // What is late on a busy machine has missed no deadline: a test of deadlines says in its settings what they are.
+        // Lateness on a busy machine is not a missed deadline: a test of deadlines sets them explicitly.
         if !self.sets_deadlines() {
             for class in ["FAST", "NORMAL", "LOAD"] {
                 command.env(format!("OUTRIGGER_DEADLINES_{class}_MS"), "60000");
             }
         }
-        // The mock and its like listen on this machine, which plugins do not reach by themselves.
+        // The mock and similar servers listen on this machine, which plugins cannot connect to by default.
         command.env("OUTRIGGER_NETWORK_ALLOW", "127.0.0.1,[::1],localhost");
         command.stdin(Stdio::null());
         command
@@ -260,7 +260,7 @@ impl World {
         Running::spawn(command, stdout, stderr)
     }
 
-    /// Text with what differs from run to run replaced.
+    /// Replaces what differs from run to run in a text.
     pub fn plain(&self, text: &str) -> String {
         let text = text
             .replace(&self.project().display().to_string(), "PROJECT")
@@ -280,7 +280,7 @@ impl World {
     }
 }
 
-/// Puts the keys of one configuration into another; objects are joined, everything else is replaced.
+/// Merges a configuration into another; objects are joined, everything else is replaced.
 ///
 /// ```
 /// use outrigger_test_support::merge;

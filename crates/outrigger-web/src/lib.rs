@@ -1,11 +1,12 @@
-//! The files of the page, by name. Only what is in the list can be had: there is no folder that a name could lead out of.
+//! The files of the page, by name. Only listed names exist: there is no folder that a name could escape.
 
 use include_dir::{Dir, include_dir};
 
-/// The folder is there in every clone, and empty until the page is built. `cargo xtask web` touches this file, so that it is re-read.
+/// The folder exists in every clone, and is empty until the page is built. `cargo xtask web` touches this file, so that it is
+/// re-read.
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web/dist");
 
-/// The file that the page begins with.
+/// The start file of the page.
 pub const INDEX: &str = "index.html";
 
 /// A file of the page.
@@ -15,17 +16,17 @@ pub struct File {
     pub bytes: &'static [u8],
     /// Its media type.
     pub media_type: &'static str,
-    /// Whether its name says what is in it (Vite puts a digest there), so that it never changes.
+    /// Whether its name contains a digest of its content (added by Vite), so that it never changes.
     pub is_permanent: bool,
 }
 
-/// Whether the page was built when this program was.
+/// Returns whether the page was built with this program.
 #[must_use]
 pub fn is_built() -> bool {
     file(INDEX).is_some()
 }
 
-/// A file by its name.
+/// Returns a file by its name.
 #[must_use]
 pub fn file(name: &str) -> Option<File> {
     if name.starts_with('.') {

@@ -1,4 +1,4 @@
-//! Files that a session changed, for its summary and its diff.
+//! Files changed by a session, for its summary and its diff.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ struct FileChange {
     patch: String,
     created: bool,
     deleted: bool,
-    /// Known by the files' trees only.
+    /// Known only from the file snapshots.
     adopted: bool,
 }
 
@@ -29,17 +29,17 @@ pub struct Changes {
     files: BTreeMap<String, Arc<FileChange>>,
 }
 
-/// What a stored history says of changes, read message by message.
+/// The changes in a stored history, read message by message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoredChanges {
-    /// What tools reported.
+    /// Changes reported by tools.
     reported: Changes,
-    /// What the files themselves said. It counts where no tool reported a file, before or after.
+    /// Changes from snapshots. Used for files that no tool reported, before or after.
     adopted: Changes,
 }
 
 impl StoredChanges {
-    /// The next message.
+    /// Adds the next message.
     pub fn add(&mut self, message: &MessageWithParts, worktree: &Path) {
         for part in &message.parts {
             if let PartKind::Tool(call) = &part.kind
@@ -56,7 +56,7 @@ impl StoredChanges {
         }
     }
 
-    /// All changes.
+    /// Returns all changes.
     #[must_use]
     pub fn changes(&self) -> Changes {
         let mut changes = self.reported.clone();
@@ -69,7 +69,7 @@ impl StoredChanges {
 }
 
 impl Changes {
-    /// Adds what the files themselves say, for files that no tool reported: those that a shell command wrote.
+    /// Adds changes from snapshots, for files that no tool reported: those that a shell command wrote.
     pub fn adopt(&mut self, diffs: &[Value], worktree: &Path) {
         for diff in diffs {
             let text = |key: &str| diff.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -92,7 +92,7 @@ impl Changes {
         }
     }
 
-    /// Adds what `apply_patch` reported of a file: it does not report contents, so the last patch stands for all.
+    /// Adds a file reported by `apply_patch`: it does not report contents, so the last patch represents all.
     fn add_patched(&mut self, file: &Value) {
         let text = |key: &str| file.get(key).and_then(Value::as_str);
         let number = |key: &str| file.get(key).and_then(Value::as_u64).unwrap_or(0);
@@ -113,14 +113,14 @@ impl Changes {
         change.adopted = false;
         change.created |= first && matches!(kind, "add" | "move");
         change.deleted = kind == "delete";
-        // What later edits report is from here to there: not the whole of it.
+        // Later edits report only their own change: not the whole.
         (change.before, change.after) = (None, None);
         change.additions += number("additions");
         change.deletions += number("deletions");
         change.patch = text("patch").unwrap_or_default().to_owned();
     }
 
-    /// A file is gone; false where this session had made it, so that nothing is left to tell.
+    /// Records a deletion; returns `false` if this session had created the file, so that no change remains.
     fn deleted(&mut self, path: &str) -> bool {
         if self.files.get(path).is_some_and(|change| change.created) {
             self.files.remove(path);
@@ -162,14 +162,14 @@ impl Changes {
                 .header(&file, &file)
                 .to_string();
         } else {
-            // A file too large to be reported whole: the sum of its changes is the best there is.
+            // A file too large to be reported whole: the sum of its changes is the best estimate.
             change.additions += number("additions");
             change.deletions += number("deletions");
             change.patch = text("patch").unwrap_or_default();
         }
     }
 
-    /// The entries of `session.diff`.
+    /// Returns the entries of `session.diff`.
     pub fn list(&self) -> Vec<Value> {
         let entry = |(file, change): (&String, &Arc<FileChange>)| {
             json!({
@@ -180,7 +180,7 @@ impl Changes {
         self.files.iter().map(entry).collect()
     }
 
-    /// The counts for the session's record.
+    /// Returns the counts for the session's record.
     pub fn summary(&self) -> SessionSummary {
         SessionSummary {
             additions: self.files.values().map(|c| c.additions).sum(),

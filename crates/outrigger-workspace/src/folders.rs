@@ -1,23 +1,23 @@
-//! The folders of a user: where an agent keeps things.
+//! The folders of a user in which an agent stores data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Where things are kept. OpenCode's own folders are only read, but for an empty list of keys that is put where there is none.
+/// A user's folders. OpenCode's own folders are only read, except that an empty list of keys is created if there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folders {
     /// The user's home.
     pub home: PathBuf,
     /// `$XDG_CONFIG_HOME`; OpenCode's configuration is in `opencode` under it, ours in `outrigger`.
     pub config: PathBuf,
-    /// Our data: the store, locks, output that was cut, the plugins' private homes.
+    /// Our data: the store, locks, full output of truncated results, the plugins' private homes.
     pub data: PathBuf,
     /// Our cache: installed plugins.
     pub cache: PathBuf,
 }
 
 impl Folders {
-    /// The XDG folders of this environment.
+    /// Returns the XDG folders of this environment.
     #[must_use]
     pub fn from_env(env: &BTreeMap<String, String>) -> Self {
         let absolute = |name: &str| {
@@ -36,13 +36,13 @@ impl Folders {
         }
     }
 
-    /// The store's file.
+    /// Returns the store's file.
     #[must_use]
     pub fn store(&self) -> PathBuf {
         self.data.join("outrigger.db")
     }
 
-    /// The user's own `outrigger.toml`.
+    /// Returns the user's own `outrigger.toml`.
     #[must_use]
     pub fn settings(&self) -> PathBuf {
         self.config.join("outrigger/outrigger.toml")

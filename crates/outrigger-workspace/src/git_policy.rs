@@ -1,5 +1,5 @@
-//! The sandbox in which this program runs git. A repository names programs in its own files (filters, monitors,
-//! signing). A plugin or a command of the model that can write there would have us run them (issue 5, item 5).
+//! The sandbox in which this program runs git. A repository names programs in its own files (filters, monitors, signing). A plugin or a
+//! command of the model that can write there could otherwise make us run them.
 
 mod pipes;
 
@@ -11,7 +11,7 @@ use outrigger_sandbox::{Calls, Policy};
 pub use self::pipes::watched;
 use crate::project_location::ProjectLocation;
 
-/// Files of the user's that git reads: they were written by the user, and cannot be changed from in here.
+/// Files of the user that git reads: the user wrote them, and they cannot be changed from inside the sandbox.
 const OF_THE_USER: [&str; 4] = [
     ".gitconfig",
     ".config/git",
@@ -19,17 +19,17 @@ const OF_THE_USER: [&str; 4] = [
     ".gitignore_global",
 ];
 
-/// Bytes of a repository's file that are read.
+/// Maximum bytes read of a repository's file.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// Commands of git's that change the project or its repository.
+/// Git commands that change the project or its repository.
 const WRITING: [&str; 3] = ["apply", "checkout", "init"];
-/// Where the filter of git-lfs keeps things, in a repository's folder.
+/// Where git-lfs's filter stores data, in a repository's folder.
 const KEPT_BY_FILTERS: &str = "lfs";
 
-/// What git may touch for a `command` of its own: the repository and the project, to write where the command does; nothing else of the
-/// machine but its programs, and no network. A filter that the repository names runs in here, too, and it may be a script of the project:
-/// of what commands of the model do not change (`.git/config`, hooks, `.envrc`) it changes nothing. `kept` is kept from it besides.
+/// Returns the sandbox for a git `command`: the repository and the project, writable if the command writes; otherwise only programs of
+/// the machine, and no network. A filter that the repository names also runs in it, and may be a script of the project: it cannot change
+/// what commands of the model cannot change (`.git/config`, hooks, `.envrc`). `kept` is masked in addition.
 pub fn policy(place: &ProjectLocation, home: &Path, kept: Kept, command: &str) -> Policy {
     let mut policy = Policy::system();
     let mut folders = stores(&place.worktree);
@@ -51,13 +51,13 @@ pub fn policy(place: &ProjectLocation, home: &Path, kept: Kept, command: &str) -
     policy
 }
 
-/// What git reads outside of a project: the user's settings, and where the repository is if it is elsewhere. Reads the disk.
+/// Returns what git reads outside a project: the user's settings, and the repository if it is elsewhere. Reads the disk.
 pub fn reads(place: &ProjectLocation, home: &Path) -> impl Iterator<Item = PathBuf> {
     let users = OF_THE_USER.map(|name| home.join(name));
     stores(&place.worktree).into_iter().chain(users)
 }
 
-/// Where a linked worktree or a submodule has its repository: `.git` is a file that names it.
+/// Returns the repository of a linked worktree or a submodule: `.git` is a file that names it.
 pub fn stores(worktree: &Path) -> Vec<PathBuf> {
     let text = small(&worktree.join(".git"));
     let named = text.lines().find_map(|line| line.strip_prefix("gitdir:"));
@@ -67,13 +67,13 @@ pub fn stores(worktree: &Path) -> Vec<PathBuf> {
     if !knows(&own, worktree) {
         return Vec::new();
     }
-    // `../main/.git/worktrees/NAME` belongs to `../main/.git`. A name that is not of that form is not a store of git's.
+    // `../main/.git/worktrees/NAME` belongs to `../main/.git`. A name of another form is not a git repository.
     let is_store = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
     let all = own.ancestors().take(3).find(|folder| is_store(folder));
     all.map(Path::to_path_buf).into_iter().collect()
 }
 
-/// Files of a repository that git reads, whatever it is asked.
+/// Files of a repository that git always reads.
 const READ_BY_GIT: [&str; 13] = [
     "HEAD",
     "config",
@@ -93,8 +93,8 @@ const READ_BY_GIT: [&str; 13] = [
 /// Files of the project itself that git reads.
 const OF_THE_PROJECT: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
 
-/// Why git is not started in a worktree: a pipe or a device is in the place of one of the repository's files, and git would wait for it
-/// or read for ever. Reads the disk.
+/// Returns why git is not started in a worktree: a pipe or a device has replaced one of the repository's files, and git would wait for it
+/// or read forever. Reads the disk.
 pub fn unfit(worktree: &Path) -> Option<String> {
     let mut folders = stores(worktree);
     folders.push(worktree.join(".git"));
@@ -111,8 +111,8 @@ pub fn unfit(worktree: &Path) -> Option<String> {
     unfit.next().or_else(known)
 }
 
-/// Whether the repository itself names this as its worktree. Somebody who can write to the project alone cannot make
-/// the user's other repositories do so.
+/// Returns whether the repository itself names this as its worktree. A process that can only write to the project cannot make the user's
+/// other repositories do so.
 fn knows(own: &Path, worktree: &Path) -> bool {
     let is = |named: &str, place: &Path| {
         let named = own.join(named.trim()).canonicalize();
@@ -124,17 +124,17 @@ fn knows(own: &Path, worktree: &Path) -> bool {
         || settings.any(|(name, value)| name.trim() == "worktree" && is(value, worktree))
 }
 
-/// The content of a small regular file; empty for anything else. A process that can write to the project may have put a
-/// pipe there, which must not block.
+/// Returns the content of a small regular file; empty for anything else. A process that can write to the project may have put a pipe
+/// there, which must not block.
 pub fn small(path: &Path) -> String {
     outrigger_files::read_to_string(path, MAX_FILE_BYTES).unwrap_or_default()
 }
 
-/// What git is not to do in any repository: start programs that fetch what lies elsewhere, and ask.
+/// Settings that keep git from starting programs that fetch from elsewhere, and from asking.
 pub const NO_PROGRAMS: [(&str, &str); 2] =
     [("GIT_NO_LAZY_FETCH", "1"), ("GIT_TERMINAL_PROMPT", "0")];
 
-/// Variables that keep git from reading a file of the user's that leads it to others, which it could not open.
+/// Returns variables that keep git from reading a user's file that refers to others, which it could not open.
 pub fn variables(home: &Path) -> Option<(&'static str, &'static str)> {
     let leads_on = |name: &str| {
         let text = outrigger_files::read_to_string(&home.join(name), outrigger_files::SETTINGS)
@@ -177,7 +177,7 @@ mod tests {
         for (file, text) in [
             ("main/.git/worktrees/side/gitdir", back.as_str()),
             ("forged/.git", "gitdir: ../home\n"),
-            // The user's, and nothing to do with this folder.
+            // The user's own, and unrelated to this folder.
             ("thief/.git", "gitdir: ../main/.git/worktrees/side\n"),
             ("super/.git/modules/sub/HEAD", ""),
             (
@@ -188,7 +188,7 @@ mod tests {
         ] {
             fs::write(at(file), text).unwrap();
         }
-        // Opening one of them to read would wait for a writer.
+        // Opening one of them for reading would wait for a writer.
         for (worktree, pipe) in [("waits", "evil/gitdir"), ("waits-too", "evil-too/config")] {
             let pipe = at(pipe);
             fs::create_dir_all(pipe.parent().unwrap()).unwrap();

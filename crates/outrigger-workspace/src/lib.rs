@@ -1,7 +1,7 @@
-//! The project folder of an agent: git, snapshots, terminals, formatters, and what of its files changed.
+//! The project folder of an agent: git, snapshots, terminals, formatters, and file changes.
 //!
-//! Nothing here knows of sessions or asks for permission. Where a rule decides, the agent says so through a trait
-//! ([`vcs::VcsHost`]) or a function that it hands over ([`snapshot::WithheldFn`]).
+//! Nothing here knows sessions or asks for permission. Where a rule decides, the agent provides the decision
+//! through a trait ([`vcs::VcsHost`]) or a function ([`snapshot::WithheldFn`]).
 
 pub mod file_changes;
 mod folders;

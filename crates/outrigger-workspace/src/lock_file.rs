@@ -1,23 +1,22 @@
-//! Files that are there to be locked. They stay: removing one would let two hold it.
+//! Lock files. They are never removed: removing one would let two processes hold it.
 
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a lock that another has.
+/// Pause between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Opens one, and makes it where it is not there yet.
+/// Opens a lock file, creating it if it is missing.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true).open(path)
 }
 
-/// Locks one, and waits for others no longer than so. Blocking.
+/// Locks a file, waiting up to `most` for others. Blocking.
 ///
-/// # Errors
-/// It cannot be opened, or another has it all the time.
+/// # Errors It cannot be opened, or stays locked.
 pub fn hold(path: &Path, most: Duration) -> io::Result<File> {
     let file = open(path)?;
     let end = Instant::now() + most;

@@ -1,4 +1,4 @@
-//! Which project a folder belongs to.
+//! The project of a folder.
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -14,19 +14,19 @@ use outrigger_store::Store;
 
 use crate::git_policy;
 
-/// A folder and the project that it is in.
+/// A folder and its project.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProjectLocation {
-    /// Where the agent works, absolute and without links.
+    /// The agent's working directory, absolute and without links.
     pub directory: PathBuf,
-    /// Root of the version control's folder, else `directory`.
+    /// Root of the version-controlled folder, otherwise `directory`.
     pub worktree: PathBuf,
     /// The project is under git.
     pub git: bool,
 }
 
 impl ProjectLocation {
-    /// Looks upwards for a `.git` folder or file. One that another user of the machine made is passed over.
+    /// Searches upwards for a `.git` folder or file. One created by another user of the machine is skipped.
     #[must_use]
     pub fn find(directory: &Path) -> Self {
         let directory = directory
@@ -47,7 +47,7 @@ impl ProjectLocation {
         }
     }
 
-    /// Working folder relative to the project's root; empty when it is the root.
+    /// Returns the working directory relative to the project's root; empty if it is the root.
     #[must_use]
     pub fn relative(&self) -> String {
         self.directory
@@ -57,9 +57,9 @@ impl ProjectLocation {
             .into_owned()
     }
 
-    /// The project record. Its identifier is the repository's first commit, so that clones share it, as in OpenCode;
-    /// `global` without git or without a commit. Git runs in a sandbox that allows it this repository, with the user's
-    /// files in `home`; without `home` it is not sandboxed.
+    /// Returns the project record. Its identifier is the repository's first commit, so that clones share it, as in OpenCode; `global`
+    /// without git or without a commit. Git runs in a sandbox that gives it access to this repository, with the user's files in
+    /// `home`; without `home` it is not sandboxed.
     pub async fn project(
         &self,
         spawner: &Spawner,
@@ -81,7 +81,7 @@ impl ProjectLocation {
         }
     }
 
-    /// The first commit never changes, so git is asked once for a folder.
+    /// The first commit never changes, so git is called once per folder.
     async fn known_commit(
         &self,
         spawner: &Spawner,
@@ -132,9 +132,9 @@ impl ProjectLocation {
     }
 }
 
-/// Whether a `.git` was made by somebody who may say what the project is: root, this user (under `sudo` the one who called it, as for
-/// git), or who owns the working folder, which is theirs anyway. In a folder that others write to as well (`/tmp`) everybody can make
-/// one. Where it was not, that is said once.
+/// Returns whether a `.git` was created by a user who may define the project: root, this user (under `sudo` the one who called it, as
+/// in git), or the owner of the working directory, who controls it anyway. In a shared folder (`/tmp`) everyone can create one. A
+/// refusal is reported once.
 fn is_by_known_user(git: &Path, directory: &Path) -> bool {
     static REPORTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let sudo = std::env::var("SUDO_UID")
@@ -145,7 +145,7 @@ fn is_by_known_user(git: &Path, directory: &Path) -> bool {
         sudo,
         of_folder: directory.metadata().map(|it| it.uid()).ok(),
     };
-    // A link is its maker's, and what it leads to somebody's as well.
+    // A link belongs to its creator, and its target has an owner as well.
     let all = [git.symlink_metadata(), git.metadata()];
     let owners = all.iter().flatten().map(Metadata::uid);
     let Some(owner) = owners.into_iter().find(|owner| !known.has(*owner)) else {
@@ -161,11 +161,11 @@ fn is_by_known_user(git: &Path, directory: &Path) -> bool {
     false
 }
 
-/// Users whose `.git` counts.
+/// Users whose `.git` is accepted.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     user: u32,
-    /// Who called `sudo`.
+    /// The user who called `sudo`.
     sudo: Option<u32>,
     of_folder: Option<u32>,
 }
@@ -208,7 +208,7 @@ mod tests {
         std::fs::create_dir_all(own.join("sub")).unwrap();
         std::fs::create_dir_all(&theirs).unwrap();
         assert_eq!(ProjectLocation::find(&own).worktree, root.join("shared"));
-        // Only root can give a file away.
+        // Only root can change the owner of a file.
         if std::os::unix::fs::chown(&theirs, Some(54321), None).is_err() {
             return;
         }

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use outrigger_files::sync::lock;
 
-/// Milliseconds since the Unix epoch.
+/// Returns the milliseconds since the Unix epoch.
 #[must_use]
 pub fn now() -> u64 {
     SystemTime::now()

@@ -62,7 +62,7 @@ export class Follow {
       if (this.#stopped.signal.aborted) return
       server.lost()
       if (server.meeting === 'stranger') {
-        // Until a person says so, nobody is asked again.
+        // No server is contacted again until the user confirms.
         this.follower.link('stranger')
         await this.#pause(null)
         continue

@@ -60,7 +60,7 @@ export async function request(path: string, options: Options = {}): Promise<Resp
       headers,
       body: options.body === undefined ? null : JSON.stringify(options.body),
       signal: options.signal ?? null,
-      // The header signs in: no cookie, and no question of the browser's own.
+      // The header authenticates: no cookie, and no login dialog of the browser.
       credentials: 'omit',
       cache: 'no-store',
       redirect: 'error',
@@ -69,7 +69,7 @@ export async function request(path: string, options: Options = {}): Promise<Resp
     if (options.signal?.aborted) throw error
     throw new RequestError('The server cannot be reached.', 0)
   }
-  // The server has ended and another one is there.
+  // The server has ended and another one has taken its place.
   if (response.status === 401) server.lost()
   if (!response.ok) throw new RequestError(await reason(response), response.status)
   return response

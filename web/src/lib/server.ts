@@ -114,7 +114,7 @@ export class Server {
         this.meeting = 'met'
         return
       }
-      // Of a server that has ended.
+      // From a server that has ended.
       this.#forget()
     }
     const about = await this.#about(SESSION)
@@ -125,7 +125,7 @@ export class Server {
 
   async #again(): Promise<void> {
     this.meeting = 'lost'
-    // One that wants no password has nothing to prove, and gets nothing that is secret.
+    // A server without a password has nothing to prove, and gets no secrets.
     if (this.#instance === null) {
       await this.#about(SESSION)
       this.meeting = 'met'
@@ -156,7 +156,7 @@ export class Server {
 
   async #about(path: string): Promise<About> {
     const response = await this.#fetch(path)
-    // A proxy in front of a server that does not run.
+    // A proxy in front of a server that is not running.
     if (response.status >= 500) throw new TypeError('The server cannot be reached.')
     const about: unknown = await response.json().catch(() => null)
     const { instance, proof } = (about ?? {}) as Partial<Record<keyof About, unknown>>

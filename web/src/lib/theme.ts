@@ -16,7 +16,7 @@ export function setTheme(next: Theme): void {
   try {
     window.localStorage.setItem(KEY, next)
   } catch {
-    // It holds for this page then.
+    // It then applies only to this page.
   }
   apply(next)
 }

@@ -81,7 +81,7 @@ export class Conversation {
   page(page: EntryPage, asked: string | null): Set<string> {
     const changed = new Set<string>()
     for (const entry of page.entries) if (this.#put(entry, page.event)) changed.add(entry.key)
-    // A page that was read again says nothing about what is older than the oldest.
+    // A re-read page says nothing about entries older than its oldest.
     if (this.next === undefined || (asked !== null && asked === this.next)) this.next = page.next
     return changed
   }
@@ -95,7 +95,7 @@ export class Conversation {
           if (item.entry.conversation === this.id && this.#put(item.entry, seq ?? 0)) changed.add(item.entry.key)
           break
         case 'progress':
-          // One that has ended has no more to say.
+          // A finished entry has no more output.
           if (item.entry.conversation === this.id && this.#slots.get(item.entry.key)?.entry?.state !== 'done') {
             this.#progress.set(item.entry.key, item.entry)
             changed.add(item.entry.key)
@@ -134,7 +134,7 @@ export class Conversation {
       const slot = this.#slots.get(rows[index] as string)
       if (slot?.entry?.state === 'done') slot.entry = null
     }
-    // What is not shown has no use once it was read.
+    // Entries that are not shown need not be kept after reading.
     for (const [key, slot] of this.#slots) if (slot.entry && !isShown(slot.entry)) this.#slots.delete(key)
   }
 
@@ -166,7 +166,7 @@ export class Conversation {
     if (this.#wasRemoved(entry.key, seq)) return false
     const known = this.#slots.get(entry.key)
     if (known && known.seq > seq) return false
-    // A page that is read again says what is known; a running one may have come further.
+    // A re-read page repeats known entries; a running one may be further along.
     const sameRow = known !== undefined && (known.entry === null || isShown(known.entry)) === isShown(entry)
     if (sameRow) this.#slots.set(entry.key, { entry, seq })
     else this.#change(() => this.#slots.set(entry.key, { entry, seq }))
@@ -195,7 +195,7 @@ export class Conversation {
 
   #wasRemoved(key: string, seq: number): boolean {
     if (!this.#removed.size) return false
-    // It, or its message with all that it has.
+    // It, or its message with all its parts.
     const at = Math.max(this.#removed.get(key) ?? -1, this.#removed.get(messageOf(key)) ?? -1)
     return at > seq
   }

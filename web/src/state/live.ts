@@ -244,7 +244,7 @@ export class Live {
   #connected(again: boolean): void {
     void this.load()
     if (!again) return
-    // What was begun while there was no connection has its entries from the stream; a page that could not be read is read now.
+    // Entries started without a connection come from the stream; a page that could not be read is read now.
     for (const open of this.#open.values()) if (open.error) void open.begin()
     this.status.changed()
   }
@@ -312,7 +312,7 @@ export class Live {
   }
 
   #put(info: Info): void {
-    // A stream item may say less than is known of what runs.
+    // A stream item may have less data about what runs than is known.
     this.#infos.set(info.id, info)
     if (!info.parentID && !info.time.archived && (!this.search || info.title.toLowerCase().includes(this.search.toLowerCase()))) this.#listed.add(info.id)
   }

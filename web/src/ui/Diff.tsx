@@ -170,7 +170,7 @@ function Split({ hunk, comments }: { hunk: Hunk; comments: CommentSide | undefin
   return (
     <>
       {sideBySide(hunk.lines).map(({ left, right }, key) => {
-        // A line that stayed is commented on in the new file.
+        // Comments on an unchanged line refer to the new file.
         const old = left?.kind === 'old' ? -(left.old ?? 0) : null
         const now = right?.new ?? null
         return (

@@ -69,7 +69,7 @@ function Content({ entry, draft, directory }: { entry: Entry; draft: string | un
         </span>
       )
     default:
-      // What is not known is shown as it is.
+      // Unknown content is shown verbatim.
       return message.content ? <p className="unknown">{message.content}</p> : <span className="chip">{message.messageType}</span>
   }
 }

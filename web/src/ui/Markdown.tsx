@@ -47,7 +47,7 @@ function elements(tokens: Token[]): ReactNode[] {
       top().children.push(single(token, key))
     }
   })
-  // An end that is missing ends here.
+  // Unclosed elements end here.
   while (stack.length > 1) {
     const { token, children } = stack.pop() as { token: Token; children: ReactNode[] }
     top().children.push(closed(token, children, -stack.length))

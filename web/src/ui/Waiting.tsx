@@ -29,7 +29,7 @@ function useAnswer(id: string) {
       await post(path, body)
       live.answered(id)
     } catch (error) {
-      // Somebody else was faster.
+      // Another client was faster.
       if (error instanceof RequestError && error.status === 404) live.answered(id)
       else setState({ busy: false, error: message(error) })
     }

@@ -86,7 +86,7 @@ function words(old: Line, next: Line): void {
   if (old.text.length > MAX_WORDS || next.text.length > MAX_WORDS) return
   const parts = diffWordsWithSpace(old.text, next.text)
   const same = parts.filter((part) => !part.added && !part.removed).reduce((sum, part) => sum + part.value.trim().length, 0)
-  // Lines that have nothing in common are clearer without.
+  // Lines with nothing in common are clearer without it.
   if (same * 3 < Math.min(old.text.trim().length, next.text.trim().length)) return
   old.marks = parts.filter((part) => !part.added).map((part) => ({ text: part.value, changed: part.removed ?? false }))
   next.marks = parts.filter((part) => !part.removed).map((part) => ({ text: part.value, changed: part.added ?? false }))

@@ -31,7 +31,7 @@ export function Changes({ info }: { info: Conversation }) {
     setError(null)
     get<PromptDiff[]>(`/outrigger/v1/conversation/${info.id}/diff`).then(setFound, (problem: unknown) => setError(message(problem)))
   }
-  // A turn that has ended may have changed something.
+  // A finished turn may have changed something.
   useEffect(load, [info.id, info.status, info.time.updated])
 
   const open = live.open(info.id)
@@ -81,7 +81,7 @@ function useTexts(id: string, found: PromptDiff[] | null, version: number): Map<
       if (entry.message.role === 'user' && entry.message.messageType === 'text' && !texts.has(entry.attempt)) texts.set(entry.attempt, entry.message.content.split('\n')[0] ?? '')
     }
     return texts
-    // The version says that more is known.
+    // A new version means that more data has arrived.
   }, [id, found, version])
 }
 

@@ -61,7 +61,7 @@ export function Talk({ open, info, at }: { open: Open; info: Conversation; at: s
   const before = useRef<string[]>([])
   const waiting = live.waitingOf(info.id)
 
-  // Rows put in front must not move what is looked at.
+  // Rows added in front must not move what the user looks at.
   const isOlder = rows.length > before.current.length && rows[0] !== before.current[0] && rows.at(-1) === before.current.at(-1)
   useEffect(() => {
     before.current = rows
@@ -86,7 +86,7 @@ export function Talk({ open, info, at }: { open: Open; info: Conversation; at: s
     void open.look(list.findItemIndex(box.scrollTop), list.findItemIndex(box.scrollTop + box.clientHeight))
   }, [open])
 
-  // Whatever grows at the end keeps the end in view, if it was.
+  // Keep the end in view while it grows, if it was in view.
   useEffect(() => {
     const [box, inner] = [scroller.current, content.current]
     if (!box || !inner) return
@@ -103,7 +103,7 @@ export function Talk({ open, info, at }: { open: Open; info: Conversation; at: s
     toEnd()
   }, [open, toEnd])
 
-  // An entry that a search found: read back to it, then go there.
+  // A search result: read back to its entry, then go there.
   const isRead = open.model.next !== undefined
   useEffect(() => {
     if (!at || !isRead) return
@@ -112,7 +112,7 @@ export function Talk({ open, info, at }: { open: Open; info: Conversation; at: s
     void open.seek(at).then((index) => {
       if (!current || index < 0) return
       setFound(open.model.rows()[index] ?? null)
-      // Rows have their heights once they are drawn.
+      // Rows have their heights only after they are drawn.
       const go = (times: number) => {
         if (!current) return
         handle.current?.scrollToIndex(index, { align: 'center' })

@@ -1,11 +1,11 @@
-//! `cargo xtask bench browser`: MiniWoB++ through our browser tools, beside those of others.
+//! `cargo xtask bench browser`: MiniWoB++ with our browser tools and with others.
 
 use std::path::{Path, PathBuf};
 
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, failed, parity, setup, usage};
 
-/// Its driver is `tests/bench/browser.py`.
+/// Runs the driver `tests/bench/browser.py`.
 pub(super) fn run(arguments: &mut Arguments<'_>) -> Result {
     let mut binary: Option<PathBuf> = None;
     let mut python = command("python3");
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &mut Arguments<'_>) -> Result {
     check(python.arg("--miniwob").arg(miniwob))
 }
 
-/// The tasks, as PyPI has them: installed without what they need to be run by Python, which nothing here does.
+/// Returns the tasks from PyPI, installed without their Python dependencies, which are not used.
 fn miniwob() -> Result<PathBuf> {
     let pins = sh::root().join("tests/browsers/requirements.txt");
     let (folder, pinned) = (sh::work("miniwob"), sh::read(&pins)?);

@@ -1,4 +1,4 @@
-//! `cargo xtask bench build`: how long the program takes to build from nothing, and after a change of one crate.
+//! `cargo xtask bench build`: build times from scratch, and after a change of one crate.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,9 +7,9 @@ use std::time::{Instant, SystemTime};
 use crate::sh::{self, Arguments, cargo, command};
 use crate::{Result, failed, usage};
 
-/// Crates that are touched before a build, from what everything depends on to what nothing does.
+/// Crates that are touched before a build, from the most to the least depended on.
 const TOUCHED: [&str; 5] = ["protocol", "kernel", "plugins", "agent", "cli"];
-/// Clock ticks a second, in which Linux counts the CPU time of children.
+/// Clock ticks per second, the unit of Linux for the CPU time of children.
 const TICKS: f64 = 100.0;
 
 /// Prints wall and CPU time of each build, and which of our crates it compiled.
@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &mut Arguments<'_>) -> Result {
             other => return usage(format!("bench build takes no `{other}`")),
         }
     }
-    // Of its own: the builds in `target` stay as they are.
+    // A separate folder: the builds in `target` are unchanged.
     let folder = sh::work("bench-build");
     for profile in profiles {
         let _ = fs::remove_dir_all(&folder);
@@ -69,7 +69,7 @@ fn build(profile: &str, what: &str, folder: &Path) -> Result {
     Ok(())
 }
 
-/// CPU time of children that were waited for, and of theirs, in seconds.
+/// Returns the CPU time of reaped children and their descendants, in seconds.
 fn cpu_of_children() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);

@@ -1,4 +1,4 @@
-//! `SHA256SUMS` of everything that is handed out, and its signature in OpenSSH's form, which `ssh-keygen -Y verify` checks.
+//! `SHA256SUMS` of all packages, and its signature in OpenSSH's form, which `ssh-keygen -Y verify` checks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::write_file;
 use crate::sh::{self, check as run, command};
 use crate::{Result, failed};
 
-/// What the signature is for; part of what is signed, so that one for another purpose does not pass.
+/// The purpose of the signature; it is part of the signed data, so that a signature for another purpose is invalid.
 const NAMESPACE: &str = "outrigger-release";
 
 pub(super) fn write(out: &Path) -> Result<PathBuf> {
@@ -33,7 +33,7 @@ pub(super) fn sign(sums: &Path, key: &Path) -> Result {
     sh::output(&mut sign).map(drop)
 }
 
-/// That the sums hold; and that a signature of a key made for this passes, and passes for nothing else.
+/// Checks the sums, and that a signature of a key created for this is valid only for its purpose.
 pub(super) fn check(out: &Path) -> Result {
     run(command("sha256sum")
         .current_dir(out)
@@ -57,7 +57,7 @@ pub(super) fn check(out: &Path) -> Result {
 }
 
 fn verify(folder: &Path, name: &str) -> Result {
-    // ssh-keygen reads what was signed from its standard input.
+    // ssh-keygen reads the signed data from standard input.
     let script = format!(
         "ssh-keygen -Y verify -n {NAMESPACE} -I outrigger -f signers -s SHA256SUMS.sig < \"$1\""
     );

@@ -1,5 +1,5 @@
-//! Installs and runs the packages in a Debian system that has nothing but its essential packages: what a package forgot to name
-//! is missing there. As root, with mmdebstrap.
+//! Installs and runs the packages in a Debian system with only its essential packages, so that an undeclared dependency is
+//! missing. As root, with mmdebstrap.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use super::{Release, copy};
 use crate::sh::{self, check as run, command, work};
 use crate::{Result, ci, failed, setup};
 
-/// Where the packages lie in that system.
+/// The folder of the packages in that system.
 const HANDED_OUT: &str = "opt/dist";
 
-/// Says so at the end of `cargo xtask test` as well, like a test that is skipped.
+/// Also reports this at the end of `cargo xtask test`, like a skipped test.
 fn not_tried(why: &str) -> Result {
     let line = format!("dist: tarball and .deb are not tried: {why}");
     println!("{line}");
@@ -60,7 +60,7 @@ fn name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Where the system is kept, made once; each check begins with a copy.
+/// Returns the archive of the system, built once; each check starts with a copy.
 fn archive() -> PathBuf {
     work("clean-root.tar")
 }
@@ -87,7 +87,7 @@ fn make_system() -> Result {
     fs::rename(&part, archive()).or_else(|error| failed(format!("{}: {error}", part.display())))
 }
 
-/// A fresh copy of the system.
+/// Returns a new copy of the system.
 fn system() -> Result<PathBuf> {
     let root = super::empty("root")?;
     run(command("tar")
@@ -109,7 +109,7 @@ fn codename() -> Result<String> {
     )
 }
 
-/// Runs a line in it, with /proc and /dev of its own.
+/// Runs a line in it, with its own /proc and /dev.
 fn in_system(root: &Path, line: &str) -> Result {
     let script = format!(
         "set -e; mount -t proc proc \"$1/proc\"; mount --bind /dev \"$1/dev\"; exec chroot \"$1\" /bin/sh -ec '{line}'"
@@ -136,7 +136,7 @@ fn in_system(root: &Path, line: &str) -> Result {
     sh::output(&mut shell).map(drop)
 }
 
-/// Installs the npm packages from their files, and runs the command that npm puts on the path.
+/// Installs the npm packages from their files, and runs the command that npm adds to the path.
 fn by_npm(release: &Release, packages: &[PathBuf]) -> Result {
     let folder = super::empty("npm-prefix")?;
     let mut install = command("npm");

@@ -13,7 +13,7 @@ const DESCRIPTION: &str = "coding agent that runs OpenCode's plugins in sandboxe
  processes of their own, runs shell commands in a sandbox, and records every
  step before it is taken.";
 
-/// Where Debian looks for what lies in a folder of the staged files: the folder, its place, and how its files are named there.
+/// Debian's locations for the staged folders: the folder, its location, and the names of its files there.
 const PLACES: [(&str, &str, &str); 4] = [
     (
         "completions/outrigger.bash",
@@ -91,7 +91,7 @@ fn copyright(root: &Path) -> Result {
     write_file(&root.join("usr/share/doc/outrigger/copyright"), &text)
 }
 
-/// Folders and the program 755, files 644, whatever the umask of who builds.
+/// Sets folders and the program to 755, files to 644, independent of the umask.
 fn set_modes(folder: &Path) -> Result {
     let set = |path: &Path, mode: u32| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
@@ -112,10 +112,9 @@ fn set_modes(folder: &Path) -> Result {
     Ok(())
 }
 
-/// The newest version of glibc that a symbol is of.
+/// Returns the newest glibc version of a symbol.
 ///
-/// # Errors
-/// `objdump` cannot read the program, or nothing in it is of glibc.
+/// # Errors `objdump` cannot read the program, or it does not use glibc.
 pub(super) fn glibc(binary: &Path) -> Result<String> {
     let symbols = sh::output(command("objdump").arg("-T").arg(binary))?;
     newest_glibc(&symbols).map_or_else(

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: what is handed out, for people without a compiler: a tarball, a Debian package, npm packages, their checksums
-//! and a signature of these.
+//! `cargo xtask dist`: release packages for users without a compiler: a tarball, a Debian package, npm packages, their checksums and
+//! a signature of these.
 //!
 //! Two runs on the same commit and binary write the same bytes: times are that of the commit, owners are root.
 
@@ -25,7 +25,7 @@ struct Options {
     check: bool,
 }
 
-/// What is handed out, and for which machine.
+/// A release, and its platform.
 #[derive(Debug)]
 struct Release {
     /// Of the workspace, and so of the program.
@@ -36,7 +36,7 @@ struct Release {
     npm_arch: &'static str,
     /// Rust's.
     target: String,
-    /// The least version of glibc that has every symbol the program needs.
+    /// The minimum glibc version with every symbol that the program needs.
     glibc: String,
     /// Seconds since 1970 of the commit: the time of all files.
     epoch: String,
@@ -68,7 +68,7 @@ impl Release {
     }
 }
 
-/// Writes the packages; with `--check`, installs and runs each in a system that has nothing of them.
+/// Writes the packages; with `--check`, installs and runs each in a clean system.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let options = options(arguments)?;
     let binary = options.bin.map_or_else(dist_binary, Ok)?;
@@ -117,7 +117,7 @@ fn options(arguments: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-/// The program as it is handed out: linked as one (docs/decisions/0006-size-of-the-program.md).
+/// Returns the release program, linked with LTO (docs/decisions/0006-size-of-the-program.md).
 fn dist_binary() -> Result<PathBuf> {
     crate::web::stage()?;
     check(&mut sh::cargo(&[
@@ -132,7 +132,7 @@ fn dist_binary() -> Result<PathBuf> {
     Ok(parity::target_folder()?.join("dist/outrigger"))
 }
 
-/// Takes away what an earlier run left, so that nothing old is listed among the checksums.
+/// Removes the results of an earlier run, so that the checksums contain nothing old.
 fn remove_old(out: &Path) -> Result {
     let ours = |name: &str| name.starts_with("outrigger") || name.starts_with("SHA256SUMS");
     let entries =
@@ -159,7 +159,7 @@ fn write_file(path: &Path, text: &str) -> Result {
     fs::write(path, text).or_else(|error| failed(format!("{}: {error}", path.display())))
 }
 
-/// An empty folder for the parts of a package.
+/// Creates an empty folder for the parts of a package.
 fn empty(name: &str) -> Result<PathBuf> {
     let folder = work("dist-parts").join(name);
     if folder.exists() {

@@ -1,5 +1,5 @@
-//! The npm packages: one for each platform, which holds the program, and a small one that picks. npm installs only the platform
-//! that fits (`os`, `cpu`), so nothing is downloaded by a script.
+//! The npm packages: one with the program for each platform, and a small one that selects. npm installs only the matching
+//! platform (`os`, `cpu`), so no script downloads anything.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ if (result.signal) process.exit(128 + require("node:os").constants.signals[resul
 process.exit(result.status ?? 1);
 "#;
 
-/// The platforms that packages are made for, each on a machine of its own.
+/// The platforms with packages, each built on its own machine.
 const PLATFORMS: [&str; 2] = ["x64", "arm64"];
 
 pub(super) fn write(release: &Release, staged: &Path, out: &Path) -> Result<Vec<PathBuf>> {

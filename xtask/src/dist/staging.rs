@@ -1,4 +1,4 @@
-//! What every package holds, in one folder: the program, and what the program writes about itself.
+//! The common content of all packages in one folder: the program, and the files that it generates.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,17 @@ use super::{copy, create, empty, write_file};
 use crate::Result;
 use crate::sh::{self, check, command};
 
-/// A shell, and the name by which it finds a completion script.
+/// A shell, and the file name of its completion script.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "outrigger.bash"),
     ("zsh", "_outrigger"),
     ("fish", "outrigger.fish"),
 ];
 
-/// Texts that lie beside the program.
+/// Texts next to the program.
 const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
-/// The folder with `outrigger`, the texts, `completions/` and `man/`.
+/// Creates the folder with `outrigger`, the texts, `completions/` and `man/`.
 pub(super) fn stage(binary: &Path) -> Result<PathBuf> {
     let folder = empty("staged")?;
     copy(binary, &folder.join("outrigger"))?;

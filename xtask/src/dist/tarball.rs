@@ -1,4 +1,4 @@
-//! The tarball: a folder to be put anywhere.
+//! The tarball: a folder that can be unpacked anywhere.
 
 use std::path::{Path, PathBuf};
 

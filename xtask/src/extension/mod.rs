@@ -11,7 +11,7 @@ use self::kernel::Toolchain;
 use crate::sh::{self, Arguments, check, command, there};
 use crate::{Result, failed, setup, usage};
 
-/// Builds the extension; `--kernel`: the kernel alone, `--browser`: tries it in Chromium, too.
+/// Builds the extension; `--kernel`: only the kernel, `--browser`: also tests it in Chromium.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let (mut only_kernel, mut browser) = (false, false);
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     }
 }
 
-/// The stage of CI; `registry`: npm reaches its registry. Says what could not be tried, if anything.
+/// Runs the stage of CI; `registry`: npm reaches its registry. Returns what could not be tested, if anything.
 pub(crate) fn stage(registry: bool) -> Result<Option<&'static str>> {
     no_addresses()?;
     let Some(toolchain) = Toolchain::find() else {
@@ -52,13 +52,13 @@ pub(crate) fn stage(registry: bool) -> Result<Option<&'static str>> {
     }
     build(&kernel)?;
     if !there("chromium") && setup::is_root() && there("apt-get") {
-        // Without the network there is none; that is said below.
+        // Without the network there is none, which is reported below.
         let _ = setup::install_packages(&["chromium"]);
     }
     if !there("chromium") {
         return Ok(Some("extension: there is no Chromium to try it in"));
     }
-    // A death at each boundary takes minutes, and how long waking takes is a matter of the machine: `--browser` tries these, too.
+    // Testing a crash at each boundary takes minutes, and the time to wake depends on the machine: `--browser` includes these.
     in_browser(&["turn"])?;
     Ok(None)
 }
@@ -73,7 +73,7 @@ fn npm(folder: &Path, arguments: &[&str]) -> Command {
     npm
 }
 
-/// What `package-lock.json` says, unless it is there.
+/// Installs the versions in `package-lock.json`, unless they are installed.
 fn install(folder: &Path) -> Result {
     let changed = |name: &str| fs::metadata(folder.join(name)).and_then(|it| it.modified());
     let installed = changed("node_modules/.package-lock.json");
@@ -88,9 +88,9 @@ fn install(folder: &Path) -> Result {
     ))
 }
 
-/// The extension as it is loaded, and the one whose worker stops where it may die, for tests.
+/// Builds the extension, and a variant for tests whose worker stops where it may crash.
 fn build(kernel: &Path) -> Result {
-    // Cards and texts of the panel are the page's.
+    // Cards and texts of the panel are shared with the page.
     install(&sh::root().join("web"))?;
     install(&folder())?;
     for script in ["typecheck", "lint", "test"] {
@@ -112,14 +112,14 @@ fn build(kernel: &Path) -> Result {
     Ok(())
 }
 
-/// The tests in Chromium of these names, or all.
+/// Runs the tests with these names in Chromium, or all.
 fn in_browser(names: &[&str]) -> Result {
     let mut node = command("node");
     node.arg("extension/tests/browser/run.mjs").args(names);
     check(&mut node)
 }
 
-/// The lock file works with any registry: it has no addresses of one.
+/// Checks that the lock file contains no URLs, so that it works with any registry.
 fn no_addresses() -> Result {
     match sh::read(&folder().join("package-lock.json"))?.contains("\"resolved\"") {
         true => failed(

@@ -1,12 +1,12 @@
-//! `docs/bypass/attempts.toml`: attempts to get around the rules, and the tests that make them.
+//! `docs/bypass/attempts.toml`: attempts to bypass the rules, and the tests that make them.
 //!
-//! The file is the source; `cargo xtask generate` writes one page of tables for each `[[page]]` beside it.
+//! The file is the source; `cargo xtask generate` writes one page of tables for each `[[page]]` next to it.
 
 use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-/// Where the attempts stand.
+/// The file with the attempts.
 pub(crate) const FILE: &str = "docs/bypass/attempts.toml";
 
 /// The whole file.
@@ -25,7 +25,7 @@ pub(crate) struct Page {
     pub(crate) section: Vec<Section>,
 }
 
-/// Attempts of one kind, a table of the page.
+/// Attempts of one kind, in one table of the page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Section {
@@ -39,25 +39,25 @@ pub(crate) struct Section {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Attempt {
-    /// Cited elsewhere, so it is never given to another attempt.
+    /// Cited elsewhere, so it is never reused.
     pub(crate) id: u32,
     attempt: String,
     /// Tests that make the attempt, as `PATH::TEST`.
     pub(crate) tests: Vec<String>,
 }
 
-/// Reads the text of [`FILE`].
+/// Parses the text of [`FILE`].
 pub(crate) fn parse(text: &str) -> Result<Attempts, String> {
     toml::from_str(text).map_err(|error| format!("{FILE}: {error}"))
 }
 
 impl Page {
-    /// Path of the page in the repository.
+    /// Returns the path of the page in the repository.
     pub(crate) fn path(&self) -> String {
         format!("docs/bypass/{}.md", self.name)
     }
 
-    /// Text of the page.
+    /// Returns the text of the page.
     pub(crate) fn markdown(&self) -> String {
         let mut out = format!(
             "# Refused: {}\n\n\

@@ -1,4 +1,4 @@
-//! `cargo xtask models FILE`: the table of the best known models that the program carries
+//! `cargo xtask models FILE DAY`: the built-in table of the best known models
 //! (`crates/outrigger-models/src/catalog/known.json`), from a copy of the catalog of models.dev (`api.json`, MIT).
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::{Result, failed, usage};
 
 /// The table.
 const TABLE: &str = "crates/outrigger-models/src/catalog/known.json";
-/// The providers in it: those that have an adapter and need no more than a key or a login.
+/// The included providers: those with an adapter that need only a key or a login.
 const PROVIDERS: [&str; 18] = [
     "anthropic",
     "openai",
@@ -31,7 +31,7 @@ const PROVIDERS: [&str; 18] = [
     "cerebras",
     "fireworks-ai",
 ];
-/// Those of OpenRouter's hundreds of models that are in it, by how their names begin.
+/// Prefixes of the included models of OpenRouter, which has hundreds.
 const OF_OPENROUTER: [&str; 9] = [
     "anthropic/",
     "openai/",
@@ -43,9 +43,9 @@ const OF_OPENROUTER: [&str; 9] = [
     "z-ai/",
     "mistralai/",
 ];
-/// Most models of one provider, the newest.
+/// Maximum number of models of one provider, newest first.
 const MAX_MODELS: usize = 90;
-/// What of a provider and of a model is kept.
+/// Kept fields of a provider and of a model.
 const OF_PROVIDER: [&str; 4] = ["name", "env", "npm", "api"];
 const OF_MODEL: [&str; 12] = [
     "name",
@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     Ok(())
 }
 
-/// One model a line, so that a difference can be read.
+/// Formats one model per line, for readable diffs.
 fn written(day: &str, providers: &Map<String, Value>) -> String {
     let mut out = format!("{{\"made\":{},\"providers\":{{\n", json!(day));
     for (at, (id, provider)) in providers.iter().enumerate() {
@@ -119,7 +119,7 @@ fn written(day: &str, providers: &Map<String, Value>) -> String {
     out
 }
 
-/// The models of a provider that can do an agent's work, by name.
+/// Returns the models of a provider that are usable for agents, by name.
 fn models(id: &str, provider: &Value) -> Map<String, Value> {
     let all = provider.get("models").and_then(Value::as_object);
     let all: Vec<(&String, &Value)> = all.into_iter().flatten().collect();
@@ -161,7 +161,7 @@ fn models(id: &str, provider: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// It calls tools, writes text, has a price and is not on its way out.
+/// Returns whether it calls tools, writes text, has a price and is not deprecated.
 fn does_the_work(model: &Value) -> bool {
     let status = model["status"].as_str().unwrap_or_default();
     let writes = model["modalities"]["output"].as_array();

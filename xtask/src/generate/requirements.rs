@@ -1,14 +1,14 @@
-//! `docs/requirements/rows.toml`: where each requirement is built, which tests show it, and what is left out.
+//! `docs/requirements/rows.toml`: the implementation and the tests of each requirement, and what is missing.
 //!
-//! The file is the source; `cargo xtask generate` makes `docs/requirements.md` of it.
+//! The file is the source; `cargo xtask generate` creates `docs/requirements.md` from it.
 
 use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-/// Where the rows stand.
+/// The file with the rows.
 pub(crate) const FILE: &str = "docs/requirements/rows.toml";
-/// The page that is made of them.
+/// The generated page.
 pub(crate) const PAGE: &str = "docs/requirements.md";
 
 /// The whole file.
@@ -18,7 +18,7 @@ pub(crate) struct Requirements {
     section: Vec<Section>,
 }
 
-/// One letter.
+/// The requirements of one letter.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
@@ -32,7 +32,7 @@ struct Section {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
-    /// Cited elsewhere, so it is never given to another requirement.
+    /// Cited elsewhere, so it is never reused.
     pub(crate) number: String,
     in_short: String,
     /// Files and folders of this repository.
@@ -41,23 +41,23 @@ pub(crate) struct Row {
     /// Tests as `PATH::TEST`, rules as `tidy:RULE`, tasks as `cargo xtask TASK`.
     #[serde(default)]
     pub(crate) shown_by: Vec<String>,
-    /// What is not built, or built and not tested, and why.
+    /// What is not implemented, or implemented and not tested, and why.
     #[serde(default)]
     pub(crate) left_out: String,
 }
 
-/// Reads the text of [`FILE`].
+/// Parses the text of [`FILE`].
 pub(crate) fn parse(text: &str) -> Result<Requirements, String> {
     toml::from_str(text).map_err(|error| format!("{FILE}: {error}"))
 }
 
 impl Requirements {
-    /// All requirements, in the order of the file.
+    /// Iterates over all requirements, in the order of the file.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.section.iter().flat_map(|section| &section.row)
     }
 
-    /// Text of [`PAGE`].
+    /// Returns the text of [`PAGE`].
     pub(crate) fn markdown(&self) -> String {
         let mut out = String::from(
             "# Requirements\n\n\

@@ -5,28 +5,28 @@ use outrigger_protocol::manifest::MANIFEST_FILE;
 use outrigger_schema::json::Writer;
 use serde_json::{Value, json};
 
-/// Keys that it does not name may hold anything.
+/// Unknown keys may have any value.
 const OPEN: Writer = Writer {
     closed: false,
     named: None,
 };
-/// A key that it does not name is a mistake.
+/// Unknown keys are errors.
 pub(crate) const CLOSED: Writer = Writer {
     closed: true,
     named: None,
 };
 
-/// Of opencode.json.
+/// Returns the schema of opencode.json.
 pub(crate) fn opencode() -> String {
     text(OPEN.value(&OPENCODE_JSON), "opencode.json")
 }
 
-/// Of outrigger.toml.
+/// Returns the schema of outrigger.toml.
 pub(crate) fn settings() -> String {
     text(crate::generate::settings::schema(), "outrigger.toml")
 }
 
-/// Of a manifest.
+/// Returns the schema of a manifest.
 pub(crate) fn manifest() -> String {
     text(CLOSED.value(&PLUGIN_MANIFEST), MANIFEST_FILE)
 }

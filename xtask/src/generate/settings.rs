@@ -1,4 +1,4 @@
-//! What is made of the table of settings: `docs/outrigger.schema.json` for editors, and the tables of the page about them.
+//! Files generated from the table of settings: `docs/outrigger.schema.json` for editors, and the tables of their page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::generate::schema::CLOSED;
 
-/// The page about them.
+/// The page about settings.
 pub(crate) const PAGE: &str = "docs/configuration/outrigger-toml.md";
 const BEGIN: &str = "<!-- made by `cargo xtask generate` -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// JSON Schema of `outrigger.toml`.
+/// Returns the JSON Schema of `outrigger.toml`.
 pub(crate) fn schema() -> Value {
     let defaults: BTreeMap<String, Value> = Settings::default().list().into_iter().collect();
     let mut file = table(TOP, &defaults);
@@ -71,7 +71,7 @@ fn last(name: &'static str) -> &'static str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Text without the targets of its links, which mean something on the page only.
+/// Removes the targets of links, which are only valid on the page.
 fn plain(markdown: &str) -> String {
     let mut out = String::new();
     let mut rest = markdown;
@@ -87,10 +87,9 @@ fn plain(markdown: &str) -> String {
     out + rest
 }
 
-/// The page with the tables that the code makes now: what stands between the marks, in their order.
+/// Returns the page with its current tables between the marks, in order.
 ///
-/// # Errors
-/// Says that the page has not two of them.
+/// # Errors The page does not have two pairs of marks.
 pub(crate) fn page(committed: &str) -> Result<String, String> {
     let defaults: BTreeMap<String, Value> = Settings::default().list().into_iter().collect();
     let tables = [

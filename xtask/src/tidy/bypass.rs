@@ -1,13 +1,13 @@
-//! docs/bypass/attempts.toml: the attempts to get around the rules (issue 5) are all there, and each names the tests that make it.
+//! Checks docs/bypass/attempts.toml: it has enough attempts to bypass the rules, and each names the tests that make it.
 
 use std::collections::BTreeSet;
 
 use super::{Repo, invariants};
 use crate::generate::attempts::{self, FILE};
 
-/// The issue asks for so many at least.
+/// Minimum number of attempts.
 const MIN_ATTEMPTS: usize = 60;
-/// Kinds of attempts, each a section.
+/// Kinds of attempts, each with a section.
 const KINDS: [&str; 17] = [
     "Symbolic links",
     "`..` and other spellings of a path",

@@ -1,7 +1,7 @@
-//! Rust source as a scan needs it: without what only looks like code, and cut in functions. No parser: what it knows is where
-//! strings, characters and comments end.
+//! Rust source prepared for scanning: without strings and comments, and split into functions. Not a parser: it only finds the
+//! ends of strings, characters and comments.
 
-/// The source before its tests module. A file of tests has none of it: tests stand in it outside such a module.
+/// Returns the source before its tests module. A file of tests has none, because its tests are not in such a module.
 pub(super) fn before_tests(text: &str) -> &str {
     let mut end = text.len();
     let mut at = 0;
@@ -21,14 +21,14 @@ pub(super) fn before_tests(text: &str) -> &str {
     if has_tests { "" } else { code }
 }
 
-/// Whether a line begins a module that stands in this file.
+/// Returns whether a line starts a module inside this file.
 fn is_module(line: &str) -> bool {
     line.trim_end()
         .strip_suffix('{')
         .is_some_and(|line| line.split(' ').any(|word| word == "mod"))
 }
 
-/// The source with spaces in the place of strings, characters and comments; lines stay where they are.
+/// Replaces strings, characters and comments with spaces; lines are kept.
 pub(super) fn blanked(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -59,7 +59,7 @@ fn is_word(it: char) -> bool {
     it.is_alphanumeric() || it == '_'
 }
 
-/// The length of a block comment, which may hold others.
+/// Returns the length of a block comment, which may be nested.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -80,7 +80,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a string that begins with its quotation mark.
+/// Returns the length of a string that starts with its quotation mark.
 fn string(text: &str) -> usize {
     let mut escaped = false;
     for (at, it) in text.char_indices().skip(1) {
@@ -94,7 +94,7 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// The length of `r"…"`, `r#"…"#`, `br"…"` and the like; 0 where none begins.
+/// Returns the length of `r"…"`, `r#"…"#`, `br"…"` and the like; 0 if none starts.
 fn raw_string(text: &str) -> usize {
     let tail = text.trim_start_matches(['b', 'c']);
     let Some(tail) = tail
@@ -114,7 +114,7 @@ fn raw_string(text: &str) -> usize {
         .map_or(text.len(), |at| open + at + end.len())
 }
 
-/// The length of a character such as `'{'` or `'\u{7b}'`; 0 at a lifetime.
+/// Returns the length of a character such as `'{'` or `'\u{7b}'`; 0 for a lifetime.
 fn character(text: &str) -> usize {
     let mut chars = text.char_indices().skip(1);
     match chars.next() {
@@ -132,7 +132,7 @@ fn character(text: &str) -> usize {
     }
 }
 
-/// A function with a body: its name, the line on which it begins, and how many lines it has.
+/// A function with a body: its name, its first line, and its number of lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) name: String,
@@ -140,7 +140,7 @@ pub(super) struct Function {
     pub(super) lines: usize,
 }
 
-/// All functions, those within others too. The lines are counted from `fn` to the last brace.
+/// Returns all functions, including nested ones. Lines are counted from `fn` to the last brace.
 pub(super) fn functions(text: &str) -> Vec<Function> {
     let code = blanked(text);
     let mut found = Vec::new();
@@ -162,7 +162,7 @@ pub(super) fn functions(text: &str) -> Vec<Function> {
     found
 }
 
-/// What follows `fn`, up to the end of the body; `None` where it has none.
+/// Returns what follows `fn`, up to the end of the body; `None` if there is none.
 fn body(text: &str) -> Option<&str> {
     let mut brackets = 0_usize;
     let mut braces = 0_usize;

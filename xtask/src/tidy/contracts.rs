@@ -1,4 +1,5 @@
-//! docs/contracts.md: every behaviour contract (C14) has a test of its own name in every layer.
+//! Checks docs/contracts.md: every behaviour contract (C14) has a test with its own name in every
+//! layer.
 
 use super::{Repo, invariants};
 

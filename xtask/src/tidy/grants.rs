@@ -1,5 +1,5 @@
-//! The table of grants in docs/plugins-tried.md has what the tests grant published plugins, and nothing else under `test`; what it reads off
-//! docs/plugin-matrix.csv is there.
+//! Checks that the table of grants in docs/plugins-tried.md contains exactly what the tests grant published plugins under `test`, and what
+//! follows from docs/plugin-matrix.csv.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ const PAGE: &str = "docs/plugins-tried.md";
 const HEAD: &str = "| Plugin | Grant | For | Known from |";
 const MATRIX: &str = "docs/plugin-matrix.csv";
 const TESTS: &str = "crates/outrigger-cli/tests/it/";
-/// What a plugin has that acts by a grant, besides a login (`model`).
+/// Features of plugins that need a grant, besides a login (`model`).
 const FEATURES: [(&str, &[&str]); 3] = [
     ("rewrite", &["tool.execute.before", "shell.env"]),
     ("approve", &["permission.ask"]),
     ("prompt", &["session.prompt", "session.promptAsync"]),
 ];
 
-/// A text of tests that grants something, which others go on with, and its plugin.
+/// A shared test setting that grants something, and its plugin.
 const MAY_REWRITE: (&str, &str) = ("{MAY_REWRITE}", "oh-my-opencode");
 
 /// A plugin and the name of a grant.
@@ -59,7 +59,7 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// The cells of the table.
+/// Returns the cells of the table.
 fn rows(text: &str) -> Vec<[&str; 4]> {
     let after = text.split_once(HEAD).map_or("", |(_, after)| after);
     let lines = after.trim_start().lines().skip(1);
@@ -72,7 +72,7 @@ fn rows(text: &str) -> Vec<[&str; 4]> {
         .collect()
 }
 
-/// The grants of rows that are known from this.
+/// Returns the grants of rows with this source.
 fn grants(rows: &[[&str; 4]], from: &str) -> BTreeSet<Grant> {
     let rows = rows.iter().filter(|row| row[3] == from);
     rows.flat_map(|row| {
@@ -92,7 +92,7 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Plugins of the matrix.
+/// Returns the plugins of the matrix.
 fn plugins(repo: &Repo) -> BTreeSet<&str> {
     let matrix = repo.text(MATRIX).unwrap_or_default();
     let names = matrix
@@ -113,7 +113,7 @@ fn has_feature(matrix: &str, plugin: &str, grant: &str) -> bool {
     })
 }
 
-/// What a test grants: `[plugins.NAME]` in a text of its settings, and the lines below it.
+/// Returns what a test grants: `[plugins.NAME]` in its settings, and the lines below.
 fn granted(path: &str, text: &str) -> Vec<Grant> {
     if !path.starts_with(TESTS) {
         return Vec::new();

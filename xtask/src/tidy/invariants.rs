@@ -9,7 +9,7 @@
 use super::{RULES, Repo};
 
 const FILE: &str = "ARCHITECTURE.md";
-/// Where the tasks of `cargo xtask` have their names.
+/// The file with the names of the tasks of `cargo xtask`.
 pub(super) const TASKS: &str = "xtask/src/main.rs";
 
 pub(super) fn check(repo: &Repo) -> Vec<String> {
@@ -42,7 +42,7 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// The numbered items of the section, each with its further lines.
+/// Returns the numbered items of the section, each with its further lines.
 fn items(text: &str) -> Vec<(usize, String)> {
     let mut items: Vec<(usize, String)> = Vec::new();
     let mut level = None;
@@ -73,7 +73,7 @@ fn number(line: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// The names in backticks after "Check" (the last one in the item), or in the last cell of a row.
+/// Returns the names in backticks after "Check" (the last one in the item), or in the last cell of a row.
 fn names(item: &str) -> Vec<&str> {
     let row = item.lines().next().filter(|line| line.starts_with('|'));
     let part = match row {
@@ -87,7 +87,7 @@ fn names(item: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Whether what a name stands for is there.
+/// Returns whether the named check exists.
 pub(super) fn exists(repo: &Repo, name: &str) -> bool {
     if let Some(rule) = name.strip_prefix("tidy:") {
         return RULES.iter().any(|(known, _)| *known == rule);
@@ -119,7 +119,7 @@ pub(super) fn exists(repo: &Repo, name: &str) -> bool {
         .any(|word| text.contains(&format!("{word} {function}(")))
 }
 
-/// Whether a name is that of a test, of a rule of tidy, or of a task with its options.
+/// Returns whether a name is a test, a rule of tidy, or a task with its options.
 pub(super) fn shows(repo: &Repo, name: &str) -> bool {
     if let Some(task) = name.strip_prefix("cargo xtask ") {
         let task = task.split(' ').next().unwrap_or_default();
@@ -132,7 +132,7 @@ pub(super) fn shows(repo: &Repo, name: &str) -> bool {
     is_test(repo, name)
 }
 
-/// Whether `PATH::TEST` names a test, and not just some function.
+/// Returns whether `PATH::TEST` is a test, not just any function.
 fn is_test(repo: &Repo, name: &str) -> bool {
     let Some((path, test)) = name.split_once("::") else {
         return false;
@@ -142,7 +142,7 @@ fn is_test(repo: &Repo, name: &str) -> bool {
     let Some((before, _)) = text.split_once(&format!("fn {function}(")) else {
         return false;
     };
-    // Its attributes: the lines above it, up to the end of what stands before.
+    // Its attributes: the lines above it, up to the end of the previous item.
     let above = before.rsplit_once('\n').map_or("", |(above, _)| above);
     above
         .lines()

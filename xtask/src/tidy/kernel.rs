@@ -1,4 +1,4 @@
-//! Invariant 1: what the kernel may depend on.
+//! Checks invariant 1: the permitted dependencies of the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use crate::sh::{self, cargo};
 use crate::{Result, failed};
 
 const KERNEL: &str = "outrigger-kernel";
-/// What the kernel depends on itself.
+/// The kernel's direct dependencies.
 const DIRECT: [&str; 3] = ["outrigger-protocol", "serde", "serde_json"];
-/// What those bring with them: data structures, numbers as text, and the derive macro with its parts (build time only).
+/// Their dependencies: data structures, number formatting, and the derive macro with its parts (build time only).
 const INDIRECT: [&str; 14] = [
     "allocator-api2",
     "equivalent",
@@ -29,7 +29,7 @@ const INDIRECT: [&str; 14] = [
     "zmij",
 ];
 
-/// The kernel is `no_std`, so that I/O, the clock and threads cannot be named in it.
+/// Checks that the kernel is `no_std`, so that it cannot use I/O, the clock or threads.
 pub(super) fn no_std(repo: &Repo) -> Vec<String> {
     let root = repo
         .text("crates/outrigger-kernel/src/lib.rs")
@@ -62,7 +62,7 @@ pub(super) fn no_std(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// The kernel's dependencies, and theirs, are on the allow-list.
+/// Checks the kernel's direct and indirect dependencies against the allow-list.
 pub(super) fn dependencies() -> Result<Vec<String>> {
     let text = sh::output(&mut cargo(&["metadata", "--format-version", "1"]))?;
     let metadata: Value =
@@ -77,7 +77,7 @@ fn not_allowed(metadata: &Value) -> Vec<String> {
         .iter()
         .map(|package| (text(&package["id"]), text(&package["name"])))
         .collect();
-    // Of each package the dependencies that are built into it; those of tests and build scripts have another kind.
+    // The normal dependencies of each package; those of tests and build scripts have another kind.
     let normal = |dependency: &Value| {
         list(&dependency["dep_kinds"])
             .iter()

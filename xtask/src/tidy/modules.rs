@@ -1,26 +1,26 @@
-//! The shape of a crate: no cycle of more than three modules, no folder of more than fifteen source files.
+//! Checks the structure of a crate: no cycle of more than three modules, no folder of more than fifteen source files.
 //!
-//! A module imports another when its code, tests aside, names it by a path that begins with `crate` or `super`. What is larger
-//! today stands in a list that may only shrink.
+//! A module imports another if its code, except tests, names it by a path that starts with `crate` or `super`. Existing larger
+//! ones are in a list that may only shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Repo, code};
 
-/// Modules that may import each other.
+/// Maximum size of an import cycle.
 const MAX_CYCLE: usize = 3;
-/// Source files in one folder.
+/// Maximum number of source files in one folder.
 const MAX_SIBLINGS: usize = 15;
 
-/// Cycles that are still larger, by crate: the size of the largest.
+/// Existing larger cycles by crate: the size of the largest.
 const OLD_CYCLES: &[(&str, usize)] = &[];
 
-/// Folders with more files, by path.
+/// Existing folders with more files, by path.
 const OLD_FOLDERS: &[(&str, usize)] = &[];
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The largest cycle of each crate.
+/// Returns the largest cycle of each crate.
 pub(super) fn cycles(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for name in repo.packages() {
@@ -43,7 +43,7 @@ pub(super) fn cycles(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Folders with too many source files.
+/// Returns folders with too many source files.
 pub(super) fn siblings(repo: &Repo) -> Vec<String> {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
     for (path, _) in repo.iter() {
@@ -70,7 +70,7 @@ pub(super) fn siblings(repo: &Repo) -> Vec<String> {
         .collect()
 }
 
-/// Crates that depend on one of a later layer, by the headings of `crates/README.md`.
+/// Returns crates that depend on a later layer, by the headings of `crates/README.md`.
 pub(super) fn layers(repo: &Repo) -> Vec<String> {
     let page = repo.text("crates/README.md").unwrap_or_default();
     let mut layer = 0;
@@ -103,7 +103,7 @@ pub(super) fn layers(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// The modules of a crate, and which of them each imports. The root imports all, and counts as none.
+/// Returns the modules of a crate, with their imports. The root imports all, and is not counted.
 fn graph(repo: &Repo, name: &str) -> Graph {
     let base = super::source_folder(name);
     let modules: Vec<(String, &str)> = repo
@@ -126,7 +126,7 @@ fn graph(repo: &Repo, name: &str) -> Graph {
     graph
 }
 
-/// Paths that begin with `crate` or `super`, in the code before the tests.
+/// Returns paths that start with `crate` or `super`, in the code before the tests.
 fn paths(text: &str) -> Vec<String> {
     let code: Vec<&str> = code::before_tests(text)
         .lines()
@@ -137,7 +137,7 @@ fn paths(text: &str) -> Vec<String> {
     for start in ["crate::", "super::"] {
         for (at, _) in code.match_indices(start) {
             let before = code.get(..at).and_then(|it| it.chars().next_back());
-            // The second `super` of `super::super` was seen with the first.
+            // The second `super` of `super::super` was handled with the first.
             if before.is_some_and(|it| it.is_alphanumeric() || "_:$".contains(it)) {
                 continue;
             }
@@ -147,7 +147,7 @@ fn paths(text: &str) -> Vec<String> {
     found
 }
 
-/// The paths of a use tree: `a::{b, c::d}` is `a::b` and `a::c::d`. Returns what follows the tree.
+/// Collects the paths of a use tree: `a::{b, c::d}` is `a::b` and `a::c::d`. Returns what follows the tree.
 fn expand<'t>(prefix: &str, text: &'t str, found: &mut Vec<String>) -> &'t str {
     let is_part = |it: char| it.is_alphanumeric() || it == '_' || it == ':';
     let end = text.find(|it| !is_part(it)).unwrap_or(text.len());
@@ -172,7 +172,7 @@ fn expand<'t>(prefix: &str, text: &'t str, found: &mut Vec<String>) -> &'t str {
     }
 }
 
-/// The module that a path leads to.
+/// Returns the module of a path.
 fn target(names: &BTreeSet<&str>, from: &str, path: &str) -> Option<String> {
     let mut base: Vec<&str> = from.split("::").collect();
     let mut parts = path.split("::").peekable();
@@ -194,7 +194,7 @@ fn target(names: &BTreeSet<&str>, from: &str, path: &str) -> Option<String> {
     None
 }
 
-/// Modules that reach each other, in groups.
+/// Groups modules that reach each other.
 fn components(graph: &Graph) -> Vec<Vec<String>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> = graph
         .keys()
@@ -267,7 +267,7 @@ mod tests {
         ];
         assert!(cycles(&Repo::of(&three)).is_empty());
         let mut four = three.to_vec();
-        // Tests do not count; what stands behind something else that is for tests alone does.
+        // Tests are not counted; code after another item that is only for tests is.
         four[3].1 = "#[cfg(test)]\nmod at;\nuse crate::two::four;\n#[cfg(test)]\nmod tests {\n    use crate::one;\n}\n";
         four.push(("crates/a/src/two/four.rs", "use super::super::one;\n"));
         let found = cycles(&Repo::of(&four));

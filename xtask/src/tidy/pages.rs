@@ -1,15 +1,14 @@
-//! What pages promise about the source: the files that answer a question exist, no page is too long, and old words do not
-//! spread.
+//! Checks of pages: files named in them exist, no page is too long, and banned words are not used.
 
 use super::Repo;
 
 const PAGES_OF_PATHS: [&str; 3] = ["docs/where.md", "CONTRIBUTING.md", "STYLE.md"];
 
-/// Lines of a page; one that is longer has more than one idea. Generated pages and the list of changes have none.
+/// Maximum lines of a page; a longer one has more than one idea. Generated pages and the list of changes are exempt.
 const MAX_PAGE_LINES: usize = 300;
 const CHANGES: &str = "CHANGELOG.md";
 
-/// Words that STYLE.md gives up, with what is said instead.
+/// Words banned by STYLE.md, with their replacements.
 const OLD_WORDS: &[(&str, &str)] = &[
     ("told", "notified, published or reported"),
     ("box", "sandbox"),
@@ -27,7 +26,7 @@ const OLD_WORDS: &[(&str, &str)] = &[
     ("a word in it", "say the thing"),
 ];
 
-/// The paths in backticks on pages that lead readers to files.
+/// Checks the paths in backticks on pages that point readers to files.
 pub(super) fn paths(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for page in PAGES_OF_PATHS {
@@ -45,7 +44,7 @@ pub(super) fn paths(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Pages that have too many lines.
+/// Returns pages that are too long.
 pub(super) fn lengths(repo: &Repo) -> Vec<String> {
     let pages = repo
         .iter()
@@ -68,7 +67,7 @@ fn is_generated(text: &str) -> bool {
         .any(|line| line.contains("cargo xtask generate"))
 }
 
-/// Comments and names use the words of STYLE.md, and constants are named `MAX_*` and `*_TIMEOUT`.
+/// Checks the words of STYLE.md in comments and names, and that constants are named `MAX_*` and `*_TIMEOUT`.
 pub(super) fn words(repo: &Repo) -> Vec<String> {
     let mut found = old_words(repo);
     found.extend(old_words_of_pages(repo));
@@ -76,7 +75,7 @@ pub(super) fn words(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// The lines whose comments, or names of variables and functions, have a word of [`OLD_WORDS`].
+/// Returns lines with a word of [`OLD_WORDS`] in a comment or in the name of a variable or function.
 fn old_words(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in code(repo) {
@@ -90,7 +89,7 @@ fn old_words(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Pages for readers say it as the comments do. What changed is history, and STYLE.md names the words.
+/// Checks pages for users. The list of changes is history, and STYLE.md names the words.
 fn old_words_of_pages(repo: &Repo) -> Vec<String> {
     let is_page =
         |path: &str| path.ends_with(".md") && (path.starts_with("docs/") || path == "README.md");
@@ -110,10 +109,10 @@ fn old_words_of_pages(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Whether a line has a word in its comment, or makes something of that name.
+/// Returns whether a line has a word in its comment, or defines that name.
 fn has_old_word(line: &str, word: &str) -> bool {
     let is_part = |it: char| it.is_alphanumeric() || it == '_';
-    // `https://` begins no comment.
+    // `https://` does not start a comment.
     let mut starts = line.match_indices("//").map(|(at, _)| at);
     let start = starts.find(|at| !line.get(..*at).is_some_and(|it| it.ends_with(':')));
     let comment = start.and_then(|at| line.get(at..)).unwrap_or_default();
@@ -146,7 +145,7 @@ fn old_constants(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Sources, tests and benches of the crates.
+/// Returns sources, tests and benches of the crates.
 fn code(repo: &Repo) -> impl Iterator<Item = (&str, &str)> {
     let is_code = |path: &str| {
         path.starts_with("crates/") && (path.ends_with(".rs") || path.contains("/host/"))

@@ -1,7 +1,7 @@
-//! docs/peers.md and docs/oh-my-opencode.md: each line of their tables names the tests that show it, and those exist.
+//! Checks docs/peers.md and docs/oh-my-opencode.md: each row of their tables names existing tests.
 //!
-//! The names stand in the last cell, in backticks: tests, rules of tidy, tasks of `cargo xtask`. A line that a later issue will show says
-//! so instead (`issue N`).
+//! The names are in the last cell, in backticks: tests, rules of tidy, tasks of `cargo xtask`. A row without a test yet says so instead
+//! (`issue N`).
 
 use super::{Repo, invariants};
 
@@ -44,7 +44,7 @@ fn page(repo: &Repo, file: &str) -> Vec<String> {
     found
 }
 
-/// First and last cell of a row that is neither a head nor the line below it.
+/// Returns the first and last cell of a row that is neither a header nor the line below it.
 fn row(line: &str) -> Option<(&str, &str)> {
     let cells = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     let (first, last) = cells.split_once('|')?;

@@ -1,17 +1,17 @@
-//! Pages whose promises have a test: a paragraph (a list, a table) with a number and its unit, or with "never", "always" or "every",
-//! names in a comment at its end what shows it.
+//! Checks that promises on pages have a test: a paragraph (a list, a table) with a number and its unit, or with "never", "always" or
+//! "every", must name its tests in a comment at its end.
 //!
 //!     <!-- shown by: crates/a/tests/it/b.rs::it_does_not, crates/a/src/b.rs::MAX_FILES = 100 -->
 //!
-//! The second form holds a number on the page to a constant (or a field) of the source, where a test uses its name; it stands
-//! beside a test, not in its place. A table has a name for each row that promises something, or one that begins with `(each row)`: a test
-//! that goes through them all.
+//! The second form compares a number on the page with a constant (or a field) of the source that a test uses by name; it accompanies a
+//! test and does not replace it. A table has a name for each row with a promise, or one that starts with `(each row)`: a test that covers
+//! all of them.
 //!
-//! One in which these words promise nothing says so instead: `<!-- no promise: WHY -->`.
+//! If these words promise nothing, the block says so: `<!-- no promise: WHY -->`.
 
 use super::{Repo, invariants};
 
-/// Pages (and folders of them) that are not held to this, and why.
+/// Exempt pages (and folders), with the reason.
 const EXCEPTIONS: [(&str, &str); 4] = [
     (
         "docs/bypass/",
@@ -27,16 +27,16 @@ const EXCEPTIONS: [(&str, &str); 4] = [
 
 const WORDS: [&str; 3] = ["never", "always", "every"];
 
-/// Numbers in words; "a" and "an" are some only before a unit of time: prose is full of them.
+/// Numbers in words; "a" and "an" count only before a unit of time, since prose is full of them.
 const NUMBERS: [&str; 17] = [
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve", "fifteen",
     "sixteen", "twenty", "thirty", "sixty", "hundred", "thousand",
 ];
 
-/// Times that are promised by "a" as well.
+/// Times that "a" promises as well.
 const TIMES: [&str; 2] = ["minute", "hour"];
 
-/// Units, in the plural: the singular of each counts as well.
+/// Units, in the plural: the singular of each also counts.
 const UNITS: [&str; 54] = [
     "%",
     "addresses",
@@ -105,7 +105,7 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
         .collect()
 }
 
-/// Whether a file is a page for users.
+/// Returns whether a file is a page for users.
 fn is_held(path: &str) -> bool {
     let is_page = path == "README.md" || (path.starts_with("docs/") && path.ends_with(".md"));
     is_page && !EXCEPTIONS.iter().any(|(place, _)| path.starts_with(place))
@@ -145,13 +145,13 @@ fn offences(repo: &Repo, page: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// How many rows of a table promise something: each needs a test of its own, or a later one would have that of an earlier one.
+/// Returns how many rows of a table contain a promise: each needs its own test, or a new row could use that of another one.
 fn promising_rows(block: &str) -> usize {
     let rows = block.lines().filter(|line| line.starts_with('|'));
     rows.filter(|row| promise(row).is_some()).count()
 }
 
-/// Paragraphs, lists and tables with the number of their first line; code and headings are none.
+/// Returns paragraphs, lists and tables with their first line; code and headings are excluded.
 fn blocks(text: &str) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
     let (mut is_open, mut is_code) = (false, false);
@@ -175,12 +175,12 @@ fn blocks(text: &str) -> Vec<(usize, String)> {
     all
 }
 
-/// The names in the comments of a block.
+/// Returns the names in the comments of a block.
 fn shown_by(block: &str) -> Vec<&str> {
     let comments = block.split(SHOWN).skip(1);
     let lists = comments.filter_map(|rest| rest.split("-->").next());
     let names = lists.flat_map(|list| {
-        // Values may have commas of their own.
+        // Values may contain commas.
         let mut depth = 0_usize;
         list.split(move |it| {
             match it {
@@ -194,7 +194,7 @@ fn shown_by(block: &str) -> Vec<&str> {
     names.map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
-/// Whether `PATH::NAME = VALUE` is what the source says of a constant or a field.
+/// Returns whether the source defines a constant or a field as in `PATH::NAME = VALUE`.
 fn is_value(repo: &Repo, name: &str) -> bool {
     let Some((place, value)) = name.split_once(" = ") else {
         return false;
@@ -205,7 +205,7 @@ fn is_value(repo: &Repo, name: &str) -> bool {
     let lines = repo.text(path).unwrap_or_default().lines().map(str::trim);
     let constant = format!("const {name}");
     let mut said = lines.filter_map(|line| match line.split_once(&constant) {
-        // Rust names the type before the value, JavaScript has none.
+        // Rust has the type before the value, JavaScript has none.
         Some((_, rest)) if rest.starts_with([':', ' ']) => {
             rest.split_once(" = ")?.1.strip_suffix(';')
         }
@@ -218,7 +218,7 @@ fn is_value(repo: &Repo, name: &str) -> bool {
     said.any(|said| said.replace('_', "") == value.replace('_', ""))
 }
 
-/// The first words of a block that promise something.
+/// Returns the first words of a promise in a block.
 fn promise(block: &str) -> Option<String> {
     let words: Vec<&str> = block.split_whitespace().map(plain).collect();
     let word = words
@@ -236,7 +236,7 @@ fn promise(block: &str) -> Option<String> {
     word.map(|word| (*word).to_owned()).or_else(number)
 }
 
-/// A word without what stands around it.
+/// Returns a word without surrounding punctuation.
 fn plain(word: &str) -> &str {
     word.trim_matches(|it: char| !it.is_alphanumeric() && it != '%')
 }

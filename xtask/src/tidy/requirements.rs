@@ -1,5 +1,5 @@
-//! docs/requirements/rows.toml: every requirement has a row, whose files and tests exist, and every number that a comment of the
-//! source cites is one of them.
+//! Checks docs/requirements/rows.toml: every requirement has a row whose files and tests exist, and every number cited in a
+//! comment of the source is a requirement.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// What is wrong with one row.
+/// Returns the violations of one row.
 fn offences(repo: &Repo, row: &Row) -> Vec<String> {
     let number = &row.number;
     let mut found = Vec::new();
@@ -59,14 +59,14 @@ fn offences(repo: &Repo, row: &Row) -> Vec<String> {
     found
 }
 
-/// Whether a path is that of a file or of a folder with files.
+/// Returns whether a path is a file or a folder with files.
 fn is_there(repo: &Repo, path: &str) -> bool {
     let folder = format!("{}/", path.trim_end_matches('/'));
     repo.iter()
         .any(|(file, _)| file == path || file.starts_with(&folder))
 }
 
-/// Numbers that comments of the source cite and no row has.
+/// Returns numbers cited in comments of the source that have no row.
 fn citations(repo: &Repo, known: &BTreeSet<&str>) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in sources(repo) {
@@ -90,7 +90,7 @@ fn sources(repo: &Repo) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The words that look like `A7` or `C13`, where they are cited as requirements: in brackets, or after "requirement".
+/// Returns words like `A7` or `C13` that are cited as requirements: in brackets, or after "requirement".
 fn cited(comment: &str) -> impl Iterator<Item = &str> {
     let brackets = comment.split('(').skip(1).filter_map(|rest| {
         let (inside, _) = rest.split_once(')')?;

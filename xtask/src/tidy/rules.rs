@@ -1,8 +1,8 @@
-//! The rules that look at one file at a time, or at the list of files.
+//! Rules about single files, or about the list of files.
 
 use super::{Repo, code};
 
-/// Folders of the machines that this project is made on; put together here, so that this file passes its own rule.
+/// Folders of development machines; composed here, so that this file passes its own rule.
 const MACHINE_FOLDERS: [&str; 4] = [
     concat!("/wo", "rk/main"),
     concat!("/wo", "rk/shared"),
@@ -10,7 +10,7 @@ const MACHINE_FOLDERS: [&str; 4] = [
     concat!("/tmp", "/ref/"),
 ];
 
-/// Every crate has a README.md with text in it.
+/// Checks that every crate has a non-empty README.md.
 pub(super) fn crate_readme(repo: &Repo) -> Vec<String> {
     let missing = |name: &&str| {
         repo.text(&format!("crates/{name}/README.md"))
@@ -23,7 +23,7 @@ pub(super) fn crate_readme(repo: &Repo) -> Vec<String> {
         .collect()
 }
 
-/// crates/README.md lists every crate.
+/// Checks that crates/README.md lists every crate.
 pub(super) fn crate_list(repo: &Repo) -> Vec<String> {
     let Some(list) = repo.text("crates/README.md") else {
         return vec!["crates/README.md is missing".into()];
@@ -37,7 +37,7 @@ pub(super) fn crate_list(repo: &Repo) -> Vec<String> {
         .collect()
 }
 
-/// Every crate takes the workspace's lints.
+/// Checks that every crate uses the workspace's lints.
 pub(super) fn crate_lints(repo: &Repo) -> Vec<String> {
     let without = |name: &&str| {
         let manifest = repo
@@ -57,10 +57,10 @@ pub(super) fn crate_lints(repo: &Repo) -> Vec<String> {
         .collect()
 }
 
-/// The crate of the helpers of tests.
+/// The crate of test helpers.
 const TEST_SUPPORT: &str = "outrigger-test-support";
 
-/// What tests share is a dependency of tests only, so that no binary that is handed out has it.
+/// Checks that shared test code is a dependency of tests only, so that no released binary contains it.
 pub(super) fn test_support(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for name in repo.crates() {
@@ -83,14 +83,14 @@ pub(super) fn test_support(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// A source file of what is handed out.
+/// Returns whether a path is a source file of the product.
 fn is_product(path: &str) -> bool {
     path.strip_prefix("crates/").is_some_and(|path| {
         path.contains("/src/") && path.ends_with(".rs") && !path.starts_with(TEST_SUPPORT)
     })
 }
 
-/// `std::process::Command` and `tokio::process` are named in outrigger-sandbox and in tests only.
+/// Checks that `std::process::Command` and `tokio::process` are used only in outrigger-sandbox and in tests.
 pub(super) fn processes(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in repo.iter() {
@@ -119,13 +119,13 @@ pub(super) fn processes(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// What writes to the terminal: lines, and the screen of the interface, whose cells are looked at before they are sent.
+/// The writers to the terminal: lines, and the screen of the interface, whose cells are checked before they are sent.
 const SINKS: [&str; 2] = [
     "crates/outrigger-cli/src/terminal/output.rs",
     "crates/outrigger-tui/src/runtime/screen.rs",
 ];
 
-/// Nothing is printed past the sinks for the terminal (invariant 13).
+/// Checks that nothing bypasses the writers to the terminal (invariant 13).
 pub(super) fn terminal(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in repo.iter() {
@@ -145,8 +145,7 @@ pub(super) fn terminal(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Files whose readers are held elsewhere: what they open is in /proc, is our own database, or was checked and is read to a
-/// limit there.
+/// Files whose reads are checked elsewhere: they open /proc, our own database, or checked files with a limit.
 const READERS: [&str; 14] = [
     "crates/outrigger-sandbox/src/processes/procfs.rs",
     "crates/outrigger-sandbox/src/processes/usage.rs",
@@ -164,7 +163,7 @@ const READERS: [&str; 14] = [
     "crates/outrigger-cli/src/commands/demo/project.rs",
 ];
 
-/// Whole files are read by `outrigger-files`, which waits for no pipe and has limits.
+/// Checks that whole files are read by `outrigger-files`, which does not block on pipes and has limits.
 pub(super) fn file_reads(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in repo.iter() {
@@ -180,7 +179,7 @@ pub(super) fn file_reads(repo: &Repo) -> Vec<String> {
                 "File::open(",
                 "fs::read)",
             ];
-            // Of the system, not of a project or a user.
+            // Files of the system, not of a project or a user.
             let system = ["\"/etc/", "\"/proc/", "\"/dev/"];
             let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
             if has(&reads) && !has(&system) {
@@ -191,13 +190,13 @@ pub(super) fn file_reads(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// The lines in front of the tests module, which stands last in a file, with their numbers.
+/// Returns the numbered lines before the tests module, which is last in a file.
 fn before_tests(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = code::before_tests(text).lines().enumerate();
     lines.map(|(index, line)| (index + 1, line))
 }
 
-/// No lock file of npm says where a package was downloaded from: that is the machine's business.
+/// Checks that no npm lock file contains download URLs, which depend on the machine.
 pub(super) fn lock_addresses(repo: &Repo) -> Vec<String> {
     let locks = repo
         .iter()
@@ -212,8 +211,8 @@ pub(super) fn lock_addresses(repo: &Repo) -> Vec<String> {
         .collect()
 }
 
-/// Building runs nothing but the compiler: no build script, so that no package manager is started and no file of the tree
-/// is written.
+/// Checks that there is no build script: building runs only the compiler, starts no package manager and writes no file of
+/// the tree.
 pub(super) fn build_scripts(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in repo.iter() {
@@ -234,7 +233,7 @@ pub(super) fn build_scripts(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// No committed file names a folder of one machine.
+/// Checks that no committed file names a folder of one machine.
 pub(super) fn machine_paths(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in repo.iter() {
@@ -247,7 +246,8 @@ pub(super) fn machine_paths(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Whether the line has the folder as an absolute path, not as the end of another one (as in `{root}/work/sub`).
+/// Returns whether the line contains the folder as an absolute path, not as the end of another one (as in
+/// `{root}/work/sub`).
 fn names(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line.get(..at).and_then(|text| text.chars().next_back());
@@ -255,10 +255,10 @@ fn names(line: &str, folder: &str) -> bool {
     })
 }
 
-/// Chains of hooks are made in one place (invariant 3).
+/// Checks that hook chains are created in one place (invariant 3).
 pub(super) fn chains(repo: &Repo) -> Vec<String> {
     const HOME: &str = "crates/outrigger-plugin-hooks/src/pipeline.rs";
-    /// The same for the extension, whose pipeline is not Rust.
+    /// The same place for the extension, whose pipeline is not Rust.
     const DOOR: &str = "crates/outrigger-kernel-wasm/src/chains.rs";
     let made = |(path, text): (&str, &str)| {
         (is_product(path)

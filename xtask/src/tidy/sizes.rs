@@ -1,33 +1,33 @@
-//! How large a source file, a function and a crate may be.
+//! Checks the size of source files, functions and crates.
 //!
-//! What is larger for a reason stands in a list of exceptions. What is larger without one is counted by crate, and the number may
-//! only fall: lower it in the change that earns it.
+//! Justified exceptions are in a list. Unjustified ones are counted by crate, and the number may only fall: lower it in the
+//! change that reduces it.
 
 use super::{Repo, code};
 
-/// Lines of a source file before its tests; past it a file holds more than one idea.
+/// Maximum lines of a source file before its tests; a longer file has more than one idea.
 const MAX_SOURCE_LINES: usize = 500;
-/// Lines of a source file with its tests; past it they belong in a file of their own.
+/// Maximum lines of a source file with its tests; beyond that they belong in a separate file.
 const MAX_FILE_LINES: usize = 650;
-/// Lines of a function, from its name to its last brace.
+/// Maximum lines of a function, from its name to its last brace.
 const MAX_FUNCTION_LINES: usize = 60;
-/// Lines of code of a crate, without its comments, blank lines and tests; past it, it is more than one.
+/// Maximum lines of code of a crate, without comments, blank lines and tests; a larger one should be split.
 const MAX_CRATE_LINES: usize = 15_000;
-/// Exceptions of both kinds.
+/// Maximum number of exceptions of both kinds.
 const MAX_EXCEPTIONS: usize = 10;
 
-/// Files that are longer: path and reason.
+/// Longer files: path and reason.
 const LONG_FILES: &[(&str, &str)] = &[];
-/// Functions that are longer: path, name and reason.
+/// Longer functions: path, name and reason.
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
 
-/// How many files of a crate are still longer.
+/// Number of longer files by crate.
 const OLD_FILES: &[(&str, usize)] = &[];
 
-/// How many functions of a crate are still longer.
+/// Number of longer functions by crate.
 const OLD_FUNCTIONS: &[(&str, usize)] = &[];
 
-/// Source files that are too long.
+/// Returns source files that are too long.
 pub(super) fn files(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for name in repo.packages() {
@@ -51,7 +51,7 @@ pub(super) fn files(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Functions that are too long.
+/// Returns functions that are too long.
 pub(super) fn functions(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for name in repo.packages() {
@@ -78,7 +78,7 @@ pub(super) fn functions(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Crates that are too large.
+/// Returns crates that are too large.
 pub(super) fn crates(repo: &Repo) -> Vec<String> {
     let large = repo.crates().into_iter().filter_map(|name| {
         let lines: usize = sources(repo, name)
@@ -114,7 +114,7 @@ fn above(name: &str, what: &str, old: &[(&str, usize)], long: &[String]) -> Opti
     })
 }
 
-/// The source files of a crate but those that hold tests alone.
+/// Returns the source files of a crate, except those that contain only tests.
 fn sources<'r>(repo: &'r Repo, name: &str) -> impl Iterator<Item = (&'r str, &'r str)> {
     let base = super::source_folder(name);
     repo.iter().filter(move |(path, _)| {

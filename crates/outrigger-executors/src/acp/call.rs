@@ -1,4 +1,4 @@
-//! What a call of the protocol is among our own tools.
+//! Converts a call of the protocol to one of our own tools.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::calls::{Call, Ended, MAX_CONTENT, text};
 
-/// Where arguments of agents have the path of a file.
+/// Where agents' arguments contain the path of a file.
 const PATHS: [&str; 4] = ["/filePath", "/file_path", "/path", "/filepath"];
 
 /// A change of a file: path, before, after.
@@ -31,7 +31,7 @@ fn diffs(known: &Value) -> impl Iterator<Item = Diff<'_>> {
     })
 }
 
-/// The files that a call says it is about, below `folder` where they are named so.
+/// Returns the files that a call names, relative to `folder` where necessary.
 fn files(known: &Value, folder: &Path) -> BTreeSet<PathBuf> {
     let locations = known.get("locations").and_then(Value::as_array);
     let locations = locations.into_iter().flatten();
@@ -44,7 +44,8 @@ fn files(known: &Value, folder: &Path) -> BTreeSet<PathBuf> {
     all.map(|path| folder.join(path)).collect()
 }
 
-/// Whether one of our tools' calls says all of it. What does not, is asked about as it came: an answer counts for the whole of a call.
+/// Returns whether one of our tools' calls represents it completely. Otherwise it is asked about unmodified: an answer applies to the
+/// whole call.
 fn is_one_of_ours(known: &Value, folder: &Path) -> bool {
     let raw = known.get("rawInput").filter(|it| !it.is_null());
     let is_command = text(known, "/kind") == Some("execute");
@@ -68,7 +69,7 @@ fn is_one_of_ours(known: &Value, folder: &Path) -> bool {
     }
 }
 
-/// A call as it came, for rules that look for what it names.
+/// Returns an unmodified call, for rules that look for what it names.
 fn whole(known: &Value) -> Value {
     let changes: Vec<Value> = diffs(known)
         .map(|(path, old, new)| json!({ "filePath": path, "oldString": old, "newString": new }))
@@ -78,7 +79,7 @@ fn whole(known: &Value) -> Value {
         Some(raw) => Object::from_iter([("input".to_owned(), raw.clone())]),
         None => Object::new(),
     };
-    // Names of the agent's own do not hide these.
+    // The agent's own keys do not hide these.
     for (key, value) in [
         ("title", known.get("title").cloned()),
         ("locations", known.get("locations").cloned()),
@@ -91,7 +92,7 @@ fn whole(known: &Value) -> Value {
     Value::Object(input)
 }
 
-/// A call of a kind of the protocol as one of our tools.
+/// Converts a call of a kind of the protocol to one of our tools.
 pub(super) fn ours(known: &Value, folder: &Path) -> Call {
     let kind = text(known, "/kind").unwrap_or("other");
     if !is_one_of_ours(known, folder) {
@@ -169,7 +170,7 @@ pub(super) fn result_of(known: &Value, is_error: bool) -> Ended {
 mod tests {
     use super::*;
 
-    /// An answer counts for all of a call: what is asked about is all of it.
+    /// An answer applies to the whole call, so all of it is asked about.
     #[test]
     fn what_no_tool_of_ours_says_is_asked_about_as_it_came() {
         let diff =

@@ -1,4 +1,4 @@
-//! The Agent Client Protocol, version 1, from the client's side: JSON-RPC over lines.
+//! The Agent Client Protocol, version 1, as a client: JSON-RPC over lines.
 
 mod call;
 
@@ -19,7 +19,7 @@ const INITIALIZE: u64 = 1;
 const SESSION: u64 = 2;
 const PROMPT: u64 = 3;
 
-/// Updates with nothing for a conversation.
+/// Updates without content for a conversation.
 const SILENT: &[&str] = &[
     "available_commands_update",
     "config_option_update",
@@ -28,7 +28,7 @@ const SILENT: &[&str] = &[
     "user_message_chunk",
 ];
 
-/// What is being written, until something else comes.
+/// The text in progress, until something else arrives.
 #[derive(Default)]
 enum Writing {
     #[default]
@@ -37,7 +37,7 @@ enum Writing {
     Thought(String),
 }
 
-/// A question of the agent's.
+/// A question of the agent.
 struct Waiting {
     request: Value,
     options: Value,
@@ -47,14 +47,14 @@ struct Waiting {
 pub(crate) struct Acp {
     task: Task,
     calls: Calls,
-    /// What was said of calls that are open, all together.
+    /// The combined updates of open calls.
     known: BTreeMap<String, Value>,
     writing: Writing,
     session: String,
-    /// What an earlier session says again is not said twice.
+    /// A resumed session repeats its history, which is not shown twice.
     is_loading: bool,
     waiting: BTreeMap<u64, Waiting>,
-    /// Why calls were refused that have not ended yet.
+    /// Reasons for refused calls that have not ended yet.
     refused: BTreeMap<String, String>,
     next: u64,
     plans: u64,
@@ -134,7 +134,7 @@ impl Acp {
         rpc::request(SESSION, "session/new", &params)
     }
 
-    /// A new session, or the earlier one where it can be had.
+    /// Starts a new session, or resumes the earlier one if possible.
     fn open(&mut self, value: &Value) -> Vec<Step> {
         let version = value
             .pointer("/result/protocolVersion")
@@ -221,7 +221,7 @@ impl Acp {
         step.into_iter().collect()
     }
 
-    /// A call begins when its arguments are known: when it runs, is asked about, or has ended.
+    /// A call starts when its arguments are known: when it runs, is asked about, or has ended.
     fn call(&mut self, update: &Value, at: Millis) -> Vec<Step> {
         let Some(id) = text(update, "/toolCallId").map(str::to_owned) else {
             return vec![as_it_came(&update.to_string(), at)];
@@ -250,7 +250,7 @@ impl Acp {
         })
     }
 
-    /// What is known of a call with this.
+    /// Adds an update to the data of a call.
     fn learn(&mut self, id: &str, update: &Value) -> Value {
         if self.known.len() >= MAX_OPEN && !self.known.contains_key(id) {
             return update.clone();
@@ -261,7 +261,7 @@ impl Acp {
             for (key, value) in update {
                 let is_empty = value.as_array().is_some_and(Vec::is_empty)
                     || value.as_object().is_some_and(serde_json::Map::is_empty);
-                // What came before a result is none.
+                // Output before a result is not a result.
                 let is_kept = known.contains_key(key) && !(has_ended && key == "content");
                 let says_less = value.is_null() || (is_empty && is_kept);
                 if !says_less {
@@ -291,7 +291,7 @@ impl Acp {
             .get("toolCall")
             .filter(|_| method == "session/request_permission");
         let named = call.and_then(|call| Some((call, text(call, "/toolCallId")?.to_owned())));
-        // One answer for two questions would allow what was not shown.
+        // One answer to two questions would allow what was not shown.
         if self.waiting.values().any(|it| it.request == *id) {
             return vec![as_it_came(&format!("asked again: {params}"), at)];
         }
@@ -301,7 +301,7 @@ impl Acp {
         let mut steps = self.written(at);
         let has_more = self.known.contains_key(&name);
         let known = match self.calls.get(&name) {
-            // What is asked about may be said in other words than the call was.
+            // A question may describe the call in other words than the call itself.
             Some(_) if has_more => self.known.get(&name).cloned().unwrap_or_default(),
             _ => self.learn(&name, call),
         };
@@ -346,7 +346,7 @@ impl Protocol for Acp {
         match (text(&value, "/method"), value.get("id")) {
             (Some(method), Some(id)) => self.asked(method, id, params, at),
             (Some("session/update"), None) if self.is_loading => Vec::new(),
-            // Of another session of the agent's, which nobody here began.
+            // Belongs to another session of the agent that was not started here.
             (Some("session/update"), None) if text(params, "/sessionId") != Some(&self.session) => {
                 vec![as_it_came(line, at)]
             }
@@ -363,7 +363,7 @@ impl Protocol for Acp {
         let Some(waiting) = self.waiting.remove(&question) else {
             return Vec::new();
         };
-        // Never for longer than this once: what is allowed always is kept by us.
+        // Never more than once: permanent approvals are stored by us.
         let wanted = match verdict {
             Verdict::Allow => ["allow_once"],
             Verdict::Deny(why) => {
@@ -398,7 +398,7 @@ impl Protocol for Acp {
 
     fn finish(&mut self, at: Millis) -> Vec<Step> {
         let mut steps = self.written(at);
-        // Some say nothing more of a call that was refused.
+        // Some agents send nothing more about a refused call.
         for (id, text) in std::mem::take(&mut self.refused) {
             if self.calls.is_open(&id) {
                 let ended = Ended {

@@ -1,4 +1,4 @@
-//! A change of Codex as the text of `apply_patch`, which rules, hooks and the user are asked about: all of it, or it is refused.
+//! A change of Codex as the text of `apply_patch`, about which rules, hooks and the user are asked: complete, or it is refused.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(crate) fn changes(item: &Value) -> impl Iterator<Item = Change<'_>> {
     })
 }
 
-/// The whole change; nothing where the language of patches cannot say it.
+/// Returns the complete change; `None` if the patch language cannot represent it.
 pub(crate) fn patch(item: &Value) -> Option<String> {
     let mut out = "*** Begin Patch\n".to_owned();
     for change in changes(item) {
@@ -52,7 +52,7 @@ fn update(out: &mut String, change: &Change<'_>) -> Option<()> {
     if let Some(to) = change.to {
         let to = named(to)?;
         out.push_str(&format!("*** Move to: {to}\n"));
-        // Codex says it once more behind the diff.
+        // Codex repeats it after the diff.
         diff = diff
             .trim_end()
             .strip_suffix(&format!("Moved to: {to}"))
@@ -79,7 +79,7 @@ fn is_marker(line: &str) -> bool {
     ["*** Begin Patch", "*** End Patch"].contains(&line.trim())
 }
 
-/// A path that is one line and stays what it is when it is read.
+/// Returns a path that is one line and unchanged when parsed.
 fn named(path: &str) -> Option<&str> {
     let is_said = !path.is_empty() && path.trim() == path && !path.contains(['\n', '\r']);
     is_said.then_some(path)

@@ -1,11 +1,11 @@
-//! Items of Codex's files in the form in which Codex prints them.
+//! Converts items of Codex's files to its output form.
 
 use serde_json::{Map, Value, json};
 
 use super::command_line;
 use crate::calls::text;
 
-/// An item of a file in the form in which the program prints it: other names, the same facts.
+/// Converts an item: other names, the same data.
 pub(super) fn in_printed_form(item: &Value) -> Value {
     let Value::Object(fields) = item else {
         return Value::Null;
@@ -50,7 +50,7 @@ pub(super) fn in_printed_form(item: &Value) -> Value {
     Value::Object(fields)
 }
 
-/// `CommandExecution` and `exit_code` as `commandExecution` and `exitCode`.
+/// Converts `CommandExecution` and `exit_code` to `commandExecution` and `exitCode`.
 fn camel(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut is_word = false;

@@ -1,4 +1,4 @@
-//! Lines of a process: of one that is too long, the beginning and its length.
+//! Lines of a process; of one that is too long, only the start and its length.
 
 use tokio::io::AsyncRead;
 
@@ -6,20 +6,20 @@ use tokio::io::AsyncRead;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Whole(String),
-    /// It was longer than the limit: its beginning, and how long it was.
+    /// It exceeded the limit: its start, and its length.
     Cut {
         start: String,
         bytes: usize,
     },
 }
 
-/// Bytes of a line that is too long that are kept.
+/// Bytes kept of a line that is too long.
 const KEPT: usize = 2048;
 
-/// Reads lines; what was read of one is kept when the future is dropped.
+/// Reads lines; a partially read one is kept if the future is dropped.
 pub(crate) struct Lines<R> {
     pieces: outrigger_jsonrpc::Lines<R>,
-    /// The line that is too long and has not ended.
+    /// The current line, if it is too long.
     cut: Option<(String, usize)>,
 }
 
@@ -31,7 +31,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next one; none at the end.
+    /// Returns the next line; `None` at the end.
     pub(crate) async fn next(&mut self) -> std::io::Result<Option<Line>> {
         loop {
             let Some(piece) = self.pieces.next().await? else {

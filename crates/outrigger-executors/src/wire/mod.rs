@@ -1,4 +1,4 @@
-//! What goes over the streams of a program: lines, and JSON-RPC on them.
+//! The streams of a program: lines, and JSON-RPC on them.
 
 pub(crate) mod lines;
 pub(crate) mod rpc;

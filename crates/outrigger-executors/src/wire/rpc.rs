@@ -1,26 +1,26 @@
-//! Lines of JSON-RPC to another vendor's agent.
+//! JSON-RPC lines to another vendor's agent.
 
 use outrigger_jsonrpc::RpcError;
 use serde_json::{Value, json};
 
 use crate::step::Step;
 
-/// A request of ours.
+/// Creates a request.
 pub(crate) fn request(id: u64, method: &str, params: &Value) -> Step {
     send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
 }
 
-/// Something that is not answered.
+/// Creates a notification.
 pub(crate) fn notice(method: &str, params: &Value) -> Step {
     send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
 }
 
-/// The answer to a request of the agent's.
+/// Creates the response to a request of the agent.
 pub(crate) fn answer(id: &Value, result: &Value) -> Step {
     send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
 }
 
-/// A request of the agent's that nobody here answers.
+/// Creates the error for an unknown method of the agent.
 pub(crate) fn no_method(id: &Value, method: &str) -> Step {
     let message = format!("{method} is not offered");
     let error = json!({ "code": RpcError::NO_METHOD, "message": message });

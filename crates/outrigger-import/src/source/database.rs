@@ -1,8 +1,8 @@
-//! OpenCode's database (1.18): read, never written to.
+//! OpenCode's database (1.18), read-only.
 //!
-//! A database whose log of writes is empty is opened as it is, as one that nobody changes (`immutable`), for which SQLite makes no files
-//! beside it. Where the log holds something, OpenCode runs or was ended: then database and log are copied to a folder of our own, and the
-//! copy is read. A copy that was made while OpenCode wrote is made again.
+//! A database with an empty write-ahead log is opened in place as `immutable`, so that SQLite creates no files next to it. If the log
+//! contains something, OpenCode is running or was killed: then database and log are copied to a folder of our own, and the copy is read.
+//! A copy made while OpenCode was writing is repeated.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ use crate::program::{Program, StoredSession};
 use crate::source::lenient;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
-/// Sessions that are listed.
+/// Maximum number of listed sessions.
 const MAX_SESSIONS: usize = 20_000;
-/// Bytes of a database that are copied.
+/// Maximum bytes of a copied database.
 const MAX_COPIED: u64 = 4 << 30;
-/// How often a copy is made again.
+/// How often a copy is repeated.
 const TRIES: usize = 5;
 
-/// What every database of SQLite begins with.
+/// The start of every SQLite database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Whether a file is a database of SQLite.
+/// Returns whether a file is an SQLite database.
 pub(crate) fn is_database(path: &Path) -> bool {
     use std::io::Read as _;
     let mut begin = [0; MAGIC.len()];
@@ -40,7 +40,7 @@ pub(crate) fn is_database(path: &Path) -> bool {
 pub(crate) struct Database {
     path: PathBuf,
     conn: Connection,
-    /// Where the copy is, as long as it is read.
+    /// The folder of the copy while it is read.
     _copy: Option<TempDir>,
 }
 
@@ -65,7 +65,7 @@ impl Database {
             }
         };
         let conn = conn.map_err(|error| failed(&error))?;
-        // Nothing of the database decides what is run: views and triggers of it have no functions with effects.
+        // Nothing in the database decides what is executed: its views and triggers have no functions with effects.
         let _ = conn.pragma_update(None, "trusted_schema", false);
         Ok(Self {
             path: path.to_owned(),
@@ -81,7 +81,7 @@ impl Database {
         read(&self.conn).map_err(|error| ImportError::read(&self.path, error))
     }
 
-    /// Its sessions, the latest first.
+    /// Returns its sessions, latest first.
     pub(crate) fn found(&self) -> Result<Vec<StoredSession>, ImportError> {
         let sql = "SELECT id, title, directory, time_updated, parent_id FROM session ORDER BY time_updated DESC, id LIMIT ?";
         self.sql(|conn| {
@@ -101,7 +101,7 @@ impl Database {
         })
     }
 
-    /// One session with its messages.
+    /// Reads one session with its messages.
     pub(crate) fn transcript(
         &self,
         id: &str,
@@ -163,7 +163,7 @@ impl Database {
         })
     }
 
-    /// What a row holds, whose identifiers stand beside it; what is not a value of the kind is a problem.
+    /// Parses a row's value together with its identifiers; an invalid value is a problem.
     fn value<T>(
         &self,
         id: &str,
@@ -184,14 +184,14 @@ impl Database {
     }
 }
 
-/// The log of writes beside a database.
+/// Returns the path of the write-ahead log.
 fn log_of(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     log.into()
 }
 
-/// The file as one that nobody changes.
+/// Returns the URI of the file as immutable.
 fn address(path: &Path) -> String {
     use std::fmt::Write as _;
     use std::os::unix::ffi::OsStrExt as _;
@@ -208,7 +208,7 @@ fn address(path: &Path) -> String {
     address + "?mode=ro&immutable=1"
 }
 
-/// A copy of database and log, as they were at one time.
+/// Returns a consistent copy of database and log.
 fn copied(path: &Path) -> Result<TempDir, ImportError> {
     let failed = |error: std::io::Error| ImportError::read(path, error);
     let log = log_of(path);
@@ -223,7 +223,7 @@ fn copied(path: &Path) -> Result<TempDir, ImportError> {
         }
         let folder = tempfile::tempdir().map_err(failed)?;
         fs::copy(path, folder.path().join("opencode.db")).map_err(failed)?;
-        // It may be gone by now: then all of it is in the database, which has changed.
+        // It may be gone by now: then its content is in the database, which has changed.
         let log_copy = fs::copy(&log, folder.path().join("opencode.db-wal"));
         if (state(path), state(&log)) == before && log_copy.is_ok() {
             return Ok(folder);

@@ -1,4 +1,4 @@
-//! From the entries of an export of ours back to messages and parts.
+//! Converts the entries of our own export to messages and parts.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::program::Program;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
-/// A conversation of a file.
+/// Converts a conversation of a file.
 pub(crate) fn messages(exported: Exported) -> Transcript {
     let Exported {
         conversation,
@@ -55,7 +55,7 @@ pub(crate) fn messages(exported: Exported) -> Transcript {
     transcript
 }
 
-/// A message of which an entry is the first.
+/// Creates the message whose first entry this is.
 fn begun(id: &str, entry: &Entry) -> MessageWithParts {
     let time = MessageTime {
         created: entry.message.timestamp,
@@ -122,7 +122,7 @@ fn add(message: &mut MessageWithParts, entry: Entry) {
     });
 }
 
-/// Whether an entry has no time of its own.
+/// Returns whether an entry has no time of its own.
 fn has_time_of_message(said: &ConversationMessage) -> bool {
     let own = [
         "text",
@@ -178,7 +178,7 @@ fn kind(said: ConversationMessage, state: EntryState, end: Millis) -> Option<Par
                 cost: of("cost").as_f64().unwrap_or_default(),
             })
         }
-        // What this version does not know is kept as a text.
+        // Content unknown to this version is kept as text.
         _ if said.content.is_empty() => return None,
         _ => PartKind::Text(TextPart {
             text: said.content,
@@ -254,7 +254,7 @@ fn output(said: &ConversationMessage, half: Option<&str>) -> String {
     }
 }
 
-/// What the tool must have reported to be shown so: under the names that it uses, and as it would declare it.
+/// Reconstructs the tool's metadata for this display, under its own keys.
 fn reported(said: &ConversationMessage, tool: &str) -> Object {
     let of = |key: &str| said.metadata.get(key);
     let mut reported = Object::new();
@@ -275,7 +275,7 @@ fn reported(said: &ConversationMessage, tool: &str) -> Object {
     reported
 }
 
-/// The same of what its details say, by their kind.
+/// Reconstructs metadata from the details, by their kind.
 fn detailed(
     said: &ConversationMessage,
     tool: &str,
@@ -351,7 +351,7 @@ fn patched(summary: &str, files: &[String], changes: &[Details]) -> Vec<Value> {
     files.iter().map(of).collect()
 }
 
-/// A file of a patch, with a diff that takes all of the one and puts all of the other.
+/// Creates a file of a patch, with a diff that replaces the whole content.
 fn file(summary: &str, path: Option<&str>, old: &str, new: &str) -> Value {
     let marked = |mark: char, text: &str| {
         let lines = text.lines().map(|line| format!("{mark}{line}\n"));

@@ -13,12 +13,12 @@ use crate::source::lenient;
 use crate::source::storage::of_session;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
-/// Bytes of a file.
+/// Maximum bytes of a file.
 const MAX_FILE: u64 = 512 << 20;
-/// Conversations of a file.
+/// Maximum number of conversations in a file.
 const MAX_CONVERSATIONS: usize = 1000;
 
-/// The sessions of a file.
+/// Reads the sessions of a file.
 pub(crate) fn read(
     path: &Path,
     problems: &mut Vec<Problem>,
@@ -97,12 +97,12 @@ fn of_message(
     })
 }
 
-/// A field, out of its value.
+/// Takes a field out of a value.
 fn taken(value: &mut Value, key: &str) -> Value {
     value.get_mut(key).map(Value::take).unwrap_or_default()
 }
 
-/// How a session of a file is listed.
+/// Returns the list entry of a session in a file.
 pub(crate) fn found(transcript: &Transcript, path: &Path) -> StoredSession {
     StoredSession {
         id: transcript.id.clone(),

@@ -1,5 +1,4 @@
-//! Sessions, messages and parts in OpenCode's form, of whatever version: a key that an older one did not have yet is no reason to lose
-//! what was said.
+//! Sessions, messages and parts in OpenCode's form, of any version: a key missing in an older version must not lose a message.
 
 use outrigger_protocol::message::{MessageInfo, Part};
 use outrigger_protocol::session::Session;
@@ -13,7 +12,7 @@ pub(crate) fn session(value: Value) -> Result<Session, serde_json::Error> {
         }),
         value,
     );
-    // Nothing of these is looked at, and nothing of them may be in the way.
+    // These are ignored, and must not cause errors.
     for key in [
         "permission",
         "revert",

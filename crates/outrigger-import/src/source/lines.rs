@@ -1,4 +1,4 @@
-//! Files of JSON lines, each line within a limit.
+//! JSON lines files, with a limit per line.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::error::{ImportError, Problem};
 
-/// Bytes of a file that are read.
+/// Maximum bytes of a file.
 const MAX_FILE: u64 = 1 << 30;
-/// Bytes of a line.
+/// Maximum bytes of a line.
 const MAX_LINE: u64 = 64 << 20;
 
-/// A file of JSON lines.
+/// A JSON lines file.
 pub(crate) struct Lines {
     path: PathBuf,
     reader: BufReader<std::io::Take<File>>,
@@ -23,7 +23,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Opens a regular file to be read.
+    /// Opens a regular file for reading.
     pub(crate) fn open(path: &Path) -> Result<Self, ImportError> {
         let file = outrigger_files::open(path).map_err(|error| ImportError::read(path, error))?;
         Ok(Self {
@@ -34,8 +34,8 @@ impl Lines {
         })
     }
 
-    /// The next line as it stands; one that is not text or too long is a problem. A last line without an end is being written: it is
-    /// left.
+    /// Returns the next line, unparsed; one that is not text or too long is a problem. A last line without a line end is still being
+    /// written and is skipped.
     fn text(&mut self) -> Option<Result<String, Problem>> {
         if self.is_over {
             return None;
@@ -73,7 +73,7 @@ impl Lines {
         }
     }
 
-    /// The rest of a line that is too long.
+    /// Skips the rest of a line that is too long.
     fn skip(&mut self) {
         loop {
             let Ok(available) = self.reader.fill_buf() else {
@@ -95,7 +95,7 @@ impl Lines {
         Problem::new(&self.path, self.number, message)
     }
 
-    /// The lines as they stand, those that are none left out.
+    /// Iterates over the lines, skipping invalid ones.
     pub(crate) fn texts(mut self) -> impl Iterator<Item = String> {
         std::iter::from_fn(move || self.text()).filter_map(Result::ok)
     }
@@ -117,7 +117,7 @@ impl Iterator for Lines {
     }
 }
 
-/// The time of a line, as both programs write it.
+/// Returns the time of a line, in the form of both programs.
 pub(crate) fn at(line: &Value) -> Option<Millis> {
     let text = line.get("timestamp")?.as_str()?;
     let time: jiff::Timestamp = text.parse().ok()?;

@@ -1,4 +1,4 @@
-//! What a program stored, and where.
+//! The stored sessions of a program.
 
 mod database;
 mod entries;
@@ -30,10 +30,9 @@ enum Kind {
 }
 
 impl Source {
-    /// Looks at what a program stored at a path: its folder, or a file of it.
+    /// Opens what a program stored at a path: its folder, or a file in it.
     ///
-    /// # Errors
-    /// [`ImportError`], where nothing is there or nothing can be read.
+    /// # Errors [`ImportError`] if nothing exists or can be read.
     pub fn open(
         program: Program,
         path: &Path,
@@ -49,7 +48,7 @@ impl Source {
         let (kind, found) = match program {
             Program::Claude | Program::Codex => {
                 let found = of_lines(program, path)?;
-                // A file of the one that is given to the other.
+                // A file of one program that was named as the other's.
                 let other = match program {
                     Program::Claude => Program::Codex,
                     _ => Program::Claude,
@@ -79,13 +78,13 @@ impl Source {
         })
     }
 
-    /// Whose they are.
+    /// Returns the program.
     #[must_use]
     pub fn program(&self) -> Program {
         self.program
     }
 
-    /// The sessions, those that were used last first.
+    /// Returns the sessions, latest first.
     #[must_use]
     pub fn found(&self) -> &[StoredSession] {
         &self.found
@@ -93,8 +92,7 @@ impl Source {
 
     /// Reads one of them.
     ///
-    /// # Errors
-    /// Where it cannot be read at all.
+    /// # Errors It cannot be read at all.
     pub fn read(
         &self,
         found: &StoredSession,
@@ -127,7 +125,7 @@ fn of_database(path: &Path) -> Result<(Kind, Vec<StoredSession>), ImportError> {
     Ok((Kind::Database(Box::new(database)), found))
 }
 
-/// The database where there is one; an older version has files.
+/// Prefers the database; older versions have files.
 fn of_folder(
     path: &Path,
     problems: &mut Vec<Problem>,

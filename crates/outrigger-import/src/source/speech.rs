@@ -1,4 +1,4 @@
-//! From what a stored session says, line by line, to messages and their parts.
+//! Converts a stored session, line by line, to messages and their parts.
 
 use outrigger_executors::{Piece, Stored};
 use outrigger_kernel::merge::{AgentPart, AgentParts};
@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
-/// Writes a transcript.
+/// Builds a transcript.
 pub(crate) struct Speech {
     transcript: Transcript,
     provider: &'static str,
     parts: AgentParts,
-    /// Where the part of each number stands: message and part.
+    /// The position of each part by its number: message and part.
     slots: Vec<(usize, usize)>,
-    /// The answer that is being read: its name and place.
+    /// The answer being read: its name and position.
     answer: Option<(String, usize)>,
-    /// What the next answer is called and which model gives it.
+    /// Name and model of the next answer.
     model: String,
     name: String,
     prompted: String,
@@ -44,7 +44,8 @@ impl Speech {
         }
     }
 
-    /// Says the next thing. False where the session has too many messages: the rest is left out.
+    /// Adds the next item. Returns `false` if the session has too many messages: the rest is
+    /// skipped.
     pub(crate) fn say(&mut self, said: Stored, at: Millis) -> bool {
         if self.transcript.messages.len() >= MAX_MESSAGES {
             self.is_full = true;
@@ -83,7 +84,7 @@ impl Speech {
         true
     }
 
-    /// The transcript; calls that are open have no result.
+    /// Returns the transcript; open calls have no result.
     pub(crate) fn finish(mut self) -> Transcript {
         let left = self.parts.finish();
         let at = self.transcript.updated;
@@ -94,7 +95,7 @@ impl Speech {
         self.transcript
     }
 
-    /// The first that is said counts: a session that goes on elsewhere stays what it is.
+    /// The first value wins: a session that continues elsewhere keeps its own.
     fn session(&mut self, id: Option<String>, folder: Option<String>, version: Option<String>) {
         let known = &mut self.transcript;
         for (place, said) in [
@@ -167,7 +168,7 @@ impl Speech {
         self.answer = None;
     }
 
-    /// A new answer to the last prompt.
+    /// Starts a new answer to the last prompt.
     fn begin(&mut self, at: Millis) -> usize {
         let messages = &mut self.transcript.messages;
         let asked = messages
@@ -231,7 +232,7 @@ impl Speech {
     }
 }
 
-/// Identifiers are given later.
+/// Identifiers are assigned later.
 fn part(kind: PartKind) -> Part {
     Part {
         id: PartId::default(),
@@ -241,7 +242,7 @@ fn part(kind: PartKind) -> Part {
     }
 }
 
-/// What is known of a call besides goes into what is reported of it.
+/// Adds further facts of a call to its metadata.
 fn add_facts(kind: &mut PartKind, facts: &Object) {
     let PartKind::Tool(call) = kind else { return };
     let metadata = match &mut call.state {

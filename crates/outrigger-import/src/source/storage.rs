@@ -1,4 +1,4 @@
-//! OpenCode's folder of JSON files, as versions before 1.2 kept it: `storage/{session,message,part}`.
+//! OpenCode's folder of JSON files, used by versions before 1.2: `storage/{session,message,part}`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ use crate::program::{Program, StoredSession};
 use crate::source::lenient;
 use crate::transcript::{MAX_MESSAGES, Transcript};
 
-/// Bytes of one file.
+/// Maximum bytes of a file.
 const MAX_FILE: u64 = 64 << 20;
-/// Sessions, and folders of projects, that are looked at.
+/// Maximum number of sessions, and of project folders.
 const MAX_ENTRIES: usize = 20_000;
 
 /// The folder.
@@ -22,7 +22,7 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// In OpenCode's data folder, or the folder itself.
+    /// Opens it in OpenCode's data folder, or the folder itself.
     pub(crate) fn at(path: &Path) -> Self {
         let inside = path.join("storage");
         let root = if inside.is_dir() {
@@ -33,7 +33,7 @@ impl Storage {
         Self { root }
     }
 
-    /// Its sessions, the latest first.
+    /// Returns its sessions, latest first.
     pub(crate) fn found(&self, problems: &mut Vec<Problem>) -> Vec<StoredSession> {
         let mut found = Vec::new();
         for project in entries(&self.root.join("session")) {
@@ -91,7 +91,7 @@ impl Storage {
     }
 }
 
-/// The head of a transcript, from a session in OpenCode's form.
+/// Creates the head of a transcript from a session in OpenCode's form.
 pub(crate) fn of_session(session: Session) -> Transcript {
     Transcript {
         program: Program::OpenCode,
@@ -106,7 +106,7 @@ pub(crate) fn of_session(session: Session) -> Transcript {
     }
 }
 
-/// A name that stays in its folder.
+/// Returns whether a name stays in its folder.
 fn is_name(id: &str) -> bool {
     !id.is_empty()
         && id
@@ -114,7 +114,7 @@ fn is_name(id: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// What is in a folder, by name; links lead elsewhere.
+/// Lists a folder by name, without links, which point elsewhere.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
@@ -126,7 +126,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What a file holds; what is not a value of the kind is a problem.
+/// Parses a file; an invalid value is a problem.
 fn value<T>(
     file: &Path,
     problems: &mut Vec<Problem>,

@@ -1,4 +1,4 @@
-//! The files of lines of Claude Code and of Codex: where they are, what is in them.
+//! The JSON lines files of Claude Code and of Codex: where they are, and their content.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,14 @@ use crate::source::lines::{Lines, at};
 use crate::source::speech::{Speech, first_line};
 use crate::transcript::Transcript;
 
-/// Files of a program that are looked at.
+/// Maximum number of files of a program.
 const MAX_FILES: usize = 20_000;
-/// Folders below each other.
+/// Maximum depth of folders.
 const MAX_DEPTH: usize = 5;
-/// Lines of a file that are read to list it.
+/// Number of lines read to list a file.
 const HEAD: usize = 60;
 
-/// The files of sessions at a path: itself, or those below it, the latest first.
+/// Returns the session files at a path: itself, or those below it, latest first.
 pub(crate) fn files(program: Program, path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let meta = path
         .metadata()
@@ -46,7 +46,7 @@ fn walk(program: Program, folder: &Path, depth: usize, found: &mut Vec<PathBuf>)
         let path = entry.path();
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // Links lead elsewhere.
+        // Links point elsewhere.
         if kind.is_dir() && depth < MAX_DEPTH {
             walk(program, &path, depth + 1, found);
         } else if kind.is_file() && name.ends_with(".jsonl") && is_session(program, &name) {
@@ -59,13 +59,13 @@ fn is_session(program: Program, name: &str) -> bool {
     program != Program::Codex || name.starts_with("rollout-")
 }
 
-/// Claude Code has a file for each subagent.
+/// Returns whether the file is a subagent's: Claude Code has a file for each.
 fn is_subagent(program: Program, file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     program == Program::Claude && name.starts_with("agent-")
 }
 
-/// The session whose agent began that of this identifier.
+/// Returns the session whose agent started this one.
 fn parent(program: Program, file: &Path, id: &str) -> Option<String> {
     let (session, _) = id.rsplit_once('/')?;
     is_subagent(program, file).then(|| session.to_owned())
@@ -79,7 +79,7 @@ fn modified(file: &Path) -> Millis {
     time.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(0))
 }
 
-/// What one file holds, by its first lines. Nothing where no session is in it.
+/// Reads the first lines of a file. `None` if it contains no session.
 pub(crate) fn head(program: Program, file: &Path) -> Option<StoredSession> {
     let mut reader = Reader::new(program, file, true);
     let mut speech = Speech::new(blank(program), "");
@@ -89,7 +89,7 @@ pub(crate) fn head(program: Program, file: &Path) -> Option<StoredSession> {
             speech.say(said, time);
         }
     }
-    // In what a file has before its first item, prompts stand in another form.
+    // Before its first item, prompts in a file have another form.
     let mut read = speech.finish();
     if read.title.is_empty() {
         let mut reader = Reader::new(program, file, false);
@@ -116,7 +116,7 @@ pub(crate) fn head(program: Program, file: &Path) -> Option<StoredSession> {
     })
 }
 
-/// A whole session.
+/// Reads a whole session.
 pub(crate) fn transcript(
     program: Program,
     file: &Path,

@@ -1,5 +1,4 @@
-//! A server of the user's beside a folder that nobody trusts: it starts in an empty folder, and what it names of the project is not
-//! run.
+//! A user's server for an untrusted folder: it starts in an empty folder, and files of the project that it names are not run.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,26 +15,26 @@ use outrigger_sandbox::{Spawner, host_path, which};
 
 use super::{ServerLauncher, TRUST, refusal};
 
-/// Variables that say where a process was started.
+/// Variables with the working directory of a process.
 const STARTED_IN: [&str; 3] = ["PWD", "OLDPWD", "INIT_CWD"];
-/// Parts of the names of variables whose folders code is loaded from.
+/// Parts of the names of variables with folders from which code is loaded.
 const SEARCHED: [&str; 4] = ["PATH", "LIB", "PYTHON", "OPTIONS"];
-/// Programs that run a folder which they are given, or take code or settings from it.
+/// Programs that run a folder given as an argument, or take code or settings from it.
 const RUNS_FOLDERS: [&str; 33] = [
     "bun", "bunx", "cargo", "corepack", "deno", "dotnet", "env", "git", "go", "gradle", "java",
     "just", "lua", "make", "mvn", "node", "npm", "npx", "perl", "php", "pip", "pipx", "pnpm",
     "pnpx", "poetry", "pypy", "python", "ruby", "task", "tsx", "uv", "uvx", "yarn",
 ];
-/// Words of theirs before what they run.
+/// Their subcommands before what they run.
 const SUBCOMMANDS: [&str; 9] = [
     "dlx", "exec", "install", "r", "run", "start", "tool", "x", "--",
 ];
 
-/// A start of a server of the user's outside of a project that nobody trusts.
+/// The start of a user's server outside an untrusted project.
 pub(super) struct Outside<'a> {
     launcher: &'a ServerLauncher,
     request: &'a LaunchRequest,
-    /// Where it would be started.
+    /// Where it would be started otherwise.
     from: PathBuf,
 }
 
@@ -94,7 +93,7 @@ impl<'a> Outside<'a> {
         refusal(reason, TRUST)
     }
 
-    /// Without where it is started, and with no folder of the project in which programs are looked for.
+    /// Returns the environment without the working directory, and without the project's folders in search paths.
     fn environment(&self) -> Result<Vec<(OsString, OsString)>, LaunchRefusal> {
         let mut env = Vec::new();
         for (name, value) in &self.request.env {
@@ -134,8 +133,8 @@ impl<'a> Outside<'a> {
         }
     }
 
-    /// Whether a folder at this place of the command would be run: it follows a program that runs folders, with nothing but flags and
-    /// subcommands between.
+    /// Returns whether the folder at this position of the command would be run: it follows a program that runs folders, with only
+    /// flags and subcommands between.
     fn is_run(&self, at: usize) -> bool {
         let before = self.request.command.get(..at).unwrap_or_default();
         let is_between =
@@ -148,12 +147,12 @@ impl<'a> Outside<'a> {
         })
     }
 
-    /// One that is relative becomes whole. `is_run`: a folder is run.
+    /// Makes a relative argument absolute. `is_run`: a folder is run.
     fn argument(&self, word: &str, is_run: bool) -> Result<String, LaunchRefusal> {
         let is_relative =
             matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../");
         let path = self.absolute(word);
-        // Code that is not there yet may be when it is read.
+        // Code that does not exist yet may exist when it is read.
         let is_whole = is_relative || word.starts_with('/');
         let is_coming = is_whole
             && !word.contains(char::is_whitespace)
@@ -173,7 +172,7 @@ impl<'a> Outside<'a> {
         })
     }
 
-    /// A text names no file of the project by its whole path, and no folder where `folders` count.
+    /// Checks that a text contains no path of a file in the project and, if `folders` is set, of no folder.
     fn named(&self, text: &str, folders: bool) -> Result<(), LaunchRefusal> {
         let home = self.launcher.folders.home.display().to_string();
         let text = text.replace("${HOME}", &home).replace("$HOME", &home);
@@ -183,7 +182,7 @@ impl<'a> Outside<'a> {
                 Some(rest) => self.launcher.folders.home.join(rest),
                 None => PathBuf::from(piece),
             };
-            // Code that is not there yet may be when it is read.
+            // Code that does not exist yet may exist when it is read.
             let counts = match path.is_dir() {
                 true => folders,
                 false => folders || path.is_file() || Loaded::is_program(&path),
@@ -199,8 +198,8 @@ impl<'a> Outside<'a> {
         outrigger_permissions::project_programs::normal(&self.from.join(word))
     }
 
-    /// Below our data, or where that lies in the project, among temporary files. What looks for settings in the folders above it
-    /// finds the user's own.
+    /// Creates the folder below our data or, if that is in the project, in the temporary folder. A search for settings in the folders
+    /// above it finds the user's own.
     fn folder(&self) -> io::Result<Folder> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let directory = &self.launcher.place.directory;
@@ -225,7 +224,7 @@ impl<'a> Outside<'a> {
     }
 }
 
-/// Removes folders of processes that were killed.
+/// Removes folders of killed processes.
 fn clean(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -239,7 +238,7 @@ fn clean(base: &Path) {
     }
 }
 
-/// Goes with the server.
+/// Removed with the server.
 struct Folder(PathBuf);
 
 impl Drop for Folder {

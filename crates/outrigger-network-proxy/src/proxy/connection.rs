@@ -1,4 +1,4 @@
-//! One connection of a client: its head, the decision, the way there, and the bytes in both directions.
+//! One connection of a client: its head, the decision, the route, and the data in both directions.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,15 +19,15 @@ use super::{Clients, Known, Upstream, refusal};
 use crate::hosts::Refusal;
 use crate::process_sockets::ProcessSockets;
 
-/// A connection without a byte for so long is cut. Long enough for a server that is polled.
+/// A connection without data for this long is closed. Long enough for polling.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 const IDLE_CHECK: Duration = Duration::from_secs(60);
 const BUFFER: usize = 32 * 1024;
-/// Refused clients that are given the time to read their answer.
+/// Maximum number of refused clients that get time to read their response.
 pub(super) const MAX_REFUSED: usize = 32;
-/// How long such a client may take for the answer, and for what it still sends.
+/// How long such a client may take for the response, and for what it still sends.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes that are read of a client that was refused, so that it gets to see the answer.
+/// Maximum bytes read from a refused client, so that it sees the response.
 const MAX_DRAINED: u64 = 256 * 1024;
 
 pub(super) struct Shared {
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     /// For connections of clients.
     pub(super) places: Arc<Semaphore>,
     pub(super) max_per_client: usize,
-    /// For those that were refused.
+    /// For refused ones.
     pub(super) refused: Semaphore,
     pub(super) clients: Arc<Clients>,
     pub(super) upstream: Option<Arc<Upstream>>,
@@ -44,7 +44,7 @@ pub(super) struct Shared {
 }
 
 pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    // Some more than there may be without a head: those that are being closed. The others wait to be taken.
+    // A few more than may be without a head, for those that are being closed. Others wait to be accepted.
     let room = Arc::new(Semaphore::new(2 * pending::MAX_PENDING));
     // Connections end with the proxy.
     let mut open = tokio::task::JoinSet::new();
@@ -62,13 +62,13 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                     }
                 });
             }
-            // Out of descriptors, most likely: it passes.
+            // Most likely out of descriptors, which is temporary.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-/// A connection of a client that counts.
+/// A counted connection of a client.
 struct Open(Arc<Known>, Option<OwnedSemaphorePermit>);
 
 impl Open {
@@ -149,26 +149,26 @@ async fn serve(
     Ok(())
 }
 
-/// A request that was allowed.
+/// An allowed request.
 struct Request<'r> {
     host: &'r str,
     port: u16,
     wanted: Wanted,
-    /// What came with the head.
+    /// Data received with the head.
     rest: &'r [u8],
 }
 
 impl Request<'_> {
-    /// Connects and passes on what was read. Of what the client sends from then on, so many bytes belong to the request; no
-    /// number is not a limit. The inner error is that of the connection to the target.
+    /// Connects and forwards what was read. The client's further data up to the given number of bytes belongs to the request;
+    /// `None` means no limit. The inner error is that of the connection to the target.
     async fn send(
         self,
         stream: &mut TcpStream,
         route: &Route,
     ) -> io::Result<io::Result<(TcpStream, Option<u64>)>> {
         let Self { host, port, .. } = self;
-        // Plain requests are often all that another proxy takes for a port that is not 443. Only what ends where its head says:
-        // after that, the other proxy would take another request, for any host.
+        // Another proxy often accepts only plain requests for ports other than 443. Only if the end of the request is known:
+        // after that, the other proxy would accept another request, for any host.
         let plain = match (route, &self.wanted) {
             (Route::Through(upstream), Wanted::Forward { head, body }) => {
                 body.map(|body| (upstream, head, body))
@@ -203,7 +203,7 @@ impl Request<'_> {
     }
 }
 
-/// Reads a head; `None` where it did not come in time, or the place of this connection was needed.
+/// Reads a head; `None` if it did not arrive in time, or the place of this connection was needed.
 async fn head_in_time(
     stream: &mut TcpStream,
     bytes: &mut Vec<u8>,
@@ -231,8 +231,8 @@ async fn read_head(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Op
     }
 }
 
-/// Answers and closes. What the client still sends is read for a moment: a reset would cost it the answer. Where many are
-/// refused, that is their loss.
+/// Responds and closes. The client's remaining data is read for a moment, since a reset would lose the response. If many are
+/// refused, this is skipped.
 async fn answer(mut stream: TcpStream, text: &[u8], shared: &Shared) -> io::Result<()> {
     let Ok(_permit) = shared.refused.try_acquire() else {
         let _ = stream.try_write(text);
@@ -253,7 +253,8 @@ async fn answer(mut stream: TcpStream, text: &[u8], shared: &Shared) -> io::Resu
     Ok(())
 }
 
-/// Both directions, until both are over or nothing has come for too long. Of what the client sends, `limit` bytes go on.
+/// Relays both directions until both have ended or there was no data for too long. At most `limit` bytes of the client are
+/// forwarded.
 async fn relay(client: TcpStream, there: TcpStream, known: &Known, limit: Option<u64>) {
     let (from_client, to_client) = client.into_split();
     let (from_there, to_there) = there.into_split();
@@ -279,7 +280,7 @@ async fn pump(
     let mut left = limit.unwrap_or(u64::MAX);
     let mut piece = vec![0; BUFFER];
     while let Ok(size @ 1..) = from.read(&mut piece).await {
-        // What is over is read and goes nowhere: closing this direction would cost the answer.
+        // Excess data is read and discarded: closing this direction would lose the response.
         let size = usize::try_from(left).unwrap_or(usize::MAX).min(size);
         let Some(some) = piece.get(..size) else { break };
         if to.write_all(some).await.is_err() {

@@ -1,9 +1,9 @@
-//! The only way out of a sandbox with network rules: an HTTP proxy on loopback that knows who asks.
+//! The only way out of a sandbox with network rules: an HTTP proxy on loopback that identifies its clients.
 //!
-//! A sandboxed process may open TCP connections to this port and to no other. It says who it is by the token of its
-//! [`ProxyTicket`]; the proxy resolves names itself, asks the [`Reach`] of that process about every address, and connects to
-//! the address that it asked about. `CONNECT` makes a tunnel, `http://` addresses in absolute form are passed on, one request
-//! a connection.
+//! A sandboxed process may open TCP connections to this port and to no other. It identifies itself with the token of its
+//! [`ProxyTicket`]. The proxy resolves names itself, checks every address against the [`Reach`] of that process, and connects
+//! to the checked address. `CONNECT` creates a tunnel; `http://` URLs in absolute form are forwarded, one request per
+//! connection.
 
 mod connection;
 mod pending;
@@ -32,55 +32,55 @@ use crate::process_sockets::ProcessSockets;
 use crate::redirect::ProxyRedirect;
 pub use upstream::Upstream;
 
-/// Connections of one client at a time, and of all clients; fewer where this process may not have many files open. Each
-/// takes two.
+/// Maximum number of connections of one client, and of all clients; fewer if this process may not open many files. Each takes
+/// two.
 const MAX_PER_CLIENT: usize = 128;
 const MAX_CONNECTIONS: usize = 1024;
-/// So much of what this process may have open is for connections of clients: one in `PART` for the places, two files each.
+/// The share of this process's open files for connections of clients: one in `PART` for the places, two files each.
 const PART: u64 = 8;
-/// Refusals of one client that are reported within [`PERIOD`].
+/// Maximum number of reported refusals of one client within [`PERIOD`].
 const MAX_REPORTS: u32 = 30;
 const PERIOD: Duration = Duration::from_secs(60);
-/// Hosts of one client that are remembered as reported.
+/// Maximum number of hosts of one client that are remembered as reported.
 const MAX_REMEMBERED: usize = 1000;
 
 /// A decision about a connection, for the audit (C13). A granted host is reported once for each client, a refusal each time,
 /// up to a limit of 30 a minute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Who asked, as [`Client::name`].
+    /// The client, as in [`Client::name`].
     pub client: String,
-    /// Host as it was asked for, or what stood in its place.
+    /// The requested host, or what was in its place.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// What was connected to, or refused; unknown where the name was refused already.
+    /// The target, connected or refused; unknown if the name was refused already.
     pub address: Option<IpAddr>,
-    /// Why it was refused; `None` when it was not.
+    /// Why it was refused; `None` if it was not.
     pub refused: Option<Refusal>,
-    /// Refusals before this one that were not reported.
+    /// Unreported refusals before this one.
     pub unreported: u64,
 }
 
 /// Called with each decision. It must not block.
 pub type ConnectFn = Arc<dyn Fn(&Connection) + Send + Sync>;
 
-/// Who may use the proxy, and for what.
+/// A client of the proxy, and its permissions.
 #[derive(Clone)]
 pub struct Client {
-    /// What it is called in messages and in the audit.
+    /// Its name in messages and in the audit.
     pub name: String,
     /// What it may connect to.
     pub reach: Reach,
-    /// How a host is granted to it; `HOST` stands for the host.
+    /// How to grant it a host; `HOST` is a placeholder.
     pub hint: String,
     /// Called with each decision.
     pub on_connect: ConnectFn,
 }
 
 impl Client {
-    /// Why it may not ask this address (`https://host:port/…`), with what would grant it, as far as that can be said without
-    /// looking the name up.
+    /// Returns why it may not request this URL (`https://host:port/…`), with the grant that is needed, as far as that is
+    /// known without looking the name up.
     #[must_use]
     pub fn refuses(&self, url: &str) -> Option<String> {
         let (host, port) = crate::hosts::of_url(url)?;
@@ -93,10 +93,10 @@ impl Client {
     }
 }
 
-/// What the proxy knows of a client.
+/// The proxy's data about a client.
 struct Known {
     client: Client,
-    /// The process that has the ticket, 0 until it is there.
+    /// The process that has the ticket, 0 until it exists.
     pid: AtomicU32,
     open: AtomicUsize,
     sent: AtomicU64,
@@ -147,7 +147,7 @@ impl Clients {
     }
 }
 
-/// A proxy that runs. It ends with its value; what goes through it then is cut.
+/// A running proxy. Dropping it ends it and its connections.
 pub struct Proxy {
     port: u16,
     clients: Arc<Clients>,
@@ -163,10 +163,9 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// Starts one, on a port of loopback that the system picks. Must be called within a tokio runtime.
+    /// Starts a proxy on a loopback port that the system picks. Must be called within a tokio runtime.
     ///
-    /// # Errors
-    /// The system's answer when there is no port to be had.
+    /// # Errors The system's error if there is no port.
     pub async fn start(
         upstream: Option<Upstream>,
         sockets: impl ProcessSockets + 'static,
@@ -207,16 +206,15 @@ impl Proxy {
         })
     }
 
-    /// Its port on `127.0.0.1`.
+    /// Returns its port on `127.0.0.1`.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Lets a client in, for as long as its ticket is held.
+    /// Admits a client while its ticket is held.
     ///
-    /// # Errors
-    /// The system's answer when it has no random numbers.
+    /// # Errors The system's error if it has no random numbers.
     pub fn admit(&self, client: Client) -> io::Result<ProxyTicket> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -246,7 +244,7 @@ impl Proxy {
     }
 }
 
-/// How many files this process may have open.
+/// Returns how many files this process may have open.
 fn open_files_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
@@ -257,7 +255,7 @@ impl Drop for Proxy {
     }
 }
 
-/// One client's way in. What it opened goes on when it is dropped, and nothing new is opened with it.
+/// A client's access. On drop, existing connections continue, and no new ones are possible.
 pub struct ProxyTicket {
     token: String,
     port: u16,
@@ -265,7 +263,7 @@ pub struct ProxyTicket {
     clients: Arc<Clients>,
 }
 
-/// The token is not shown: anybody who has it is that client.
+/// The token is not shown: anyone who has it is that client.
 impl std::fmt::Debug for ProxyTicket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProxyTicket")
@@ -275,26 +273,27 @@ impl std::fmt::Debug for ProxyTicket {
 }
 
 impl ProxyTicket {
-    /// The proxy's address, with the token in it.
+    /// Returns the proxy's URL, including the token.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://outrigger:{}@127.0.0.1:{}", self.token, self.port)
     }
 
-    /// The proxy's port on `127.0.0.1`.
+    /// Returns the proxy's port on `127.0.0.1`.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// How connections of its process that know of no proxy get there.
+    /// Returns how connections of its process without proxy support are redirected to it.
     #[must_use]
     pub fn redirect(&self) -> ProxyRedirect {
         let credentials = STANDARD.encode(format!("outrigger:{}", self.token));
         ProxyRedirect::new(self.port, format!("Basic {credentials}"))
     }
 
-    /// The variables by which programs find their proxy. `NO_PROXY` is there and empty: what goes past it is refused.
+    /// Returns the variables by which programs find their proxy. `NO_PROXY` is set and empty: what bypasses the proxy is
+    /// refused.
     #[must_use]
     pub fn variables(&self) -> Vec<(String, String)> {
         let url = self.url();
@@ -304,13 +303,13 @@ impl ProxyTicket {
         both.map(|name| (name, url.clone())).chain(none).collect()
     }
 
-    /// Says which process has it: ports that this one, or what it started, listens on are its own, and it may connect to
+    /// Sets the process that has it: ports on which this one, or its descendants, listen are its own, and it may connect to
     /// them.
     pub fn belongs_to(&self, pid: u32) {
         self.known.pid.store(pid, Ordering::Relaxed);
     }
 
-    /// Bytes that it sent and got so far.
+    /// Returns the bytes sent and received so far.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);

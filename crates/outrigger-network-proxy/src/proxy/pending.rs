@@ -1,5 +1,5 @@
-//! Connections that have not sent a request yet. Their owner is unknown, so there are few: when one more comes, the one
-//! that has been silent longest is closed. A client sends its head with the connection.
+//! Connections that have not sent a request yet. Their owner is unknown, so their number is small: when one more
+//! arrives, the one that has been silent longest is closed. A client sends its head with the connection.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,20 +14,20 @@ use super::{Clients, Known, lock};
 use crate::hosts::Refusal;
 use crate::process_sockets::ProcessSockets;
 
-/// How many of them there may be.
+/// Maximum number of them.
 pub(super) const MAX_PENDING: usize = 64;
-/// How long one may take for its head.
+/// Timeout for the head.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often it is logged that such are closed whose owner is not known, and in which time.
+/// Maximum number of log entries about closed connections with an unknown owner, and the period.
 const MAX_WARNINGS: (u32, Duration) = (2, Duration::from_secs(60));
 
-/// What is silent now, the longest first.
+/// The silent connections, the longest first.
 pub(super) struct Pending {
     waiting: Mutex<Waiting>,
     clients: Arc<Clients>,
     sockets: Arc<dyn ProcessSockets>,
     port: u16,
-    /// Somebody looks for an owner: once at a time, for it reads much of `/proc`.
+    /// An owner is being looked up: only one at a time, since it reads much of `/proc`.
     looking: AtomicBool,
     pub(super) head_timeout: Duration,
     unknown: Mutex<Tally>,
@@ -74,7 +74,7 @@ impl Pending {
         })
     }
 
-    /// A place for one more, and what ends when another one needs it.
+    /// Takes a place; returns a receiver that ends when another connection needs it.
     pub(super) fn enter(self: &Arc<Self>) -> (Waits, oneshot::Receiver<()>) {
         let (sender, ended) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
@@ -89,7 +89,7 @@ impl Pending {
         (Waits { pending, number }, ended)
     }
 
-    /// One was closed because it said nothing. Reports who it was, if that can be found out.
+    /// Handles one that was closed because of silence. Reports its owner, if that can be determined.
     pub(super) fn silent(self: &Arc<Self>, peer: SocketAddr) {
         if self.looking.swap(true, Ordering::Relaxed) {
             return;

@@ -1,11 +1,11 @@
-//! What a client is answered where a connection is not made: a status, in words in the status line (programs show that of a
-//! tunnel, and nothing else), and as JSON.
+//! Responses to refused connections: a status, the reason in the status line (programs show only that for a tunnel), and
+//! JSON.
 
 use crate::hosts::Refusal;
 
 use super::Client;
 
-/// What is answered to a refused request.
+/// Returns the response to a refused request.
 pub(super) fn refusal(client: &Client, host: &str, port: u16, refused: Refusal) -> Vec<u8> {
     let (message, grant) = words(client, host, port, refused);
     let status = match refused {
@@ -24,7 +24,7 @@ pub(super) fn refusal(client: &Client, host: &str, port: u16, refused: Refusal) 
     )
 }
 
-/// Why a connection is not made, and what would grant it.
+/// Returns why a connection is refused, and the grant that is needed.
 pub(super) fn words(
     client: &Client,
     host: &str,
@@ -72,13 +72,13 @@ pub(super) fn words(
     (message, grant)
 }
 
-/// What is answered to somebody without a token.
+/// Returns the response to a client without a token.
 pub(super) fn unknown_client() -> Vec<u8> {
     let message = "this proxy is for processes that Outrigger started";
     answer(407, "network.no_pass", "", "", message, None)
 }
 
-/// What is answered where something failed on the way.
+/// Returns the response if something failed on the way.
 pub(super) fn failed(client: &Client, host: &str, message: &str) -> Vec<u8> {
     answer(502, "network.failed", &client.name, host, message, None)
 }
@@ -129,7 +129,7 @@ fn answer(
     .into_bytes()
 }
 
-/// A JSON string.
+/// Returns a JSON string.
 fn json(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,44 +1,44 @@
-//! The head of a request to the proxy: who asks, for what, and what is passed on.
+//! The head of a request to the proxy: the client, the target, and what is forwarded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::hosts::authority;
 
-/// Bytes of a head.
+/// Maximum bytes of a head.
 pub(super) const MAX_BYTES: usize = 32 * 1024;
-/// Lines of it.
+/// Maximum number of lines.
 const MAX_LINES: usize = 128;
 
-/// What the client requests.
+/// The kind of request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// A tunnel there.
+    /// A tunnel to the target.
     Tunnel,
-    /// This request, as its target is to see it.
+    /// A request in the form for its target.
     Forward {
         head: Vec<u8>,
-        /// How long its body is; `None` where only the target knows that.
+        /// The length of its body; `None` if only the target knows it.
         body: Option<u64>,
     },
 }
 
-/// A head that was read whole.
+/// A complete head.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) token: Option<String>,
-    /// Host and port; `None` when it names none, or in a way that could be read as two.
+    /// Host and port; `None` if it names none, or an ambiguous one.
     pub(super) target: Option<(String, u16)>,
-    /// The target as it stands there.
+    /// The target as written.
     pub(super) said: String,
     pub(super) wanted: Wanted,
-    /// Bytes of the head; behind them begins the body.
+    /// Bytes of the head; the body follows.
     pub(super) size: usize,
 }
 
-/// Reads a head. `Ok(None)`: more must come.
+/// Parses a head. `Ok(None)`: it is incomplete.
 ///
-/// # Errors What is not a request.
+/// # Errors It is not a request.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
     let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
     let mut request = httparse::Request::new(&mut lines);
@@ -78,8 +78,8 @@ fn token(value: &[u8]) -> Option<String> {
     way.eq_ignore_ascii_case("basic").then(|| token.to_owned())
 }
 
-/// A request for `http://host/path` in the form that the host itself wants. Without `http://` there is no target: a
-/// client that took us for a server gets an answer that says so.
+/// Converts a request for `http://host/path` to the form for the host itself. Without `http://` there is no target:
+/// a client that mistook the proxy for a server gets a response that says so.
 fn passed_on(
     request: &httparse::Request<'_, '_>,
     method: &str,
@@ -100,7 +100,7 @@ fn passed_on(
         .any(|line| line.name.eq_ignore_ascii_case("upgrade"));
     for line in request.headers.iter() {
         let name = line.name.to_ascii_lowercase();
-        // The name in the request is the name that was checked; headers for the proxy itself are not passed on.
+        // The name in the request is the checked one; headers for the proxy itself are not forwarded.
         let ours = ["host", "connection", "keep-alive"].contains(&name.as_str())
             || name.starts_with("proxy-");
         if !ours {
@@ -110,14 +110,14 @@ fn passed_on(
             head.extend_from_slice(b"\r\n");
         }
     }
-    // One request a connection: the next one is for another host, maybe.
+    // One request per connection: the next one may be for another host.
     let connection = if upgrades { "upgrade" } else { "close" };
     head.extend_from_slice(format!("connection: {connection}\r\n\r\n").as_bytes());
     let body = (!upgrades).then(|| body_of(request)).flatten();
     (target, named.to_owned(), Wanted::Forward { head, body })
 }
 
-/// The length of a body, where it is said once and in one way.
+/// Returns the length of a body if it is specified once and unambiguously.
 fn body_of(request: &httparse::Request<'_, '_>) -> Option<u64> {
     let of = |name: &'static str| {
         let lines = request.headers.iter();
@@ -138,7 +138,7 @@ fn body_of(request: &httparse::Request<'_, '_>) -> Option<u64> {
     }
 }
 
-/// The same request in the form that another proxy wants, with its login.
+/// Converts the request to the form for another proxy, with its credentials.
 pub(super) fn absolute(head: &[u8], host: &str, port: u16, login: &str) -> Vec<u8> {
     let host = match host.contains(':') {
         true => format!("[{host}]"),
@@ -169,7 +169,7 @@ mod tests {
         for (line, target, said) in [
             ("CONNECT a.com:443", Some(("a.com", 443)), "a.com:443"),
             ("CONNECT [::1]:80", Some(("::1", 80)), "[::1]:80"),
-            // A tunnel has to say its port.
+            // A tunnel must specify its port.
             ("CONNECT a.com", None, "a.com"),
             ("CONNECT http://a.com:80/", None, "http://a.com:80/"),
             ("GET http://A.com/x?y", Some(("a.com", 80)), "A.com"),
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(head.size, 158);
     }
 
-    /// Behind its end another request could stand, for a host that nobody was asked about.
+    /// Another request could follow its end, for an unchecked host.
     #[test]
     fn the_length_of_a_body_is_known_or_not() {
         for (lines, body) in [

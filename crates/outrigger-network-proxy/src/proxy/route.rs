@@ -1,4 +1,4 @@
-//! How a target is reached: what a client may connect to, by its name and by each address that it resolves to.
+//! Routes to a target: what a client may connect to, by its name and by each resolved address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,24 +14,24 @@ use super::connection::Shared;
 use super::{Known, Upstream, request_head};
 use crate::hosts::{Reach, Refusal, is_public};
 
-/// How long a name may take, and one address of it.
+/// Timeout of a lookup, and of connecting to one address.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Addresses of a name that are tried.
+/// Maximum number of addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 6;
 
-/// Why not, and for which address where that is known.
+/// The reason, and the address if known.
 type Refused = (Refusal, Option<IpAddr>);
 
-/// How a target is reached.
+/// The route to a target.
 pub(super) enum Route {
-    /// These addresses, all of them checked.
+    /// These addresses, all checked.
     Direct(Vec<SocketAddr>),
     /// Another proxy.
     Through(Arc<Upstream>),
 }
 
-/// Asks about a target, before and after the look-up of its name.
+/// Checks a target before and after the lookup of its name.
 pub(super) async fn find(
     shared: &Shared,
     known: &Known,
@@ -50,10 +50,10 @@ pub(super) async fn find(
     let (allowed, refused) = addresses(reach, host, port, literal).await;
     let private = allowed.iter().any(|it| !is_public(it.ip()));
     match (upstream, allowed.is_empty()) {
-        // What is private is not reached through the proxy that leads out.
+        // Private addresses are not reached through the upstream proxy.
         (_, false) if private => Ok(Route::Direct(allowed)),
         (Some(upstream), false) => Ok(Route::Through(Arc::clone(upstream))),
-        // Where there is such a proxy, this machine often cannot resolve names of the outside.
+        // With such a proxy, this machine often cannot resolve external names.
         (Some(upstream), true) if refused == Refusal::Unknown => {
             by_name(reach, host, port).map(|()| Route::Through(Arc::clone(upstream)))
         }
@@ -68,7 +68,7 @@ pub(super) async fn find(
     }
 }
 
-/// The address of a server of the client's own, on this machine. To look reads much of `/proc`.
+/// Returns the address of the client's own local server. The check reads much of `/proc`.
 async fn own_server(shared: &Shared, known: &Known, host: &str, port: u16) -> Option<IpAddr> {
     let pid = known.pid.load(Ordering::Relaxed);
     if pid == 0 || port == shared.port {
@@ -79,7 +79,7 @@ async fn own_server(shared: &Shared, known: &Known, host: &str, port: u16) -> Op
     found.await.ok().flatten()
 }
 
-/// The addresses of a host that may be connected to, and why the last of the others may not.
+/// Returns the allowed addresses of a host, and why the last of the others is refused.
 async fn addresses(
     reach: &Reach,
     host: &str,
@@ -105,10 +105,10 @@ async fn addresses(
     (allowed, refused)
 }
 
-/// Whether a name may be left to another proxy to look up: as if it led to a public address.
+/// Checks whether a name may be left to another proxy to look up: as if it resolved to a public address.
 fn by_name(reach: &Reach, host: &str, port: u16) -> Result<(), Refused> {
     const PUBLIC: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(1, 1, 1, 1));
-    // `2130706433` and the like are addresses to those who look names up.
+    // Resolvers treat `2130706433` and the like as addresses.
     let odd = host
         .rsplit('.')
         .next()
@@ -168,7 +168,7 @@ async fn tunnel(upstream: &Upstream, host: &str, port: u16) -> io::Result<TcpStr
     stream.write_all(&upstream.connect(host, port)).await?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        // Byte by byte: what comes after the head is the target's.
+        // Byte by byte: what follows the head comes from the target.
         head.push(stream.read_u8().await?);
         if head.len() > request_head::MAX_BYTES {
             return Err(io::ErrorKind::InvalidData.into());

@@ -1,11 +1,11 @@
-//! The proxy that this machine itself needs to get out, where the user's environment names one.
+//! The proxy that this machine itself needs for outgoing connections, if the user's environment names one.
 
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Another proxy to go through. Its login is the host's secret: clients never see it.
+/// An upstream proxy. Its credentials are the host's secret: clients never see them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Upstream {
     pub(super) host: String,
@@ -24,8 +24,8 @@ impl std::fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// What `HTTPS_PROXY` (else `ALL_PROXY`) names, less what `NO_PROXY` does; in small letters too. Only proxies that are
-    /// spoken to in the clear.
+    /// Reads `HTTPS_PROXY` (or `ALL_PROXY`) and `NO_PROXY`, also in lower case. Only proxies with an unencrypted
+    /// connection.
     #[must_use]
     pub fn of(env: &BTreeMap<String, String>) -> Option<Self> {
         let var = |name: &str| {
@@ -61,7 +61,7 @@ impl Upstream {
         })
     }
 
-    /// Whether connections to a host go through it.
+    /// Returns whether connections to a host use it.
     pub(super) fn serves(&self, host: &str) -> bool {
         !self.past.iter().any(|name| {
             name == "*"
@@ -72,7 +72,7 @@ impl Upstream {
         })
     }
 
-    /// The line of a head with its login; empty where it has none.
+    /// Returns the header line with its credentials; empty if it has none.
     pub(super) fn login_line(&self) -> String {
         let login = self.login.as_ref().map(|login| {
             let login = STANDARD.encode(decoded(login));
@@ -81,7 +81,7 @@ impl Upstream {
         login.unwrap_or_default()
     }
 
-    /// The request for a tunnel.
+    /// Returns the request for a tunnel.
     pub(super) fn connect(&self, host: &str, port: u16) -> Vec<u8> {
         let host = if host.contains(':') {
             format!("[{host}]")
@@ -93,7 +93,7 @@ impl Upstream {
     }
 }
 
-/// A login as it stands in an address.
+/// Decodes credentials of a URL.
 fn decoded(login: &str) -> Vec<u8> {
     let bytes = login.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

@@ -1,17 +1,17 @@
-//! Old spreadsheets (`.xls`): records of cells, in a container with sectors. Their reader makes room for all cells between the first and
-//! the last one of every sheet while it opens the file, and follows the sectors as the file says: so both are looked at before, in
-//! the way in which it reads them.
+//! Old spreadsheets (`.xls`): records of cells, in a container with sectors. Their reader allocates all cells between the first and the
+//! last one of every sheet while it opens the file, and follows the sectors as the file specifies. So both are checked before, in the
+//! same way as it reads them.
 
 use super::{Extent, unreadable};
 use crate::MAX_CELLS;
 use crate::error::TableError;
 
-/// How such a container begins.
+/// The start of such a container.
 const SIGNATURE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
-/// From here on numbers of sectors mean something else.
+/// Sector numbers from here on are special.
 const LAST_SECTOR: u32 = 0xFFFF_FFFA;
 const END_OF_CHAIN: u32 = 0xFFFF_FFFE;
-/// Streams that are shorter lie among the small sectors.
+/// Shorter streams are in the small sectors.
 const SMALL: usize = 4096;
 const SMALL_SECTOR: usize = 64;
 /// Rows times columns of the format.
@@ -22,14 +22,14 @@ const BEGIN: u16 = 0x0809;
 const END: u16 = 0x000A;
 const DIMENSIONS: u16 = 0x0200;
 const FORMULA: u16 = 0x0006;
-/// The text that a formula came to.
+/// The text result of a formula.
 const FORMULA_TEXT: u16 = 0x0207;
 /// Several cells of a row.
 const ROW_OF_NUMBERS: u16 = 0x00BD;
-/// Number, text, rich text, truth, short number, shared text.
+/// Number, text, rich text, boolean, short number, shared text.
 const CELLS: [u16; 6] = [0x0203, 0x0204, 0x00D6, 0x0205, 0x027E, 0x00FD];
 
-/// An error where it is such a file, and its reader would take more memory for it than there are cells.
+/// Checks a file: fails if its reader would need too much memory.
 pub(super) fn check(bytes: &[u8]) -> Result<(), TableError> {
     if !bytes.starts_with(SIGNATURE) {
         return Ok(());
@@ -87,7 +87,7 @@ impl<'a> Container<'a> {
             more = tables.pop()?;
         }
         let mut next = Vec::new();
-        // Numbers behind the last sector are none; the same one many times is a lie.
+        // Numbers after the last sector are invalid; many repetitions are, too.
         let tables: Vec<u32> = tables.into_iter().filter(|it| *it < LAST_SECTOR).collect();
         if tables.len() > most {
             return None;
@@ -129,7 +129,7 @@ impl<'a> Container<'a> {
         })
     }
 
-    /// What the first stream of this name holds; `None`: there is none. The inner one: it is damaged.
+    /// Returns the content of the first stream of this name; `None` if there is none. The inner `None`: it is damaged.
     fn stream(&self, name: &str) -> Option<Option<Vec<u8>>> {
         let mut all = self.streams.iter();
         let (_, start, length) = all.find(|(it, ..)| it.eq_ignore_ascii_case(name))?;
@@ -145,7 +145,7 @@ impl<'a> Container<'a> {
     }
 }
 
-/// The sectors from `start` on, up to `length` bytes. `None` where they lead nowhere or in a circle.
+/// Returns the sectors from `start` on, up to `length` bytes. `None` if they are invalid or cyclic.
 fn chain((data, size): (&[u8], usize), next: &[u32], start: u32, length: usize) -> Option<Vec<u8>> {
     let (mut out, mut sector) = (Vec::new(), start);
     for _ in 0..data.len() / size + 2 {
@@ -163,13 +163,13 @@ fn chain((data, size): (&[u8], usize), next: &[u32], start: u32, length: usize) 
     None
 }
 
-/// A sector; the last one may be cut.
+/// Returns a sector; the last one may be truncated.
 fn at(data: &[u8], size: usize, sector: u32) -> Option<&[u8]> {
     let rest = data.get((sector as usize).checked_mul(size)?..)?;
     Some(rest.get(..size).unwrap_or(rest))
 }
 
-/// Where the sheets of a book begin.
+/// Returns where the sheets of a book start.
 fn sheets(book: &[u8]) -> Option<Vec<usize>> {
     let mut found = Vec::new();
     for (kind, data) in records(book) {
@@ -182,7 +182,7 @@ fn sheets(book: &[u8]) -> Option<Vec<usize>> {
     Some(found)
 }
 
-/// How many cells there are between the first and the last one of a sheet, those of its formulas as well.
+/// Returns the number of cells between the first and the last one of a sheet, including those of its formulas.
 fn size(sheet: &[u8]) -> Result<u64, TableError> {
     let damaged = || unreadable("a record of it is damaged");
     let mut extent = Extent::default();
@@ -198,7 +198,7 @@ fn size(sheet: &[u8]) -> Result<u64, TableError> {
             BEGIN => has_begun = true,
             END if nested == 0 => break,
             END => nested -= 1,
-            // Charts within have cells of their own.
+            // Embedded charts have their own cells.
             _ if nested > 0 => {}
             DIMENSIONS => check_dimensions(data).ok_or_else(damaged)?,
             FORMULA => {
@@ -217,7 +217,7 @@ fn size(sheet: &[u8]) -> Result<u64, TableError> {
     Ok(extent.cells() << u32::from(formula.is_some()))
 }
 
-/// Room is made for as many cells as a sheet says that it has. `None`: it cannot have them.
+/// Checks a sheet's declared dimensions, for which memory is allocated. `None`: they are impossible.
 fn check_dimensions(data: &[u8]) -> Option<()> {
     let wide = data.len() >= 14;
     let row = |at: usize| match wide {
@@ -236,7 +236,7 @@ fn check_dimensions(data: &[u8]) -> Option<()> {
     (cells <= LARGEST_SHEET).then_some(())
 }
 
-/// Records: what they are, and what they hold. The last one that is cut is left out: the reader says so.
+/// Iterates over records: type and content. A truncated last one is skipped: the reader reports it.
 fn records(mut stream: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (kind, length) = (word(stream, 0)?, word(stream, 2)?);
@@ -274,13 +274,13 @@ mod tests {
         all.iter().flat_map(|it| it.to_le_bytes()).collect()
     }
 
-    /// A number.
+    /// Creates a number cell.
     fn cell(row: u16, column: u16) -> Vec<u8> {
         let data = [words(&[row, column, 0]), 7_f64.to_le_bytes().to_vec()].concat();
         record(0x0203, &data)
     }
 
-    /// A file with a sheet of these records, so many times; a circle of sectors where `is_round`.
+    /// Creates a file with this many sheets of these records; with a cycle of sectors if `is_round`.
     fn xls(records: &[u8], sheets: usize, is_round: bool) -> Vec<u8> {
         let begin = record(BEGIN, &words(&[0x0600, 5, 0, 0, 0, 0, 0, 0]));
         let end = record(END, &[]);
@@ -304,7 +304,7 @@ mod tests {
         .concat();
         book.resize(book.len().max(SMALL).next_multiple_of(512), 0);
         let count = u32::try_from(book.len() / 512).unwrap();
-        // Sector 0 says which follows which, 1 is the directory, the rest the book.
+        // Sector 0 is the allocation table, 1 the directory, the rest the book.
         let mut next = vec![0xFFFF_FFFD, END_OF_CHAIN];
         next.extend((3..2 + count).chain([if is_round { 2 } else { END_OF_CHAIN }]));
         let mut table: Vec<u8> = next.iter().flat_map(|it| it.to_le_bytes()).collect();

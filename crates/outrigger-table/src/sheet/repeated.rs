@@ -1,5 +1,5 @@
-//! What an OpenDocument spreadsheet says of how often cells and rows are repeated: one line of it may stand for more cells than there is
-//! memory. Its reader makes them while it opens the file, so they are counted before.
+//! Repetitions of cells and rows in an OpenDocument spreadsheet: one line may represent more cells than fit in memory. Its reader
+//! expands them while it opens the file, so they are counted before.
 
 use std::io::{self, Cursor};
 
@@ -14,7 +14,7 @@ const TABLE: &str = "table:table";
 const ROW: &str = "table:table-row";
 const CELLS: [&str; 2] = ["table:table-cell", "table:covered-table-cell"];
 
-/// An error where a table of it has too many cells.
+/// Fails if a table has too many cells.
 pub(super) fn check(bytes: &[u8]) -> Result<(), TableError> {
     let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
         return Ok(());
@@ -35,19 +35,19 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), TableError> {
     Ok(())
 }
 
-/// How large a table is so far, to the last cell that is filled.
+/// The size of a table so far, up to the last filled cell.
 #[derive(Default)]
 struct Size {
-    /// Cells of the tables before.
+    /// Cells of the earlier tables.
     before: usize,
     rows: usize,
     width: usize,
-    /// Of the row that is being read.
+    /// Of the current row.
     repeats: usize,
     columns: usize,
     filled: usize,
     height: usize,
-    /// A cell that has begun: how often it is there.
+    /// The repetitions of the current cell.
     cell: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ impl Size {
         let name = tag.split([' ', '\t', '\r', '\n', '/']).next();
         let name = name.unwrap_or_default();
         if name == TABLE {
-            // All tables are made.
+            // All tables are expanded.
             *self = Self {
                 before: self
                     .before
@@ -74,7 +74,7 @@ impl Size {
             }
             self.cell = (!tag.ends_with('/')).then_some(count);
         } else if self.cell.is_some() && !tag.starts_with('/') {
-            // What stands in a cell fills it.
+            // Content fills a cell.
             self.filled = self.columns;
         }
         if self.cell.is_some() && !text.trim().is_empty() {
@@ -99,7 +99,7 @@ impl Size {
     }
 }
 
-/// What an attribute says; a number that is none counts as more than there may be.
+/// Returns the value of an attribute; an invalid number is treated as too large.
 fn number(tag: &str, attribute: &str) -> usize {
     let Some((_, rest)) = tag.split_once(attribute) else {
         return 1;

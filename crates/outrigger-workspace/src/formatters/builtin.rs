@@ -1,10 +1,10 @@
-//! The formatters that OpenCode knows, and when each is meant.
+//! The formatters that OpenCode knows, and when each applies.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A formatter of the list.
+/// A built-in formatter.
 pub(super) struct BuiltIn {
     pub(super) name: &'static str,
     pub(super) extensions: &'static [&'static str],
@@ -12,11 +12,11 @@ pub(super) struct BuiltIn {
     pub(super) when: When,
 }
 
-/// What a project must have for a formatter to be meant, besides the program.
+/// What a project must have, besides the program, for a formatter to apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     Always,
-    /// One of these files, from the working folder up to the project's root.
+    /// One of these files, from the working directory up to the project's root.
     File(&'static [&'static str]),
     /// A dependency of this name in a `package.json` on the way up; the program may be in `node_modules/.bin`.
     Npm(&'static str),
@@ -24,7 +24,7 @@ pub(super) enum When {
     NpmFile(&'static [&'static str]),
     /// `laravel/pint` in a `composer.json`; the program is the project's.
     Pint,
-    /// Ruff's own configuration, or a word of it in the project's list of packages.
+    /// Ruff's own configuration, or a mention in the project's list of packages.
     Ruff,
 }
 
@@ -35,8 +35,8 @@ const WEB: &[&str] = &[
 ];
 const RUBY: &[&str] = &[".rb", ".rake", ".gemspec", ".ru"];
 
-/// The list. Left out are `oxfmt` (behind a switch in OpenCode), `air` and `uv`, whose programs must be run to know
-/// what they are.
+/// The list. Omitted are `oxfmt` (experimental in OpenCode), `air` and `uv`, whose programs must be run to identify
+/// them.
 #[rustfmt::skip]
 pub(super) const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { name: "gofmt", extensions: &[".go"], command: &["gofmt", "-w", "$FILE"], when: When::Always },
@@ -65,7 +65,7 @@ pub(super) const BUILT_IN: &[BuiltIn] = &[
 ];
 
 impl When {
-    /// Whether it holds in a project.
+    /// Returns whether it applies in a project.
     pub(super) fn holds(&self, directory: &Path, worktree: &Path) -> bool {
         let files = |name: &str| {
             up(directory, worktree)
@@ -111,7 +111,7 @@ impl When {
         }
     }
 
-    /// The project's own program, where there may be one.
+    /// Returns the project's own program, if there may be one.
     pub(super) fn local(
         &self,
         program: &str,

@@ -1,19 +1,18 @@
-//! Where the name of a file stands in the command of a formatter. `$FILE` is an argument, or a part of one; in a line for a shell it is
-//! a variable of that shell, so that no name of a file is a part of the line.
+//! Inserts the name of the file into a formatter's command. `$FILE` is an argument, or a part of one; in a line for a shell it becomes
+//! a variable of that shell, so that no file name is a part of the line.
 
 use std::path::Path;
 
-/// What stands for the name of the file.
+/// The placeholder of the file name.
 const FILE: &str = "$FILE";
-/// The variable that a shell has it in.
+/// The shell variable with the name.
 pub(super) const VARIABLE: &str = "FILE";
-/// Shells in which `"$FILE"` is a variable, and that run the word behind `-c`.
+/// Shells in which `"$FILE"` is a variable, and that run the word after `-c`.
 const SHELLS: [&str; 9] = [
     "ash", "bash", "busybox", "dash", "fish", "ksh", "mksh", "sh", "zsh",
 ];
 
-/// The command with the name of a file in it. The error is the word of which the name would be a part, and which another program
-/// may run.
+/// Returns the command with the file name. The error is the word that the name would be a part of, and which another program may run.
 pub(super) fn filled(command: &[String], file: &str) -> Result<Vec<String>, String> {
     let line = shell_line(command);
     let words = command.iter().enumerate().map(|(at, word)| {
@@ -28,7 +27,7 @@ pub(super) fn filled(command: &[String], file: &str) -> Result<Vec<String>, Stri
     words.collect()
 }
 
-/// Where the line is that a shell runs, if the command is one.
+/// Returns the position of the line that a shell runs, if there is one.
 fn shell_line(command: &[String]) -> Option<usize> {
     let name = |word: &String| {
         let name = Path::new(word).file_name();
@@ -50,7 +49,7 @@ fn shell_line(command: &[String]) -> Option<usize> {
     Some(at + 1)
 }
 
-/// The line with the variable as one word, whatever quotes it is in.
+/// Returns the line with the variable as one word, in whatever quotes.
 fn with_variable(line: &str) -> String {
     let (mut out, mut rest) = (String::new(), line);
     let mut quote = None;
@@ -59,7 +58,7 @@ fn with_variable(line: &str) -> String {
             let is_longer = |c: char| c.is_ascii_alphanumeric() || c == '_';
             let is_other = behind.starts_with(is_longer);
             out.push_str(match quote {
-                // `$FILENAME` was the name of the file, and what is behind it.
+                // `$FILENAME` meant the name of the file and the rest.
                 _ if is_other && quote != Some('\'') => "${FILE}",
                 Some('"') => FILE,
                 Some(_) => "'\"$FILE\"'",
@@ -85,8 +84,7 @@ fn with_variable(line: &str) -> String {
     out
 }
 
-/// Whether the name of a file may stand in a word: it is a word of its own or the value of an option, or neither says anything to a
-/// shell.
+/// Returns whether the file name may be in a word: it is a word of its own or the value of an option, or neither contains shell syntax.
 fn is_safe(word: &str, file: &str) -> bool {
     let Some((before, behind)) = word.split_once(FILE) else {
         return true;

@@ -1,7 +1,7 @@
-//! Formatters: `formatter` of `opencode.json`, run over a file that `edit` or `write` has written.
+//! Formatters: `formatter` of `opencode.json`, run on a file that `edit` or `write` has written.
 //!
-//! The list is OpenCode's. A built-in one is enabled when its program is there and the project is set up for it;
-//! nothing is downloaded. One that fails costs a warning; one that hangs is ended, and left out after the second time.
+//! The list is OpenCode's. A built-in one is enabled if its program is installed and the project is set up for it;
+//! nothing is downloaded. A failing one logs a warning; a hanging one is ended, and skipped after the second time.
 
 mod builtin;
 mod command_line;
@@ -22,11 +22,11 @@ use self::builtin::{BUILT_IN, When};
 use crate::project_location::ProjectLocation;
 use crate::sync::lock;
 
-/// How long one may run.
+/// Deadline of a run.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// After so many times past its deadline in a row it is left out.
+/// After this many consecutive missed deadlines it is skipped.
 const MAX_LATE: u32 = 2;
-/// Of what it printed, for the warning, in bytes.
+/// Bytes of its output in the warning.
 const OUTPUT: usize = 2_000;
 
 /// A formatter, in the form of `GET /formatter`.
@@ -50,12 +50,12 @@ struct Formatter {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Command {
-    /// A built-in one: program and arguments, where they are found, and what must hold.
+    /// A built-in one: program and arguments, where to find them, and the condition.
     BuiltIn(&'static [&'static str], When),
     Given(Vec<String>),
 }
 
-/// What came of one.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     NotRun,
@@ -72,17 +72,17 @@ pub struct Formatters {
     env: Vec<(OsString, OsString)>,
     spawner: Spawner,
     programs: Programs,
-    /// What was said of those that are not started.
+    /// Reported refusals.
     refused: Mutex<BTreeMap<String, String>>,
     deadline: Duration,
-    /// Times past the deadline in a row, by name.
+    /// Consecutive missed deadlines, by name.
     late: Mutex<BTreeMap<String, u32>>,
     /// Commands of the built-in ones, looked up once.
     found: Mutex<BTreeMap<String, Option<Vec<String>>>>,
 }
 
 impl Formatters {
-    /// Reads the configuration; looks for no program yet.
+    /// Reads the configuration; does not look for programs yet.
     pub fn new(
         config: Option<&Value>,
         place: &ProjectLocation,
@@ -103,7 +103,7 @@ impl Formatters {
         }
     }
 
-    /// Starts no other programs than these.
+    /// Restricts the programs that may be started.
     #[must_use]
     pub fn with_programs(mut self, programs: Programs) -> Self {
         self.programs = programs;
@@ -134,7 +134,7 @@ impl Formatters {
         done
     }
 
-    /// All of them, and which would run.
+    /// Returns all of them, and which would run.
     #[must_use]
     pub fn status(&self) -> Vec<FormatterStatus> {
         let of = |formatter: &Formatter| FormatterStatus {
@@ -242,7 +242,7 @@ impl Formatters {
 }
 
 impl Formatters {
-    /// Whether its program must not be started, which is said once.
+    /// Returns whether its program must not be started, which is reported once.
     async fn is_refused(&self, name: &str, program: &str) -> bool {
         let path = self.env.iter().rev().find(|(name, _)| name == "PATH");
         let found = path.filter(|_| !program.contains('/'));
@@ -260,7 +260,7 @@ impl Formatters {
     }
 }
 
-/// The command of a formatter with the name of the file, or a word on why there is none.
+/// Returns the command of a formatter with the file name, or why there is none.
 fn words(name: &str, command: &[String], file: &str) -> Option<Vec<String>> {
     let words = command_line::filled(command, file);
     let words = words.inspect_err(|word| {
@@ -272,12 +272,12 @@ fn words(name: &str, command: &[String], file: &str) -> Option<Vec<String>> {
     words.ok()
 }
 
-/// Names of the built-in ones.
+/// Returns the names of the built-in ones.
 pub fn built_in() -> Vec<&'static str> {
     BUILT_IN.iter().map(|it| it.name).collect()
 }
 
-// The rules are OpenCode's: absent or `false` is none, `true` the built-in ones, an object changes and adds some.
+// The rules are OpenCode's: absent or `false` means none, `true` the built-in ones, an object changes and adds some.
 fn configured(value: Option<&Value>) -> Vec<Formatter> {
     let changes = match value {
         None | Some(Value::Null | Value::Bool(false)) => return Vec::new(),
@@ -299,7 +299,7 @@ fn configured(value: Option<&Value>) -> Vec<Formatter> {
         .collect();
     for (name, entry) in changes.into_iter().flatten() {
         let disabled = entry.get("disabled") == Some(&Value::Bool(true));
-        // These two are one program and its successor: to be rid of one is to be rid of both.
+        // These two are one program and its successor: disabling one disables both.
         if disabled && ["ruff", "uv"].contains(&name.as_str()) {
             list.retain(|f| f.name != "ruff" && f.name != "uv");
             continue;
@@ -342,7 +342,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// One that hangs is ended, named, and tried once more only.
+    /// A hanging formatter is ended, named, and tried only once more.
     #[tokio::test]
     async fn one_that_hangs_is_ended_and_named() {
         let dir = tempfile::tempdir().unwrap();
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(log, "ran\nfine\nran\nfine\nfine\n");
     }
 
-    /// A name with shell text in it is formatted, by a line for a shell, too, and runs nothing.
+    /// A name with shell syntax is formatted, also with a line for a shell, and runs nothing.
     #[tokio::test]
     async fn names_of_files_run_nothing() {
         let dir = tempfile::tempdir().unwrap();

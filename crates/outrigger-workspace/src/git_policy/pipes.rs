@@ -1,5 +1,5 @@
-//! Pipes in the place of files that git reads in every folder of a project. To look for them each time would cost more than git itself:
-//! they are looked for once git takes long, and remembered as long as they are there.
+//! Pipes in place of files that git reads in every folder of a project. A search each time would cost more than git itself: they are
+//! searched once git takes long, and remembered while they exist.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::FileTypeExt as _;
@@ -11,15 +11,15 @@ use crate::sync::lock;
 
 /// Files that git reads in every folder.
 const IN_EVERY_FOLDER: [&str; 2] = [".gitattributes", ".gitignore"];
-/// How long git may take before it is looked at what it may be waiting for.
+/// How long git may take before the search for what it may be waiting for.
 const LOOKS_AFTER: Duration = Duration::from_secs(2);
-/// So many names are looked at.
+/// Maximum number of names in the search.
 const MAX_NAMES: usize = 1_000_000;
 
-/// What was found, by worktree.
+/// Pipes found, by worktree.
 static FOUND: Mutex<BTreeMap<PathBuf, PathBuf>> = Mutex::new(BTreeMap::new());
 
-/// The pipe that was found in a worktree, while it is there.
+/// Returns the known pipe in a worktree, while it exists.
 pub(super) fn known(worktree: &Path) -> Option<PathBuf> {
     let mut all = lock(&FOUND);
     let pipe = all.get(worktree)?.clone();
@@ -30,10 +30,9 @@ pub(super) fn known(worktree: &Path) -> Option<PathBuf> {
     Some(pipe)
 }
 
-/// Waits for git in a worktree. Where it takes long and waits for a pipe, it is ended, and the error names that.
+/// Waits for git in a worktree. If it takes long and waits for a pipe, it is ended, and the error names the pipe.
 ///
-/// # Errors
-/// As a sentence.
+/// # Errors As a sentence.
 pub async fn watched<T>(worktree: &Path, git: impl Future<Output = T>) -> Result<T, String> {
     tokio::pin!(git);
     if let Ok(done) = tokio::time::timeout(LOOKS_AFTER, &mut git).await {
@@ -62,7 +61,7 @@ fn is_pipe(path: &Path) -> bool {
         .is_ok_and(|it| it.file_type().is_fifo())
 }
 
-/// The first pipe of such a name. Reads the disk.
+/// Returns the first pipe with such a name. Reads the disk.
 fn first_in(worktree: &Path) -> Option<PathBuf> {
     let mut folders = VecDeque::from([worktree.to_owned()]);
     let mut left = MAX_NAMES;
@@ -97,7 +96,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let done = watched(root.path(), async { 1 }).await;
         assert_eq!(done, Ok(1));
-        // One that only takes long.
+        // One that is just slow.
         let long = tokio::time::sleep(LOOKS_AFTER + Duration::from_millis(100));
         assert_eq!(watched(root.path(), long).await, Ok(()));
         let pipe = folder.join(".gitignore");

@@ -1,4 +1,4 @@
-//! What differs between two trees.
+//! The difference of two snapshots.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,9 +8,10 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{SnapshotError, Snapshots};
 
-/// Bytes of a file up to which its patch holds all of it, so that clients can show the whole file (as in OpenCode).
+/// Maximum bytes of a file whose patch contains all of it, so that clients can show the whole file (as in
+/// OpenCode).
 const WHOLE: usize = 64 * 1024;
-/// A comparison that takes longer is made coarser.
+/// After this time a comparison becomes coarser.
 const COMPARE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One file of a difference.
@@ -29,7 +30,7 @@ pub struct FileDiff {
 }
 
 impl FileDiff {
-    /// As messages and events carry it.
+    /// Returns it in the form of messages and events.
     pub fn to_wire(&self) -> Value {
         json!({
             "file": self.file, "patch": self.patch, "additions": self.additions, "deletions": self.deletions,
@@ -45,19 +46,17 @@ struct Entry {
 }
 
 impl Snapshots {
-    /// Files that differ, in the order of their names.
+    /// Returns the files that differ, by name.
     ///
-    /// # Errors
-    /// Those of git.
+    /// # Errors Those of git.
     pub async fn changed(&self, from: &str, to: &str) -> Result<Vec<String>, SnapshotError> {
         let entries = self.entries(from, to).await?;
         Ok(entries.into_iter().map(|entry| entry.file).collect())
     }
 
-    /// The files that differ, with their patches.
+    /// Returns the files that differ, with their patches.
     ///
-    /// # Errors
-    /// Those of git.
+    /// # Errors Those of git.
     pub async fn diff(&self, from: &str, to: &str) -> Result<Vec<FileDiff>, SnapshotError> {
         let entries = self.entries(from, to).await?;
         let wanted: Vec<&str> = entries
@@ -117,7 +116,7 @@ impl Snapshots {
             .git(&["cat-file", "--batch"], Some(input.into_bytes()))
             .await?;
         let mut rest = out.as_slice();
-        // `NAME blob SIZE`, the bytes, a line end. What was cut off is as good as binary.
+        // `NAME blob SIZE`, the bytes, a line end. Truncated content is treated as binary.
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let head = String::from_utf8_lossy(rest.get(..end).unwrap_or_default()).into_owned();
             rest = rest.get(end + 1..).unwrap_or_default();

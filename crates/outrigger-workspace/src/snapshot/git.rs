@@ -1,4 +1,4 @@
-//! Running git on the store.
+//! Runs git on the store.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::git_policy;
 
 /// A project in which git takes longer gets no snapshots: the tools wait for them.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// Bytes of an answer.
+/// Maximum bytes of output.
 const MAX_OUTPUT: usize = 64 * 1024 * 1024;
 
-/// Where the git program is.
+/// Returns the git program.
 pub(super) fn program() -> Option<PathBuf> {
     let env = outrigger_sandbox::env::of_host(&[]);
     let path = env.into_iter().find(|(key, _)| key == "PATH")?.1;
@@ -22,10 +22,10 @@ pub(super) fn program() -> Option<PathBuf> {
 }
 
 impl Snapshots {
-    /// What git may touch: what it may of the project anyway, and the store. Nothing is covered: what the rules deny is left
-    /// out by its name.
+    /// Returns the sandbox of git: its regular access to the project, and the store. Nothing is masked: denied files are
+    /// excluded by name.
     fn policy(&self, command: &str) -> Policy {
-        // None of the user's files: their configuration is left out.
+        // None of the user's files: their configuration is not used.
         let mut policy = git_policy::policy(
             &self.place,
             Path::new("/nonexistent"),
@@ -44,7 +44,7 @@ impl Snapshots {
         self.git_in(&self.place.worktree, args, input).await
     }
 
-    /// The answer as one line of text.
+    /// Returns the output as one line of text.
     pub(super) async fn text(
         &self,
         args: &[&str],
@@ -54,7 +54,7 @@ impl Snapshots {
         Ok(String::from_utf8_lossy(&out).trim().to_owned())
     }
 
-    /// The user's and the system's configuration are left out: filters and hooks in them are programs.
+    /// The user's and the system's configuration are not used: filters and hooks in them are programs.
     pub(super) async fn git_in(
         &self,
         folder: &Path,

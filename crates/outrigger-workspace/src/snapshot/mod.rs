@@ -1,9 +1,9 @@
-//! Trees of the project's files, kept in a git object store of our own beside the project.
+//! Snapshots of the project's files, kept in our own git object store outside the project.
 //!
-//! The store lies in the data folder and borrows the objects of the project's repository, so the first tree of a large
-//! project costs little. The project's own repository, its index included, is never written to. What git ignores, and
-//! new files of more than 2 MiB, are in no tree, as in OpenCode. Bytes are stored as they are: no filters, no line
-//! ends.
+//! The store is in the data folder and borrows the objects of the project's repository, so the first snapshot of a
+//! large project costs little. The project's own repository, including its index, is never written to. Ignored files,
+//! and new files of more than 2 MiB, are in no snapshot, as in OpenCode. Bytes are stored unmodified: without filters
+//! and line end conversion.
 
 mod diff;
 mod git;
@@ -23,40 +23,41 @@ use crate::sync::lock;
 
 pub use diff::FileDiff;
 
-/// Bytes of a file beyond which it is not put into a tree for the first time.
+/// Maximum bytes of a file that is added for the first time.
 const LARGEST: u64 = 2 * 1024 * 1024;
 
-/// Why there is no tree.
+/// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// The store's folder cannot be used.
     #[error("cannot use {path}: {reason}")]
     Folder {
-        /// Which.
+        /// The folder.
         path: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Git cannot be started, or did not end.
     #[error("cannot run git: {0}")]
     Run(String),
-    /// Git says no.
+    /// Git failed.
     #[error("git {what} failed: {reason}")]
     Git {
         /// Its subcommand.
         what: String,
-        /// What it printed.
+        /// Its output.
         reason: String,
     },
-    /// A file that is not in the project.
+    /// A file outside the project.
     #[error("{0} is not in the project")]
     Outside(String),
 }
 
-/// Whether a file of the project, by its absolute path, is kept from processes, and so in no tree. Reads the disk.
+/// Returns whether a file of the project, by its absolute path, is hidden from processes, and so in no snapshot. Reads
+/// the disk.
 pub type WithheldFn = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// Which state of the index a tree was written from.
+/// The state of the index from which a tree was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Known {
     index: (SystemTime, u64),
@@ -66,19 +67,19 @@ struct Known {
 /// The store of one project folder.
 pub struct Snapshots {
     spawner: Spawner,
-    /// The git program; none where there are no snapshots (no git project, no git, or switched off).
+    /// The git program; `None` if there are no snapshots (no git project, no git, or disabled).
     git: Option<PathBuf>,
     place: ProjectLocation,
-    /// What is in no tree. `None`: git is not sandboxed.
+    /// The files excluded from snapshots. `None`: git is not sandboxed.
     withheld: Option<WithheldFn>,
     store: PathBuf,
-    /// One at a time within this process; other processes are kept out by a lock file.
+    /// One at a time within this process; a lock file excludes other processes.
     order: tokio::sync::Mutex<()>,
     known: Mutex<Option<Known>>,
 }
 
 impl Snapshots {
-    /// The store of this place under the data folder. Nothing is made before the first tree.
+    /// Creates the store of this project under the data folder. Writes nothing before the first snapshot.
     pub fn new(
         place: &ProjectLocation,
         project: &str,
@@ -103,20 +104,19 @@ impl Snapshots {
         }
     }
 
-    /// Trees can be made here.
+    /// Returns whether snapshots are possible here.
     pub fn is_on(&self) -> bool {
         self.git.is_some()
     }
 
-    /// The absolute path of a file of a tree.
+    /// Returns the absolute path of a file in a snapshot.
     pub fn absolute(&self, file: &str) -> PathBuf {
         self.place.worktree.join(file)
     }
 
-    /// The path of a file within trees.
+    /// Returns the path of a file within snapshots.
     ///
-    /// # Errors
-    /// [`SnapshotError::Outside`].
+    /// # Errors [`SnapshotError::Outside`].
     pub fn relative(&self, file: &str) -> Result<String, SnapshotError> {
         let outside = || SnapshotError::Outside(file.to_owned());
         let inner = outrigger_sandbox::paths::resolve(&self.place.worktree, Path::new(file));
@@ -130,17 +130,16 @@ impl Snapshots {
         Ok(text.to_owned())
     }
 
-    /// The tree of the files as they are.
+    /// Takes a snapshot of the current files.
     ///
-    /// # Errors
-    /// Those of git and of the store's folder.
+    /// # Errors Those of git and of the store's folder.
     pub async fn track(&self) -> Result<String, SnapshotError> {
         let _order = self.order.lock().await;
         let _lock = object_store::prepare(&self.store, &self.place.worktree).await?;
         self.tree().await
     }
 
-    /// As [`Self::track`], where nobody else is at it.
+    /// Like [`Self::track`], with the lock held.
     async fn tree(&self) -> Result<String, SnapshotError> {
         let added = self.refresh().await?;
         let index = object_store::stamp(&self.store.join("index"));
@@ -158,7 +157,7 @@ impl Snapshots {
         Ok(tree)
     }
 
-    /// Brings the index up to the files; true when something had changed.
+    /// Updates the index from the files; returns whether anything changed.
     async fn refresh(&self) -> Result<bool, SnapshotError> {
         let listed = self
             .git_in(
@@ -194,7 +193,7 @@ impl Snapshots {
             "--stdin",
         ];
         if let Err(error) = self.git(&update, Some(names.clone())).await {
-            // One file that cannot be read must not keep the others out.
+            // An unreadable file must not exclude the others.
             tracing::debug!("[snapshot] {error}");
             let add = [
                 "add",
@@ -208,10 +207,9 @@ impl Snapshots {
         Ok(true)
     }
 
-    /// Which object each file is in each tree; pairs that are in none are left out.
+    /// Returns the object of each file in each snapshot; missing ones are skipped.
     ///
-    /// # Errors
-    /// Those of git.
+    /// # Errors Those of git.
     pub async fn objects(
         &self,
         wanted: &[(String, String)],
@@ -235,10 +233,9 @@ impl Snapshots {
             .collect())
     }
 
-    /// Puts files back as they are in a tree; those that are not in it are deleted.
+    /// Restores files from a snapshot; those that are not in it are deleted.
     ///
-    /// # Errors
-    /// Those of git, of the files, and [`SnapshotError::Outside`].
+    /// # Errors Those of git, of the files, and [`SnapshotError::Outside`].
     pub async fn restore(&self, tree: &str, files: &[String]) -> Result<(), SnapshotError> {
         let wanted: Vec<(String, String)> = files
             .iter()
@@ -276,7 +273,7 @@ impl Snapshots {
     fn delete(&self, file: &str) -> Result<(), SnapshotError> {
         let path = self.absolute(file);
         let folder = path.parent().unwrap_or(&self.place.worktree);
-        // A folder that is gone, or a link that leads out: nothing of ours is there.
+        // The folder is gone, or a link points outside: there is nothing of ours.
         if !folder.exists() {
             return Ok(());
         }
@@ -297,7 +294,7 @@ impl Snapshots {
     }
 }
 
-/// Of the names that `ls-files -t -z` tells those that belong into a tree, each ended by a zero byte. Reads the disk.
+/// Selects the names from `ls-files -t -z` that belong in a snapshot, each terminated by a zero byte. Reads the disk.
 fn chosen(listed: &[u8], worktree: &Path, withheld: Option<&WithheldFn>) -> Vec<u8> {
     let mut names = Vec::new();
     for entry in listed.split(|byte| *byte == 0) {
@@ -306,9 +303,9 @@ fn chosen(listed: &[u8], worktree: &Path, withheld: Option<&WithheldFn>) -> Vec<
         };
         let path = worktree.join(OsStr::from_bytes(name));
         let unfit = *tag == b'?' && is_unfit(&path);
-        // A difference would show what is withheld.
+        // A diff would show what is withheld.
         let withheld = withheld.is_some_and(|it| it(&path));
-        // A repository within the project is a folder here, and is its own business.
+        // A repository within the project is a folder here, and not included.
         if name.ends_with(b"/") || unfit || withheld {
             continue;
         }
@@ -318,7 +315,7 @@ fn chosen(listed: &[u8], worktree: &Path, withheld: Option<&WithheldFn>) -> Vec<
     names
 }
 
-/// A new file that is too large, or is none.
+/// Returns whether a new file is too large, or not a file.
 fn is_unfit(path: &Path) -> bool {
     std::fs::symlink_metadata(path).map_or(true, |found| {
         let kind = found.file_type();

@@ -1,4 +1,4 @@
-//! The store's folder.
+//! The folder of the object store.
 
 use std::fs::{File, TryLockError};
 use std::io::Read as _;
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant, SystemTime};
 use super::SnapshotError;
 use crate::git_policy::small;
 
-/// How long another process is waited for.
+/// How long to wait for another process.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of an index that is copied: a million files have about a hundred megabytes.
+/// Maximum bytes of a copied index: a million files have about a hundred megabytes.
 const LARGEST_INDEX: u64 = 512 << 20;
 
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tautocrlf = false\n\
     \tsymlinks = true\n\tfsmonitor = false\n\tquotepath = false\n\tpreloadindex = true\n[gc]\n\tauto = 0\n";
 
-/// Whatever the project's attributes say, bytes are kept as they are.
+/// Whatever the project's attributes specify, bytes are unmodified.
 const ATTRIBUTES: &str = "* -text -eol -filter -ident -working-tree-encoding\n";
 
-/// Makes the store where there is none, and holds it for this process.
+/// Creates the store if there is none, and locks it for this process.
 pub(super) async fn prepare(store: &Path, worktree: &Path) -> Result<File, SnapshotError> {
     let fail = |path: &Path, error: &std::io::Error| SnapshotError::Folder {
         path: path.display().to_string(),
@@ -35,7 +35,7 @@ pub(super) async fn prepare(store: &Path, worktree: &Path) -> Result<File, Snaps
     if is_new && !store.join("HEAD").is_file() {
         make(store, worktree).map_err(|e| fail(store, &e))?;
     }
-    // Left by a git that was killed: the holder of the store knows that no other one runs.
+    // Left by a killed git: the holder of the lock knows that no other one runs.
     let _ = std::fs::remove_file(store.join("index.lock"));
     exclude(store, worktree).map_err(|e| fail(store, &e))?;
     Ok(held)
@@ -63,7 +63,7 @@ async fn hold(store: &Path) -> Result<File, SnapshotError> {
     }
 }
 
-/// What `git init` would make, without starting it. `HEAD` comes last: with it the store is there.
+/// Creates what `git init` would, without starting it. `HEAD` comes last: it marks the store as complete.
 fn make(store: &Path, worktree: &Path) -> std::io::Result<()> {
     for folder in ["objects/info", "objects/pack", "refs/heads", "info"] {
         std::fs::create_dir_all(store.join(folder))?;
@@ -76,10 +76,10 @@ fn make(store: &Path, worktree: &Path) -> std::io::Result<()> {
     std::fs::write(store.join("HEAD"), "ref: refs/heads/main\n")
 }
 
-/// Objects and index of the project's repository: what is committed need not be read again.
+/// Borrows objects and index of the project's repository, so that committed files need not be re-read.
 fn borrow(store: &Path, own: &Path, common: &Path) -> std::io::Result<()> {
     let config = small(&common.join("config"));
-    // Names of another length, or an index in two files, are of no use here.
+    // Object names of another length, or a split index, cannot be used.
     if config.contains("objectformat") || config.contains("objectFormat") {
         return Ok(());
     }
@@ -103,8 +103,7 @@ fn borrow(store: &Path, own: &Path, common: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether that is an index worth a copy. A command can make one with holes that takes no room where it is, and all that there is as a
-/// copy.
+/// Returns whether it is a usable index. A command can create a sparse one that takes no space, but would fill the disk as a copy.
 fn is_index(path: &Path) -> std::io::Result<bool> {
     let Ok(mut file) = outrigger_files::open(path) else {
         return Ok(false);
@@ -118,19 +117,19 @@ fn is_index(path: &Path) -> std::io::Result<bool> {
     Ok(file.read_exact(&mut begins).is_ok() && begins == *b"DIRC")
 }
 
-/// The repository's folder of this worktree, and the one that it shares with others.
+/// Returns the repository's folder of this worktree, and the one that it shares with others.
 fn repository(worktree: &Path) -> Option<(PathBuf, PathBuf)> {
     let git = worktree.join(".git");
     if git.is_dir() {
         return Some((git.clone(), git));
     }
     let own = worktree.join(small(&git).strip_prefix("gitdir:")?.trim());
-    // Of the main worktree there is no such file, and the folder is its own.
+    // The main worktree has no such file; the folder is its own.
     let common = own.join(small(&own.join("commondir")).trim());
     Some((own, common))
 }
 
-/// What the repository leaves out by its own list is left out here.
+/// Excludes what the repository excludes by its own list.
 fn exclude(store: &Path, worktree: &Path) -> std::io::Result<()> {
     let theirs = repository(worktree)
         .and_then(|(_, common)| {
@@ -148,7 +147,7 @@ fn exclude(store: &Path, worktree: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// When a file was written last, and how long it is.
+/// Returns when a file was last written, and its length.
 pub(super) fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
     let found = path.metadata().ok()?;
     Some((found.modified().ok()?, found.len()))
@@ -158,7 +157,7 @@ pub(super) fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
 mod tests {
     use super::*;
 
-    /// A copy takes the room that the original does not.
+    /// A copy takes the space that the original does not.
     #[test]
     fn an_index_with_holes_is_not_copied() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,17 +1,17 @@
-//! What a terminal wrote: from bytes to text, and kept up to a limit.
+//! The output of a terminal: decoded, and kept up to a limit.
 
-/// UTF-16 units that are kept for clients that come later, as in OpenCode.
+/// UTF-16 units kept for later clients, as in OpenCode.
 const KEPT: u64 = 2 * 1024 * 1024;
-/// How far the buffer grows beyond that before its front is cut, so that not every piece moves two megabytes.
+/// How far the buffer grows beyond that before it is trimmed, so that not every piece moves two megabytes.
 const SLACK: u64 = 256 * 1024;
 
-/// The end of a text, with places counted in UTF-16 units from its beginning: clients count the letters of JavaScript.
+/// The end of a text, with positions counted in UTF-16 units from its start, as in JavaScript clients.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     text: String,
-    /// Place of the first kept letter.
+    /// Position of the first kept character.
     start: u64,
-    /// Place behind the last one.
+    /// Position after the last one.
     end: u64,
 }
 
@@ -26,18 +26,18 @@ impl Buffer {
         }
     }
 
-    /// Place behind the last letter.
+    /// Returns the position after the last character.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// What is kept from a place on; nothing from beyond the end.
+    /// Returns the kept text from a position on; empty beyond the end.
     pub(super) fn since(&self, place: u64) -> &str {
         let (byte, _) = self.find(place);
         self.text.get(byte..).unwrap_or_default()
     }
 
-    /// The first letter at a place or behind it: its byte and its place.
+    /// Returns the first character at or after a position: its byte and its position.
     fn find(&self, place: u64) -> (usize, u64) {
         let mut at = self.start;
         for (byte, letter) in self.text.char_indices() {
@@ -54,7 +54,7 @@ fn units(text: &str) -> u64 {
     text.chars().map(|letter| letter.len_utf16() as u64).sum()
 }
 
-/// Makes text of bytes that come in pieces: a letter that is cut in two waits for its other half.
+/// Decodes bytes that arrive in pieces: an incomplete character waits for its rest.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     held: Vec<u8>,
@@ -88,7 +88,7 @@ impl Decoder {
         text
     }
 
-    /// What is left of a letter that never became whole.
+    /// Returns the rest of an incomplete character.
     pub(super) fn end(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
     }

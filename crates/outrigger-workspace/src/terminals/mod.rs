@@ -1,7 +1,7 @@
-//! Terminals of clients: `GET /pty` and what is under it.
+//! Terminals of clients: `GET /pty` and its subroutes.
 //!
-//! A terminal is a person's shell, not the model's: nothing asks for permission, since who opens it is who would be
-//! asked. It ends with the agent. What it wrote is kept, up to a limit, for clients that come later.
+//! A terminal is the user's shell, not the model's: there are no permission questions, since the user who opens it would be
+//! asked. It ends with the agent. Its output is kept, up to a limit, for later clients.
 
 mod buffer;
 
@@ -18,48 +18,48 @@ use tokio::sync::{broadcast, watch};
 use self::buffer::{Buffer, Decoder};
 use crate::sync::lock;
 
-/// Terminals that run at once; more are a client out of control.
+/// Maximum number of running terminals; more indicate a client out of control.
 const MAX_OPEN: usize = 64;
-/// Pieces of output that a slow client may be behind.
+/// Maximum number of output pieces that a slow client may lag behind.
 const OUTPUT_QUEUE: usize = 1024;
-/// How long output is still read when the shell has ended but something of it has the terminal open.
+/// How long output is still read after the shell has ended while a descendant has the terminal open.
 const LINGER: Duration = Duration::from_millis(200);
-/// How long a ticket is good for (OpenCode's figure).
+/// Lifetime of a ticket (OpenCode's figure).
 const TICKET_TIMEOUT: Duration = Duration::from_secs(60);
-/// Tickets that wait to be used.
+/// Maximum number of unused tickets.
 const MAX_TICKETS: usize = 256;
 /// Shells that are started as login shells, as in OpenCode.
 const LOGIN_SHELLS: &[&str] = &["bash", "dash", "fish", "ksh", "sh", "zsh"];
 
-/// A terminal, as `GET /pty` tells it.
+/// A terminal, as in `GET /pty`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PtyInfo {
     /// Identifier, `pty_…`.
     pub id: String,
-    /// For people.
+    /// Display title.
     pub title: String,
     /// Program.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Where it was started.
+    /// Its working directory.
     pub cwd: PathBuf,
-    /// `running`; one that has ended is no longer listed.
+    /// `running`; a terminated one is no longer listed.
     pub status: &'static str,
     /// Process number.
     pub pid: u32,
 }
 
-/// What a client may say of a new terminal.
+/// A client's parameters of a new terminal.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct NewPty {
-    /// Program; the user's shell where nothing is said.
+    /// Program; default: the user's shell.
     pub command: Option<String>,
     /// Its arguments.
     pub args: Option<Vec<String>>,
-    /// Where to start it; the agent's folder where nothing is said.
+    /// Working directory; default: the agent's.
     pub cwd: Option<PathBuf>,
-    /// For people.
+    /// Display title.
     pub title: Option<String>,
     /// Further variables.
     pub env: Option<BTreeMap<String, String>>,
@@ -77,7 +77,7 @@ pub enum PtyError {
     /// The program cannot be started.
     #[error(transparent)]
     Start(#[from] SandboxError),
-    /// It was started without its terminal, or a size or text was not taken.
+    /// It was started without its terminal, or a size or text was not accepted.
     #[error("the terminal failed: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -85,18 +85,18 @@ pub enum PtyError {
 /// A client's view of a terminal.
 #[derive(Debug)]
 pub struct Attached {
-    /// What was written before, from where the client asked.
+    /// Earlier output, from where the client requested.
     pub replay: String,
-    /// Where the output stands, in UTF-16 units from its beginning, as clients count.
+    /// The current position, in UTF-16 units from the start, as clients count.
     pub cursor: u64,
     output: broadcast::Receiver<Arc<str>>,
     terminal: Arc<Terminal>,
 }
 
 impl Attached {
-    /// What the program writes next; `None` at its end.
+    /// Returns the next output; `None` at its end.
     ///
-    /// # Errors The client is so far behind that output was lost to it: it must come again with its cursor.
+    /// # Errors The client is so far behind that output was lost: it must reconnect with its cursor.
     pub async fn next(&mut self) -> Result<Option<Arc<str>>, Behind> {
         match self.output.recv().await {
             Ok(text) => Ok(Some(text)),
@@ -105,14 +105,14 @@ impl Attached {
         }
     }
 
-    /// What types into the terminal, also while its output is waited for.
+    /// Returns a handle to type into the terminal, also while its output is awaited.
     #[must_use]
     pub fn keyboard(&self) -> Keyboard {
         Keyboard(Arc::clone(&self.terminal))
     }
 }
 
-/// A client did not take the output as fast as it came.
+/// A client did not keep up with the output.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Behind;
 
@@ -156,7 +156,7 @@ struct Pty {
 #[derive(Debug)]
 struct Screen {
     buffer: Buffer,
-    /// `None` when the program has ended.
+    /// `None` after the program has ended.
     output: Option<broadcast::Sender<Arc<str>>>,
 }
 
@@ -168,7 +168,7 @@ impl Pty {
         let mut screen = lock(&self.screen);
         screen.buffer.push(&text);
         if let Some(output) = &screen.output {
-            // Nobody looking on is not an error.
+            // No attached client is not an error.
             let _ = output.send(text.into());
         }
     }
@@ -179,7 +179,7 @@ impl Ptys {
         lock(&self.open).get(id).cloned()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         lock(&self.open).is_empty()
@@ -194,23 +194,22 @@ impl Ptys {
 }
 
 impl Ptys {
-    /// The terminals that run, the oldest first.
+    /// Returns the running terminals, oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<PtyInfo> {
         let open = lock(&self.open);
         open.values().map(|pty| lock(&pty.info).clone()).collect()
     }
 
-    /// One of them.
+    /// Returns one of them.
     #[must_use]
     pub fn info(&self, id: &str) -> Option<PtyInfo> {
         self.get(id).map(|pty| lock(&pty.info).clone())
     }
 
-    /// Refuses where too many run.
+    /// Fails if too many run.
     ///
-    /// # Errors
-    /// [`PtyError::TooMany`].
+    /// # Errors [`PtyError::TooMany`].
     pub fn check_room(&self) -> Result<(), PtyError> {
         if lock(&self.open).len() >= MAX_OPEN {
             return Err(PtyError::TooMany);
@@ -280,10 +279,9 @@ impl Ptys {
         })
     }
 
-    /// Changes title or size; `None` when there is no such terminal.
+    /// Changes title or size; `None` if there is no such terminal.
     ///
-    /// # Errors
-    /// [`PtyError::Io`] when the size was not taken.
+    /// # Errors [`PtyError::Io`] if the size was not accepted.
     pub fn update(
         &self,
         id: &str,
@@ -303,7 +301,7 @@ impl Ptys {
         Ok(Some(info.clone()))
     }
 
-    /// Ends a terminal with all that runs in it; false when there is no such terminal.
+    /// Ends a terminal with all that runs in it; returns `false` if there is no such terminal.
     pub fn remove(&self, id: &str) -> bool {
         let Some(pty) = lock(&self.open).remove(id) else {
             return false;
@@ -312,13 +310,13 @@ impl Ptys {
         true
     }
 
-    /// Takes one that has ended from the list.
+    /// Removes a terminated one from the list.
     pub fn forget(&self, id: &str) {
         lock(&self.open).remove(id);
     }
 
-    /// Looks on. `from` says which output is wanted first, in UTF-16 units from the beginning; without it all that is
-    /// kept. `None` when there is no such terminal.
+    /// Attaches to a terminal. `from` is the first output wanted, in UTF-16 units from the start; default: all that is kept.
+    /// `None` if there is no such terminal.
     #[must_use]
     pub fn attach(&self, id: &str, from: PtyFrom) -> Option<Attached> {
         let pty = self.get(id)?;
@@ -338,8 +336,8 @@ impl Ptys {
         })
     }
 
-    /// A word that lets who knows it attach to this terminal once, within a minute; `None` when there is no such terminal,
-    /// or the system has no randomness.
+    /// Returns a ticket that allows attaching to this terminal once, within a minute; `None` if there is no such terminal, or the
+    /// system has no randomness.
     #[must_use]
     pub fn ticket(&self, id: &str) -> Option<(String, Duration)> {
         self.get(id)?;
@@ -360,7 +358,7 @@ impl Ptys {
         Some((text, TICKET_TIMEOUT))
     }
 
-    /// Uses a ticket up; false when it is not one for this terminal.
+    /// Uses a ticket; returns `false` if it is not valid for this terminal.
     #[must_use]
     pub fn use_ticket(&self, id: &str, text: &str) -> bool {
         let now = Instant::now();
@@ -372,25 +370,25 @@ impl Ptys {
     }
 }
 
-/// What a terminal is started with.
+/// The start parameters of a terminal.
 #[derive(Debug)]
 pub struct StartPty {
     /// Program.
     pub command: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Where it is started.
+    /// Its working directory.
     pub cwd: PathBuf,
-    /// For people; made from the identifier where it is missing or empty.
+    /// Display title; derived from the identifier if it is missing or empty.
     pub title: Option<String>,
-    /// Its whole environment.
+    /// Its complete environment.
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// A terminal that was just started: its output is read by [`Started::follow`].
+/// A terminal that was just started: [`Started::follow`] reads its output.
 #[derive(Debug)]
 pub struct Started {
-    /// As it is listed.
+    /// Its list entry.
     pub info: PtyInfo,
     pty: Arc<Pty>,
     child: Child,
@@ -398,8 +396,8 @@ pub struct Started {
 }
 
 impl Started {
-    /// Reads what the program writes until it ends or is stopped. Returns its exit code as shells count it (128 and the number of
-    /// the signal), `None` where it was stopped. The child is dropped, and with it what still runs in the terminal, before that.
+    /// Reads the program's output until it ends or is stopped. Returns its exit code as in shells (128 plus the number of the
+    /// signal), `None` if it was stopped. The child is dropped before, and with it what still runs in the terminal.
     pub async fn follow(self) -> Option<i32> {
         let Self {
             pty,
@@ -437,7 +435,7 @@ impl Started {
     }
 }
 
-/// Compares secrets without telling by the time where they differ.
+/// Compares secrets in constant time.
 fn same(a: &str, b: &str) -> bool {
     let differ = a
         .bytes()
@@ -446,13 +444,13 @@ fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && std::hint::black_box(differ) == 0
 }
 
-/// Which output of a terminal a client wants first.
+/// The first output that a client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PtyFrom {
     /// All that is kept.
     Kept,
-    /// From this place on.
+    /// From this position on.
     At(u64),
-    /// Only what is still to come.
+    /// Only new output.
     Now,
 }

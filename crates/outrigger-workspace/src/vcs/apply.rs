@@ -1,4 +1,4 @@
-//! Applying a patch: what it names, and who may change that.
+//! Applies patches after checking the files they name.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,11 @@ use outrigger_sandbox::paths;
 use super::{Vcs, VcsError, patch_names};
 
 impl Vcs {
-    /// Applies a patch to the files of the folder. Files outside the repository are out of its reach (git sees to that), and those
-    /// that make something run later out of a plugin's.
+    /// Applies a patch to the files of the folder. Files outside the repository cannot be changed (git ensures that), and plugins
+    /// cannot change those that make something run later.
     ///
-    /// # Errors
-    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`], [`VcsError::NotGranted`]; then
-    /// nothing was changed.
+    /// # Errors [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`],
+    /// [`VcsError::NotGranted`]; then nothing was changed.
     pub async fn apply(&self, patch: &str, by: &Actor) -> Result<(), VcsError> {
         if !self.place().git {
             return Err(VcsError::NotGit);
@@ -48,8 +47,8 @@ impl Vcs {
         Err(VcsError::NotClean(message.trim().to_owned()))
     }
 
-    /// What a patch may touch, from the root of the repository: what git makes of its names, which is a matter of the
-    /// patch's form and of the folder, and, since git tells of new places alone, the names themselves in both readings.
+    /// Returns the paths that a patch may touch, relative to the root of the repository: git's interpretation of its names, which
+    /// depends on the patch's form and the folder, and, since git reports only new names, the names themselves in both readings.
     async fn named(&self, patch: &str) -> Result<Vec<PathBuf>, VcsError> {
         let args = ["apply", "--numstat", "-z", "-"];
         let output = self

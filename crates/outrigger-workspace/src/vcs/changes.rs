@@ -1,11 +1,11 @@
-//! What has changed since a commit: files, counts, patches.
+//! Changes since a commit: files, counts, patches.
 
 use std::collections::BTreeMap;
 
 use super::parse::{change, count, split};
 use super::{Against, Change, FileChange, MAX_OUTPUT, Vcs, VcsError, patch_names};
 
-/// Files that git does not know are compared one by one: beyond this many only the names are listed.
+/// Untracked files are compared one by one: beyond this number only the names are listed.
 const MAX_UNTRACKED: usize = 200;
 
 impl Vcs {
@@ -15,10 +15,9 @@ impl Vcs {
             .is_some()
     }
 
-    /// Changed files below the folder since the last commit, those that git does not know included, without patches.
+    /// Returns changed files below the folder since the last commit, including untracked ones, without patches.
     ///
-    /// # Errors
-    /// When git fails.
+    /// # Errors If git fails.
     pub async fn status(&self) -> Result<Vec<FileChange>, VcsError> {
         if !self.place().git {
             return Ok(Vec::new());
@@ -31,10 +30,9 @@ impl Vcs {
         self.changes(base.as_deref()).await
     }
 
-    /// Changed files with their patches; `context` is the number of lines around a change.
+    /// Returns changed files with their patches; `context` is the number of lines around a change.
     ///
-    /// # Errors
-    /// When git fails.
+    /// # Errors If git fails.
     pub async fn diff(&self, against: Against, context: u32) -> Result<Vec<FileChange>, VcsError> {
         if !self.place().git {
             return Ok(Vec::new());
@@ -77,10 +75,9 @@ impl Vcs {
         Ok(changes)
     }
 
-    /// The whole change since the last commit as one patch.
+    /// Returns the whole change since the last commit as one patch.
     ///
-    /// # Errors
-    /// When git fails, or the patch is too large to be shown whole: half a patch is worse than none.
+    /// # Errors If git fails, or the patch is too large to be shown whole: half a patch is worse than none.
     pub async fn raw(&self) -> Result<String, VcsError> {
         if !self.place().git {
             return Ok(String::new());
@@ -108,7 +105,7 @@ impl Vcs {
         Ok(pieces.join("\n"))
     }
 
-    /// Names and two-letter codes of what is not as in the last commit, where it may be seen.
+    /// Returns names and two-letter codes of visible files that differ from the last commit.
     async fn codes(&self) -> Result<Vec<(String, String)>, VcsError> {
         let text = self
             .text(&[
@@ -129,7 +126,7 @@ impl Vcs {
             .collect())
     }
 
-    /// Changed files since `base` (all files when there is no commit) that may be seen, by name.
+    /// Returns visible changed files since `base` (all files if there is no commit), by name.
     async fn changes(&self, base: Option<&str>) -> Result<Vec<FileChange>, VcsError> {
         let mut found: BTreeMap<String, Change> = BTreeMap::new();
         let mut counts = BTreeMap::new();
@@ -199,7 +196,7 @@ impl Vcs {
         self.text(&args).await
     }
 
-    /// The patch that makes a file that git does not know; `None` when it is too large.
+    /// Returns the patch that creates an untracked file; `None` if it is too large.
     async fn untracked(&self, file: &str, context: u32) -> Option<String> {
         let unified = format!("--unified={context}");
         let args = [
@@ -213,7 +210,7 @@ impl Vcs {
             "/dev/null",
             file,
         ];
-        // The exit code is that of a difference, which there is.
+        // The exit code signals a difference, which there is.
         let output = self
             .run_in(&self.place().worktree, &args, None)
             .await

@@ -1,15 +1,15 @@
-//! Why git did not do something.
+//! Errors of git.
 
-/// Why git did not do something.
+/// Why git failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VcsError {
-    /// The folder is under no version control.
+    /// The folder is not under version control.
     #[error("the folder is not in a git repository")]
     NotGit,
     /// There is no `git` on the path.
     #[error("there is no program `git` on the PATH; install it")]
     NoGit,
-    /// The patch does not fit.
+    /// The patch does not apply.
     #[error("the patch cannot be applied: {0}")]
     NotClean(String),
     /// A rule denies a file that the patch names.
@@ -20,7 +20,7 @@ pub enum VcsError {
         /// Relative to the root of the repository.
         file: String,
     },
-    /// A plugin sent a patch that it could not write itself.
+    /// A plugin sent a patch for files that it may not write itself.
     #[error("the patch is not applied: {0}")]
     NotGranted(String),
     /// A plugin's patch names a file that makes something run later.
@@ -31,21 +31,21 @@ pub enum VcsError {
         /// What runs it.
         runs: &'static str,
     },
-    /// The rules cannot be kept from git, or a pipe is in the place of one of its files.
+    /// The rules cannot be enforced for git, or a pipe has replaced one of its files.
     #[error("git was not started: {0}")]
     Sandbox(String),
-    /// git failed otherwise.
+    /// Git failed otherwise.
     #[error("`git {what}` failed: {message}")]
     Failed {
         /// Its first argument.
         what: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
 }
 
 impl VcsError {
-    /// Stable code; those of a patch are OpenCode's reasons.
+    /// Returns the stable code; those of a patch are OpenCode's reasons.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

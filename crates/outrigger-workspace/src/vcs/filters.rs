@@ -1,12 +1,12 @@
-//! Filters of a repository (`filter.NAME.clean`): git runs them to compare files. In a folder that nobody trusts they are not run.
+//! Filters of a repository (`filter.NAME.clean`): git runs them to compare files. In an untrusted folder they are disabled.
 
 use std::collections::BTreeSet;
 
 use super::{Vcs, VcsError};
 
-/// More filters than this are of no repository that people work in.
+/// Maximum number of filters; no real repository has more.
 const MAX_FILTERS: usize = 200;
-/// What a filter is made of, and what has it do nothing.
+/// The parts of a filter, and the values that disable them.
 const PARTS: [(&str, &str); 4] = [
     ("clean", ""),
     ("smudge", ""),
@@ -15,7 +15,7 @@ const PARTS: [(&str, &str); 4] = [
 ];
 
 impl Vcs {
-    /// Settings that switch off the filters that the settings of the repository name.
+    /// Returns settings that disable the filters in the repository's settings.
     pub(super) async fn filters_off(&self) -> Result<&[(String, String)], VcsError> {
         let settings = self.filters_off.get_or_try_init(|| async {
             if self.host.is_trusted() {
@@ -50,7 +50,7 @@ fn off(listed: &str) -> Result<Vec<(String, String)>, VcsError> {
     Ok(parts.collect())
 }
 
-/// The environment by which git takes settings.
+/// Returns the environment that passes settings to git.
 pub(super) fn variables(
     settings: &[(String, String)],
 ) -> impl Iterator<Item = (String, String)> + '_ {

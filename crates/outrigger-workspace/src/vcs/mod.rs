@@ -1,9 +1,8 @@
-//! What git says of the project, for `GET /vcs` and its like.
+//! Version control of the project, for `GET /vcs` and similar routes.
 //!
-//! Every question is one `git` process with a deadline and a limit on its output. Programs that a repository names in
-//! its own configuration (external diffs, text conversions, file-system monitors) are not run; filters are where a person trusts the
-//! folder, in a sandbox that holds the project and nothing else. What the rules deny to read or to edit is skipped, and no patch
-//! touches it.
+//! Every query is one `git` process with a deadline and an output limit. Programs that a repository names in its own configuration
+//! (external diffs, text conversions, file-system monitors) are not run; filters run if the folder is trusted, in a sandbox limited
+//! to the project. Files that the rules deny to read or to edit are skipped, and no patch touches them.
 
 mod apply;
 mod changes;
@@ -29,9 +28,9 @@ use crate::git_policy;
 use crate::project_location::ProjectLocation;
 
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Bytes of one answer of git. A patch beyond it is skipped; a longer list is cut.
+/// Maximum bytes of git's output. A larger patch is skipped; a longer list is truncated.
 const MAX_OUTPUT: usize = 10 * 1024 * 1024;
-/// What happened to a file.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
@@ -43,77 +42,77 @@ pub enum Change {
     Modified,
 }
 
-/// A changed file, as `GET /vcs/status` and `GET /vcs/diff` tell it.
+/// A changed file, as in `GET /vcs/status` and `GET /vcs/diff`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileChange {
     /// Relative to the repository's root.
     pub file: String,
-    /// The change as a patch; absent where only a status was asked for, and where it is too large.
+    /// The change as a patch; absent in a status, and if it is too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
-    /// Lines that are new; 0 for binary files.
+    /// Added lines; 0 for binary files.
     pub additions: u64,
-    /// Lines that are gone.
+    /// Removed lines.
     pub deletions: u64,
-    /// What happened.
+    /// The kind of change.
     pub status: Change,
 }
 
-/// What a diff compares the files with.
+/// The base of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
     /// The last commit.
     Head,
-    /// Where the branch left the default branch; nothing when it is that one.
+    /// Where the branch left the default branch; empty if it is the default branch.
     Branch,
 }
 
-/// Whether a client may see a file, by its absolute path. Reads the disk.
+/// Returns whether a client may see a file, by its absolute path. Reads the disk.
 pub type VisibleFn = Box<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// What version control needs of the agent: where it works, and what the rules leave.
+/// What version control needs from the agent: its folder, and the permission rules.
 pub trait VcsHost: Send + Sync {
-    /// The folder.
+    /// Returns the folder.
     fn place(&self) -> &ProjectLocation;
 
-    /// The home folder of the user, whose settings of git count.
+    /// Returns the user's home folder, whose git settings are used.
     fn home(&self) -> &Path;
 
-    /// Starts git.
+    /// Returns the spawner for git.
     fn spawner(&self) -> &Spawner;
 
-    /// What is kept from git; `None` where it runs in no sandbox. An error says why git must not be started.
+    /// Returns what is masked from git; `None` if it is not sandboxed. An error says why git must not be started.
     fn kept(&self) -> BoxFuture<'_, Result<Option<Kept>, String>>;
 
-    /// Whether a person trusts the folder: filters of its repository are run.
+    /// Returns whether the folder is trusted: filters of its repository are run.
     fn is_trusted(&self) -> bool;
 
-    /// Whether the rules leave this operation (`read`, `edit`) on a file.
+    /// Returns whether the rules allow this operation (`read`, `edit`) on a file.
     fn may(&self, operation: &str, file: &Path) -> bool;
 
-    /// Which files the rules let a client see, by their absolute paths, for one request.
+    /// Returns which files the rules let a client see, by their absolute paths, for one request.
     fn visible(&self) -> VisibleFn;
 
-    /// The file among those that `by` would change, relative to the root of the repository, that makes something run later and
-    /// is not `by`'s to change, and what runs it.
+    /// Returns the file, relative to the root of the repository, that makes something run later and that `by` may not change, and
+    /// what runs it.
     fn runs_later(&self, by: &Actor, file: &str) -> Option<(String, &'static str)>;
 
-    /// Why `by` may not change these files without a grant that it lacks.
+    /// Returns why `by` may not change these files without a grant that it lacks.
     fn lacking_grant(&self, by: &Actor, files: &[PathBuf]) -> Option<String>;
 }
 
-/// Asks git about one folder, for one request.
+/// Queries git about one folder, for one request.
 #[derive(Clone)]
 pub struct Vcs {
     host: Arc<dyn VcsHost>,
-    /// What is kept from git: looked for once, with the first process.
+    /// What is masked from git: computed once, with the first process.
     kept: OnceCell<Option<Kept>>,
-    /// Settings that have git run none of the repository's filters, where they are not to run.
+    /// Settings that disable the repository's filters, if they must not run.
     filters_off: OnceCell<Vec<(String, String)>>,
 }
 
 impl Vcs {
-    /// Version control of the host's folder.
+    /// Opens version control of the host's folder.
     #[must_use]
     pub fn new(host: Arc<dyn VcsHost>) -> Self {
         Self {
@@ -136,7 +135,7 @@ impl Vcs {
         let off = self.filters_off().await?;
         let mut all = args.to_vec();
         if !self.host.is_trusted() && matches!(args.first(), Some(&("status" | "diff"))) {
-            // git in a submodule has that one's settings, and none of these.
+            // In a submodule, git uses that one's settings, not these.
             all.insert(1, "--ignore-submodules=dirty");
         }
         self.run_with(cwd, &all, input, off).await
@@ -201,7 +200,7 @@ impl Vcs {
         self.run_in(&self.place().directory, args, None).await
     }
 
-    /// The output of a command that must succeed.
+    /// Returns the output of a command that must succeed.
     async fn text(&self, args: &[&str]) -> Result<String, VcsError> {
         let output = self.run(args).await?;
         if output.exit.success() {
@@ -214,21 +213,21 @@ impl Vcs {
         }
     }
 
-    /// The output without its line end, `None` when the command failed or said nothing.
+    /// Returns the output without its line end; `None` if the command failed or printed nothing.
     async fn word(&self, args: &[&str]) -> Option<String> {
         let text = self.text(args).await.ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// The branch that is checked out; `None` outside git and on no branch.
+    /// Returns the current branch; `None` outside git and on no branch.
     pub async fn branch(&self) -> Option<String> {
         self.place().git.then_some(())?;
         self.word(&["symbolic-ref", "--quiet", "--short", "HEAD"])
             .await
     }
 
-    /// The default branch: its name, and what to compare with. As in OpenCode: that of the remote, else the one that git
-    /// would make, else `main` or `master`.
+    /// Returns the default branch: its name, and what to compare with. As in OpenCode: that of the remote, the one that git would
+    /// create, or `main` or `master`.
     pub async fn default_branch(&self) -> Option<(String, String)> {
         self.place().git.then_some(())?;
         let remotes = self.word(&["remote"]).await.unwrap_or_default();
@@ -266,10 +265,9 @@ impl Vcs {
         Some((name.to_owned(), name.to_owned()))
     }
 
-    /// Makes the folder a repository, if it is in none.
+    /// Initialises a repository, unless the folder is in one.
     ///
-    /// # Errors
-    /// When git fails.
+    /// # Errors If git fails.
     pub async fn init(&self) -> Result<(), VcsError> {
         if self.place().git {
             return Ok(());
@@ -277,16 +275,16 @@ impl Vcs {
         self.text(&["init", "--quiet"]).await.map(drop)
     }
 
-    /// Whether a client may see a file that git has named from the root of the repository.
+    /// Returns whether a client may see a file that git has named relative to the root of the repository.
     ///
-    /// Every list and patch passes through here. git runs without what the rules deny to read, and so takes it for changed: of such a
-    /// file nothing is listed, neither its name nor that it changed.
+    /// Every list and patch passes through here. Git runs without files that the rules deny to read, and so sees them as changed:
+    /// such a file is not listed at all.
     fn visible(&self) -> impl Fn(&str) -> bool + Send + Sync + use<> {
         let (visible, worktree) = (self.host.visible(), self.place().worktree.clone());
         move |file| visible(&worktree.join(file))
     }
 
-    /// Whether the rules leave a file, which git has named from the root of the repository.
+    /// Returns whether the rules allow an operation on a file that git has named relative to the root of the repository.
     fn may(&self, what: &str, file: &str) -> bool {
         self.host.may(what, &self.place().worktree.join(file))
     }

@@ -1,4 +1,4 @@
-//! Reading what git prints.
+//! Parses git's output.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) fn change(code: &str) -> Change {
     }
 }
 
-/// A line of `git diff --numstat`; binary files have `-` for numbers.
+/// Parses a line of `git diff --numstat`; binary files have `-` for numbers.
 pub(super) fn count(line: &str) -> Option<(String, (u64, u64))> {
     let mut columns = line.splitn(3, '\t');
     let mut number = || Some(columns.next()?.parse().unwrap_or(0));
@@ -22,7 +22,7 @@ pub(super) fn count(line: &str) -> Option<(String, (u64, u64))> {
     Some((columns.next()?.to_owned(), counts))
 }
 
-/// A patch of many files, by file.
+/// Splits a patch by file.
 pub(super) fn split(patch: &str) -> BTreeMap<String, String> {
     let mut files: Vec<String> = Vec::new();
     for line in patch.split_inclusive('\n') {
@@ -37,8 +37,8 @@ pub(super) fn split(patch: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The file that a piece of a patch is about: from the `+++` or `---` line, else (mode changes, binary and empty files)
-/// from the first line, whose two names are the same since renames are off.
+/// Returns the file of a piece of a patch: from the `+++` or `---` line, otherwise (mode changes, binary and empty
+/// files) from the first line, whose two names are equal since renames are off.
 fn name(patch: &str) -> Option<String> {
     let named = |start: &str| {
         let line = patch.lines().take_while(|l| !l.starts_with("@@"));
@@ -48,7 +48,7 @@ fn name(patch: &str) -> Option<String> {
     };
     named("+++ b/").or_else(|| named("--- a/")).or_else(|| {
         let both = patch.lines().next()?.strip_prefix("diff --git a/")?;
-        // `x b/x`: three characters stand between two names of the same length.
+        // `x b/x`: three characters separate two names of the same length.
         both.get(..both.len().checked_sub(3)? / 2)
             .map(str::to_owned)
     })

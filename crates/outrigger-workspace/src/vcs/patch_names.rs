@@ -1,6 +1,6 @@
-//! Which files a patch names: before it is applied, all of them must be ones that may be read and changed.
+//! The files that a patch names: before it is applied, all of them must be readable and writable under the rules.
 
-/// The files that a patch reads or writes, as its lines name them.
+/// Returns the files that a patch reads or writes, as its lines name them.
 pub(super) fn files(patch: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in patch.lines() {
@@ -11,13 +11,13 @@ pub(super) fn files(patch: &str) -> Vec<String> {
         for start in ["rename from ", "rename to ", "copy from ", "copy to "] {
             found.extend(line.strip_prefix(start).map(plain));
         }
-        // `rename old` and `rename new` are the form of old versions, which git takes still.
+        // `rename old` and `rename new` are the form of old versions, which git still accepts.
         for start in ["rename old ", "rename new "] {
             found.extend(line.strip_prefix(start).map(plain));
         }
         for start in ["--- ", "+++ "] {
             if let Some(name) = line.strip_prefix(start) {
-                // A time may stand behind a tab.
+                // A time may follow a tab.
                 let name = name.split('\t').next().unwrap_or_default();
                 found.extend(cut(&plain(name)));
             }
@@ -29,7 +29,8 @@ pub(super) fn files(patch: &str) -> Vec<String> {
     found
 }
 
-/// The two names of a first line: quoted, or halves of one length (names that differ stand in lines of their own).
+/// Returns the two names of a first line: quoted, or halves of equal length (different names are in separate
+/// lines).
 fn pair(both: &str) -> Vec<String> {
     if both.contains('"') {
         let mut names = Vec::new();
@@ -58,7 +59,7 @@ fn pair(both: &str) -> Vec<String> {
     names
 }
 
-/// Without its first step, `a/` or `b/`.
+/// Removes the first component, `a/` or `b/`.
 fn cut(name: &str) -> Option<String> {
     let (_, rest) = name.split_once('/')?;
     Some(rest.trim_start_matches('/').to_owned())
@@ -71,7 +72,7 @@ fn plain(name: &str) -> String {
     }
 }
 
-/// What stands up to the closing quote, with its escapes undone, and what stands behind.
+/// Returns the text up to the closing quote, unescaped, and the rest.
 fn quoted(inner: &str) -> (String, &str) {
     let mut bytes = Vec::new();
     let mut rest = inner.char_indices();
