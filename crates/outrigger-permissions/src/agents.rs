@@ -31,7 +31,7 @@ const EXPLORE: &str = "\
 You search codebases. Find what you are asked for with glob, grep and read, run searches side by side, and answer with the
 absolute paths and lines where it stands and what you concluded. You cannot change files.";
 
-/// An agent with everything that a turn needs to know of it.
+/// An agent with everything that a turn needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentInfo {
     /// Name.
@@ -40,13 +40,13 @@ pub struct AgentInfo {
     pub description: Option<String>,
     /// `primary`, `subagent`, `all`.
     pub mode: String,
-    /// Came with the program.
+    /// Bundled with the program.
     pub native: bool,
-    /// Not to be chosen by people.
+    /// Not selectable by the user.
     pub hidden: bool,
-    /// Its prompt, in place of the general one.
+    /// Its prompt, replacing the general one.
     pub prompt: Option<String>,
-    /// Its model, in place of the configured one.
+    /// Its model, replacing the configured one.
     pub model: Option<ModelRef>,
     /// Named set of options of that model.
     pub variant: Option<String>,
@@ -54,28 +54,28 @@ pub struct AgentInfo {
     pub temperature: Option<f64>,
     /// Nucleus sampling.
     pub top_p: Option<f64>,
-    /// Most model requests in a turn.
+    /// Maximum number of model requests in a turn.
     pub steps: Option<u32>,
     /// Provider options.
     pub options: Object,
     /// Rules, defaults first.
     pub permission: Vec<Rule>,
-    /// The same as plugins without the grant for wider ones want them; none where that is what `permission` says.
+    /// The rules that plugins without the grant for wider ones set; `None` if they equal `permission`.
     pub wanted: Option<Vec<Rule>>,
-    /// Position in lists that plugins ask for.
+    /// Position in lists that plugins request.
     pub order: Option<f64>,
     /// Color for clients.
     pub color: Option<String>,
 }
 
 impl AgentInfo {
-    /// A model can be asked on behalf of the user by it.
+    /// Returns whether it can answer the user directly.
     #[must_use]
     pub fn is_primary(&self) -> bool {
         self.mode != "subagent" && !self.hidden
     }
 
-    /// The form of `GET /agent`.
+    /// Returns it in the form of `GET /agent`.
     #[must_use]
     pub fn to_wire(&self) -> Value {
         let mut out = json!({
@@ -99,7 +99,7 @@ impl AgentInfo {
                     .map(|(k, v)| (k.to_owned(), v)),
             );
             if !self.native {
-                // OpenCode writes null for what a configured agent leaves open.
+                // OpenCode writes null for unset values of a configured agent.
                 for key in ["variant", "temperature", "topP", "steps", "color", "hidden"] {
                     fields.entry(key).or_insert(Value::Null);
                 }
@@ -120,7 +120,7 @@ fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
     }
 }
 
-/// What holds where nothing else is said, as in OpenCode, but for the files with keys in the folders of the user's settings.
+/// Returns the default rules, as in OpenCode except for files with keys in the user's settings folders.
 fn defaults(places: Places<'_>) -> Vec<Rule> {
     let mut rules = vec![
         rule("*", "*", Action::Allow),
@@ -143,7 +143,7 @@ fn defaults(places: Places<'_>) -> Vec<Rule> {
     for folder in places.settings_folders {
         let below = |name: &str| format!("{}/{name}", folder.display());
         rules.push(rule("read", &below("*"), Action::Ask));
-        // Few: each is held against all others where plugins or a project that is not trusted have some.
+        // Only a few: each is compared with all others if plugins or an untrusted project have rules.
         rules.push(rule("read", &below("*.md"), Action::Allow));
         rules.push(rule("read", &below("skill*/*"), Action::Allow));
     }
@@ -155,12 +155,12 @@ fn defaults(places: Places<'_>) -> Vec<Rule> {
     rules
 }
 
-/// The last of [`defaults`]: what stands behind it was written by somebody.
+/// Returns the last of [`defaults`]: later rules are not defaults.
 fn last_default() -> Rule {
     rule("read", "*.env.example", Action::Allow)
 }
 
-/// Whether it is asked because a rule says so that is none of the defaults. The first layer is that of an agent.
+/// Returns whether a question comes from a rule that is not a default. The first layer is that of an agent.
 pub fn asked_by_the_user(evaluate: impl FnOnce(&[&[Rule]]) -> Action, layers: &[&[Rule]]) -> bool {
     let Some((agent, behind)) = layers.split_first() else {
         return false;
@@ -170,24 +170,24 @@ pub fn asked_by_the_user(evaluate: impl FnOnce(&[&[Rule]]) -> Action, layers: &[
     let written = agent.get(defaults.map_or(0, |at| at + 1)..);
     let mut own: Vec<&[Rule]> = vec![written.unwrap_or_default()];
     own.extend(behind);
-    // Where no rule matches it would be asked, too: so one that allows everything stands first.
+    // Without a matching rule it would be asked too, so a rule that allows everything comes first.
     let all = [rule("*", "*", Action::Allow)];
     own.insert(0, &all);
     evaluate(&own) == Action::Ask
 }
 
-/// What the defaults know of places.
+/// Paths for the default rules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Places<'a> {
-    /// May be read and written outside of the project (artifacts, temporary files, the config folders).
+    /// Readable and writable folders outside the project (artifacts, temporary files, the config folders).
     pub allowed_folders: &'a [&'a Path],
-    /// Folders of the user's own settings, of which models read texts unasked and nothing else.
+    /// Folders of the user's settings, of which models may read only texts without approval.
     pub settings_folders: &'a [PathBuf],
-    /// Patterns of files in the project that are asked about before they are read: secrets of the home folder, where that is the project.
+    /// Patterns of project files that need approval to read: secrets of the home folder, if that is the project.
     pub secrets: &'a [String],
 }
 
-/// All agents by name. `entries` is `agent` of the merged configuration, `global` its `permission`.
+/// Returns all agents by name. `entries` is `agent` of the merged configuration, `global` its `permission`.
 #[must_use]
 pub fn all(
     entries: &[AgentEntry],
@@ -219,7 +219,7 @@ pub fn all(
     agents
 }
 
-/// What every agent starts from.
+/// Common defaults of all agents.
 struct Template<'a> {
     base: Vec<Rule>,
     secrets: Vec<Rule>,
@@ -234,7 +234,7 @@ impl Template<'_> {
         description: Option<&str>,
         own: Vec<Rule>,
     ) -> AgentInfo {
-        // One that reads nothing is not given a question.
+        // An agent that reads nothing does not get a question.
         let reads = evaluate("read", "any", &[&self.base, &own]) != Action::Deny;
         let secrets = if reads { self.secrets.as_slice() } else { &[] };
         AgentInfo {
@@ -247,7 +247,7 @@ impl Template<'_> {
         }
     }
 
-    /// One that the program itself asks, with nothing to call.
+    /// Returns an agent that the program itself calls, without tools.
     fn hidden(&self, name: &str, prompt: &str) -> AgentInfo {
         AgentInfo {
             prompt: Some(prompt.into()),
@@ -305,7 +305,7 @@ impl Template<'_> {
     }
 }
 
-/// What the agent that searches the codebase may call.
+/// Tools of the agent that searches the codebase.
 const EXPLORE_TOOLS: [&str; 7] = [
     "grep",
     "glob",
@@ -360,7 +360,7 @@ fn apply(agent: &mut AgentInfo, entry: &AgentEntry) {
     agent.permission.extend(entry.permission.iter().cloned());
 }
 
-/// The agent for a prompt that names none: the configured default, else `build`, else the first primary one.
+/// Returns the agent for a prompt that names none: the configured default, else `build`, else the first primary one.
 #[must_use]
 pub fn default_name(
     agents: &BTreeMap<String, AgentInfo>,
@@ -428,7 +428,7 @@ mod tests {
             ("build", "write", "x", None, false),
             ("careful", "read", "secret", None, true),
             ("careful", "read", "a.env", None, false),
-            // Written by somebody, though it says the same.
+            // Set explicitly, although equal to the default.
             ("build", "read", "a.env", Some(ask("read", "*.env")), true),
             (
                 "build",

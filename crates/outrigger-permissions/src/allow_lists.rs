@@ -1,4 +1,4 @@
-//! Lists of what the user has allowed of a project, as it was when it was allowed: files of our data folder with digests.
+//! Lists of what the user has allowed in a project, with digests of the allowed state: files in the data folder.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The list. One that cannot be read allows nothing.
+/// Reads a list. An unreadable one allows nothing.
 pub fn read<T: DeserializeOwned + Default>(list: &Path) -> T {
     let bytes = outrigger_files::read(list, outrigger_files::DATA).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
@@ -27,14 +27,14 @@ pub fn write(list: &Path, table: &impl Serialize) -> io::Result<()> {
     std::fs::rename(&written, list)
 }
 
-/// By what a file is listed: where it really is.
+/// Returns the key of a file in the list: its real path.
 pub fn key(file: &Path) -> String {
     let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     real.display().to_string()
 }
 
-/// What stands for something as it was written, with the files of its folder that it names as what is run. `None` where these
-/// are more than are looked at.
+/// Returns a digest of a setting as written, with the programs in its folder that it names. `None` if there are more than are
+/// checked.
 pub fn digest(written: &Value, folder: &Path, home: &Path) -> Option<String> {
     let mut text = written.to_string();
     for file in outrigger_config::files_run_by(written, folder, home)? {
@@ -46,7 +46,7 @@ pub fn digest(written: &Value, folder: &Path, home: &Path) -> Option<String> {
     )))
 }
 
-/// Why something cannot be allowed.
+/// Returns the error for too many files.
 pub fn too_many() -> io::Error {
     io::Error::other("it names more files of its folder than are looked at")
 }

@@ -9,8 +9,8 @@ use outrigger_workspace::Folders;
 
 use crate::allow_lists::{self, digest, key};
 
-/// The files whose hooks the user has allowed, in `hooks-allowed.json` of our data folder: by file a digest of its `hooks` and
-/// of the scripts that they name.
+/// Files whose hooks the user has allowed, stored in `hooks-allowed.json` in the data folder: for each file a digest of its
+/// `hooks` and of the scripts that they name.
 #[derive(Clone, Debug)]
 pub struct AllowedHooks {
     path: PathBuf,
@@ -20,7 +20,7 @@ pub struct AllowedHooks {
 type Table = BTreeMap<String, String>;
 
 impl AllowedHooks {
-    /// Those of this user.
+    /// Returns those of this user.
     #[must_use]
     pub fn new(folders: &Folders) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl AllowedHooks {
         }
     }
 
-    /// Whether the hooks of the file may run as they are: those of the user's own file always.
+    /// Returns whether the current hooks of the file may run: always for the user's own file.
     #[must_use]
     pub fn holds(&self, file: &HookFile) -> bool {
         if file.scope == HookScope::User {
@@ -40,7 +40,7 @@ impl AllowedHooks {
         known.is_some() && known == self.digest(file).as_ref()
     }
 
-    /// Whether the user has allowed the file's hooks as they were at some time.
+    /// Returns whether the user has allowed an earlier or the current state of the file's hooks.
     #[must_use]
     pub fn knows(&self, file: &Path) -> bool {
         let table: Table = allow_lists::read(&self.path);

@@ -1,4 +1,4 @@
-//! Why a call needs a person's approval whatever the rules allow.
+//! Reasons for which a call needs the user's approval regardless of the rules.
 
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::PluginId;
@@ -7,37 +7,37 @@ use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 
 use crate::access::startup::RunsLater;
 
-/// Why the user is asked about a call whatever the rules allow, in words that stand beside the question.
+/// Why the user is asked about a call regardless of the rules; displayed with the question.
 #[derive(Clone, Debug)]
 pub enum ApprovalReason {
-    /// A command hook wants it.
+    /// A command hook requires it.
     Hook(String),
-    /// A plugin acted where it was not granted that: only a person can say yes, no rule and no `--auto`.
+    /// A plugin acted without a grant: only the user can approve, no rule and no `--auto`.
     Ungranted(UngrantedAction),
-    /// A tool would change files that make something run later: only a person can say yes, or a rule that names them.
+    /// A tool would change files that make something run later: only the user can approve, or a rule that names them.
     RunsLater(Vec<RunsLater>),
 }
 
-/// A plugin that acts in the user's place, and the grant that it lacks for that.
+/// An action of a plugin on the user's behalf, with the missing grant.
 #[derive(Clone, Debug)]
 pub struct UngrantedAction {
-    /// Who acted.
+    /// The plugin.
     pub plugin: PluginId,
-    /// What would have allowed it.
+    /// The grant that would have allowed it.
     pub grant: Grant,
-    /// NAME of `[plugins.NAME]`; none where it is not known which plugin it is.
+    /// NAME of `[plugins.NAME]`; `None` if the plugin is not identified.
     pub name: Option<String>,
-    /// What it did, and how it is granted.
+    /// What it did, and how to grant it.
     pub why: String,
 }
 
 impl UngrantedAction {
-    /// Whether it is this plugin that acted, or one of those that share its process.
+    /// Returns whether this plugin acted, or one of those that share its process.
     pub fn may_be(&self, plugin: &PluginId) -> bool {
         self.plugin == *plugin || self.plugin.0 == UNKNOWN_PLUGIN
     }
 
-    /// For the question.
+    /// Returns the missing grant for the question.
     pub fn missing(&self) -> Option<MissingGrant> {
         Some(MissingGrant {
             plugin: self.plugin.clone(),
@@ -48,7 +48,7 @@ impl UngrantedAction {
 }
 
 impl ApprovalReason {
-    /// The files that make something run later.
+    /// Returns the files that make something run later.
     pub fn named(&self) -> Vec<String> {
         match self {
             Self::RunsLater(files) => files.iter().map(|it| it.pattern.clone()).collect(),
@@ -56,7 +56,7 @@ impl ApprovalReason {
         }
     }
 
-    /// The text beside the question.
+    /// Returns the text displayed with the question.
     pub fn shown(&self) -> String {
         match self {
             Self::Hook(why) => why.clone(),

@@ -1,4 +1,4 @@
-//! Which agents called the agent of a session as their subagent: it stays within what they were granted, and their routes are its own.
+//! Chain of parent agents of each session. A subagent is limited to its parents' grants, and uses their routes.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -7,15 +7,16 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::session::Session;
 use outrigger_workspace::sync::lock;
 
-/// How deep sessions of subagents are followed.
+/// Maximum depth of subagent sessions that is followed.
 const MAX_DEPTH: usize = 32;
 
-/// The callers of each session, as long as this process runs.
+/// Parent agents of each session, kept in memory.
 #[derive(Debug, Default)]
 pub struct Callers(Mutex<HashMap<SessionId, Vec<String>>>);
 
 impl Callers {
-    /// Those of a session, the nearest last. Of a session that another process began, the agents that answered last in those above it.
+    /// Returns those of a session, the nearest last. For a session that another process started, these are the agents that
+    /// answered last in the sessions above it.
     pub fn of(
         &self,
         stored: impl Fn(&SessionId) -> Option<Session>,
@@ -38,7 +39,7 @@ impl Callers {
         found
     }
 
-    /// These have called the agent of this session, too.
+    /// Adds parent agents of this session.
     pub fn add(&self, session: &SessionId, callers: Vec<String>) {
         let mut all = lock(&self.0);
         let known = all.entry(session.clone()).or_default();

@@ -1,5 +1,5 @@
-//! The sandbox of a shell command that may not do all that the user may (`tools.sandbox`, issue 18, item 5): what it may change, and
-//! what in there, or in the home folder, is kept from it.
+//! The sandbox of a shell command that may not do everything the user may (`tools.sandbox`): writable paths, and what is hidden
+//! or protected in there and in the home folder.
 
 pub mod network;
 
@@ -23,7 +23,7 @@ use outrigger_workspace::git_policy;
 
 use crate::home_files::HomeFiles;
 
-/// Terminals, and memory that is shared by name.
+/// Terminals, and named shared memory.
 const DEVICES: [&str; 3] = ["/dev/ptmx", "/dev/pts", "/dev/shm"];
 
 /// Variables that name a proxy.
@@ -36,10 +36,10 @@ const PROXIES: [&str; 6] = [
     "ALL_PROXY",
 ];
 
-/// Names that are tried for a temporary folder.
+/// Number of names that are tried for a temporary folder.
 const NAMES: u32 = 1000;
 
-/// The folder for temporary files of an agent's commands. It goes with the agent.
+/// Temporary folder of an agent's commands; dropped with the agent.
 #[derive(Debug, Default)]
 pub struct Temporary(OnceLock<PathBuf>);
 
@@ -55,7 +55,7 @@ impl Temporary {
         let base = private_tmp::folder()?;
         let process = std::process::id();
         for number in 0..NAMES {
-            // Short: sockets are made in there, and their paths are.
+            // Short: sockets are created in there, and their paths must be short.
             let folder = base.join(format!("{process}-{number}"));
             match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
@@ -83,7 +83,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Which services of this machine the commands of an agent reach: their own, those of `tools.ports`, and a proxy on this machine that the
+/// Returns the local services that an agent's commands can reach: their own, those of `tools.ports`, and a local proxy that the
 /// environment names.
 pub fn loopback(config: &Loaded) -> Loopback {
     let proxies = PROXIES.iter().filter_map(|name| {
@@ -95,7 +95,7 @@ pub fn loopback(config: &Loaded) -> Loopback {
     Loopback::new(ports.chain(proxies).collect())
 }
 
-/// A turn begins, which may run commands: what must be known of the project for them is looked up while the model answers.
+/// Called when a turn begins, which may run commands: scans the project for them while the model answers.
 pub fn prepare(config: &Loaded, place: &ProjectLocation) {
     let is_kept = config.settings.tools.sandbox == Profile::WorkspaceWrite;
     if is_kept && config.settings.sandbox != Sandbox::Off {
@@ -103,10 +103,10 @@ pub fn prepare(config: &Loaded, place: &ProjectLocation) {
     }
 }
 
-/// Folder beside our own cache with the caches of commands.
+/// Folder next to the cache folder with the caches of commands.
 const COMMAND_CACHES: &str = "outrigger-commands";
 
-/// What the sandbox is made of.
+/// Input of the sandbox.
 pub struct Around<'a> {
     /// Settings of the sandbox and of tools.
     pub config: &'a Loaded,
@@ -114,9 +114,9 @@ pub struct Around<'a> {
     pub place: &'a ProjectLocation,
     /// The user's folders.
     pub folders: &'a Folders,
-    /// The folder for temporary files.
+    /// Folder for temporary files.
     pub temporary: PathBuf,
-    /// Services of this machine that it reaches.
+    /// Local services that it can reach.
     pub loopback: Loopback,
     /// How long it runs.
     pub process: Process,
@@ -144,7 +144,7 @@ impl Around<'_> {
         policy.write.push(self.temporary.clone());
         policy.temporary = Some(self.temporary.clone());
         policy.own_memory = true;
-        // Terminals of the user's would take what it writes, and give what the user types.
+        // The user's terminals would show its output, and give it the user's input.
         policy.own_terminals = true;
         policy.loopback = Some(self.loopback.clone());
         if profile == Profile::WorkspaceWrite {
@@ -155,7 +155,7 @@ impl Around<'_> {
             self.own_caches(&mut policy);
             self.keep(&mut policy, &files)?;
         }
-        // The project itself may lie in there.
+        // The project itself may be in there.
         let (folder, worktree) = (&self.place.directory, &self.place.worktree);
         let secrets = files.secrets.into_iter();
         let secrets = secrets.filter(|it| !folder.starts_with(it) && !worktree.starts_with(it));
@@ -167,9 +167,8 @@ impl Around<'_> {
         Ok(policy)
     }
 
-    /// Caches that commands must themselves: what lies in the user's is run as it is found (environments of `uvx`, what Bun and
-    /// Deno made of a source), or is the same file as one in another project (Bun makes hard links), so there they change
-    /// nothing.
+    /// Gives commands their own caches: files in the user's caches are run as found (environments of `uvx`, compiled sources of
+    /// Bun and Deno), or are shared with another project (Bun makes hard links), so commands must not change them.
     fn own_caches(&self, policy: &mut Policy) {
         let folder = self.folders.cache.with_file_name(COMMAND_CACHES);
         if std::fs::create_dir_all(&folder).is_ok() {
@@ -184,7 +183,8 @@ impl Around<'_> {
         }
     }
 
-    /// The folders of the project: where it is worked, the root, and the repository where that lies elsewhere. Never all there is.
+    /// Returns the folders of the project: the working directory, the root, and the repository if it is elsewhere. Never the root
+    /// of the file system.
     fn project(&self) -> Vec<PathBuf> {
         let mut all = vec![self.place.directory.clone(), self.place.worktree.clone()];
         all.extend(git_policy::stores(&self.place.worktree));
@@ -192,8 +192,8 @@ impl Around<'_> {
         all
     }
 
-    /// What in the folders that may be changed is not: what makes git or an agent run something, what runs at the next login, our program
-    /// and the runtimes.
+    /// Protects files in writable folders: those that make git or an agent run something, that run at the next login, this
+    /// program and the runtimes.
     fn keep(&self, policy: &mut Policy, files: &HomeFiles) -> Result<(), SandboxError> {
         let (folder, worktree) = (&self.place.directory, &self.place.worktree);
         protected_paths::share_in(&self.folders.data.join("running-commands"));
@@ -205,11 +205,11 @@ impl Around<'_> {
         let below = folder.ancestors().take_while(|it| it.starts_with(worktree));
         let outside = Some(worktree.as_path()).filter(|it| !folder.starts_with(it));
         for folder in below.chain(outside) {
-            // Whole where they are there; where they are not, what of them runs something is not made.
+            // Existing folders are protected as a whole; in missing ones the files that run something cannot be created.
             let agents = OF_AGENTS.iter().map(|name| folder.join(name));
             all.extend(agents.filter(|it| it.exists()));
             let startup = STARTUP.iter().map(|it| folder.join(it.path));
-            // While something runs as long as this program, the user's editor makes them.
+            // While a long-running process exists, the user's editor creates them.
             let is_kept = |it: &PathBuf| self.process == Process::Command || it.exists();
             all.extend(startup.filter(is_kept));
         }
@@ -225,7 +225,7 @@ impl Around<'_> {
         for path in all {
             match real.of(&path) {
                 Ok(leads) if is_open(&leads) => {
-                    // The names of links on the way are not to be another's, either.
+                    // Links on the way must not be replaced either.
                     if leads != path {
                         let way = path.ancestors().filter(|it| is_open(it));
                         policy.held.extend(way.map(Path::to_path_buf));
@@ -239,7 +239,7 @@ impl Around<'_> {
             }
         }
         protected_paths::hold(policy, there);
-        // A folder that may be changed itself stays where it is.
+        // A folder that may itself be changed stays in place.
         policy.held.retain(|it| !open.contains(it));
         policy.absent.sort();
         policy.absent.dedup();
@@ -250,13 +250,13 @@ impl Around<'_> {
     }
 }
 
-/// Those of [`programs`] that lie in the project, where plugins and servers write, too.
+/// Returns those of [`programs`] that are in the project, where plugins and servers write too.
 pub fn programs_of_project(config: &Loaded, place: &ProjectLocation) -> Vec<PathBuf> {
     let real = |path: &Path| path.canonicalize().ok();
     let roots = [&place.directory, &place.worktree];
     let roots: Vec<PathBuf> = roots.iter().filter_map(|it| real(it)).collect();
     let all = programs(config).into_iter();
-    // A link is kept with what it leads to.
+    // A link is protected with its target.
     let mut all: Vec<PathBuf> = all
         .flat_map(|it| real(&it).into_iter().chain([it]))
         .collect();
@@ -266,7 +266,7 @@ pub fn programs_of_project(config: &Loaded, place: &ProjectLocation) -> Vec<Path
     all
 }
 
-/// This program with what npm starts it by, and the runtimes of plugins, wherever they lie.
+/// Returns this program with its npm launcher, and the runtimes of plugins, at any path.
 pub fn programs(config: &Loaded) -> Vec<PathBuf> {
     let js = &config.settings.js;
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -282,12 +282,12 @@ pub fn programs(config: &Loaded) -> Vec<PathBuf> {
     named.chain(own).chain(launchers).collect()
 }
 
-/// Where npm's script says what it is, and by which name it was started.
+/// Variable in which npm's script passes its path and the name by which it was started.
 const LAUNCHER: &str = "OUTRIGGER_LAUNCHER";
 
-/// What starts this program where it was installed by npm: the script of the package `outrigger`, which lies beside or around the
-/// package of the platform (`node_modules/outrigger-linux-x64/bin/outrigger`), and the link to it, or the script for it, in `.bin`; by all
-/// names that they have there. `started`: what the script said.
+/// Returns what starts this program if npm installed it: the script of the package `outrigger`, next to or around the platform
+/// package (`node_modules/outrigger-linux-x64/bin/outrigger`), and the link or script for it in `.bin`; under all their names.
+/// `started`: the paths from the script.
 fn launchers(program: Option<&Path>, started: &[PathBuf]) -> Vec<PathBuf> {
     let is_modules = |it: &&Path| it.ends_with("node_modules");
     let of_program = program.and_then(|it| it.ancestors().nth(3));
@@ -307,7 +307,7 @@ fn launchers(program: Option<&Path>, started: &[PathBuf]) -> Vec<PathBuf> {
     all
 }
 
-/// Where a name that is not there would be.
+/// Returns where a missing file would be.
 fn placed(path: &Path, real: &mut RealPaths) -> PathBuf {
     match real.nearest(path) {
         Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(path)),

@@ -1,19 +1,19 @@
-//! From what the configuration of a folder is read.
+//! Source of a folder's configuration.
 
 use std::path::Path;
 
 use outrigger_config::{ConfigError, LoadOptions, Loaded};
 use outrigger_workspace::{Folders, ProjectLocation};
 
-/// What trust needs to know of the start of an agent.
+/// Start options of an agent that trust depends on.
 pub trait ConfigSource: Sync {
-    /// The folder that the agent is started in.
+    /// Returns the folder that the agent is started in.
     fn directory(&self) -> &Path;
 
-    /// Where Outrigger keeps its files.
+    /// Returns the folders of Outrigger.
     fn folders(&self) -> &Folders;
 
-    /// From what the configuration of a place is read.
+    /// Returns the options for loading the configuration of a project.
     fn options(&self, place: &ProjectLocation) -> LoadOptions;
 
     /// Reads the configuration of a place.

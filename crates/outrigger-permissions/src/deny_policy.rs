@@ -1,5 +1,5 @@
-//! Files and programs that the policy of the machine forbids (issue 5, items 4 and 5): one answer for every opener of a
-//! file and every start of a program here, and for the sandbox of every process.
+//! Files and programs that the machine policy forbids: one decision for every opener of a file and every start of a program
+//! here, and for the sandbox of every process.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -21,18 +21,18 @@ use crate::config_source::ConfigSource;
 pub struct DenyPolicy {
     forbid: Arc<Forbid>,
     project: PathBuf,
-    /// Where programs are searched.
+    /// Search path for programs.
     path: OsString,
-    /// Where forbidden places lead.
+    /// Targets of forbidden paths.
     leads: Arc<Seen<Leads>>,
-    /// The files of forbidden programs, `None` where there are too many to list.
+    /// Files of forbidden programs; `None` if there are too many to list.
     programs: Arc<Seen<Option<HashSet<PathBuf>>>>,
 }
 
-/// How long what was seen on the disk counts: a search asks about every file that it finds, a shell line about every command.
+/// Time for which disk state is cached: a search checks every file that it finds, a shell line every command.
 const FRESH: Duration = Duration::from_millis(250);
 
-/// What was seen on the disk, and when.
+/// Cached disk state with its time.
 #[derive(Debug)]
 struct Seen<T>(Mutex<Option<(Instant, Arc<T>)>>);
 
@@ -43,7 +43,7 @@ impl<T> Default for Seen<T> {
 }
 
 impl<T> Seen<T> {
-    /// What was seen lately, else what there is to see now.
+    /// Returns the cached state, or the current one.
     fn get(&self, look: impl FnOnce() -> T) -> Arc<T> {
         let mut seen = lock(&self.0);
         match &*seen {
@@ -68,13 +68,13 @@ impl DenyPolicy {
         }
     }
 
-    /// In this project, with the programs of our own `PATH`.
+    /// Creates it for this project, with the programs of our own `PATH`.
     pub fn here(forbid: Forbid, place: &ProjectLocation) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self::new(forbid, place.worktree.clone(), path)
     }
 
-    /// What the configuration forbids in a project.
+    /// Returns what the configuration forbids in a project.
     pub fn of(config: &Loaded, place: &ProjectLocation) -> Self {
         Self::here(config.settings.forbid.clone(), place)
     }
@@ -92,12 +92,12 @@ impl DenyPolicy {
         Ok(Self::here(forbid, &place))
     }
 
-    /// Whether files or programs are forbidden at all.
+    /// Returns whether nothing is forbidden.
     pub fn is_empty(&self) -> bool {
         !self.forbid.is_about_files()
     }
 
-    /// A spawner that knows of it.
+    /// Returns a spawner that enforces it.
     pub fn kept_by(&self, spawner: Spawner) -> Spawner {
         match self.is_empty() {
             true => spawner,
@@ -125,13 +125,13 @@ impl DenyPolicy {
         Ok(hide)
     }
 
-    /// Forbidden files and folders of places that are named.
+    /// Returns forbidden files and folders at named paths.
     fn elsewhere(&self) -> Result<Vec<PathBuf>, SandboxError> {
         let files = self.forbid.files.iter().filter(|it| it.is_absolute());
         expand_all(files)
     }
 
-    /// The files of forbidden programs.
+    /// Returns the files of forbidden programs.
     fn programs(&self) -> Result<Vec<PathBuf>, SandboxError> {
         let (mut names, mut files) = (Vec::new(), Vec::new());
         for pattern in &self.forbid.programs {
@@ -149,7 +149,7 @@ impl DenyPolicy {
     }
 }
 
-/// Whether a file is forbidden, by its absolute path or where its links lead.
+/// Returns whether a file is forbidden, by its absolute path or its target.
 pub fn is_forbidden(forbids: Option<&dyn Forbids>, path: &Path) -> bool {
     let Some(forbids) = forbids else {
         return false;
@@ -164,7 +164,7 @@ impl Forbids for DenyPolicy {
         if let Some(pattern) = self.forbid.file(&self.project, path) {
             return Some(pattern.to_owned());
         }
-        // A place that is named may be a link, and the path where that leads.
+        // A named path may be a link, and the checked path its target.
         let leads = self.leads.get(|| self.forbid.leads());
         leads.file(path).map(str::to_owned)
     }
@@ -201,7 +201,7 @@ impl Forbids for DenyPolicy {
     }
 }
 
-/// What there is of patterns that name places.
+/// Expands patterns that name paths.
 fn expand_all<'a>(
     patterns: impl Iterator<Item = &'a FilePattern>,
 ) -> Result<Vec<PathBuf>, SandboxError> {
@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    /// Which files a program has is not known then, and the sandbox starts nothing either.
+    /// The files of a program are unknown then, and the sandbox starts nothing either.
     #[test]
     fn where_there_is_too_much_nothing_is_left() {
         let dir = tempfile::tempdir().unwrap();

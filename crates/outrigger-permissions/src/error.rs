@@ -1,4 +1,4 @@
-//! What can go wrong when trust is looked up or changed.
+//! Errors of reading or changing trust.
 
 use outrigger_config::ConfigError;
 use outrigger_plugin_trust::TrustError as PluginTrustError;
@@ -7,36 +7,36 @@ use outrigger_sandbox::SandboxError;
 /// Why the settings of a folder cannot be used or trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The configuration cannot be used.
+    /// The configuration is unusable.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A task of this process was stopped.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// What plugins are trusted as cannot be read or written.
+    /// The trust store of plugins cannot be read or written.
     #[error(transparent)]
     Plugins(#[from] PluginTrustError),
-    /// A folder or file of our own.
+    /// A folder or file of Outrigger cannot be used.
     #[error("cannot use {path}: {reason}")]
     Folder {
-        /// Which.
+        /// Its path.
         path: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Settings of the project changed while something in a sandbox ran.
+    /// Project settings changed while something in a sandbox ran.
     #[error(
         "settings of this project changed while Outrigger ran here, and not by its tools: {}",
         files.join(", ")
     )]
     SettingsChanged {
-        /// Each with what became of it.
+        /// The files with their changes.
         files: Vec<String>,
     },
 }
 
 impl TrustError {
-    /// Stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl TrustError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about the error.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

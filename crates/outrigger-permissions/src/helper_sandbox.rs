@@ -1,5 +1,5 @@
-//! The sandbox of programs that work for the model without being its commands: formatters, language servers, MCP servers of a
-//! project (issue 18). What they run lies in the project, or is named there, so they get what a shell command gets.
+//! The sandbox of helper programs of the model that are not its commands: formatters, language servers, MCP servers of a project.
+//! Their code is in the project, or named there, so they get the sandbox of a shell command.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,19 +12,19 @@ use outrigger_workspace::{Folders, ProjectLocation};
 
 use crate::command_sandbox::{Around, Process, Temporary};
 
-/// What that sandbox is made of.
+/// Input of that sandbox.
 #[derive(Debug)]
 pub struct HelperSandbox {
     config: Loaded,
     place: ProjectLocation,
     folders: Folders,
-    /// Of the agent, with which it goes.
+    /// The agent's temporary folder; dropped with it.
     temporary: Weak<Temporary>,
     loopback: Loopback,
 }
 
 impl HelperSandbox {
-    /// That of an agent: with the folder for temporary files and the services of its commands.
+    /// Creates it for an agent: with the temporary folder and the services of its commands.
     pub fn new(
         config: &Loaded,
         place: &ProjectLocation,
@@ -41,14 +41,14 @@ impl HelperSandbox {
         })
     }
 
-    /// What `tools.sandbox` says.
+    /// Returns the profile of `tools.sandbox`.
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.config.settings.tools.sandbox
     }
 
-    /// A handle whose processes are in this sandbox under a profile, where plugins did not bring them
-    /// ([`outrigger_sandbox::SandboxOverrides`]). `spawner` covers already what rules deny.
+    /// Returns a spawner whose processes run in this sandbox under a profile, unless plugins contributed them
+    /// ([`outrigger_sandbox::SandboxOverrides`]). `spawner` masks already what rules deny.
     #[must_use]
     pub fn confine(
         self: &Arc<Self>,
@@ -61,8 +61,8 @@ impl HelperSandbox {
         spawner.clone().with_base(Arc::new(base))
     }
 
-    /// A folder in which npm keeps what it fetches for `npx`, in that for temporary files, since a sandboxed program does not put
-    /// programs into the home folder. What npm has fetched before is taken from there. Blocking.
+    /// Returns a cache folder for `npx` within the temporary folder, since a sandboxed program cannot install programs into the
+    /// home folder. What npm has fetched before is taken from there. Blocking.
     #[must_use]
     pub fn npm_cache(&self) -> Option<PathBuf> {
         let folder = self.temporary.upgrade()?.folder().ok()?.join("npm");
@@ -70,7 +70,7 @@ impl HelperSandbox {
         let fetched = self.folders.home.join(".npm/_cacache");
         let link = folder.join("_cacache");
         if made.is_ok() && fetched.is_dir() && link.symlink_metadata().is_err() {
-            // Without it npm fetches all anew.
+            // Without it npm fetches everything again.
             let _ = std::os::unix::fs::symlink(fetched, link);
         }
         made.is_ok().then_some(folder)

@@ -1,10 +1,11 @@
-//! What is allowed, and who said so.
+//! Permissions and trust.
 //!
 //! One set of rules decides for tools and for the processes that they start: [`access`] answers for paths and hosts,
 //! [`sandbox_policy`], [`command_sandbox`] and [`helper_sandbox`] turn the same rules into the sandbox of a process,
-//! [`deny_policy`] is what the policy of the machine forbids whatever else is configured, [`pinned_rules`] keeps the
-//! user's rules over those of plugins and projects, [`folder_trust`] and [`workspace_trust`] say whether the settings
-//! of a project count, [`questions`] holds what waits for an answer. The crate asks no questions: the agent does.
+//! [`deny_policy`] is what the machine policy forbids whatever else is configured, [`pinned_rules`] keeps the user's
+//! rules above those of plugins and projects, [`folder_trust`] and [`workspace_trust`] determine whether the settings
+//! of a project take effect, [`questions`] holds open questions. The crate itself does not ask the user: the agent
+//! does.
 
 pub mod access;
 pub mod agents;

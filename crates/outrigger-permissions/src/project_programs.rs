@@ -1,5 +1,5 @@
-//! Which programs of a project may be started for what the settings name: those of a folder that a person trusts, as they were
-//! when the settings were read, or were let count since.
+//! Project programs that may be started for the settings: those of a trusted folder, as they were when the settings were read, or
+//! as accepted since.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,12 +23,12 @@ pub struct ProjectPrograms {
     config: Loaded,
     place: ProjectLocation,
     folders: Folders,
-    /// What is the project's, as it is called and where it really is.
+    /// Roots of the project, as named and by real path.
     roots: Vec<PathBuf>,
 }
 
 impl ProjectPrograms {
-    /// Those of a project with these settings, before plugins changed them.
+    /// Creates it for a project with these settings, before plugins changed them.
     pub fn new(config: &Loaded, place: &ProjectLocation, folders: &Folders) -> Arc<Self> {
         let it = Self {
             config: config.clone(),
@@ -41,7 +41,7 @@ impl ProjectPrograms {
         Arc::new(it)
     }
 
-    /// What commands write to besides the project. Reads the disk.
+    /// Returns the paths outside the project that commands can write. Reads the disk.
     fn written_elsewhere(&self) -> Vec<PathBuf> {
         let settings = &self.config.settings.tools;
         let mut folders: Vec<PathBuf> = settings.write.iter().map(PathBuf::from).collect();
@@ -49,13 +49,13 @@ impl ProjectPrograms {
         folders
     }
 
-    /// Whether programs of the project may be started at all.
+    /// Returns whether programs of the project may be started at all.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.config.is_trusted
     }
 
-    /// Whether a file lies in the project, by its name or where its links lead. Reads the disk.
+    /// Returns whether a file is in the project, by its name or its target. Reads the disk.
     #[must_use]
     pub fn holds(&self, path: &Path) -> bool {
         let path = self.place.directory.join(path);
@@ -64,7 +64,8 @@ impl ProjectPrograms {
         names.any(|name| self.roots.iter().any(|root| name.starts_with(root)))
     }
 
-    /// Why the program of an entry below `key` (`formatter`, `lsp`) must not be started; `None` where it may. Reads the disk.
+    /// Returns why the program of an entry below `key` (`formatter`, `lsp`) must not be started; `None` if it may. Reads the
+    /// disk.
     #[must_use]
     pub fn refusal(&self, key: &str, name: &str, program: &Path) -> Option<String> {
         if !self.is_trusted() && self.holds(program) {
@@ -92,8 +93,8 @@ impl ProjectPrograms {
         }
     }
 
-    /// What a server of the user's would run that commands may change or make: of the project where the folder is trusted, and of other
-    /// folders that they write to. `found`: where the first word of its command is. Reads the disk.
+    /// Returns the files that a user server would run and that commands may change or create: in the project if the folder is
+    /// trusted, and in other writable folders. `found`: path of the first word of its command. Reads the disk.
     #[must_use]
     pub fn written_by_commands(&self, entry: &Value, found: Option<&Path>) -> Option<PathBuf> {
         let mut folders = self.written_elsewhere();
@@ -109,29 +110,29 @@ impl ProjectPrograms {
         existing.or_else(|| self.config.program_in(entry, found, &folders))
     }
 
-    /// What a server of the user's is kept under, as the user has it.
+    /// Returns the key of a user server in the record, with its settings.
     #[must_use]
     pub fn server_key(name: &str, entry: &Value) -> String {
         let digest = Sha256::digest(entry.to_string().as_bytes());
         format!("{name} {}", outrigger_protocol::text::hex(&digest))
     }
 
-    /// Files of the project, with digests, that a server of the user's ran when it was first started here since a person trusted
-    /// the folder: `now`, where it is the first time. `None` where no person did.
+    /// Returns project files, with digests, that a user server ran when it was first started here since the user trusted the
+    /// folder: `now`, if this is the first time. `None` if the user did not.
     #[must_use]
     pub fn settle_server(&self, server: &str, now: &[String]) -> Option<Vec<String>> {
         folder_trust::settle_server(&self.folders, &self.place.directory, server, now)
     }
 
-    /// Why what the project's settings ask for under these names ([`outrigger_config::Asked::what`]) must not be started: files
-    /// that it runs are not as they were when they were let count. `None` where they are. Reads the disk.
+    /// Returns why the programs of the project's settings with these names ([`outrigger_config::Asked::what`]) must not be
+    /// started: their files changed since they were accepted. `None` if unchanged. Reads the disk.
     #[must_use]
     pub fn change(&self, what: &[String]) -> Option<String> {
         let changed = self.config.changed_files(what);
         if changed.is_empty() {
             return None;
         }
-        // Somebody may have let them count since.
+        // They may have been accepted since.
         let changed = outrigger_config::unknown(&changed, &self.known()).into_iter();
         let changed: Vec<&str> = changed.map(|it| it.file.as_str()).collect();
         let first = changed.first()?;
@@ -143,8 +144,8 @@ impl ProjectPrograms {
         Some(format!("{file}{more} {NOT_TRUSTED}"))
     }
 
-    /// Why a command hook must not be run: what it executes of the project is not as it was, or lies in a folder that nobody trusts.
-    /// `None` where it may. Reads the disk.
+    /// Returns why a command hook must not run: the project files that it executes changed, or are in an untrusted folder. `None`
+    /// if it may. Reads the disk.
     #[must_use]
     pub fn hook_change(&self, hook: &HookPrograms, scope: HookScope) -> Option<String> {
         let is_projects = matches!(scope, HookScope::Project | HookScope::Local);
@@ -155,7 +156,7 @@ impl ProjectPrograms {
             return Some(format!("{} {LIES_HERE}", self.shown(&file)));
         }
         self.config.changed_program(hook, &[])?;
-        // Somebody may have let it count since.
+        // It may have been accepted since.
         let file = self.config.changed_program(hook, &self.known())?;
         let why = match is_projects && self.is_trusted() {
             true => NOT_TRUSTED,
@@ -177,12 +178,13 @@ impl ProjectPrograms {
     }
 }
 
-/// Nothing that this program starts for itself is taken from the folders of this project: commands write to them. Reads the disk.
+/// Excludes the folders of this project from the search for programs that this program starts for itself: commands can write to
+/// them. Reads the disk.
 pub fn pass_over_project(directory: &Path, home: &Path) {
     host_path::pass_over(roots(&ProjectLocation::find(directory), home));
 }
 
-/// The folders of a project. One that the home folder lies in is the user's own.
+/// Returns the folders of a project. One that contains the home folder is the user's own.
 fn roots(place: &ProjectLocation, home: &Path) -> Vec<PathBuf> {
     let named = [&place.directory, &place.worktree];
     let named = named.into_iter().filter(|it| it.parent().is_some());
@@ -194,7 +196,7 @@ fn roots(place: &ProjectLocation, home: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Without `.` and `..`, as it is written.
+/// Returns a path without `.` and `..`, resolved lexically.
 #[must_use]
 pub fn normal(path: &Path) -> PathBuf {
     use std::path::Component;

@@ -1,5 +1,5 @@
-//! Places of ours that exist before any sandboxed process does: what does not exist cannot be masked, and a process
-//! that created it would decide what we read at the next start.
+//! Paths that are created before any sandboxed process starts: a missing path cannot be masked, and a process that created
+//! it would control what Outrigger reads at the next start.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,7 +9,8 @@ use std::path::Path;
 use outrigger_sandbox::folders;
 use outrigger_workspace::Folders;
 
-/// What processes may see in our data folder; the list of [`crate::sandbox_policy`] says what of it they may not write to.
+/// Paths in the data folder that processes may see; the list in [`crate::sandbox_policy`] states which of them are
+/// read-only.
 const MADE: [&str; 6] = [
     crate::sandbox_policy::OUTPUTS,
     "plugin-homes",
@@ -18,31 +19,31 @@ const MADE: [&str; 6] = [
     SERVER_FOLDERS,
     "tmux",
 ];
-/// Below it, empty folders that servers of the user's start in.
+/// Empty folders below it in which user servers start.
 pub const SERVER_FOLDERS: &str = "server-folders";
-/// Of the machine's policy. Made where this user is root, whose processes could make it.
+/// Folder of the machine policy. Created if this user is root, whose processes could create it.
 pub const POLICY: &str = "/etc/outrigger";
 
-/// OpenCode's list of models, which says where keys are sent, in the folder of all caches.
+/// OpenCode's list of models, which determines where keys are sent, in the cache folder.
 pub const MODELS: &str = "opencode/models.json";
 
-/// Makes them. What cannot be made now cannot be made by a process of this user, either.
+/// Creates them. What cannot be created now cannot be created by a process of this user either.
 pub fn make(folders: &Folders) {
     folder(&folders.config.join("outrigger"), 0o700);
     for name in MADE {
         folder(&folders.data.join(name), 0o700);
     }
     if folders::is_root() {
-        // Every user of the machine reads what stands there.
+        // Every user of the machine may read its content.
         folder(Path::new(POLICY), 0o755);
     }
     folder(&folders.cache, 0o700);
-    // Without it the first command of this session would see those of sessions that begin later.
+    // Without it the first command of this session would see those of later sessions.
     if let Err(error) = outrigger_sandbox::private_tmp::folder() {
         tracing::warn!("[sandbox] there is no folder for temporary files: {error}");
     }
-    // OpenCode's list of keys and its list of models, which are read here, too: empty ones say what none say. It takes no
-    // models from a file that is no JSON, and makes its own.
+    // OpenCode's lists of keys and models, which are read here too: an empty one equals a missing one. OpenCode ignores a
+    // model file that is not JSON, and creates its own.
     let of_opencode = [
         (folders.data.parent(), "opencode/auth.json", "{}\n"),
         (folders.cache.parent(), MODELS, ""),
@@ -58,7 +59,7 @@ pub fn make(folders: &Folders) {
     }
 }
 
-/// One that cannot be written whole is taken away again: OpenCode could not read it.
+/// Creates an empty list; an incomplete one is removed, since OpenCode could not read it.
 fn empty_list(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) {
     let mut options = fs::OpenOptions::new();
     let made = options.write(true).create_new(true).mode(0o600).open(path);

@@ -1,5 +1,5 @@
-//! The sandbox of processes that are started for the model: one set of rules decides for tools and for what they start,
-//! so that a path which `read` is denied cannot be had with `cat` either (issue 5, item 5).
+//! The sandbox of processes started for the model: one set of rules decides for tools and for what they start, so that a path
+//! which `read` is denied cannot be read with `cat` either.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
@@ -26,7 +26,7 @@ pub enum ConfineError {
     /// The rules cannot be turned into a sandbox.
     #[error("what the permission rules deny cannot be kept from the process: {0}")]
     Rules(#[from] SandboxError),
-    /// What it changes of the settings could not be found out.
+    /// Its changes of the settings could not be determined.
     #[error("{0}")]
     Noted(SandboxError),
     /// Commands have no folder for temporary files.
@@ -37,7 +37,7 @@ pub enum ConfineError {
         "the system can enforce only a part of the process's sandbox, and `sandbox` is \"strict\""
     )]
     Strict,
-    /// The system has neither Landlock nor user namespaces: no file would be kept from it.
+    /// The system has neither Landlock nor user namespaces: no file would be protected.
     #[error(
         "this system has neither Landlock nor user namespaces, so nothing can be kept from commands"
     )]
@@ -45,7 +45,7 @@ pub enum ConfineError {
 }
 
 impl ConfineError {
-    /// What to do about it.
+    /// Returns what to do about the error.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -81,7 +81,7 @@ pub fn is_enforced(
         Level::Full => {}
         _ if settings.sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
         Level::None if profile != Profile::Full && !has_views => return Err(ConfineError::Nothing),
-        // Once: it is so for every command.
+        // Once: it applies to every command.
         level => WARNED.call_once(|| match has_views {
             true => tracing::warn!(?level, "the system enforces only a part of the rules"),
             false => tracing::warn!(
@@ -94,10 +94,10 @@ pub fn is_enforced(
     Ok(())
 }
 
-/// Where output of tools is kept that is too long for a model, by session.
+/// Folder of tool output that is too long for a model, by session.
 pub const OUTPUTS: &str = "tool-output";
 
-/// What in our data folder processes may see: what is made for them, and nothing else.
+/// Paths in the data folder that processes may see: those created for them, and nothing else.
 const THEIRS: [&str; 8] = [
     OUTPUTS,
     "plugin-homes",
@@ -108,14 +108,13 @@ const THEIRS: [&str; 8] = [
     "bun",
     "plugin-scripts",
 ];
-/// What of it they run, and must not change for others.
+/// Those that they run, and must not change for others.
 const SHARED: [&str; 3] = ["modules", "bun", "plugin-scripts"];
 
-/// Our files that are kept from every process that is started for the model or a plugin, whatever the rules say: what
-/// is trusted and allowed, the store with the audit and its keys, credentials. The settings, which could loosen the
-/// sandbox, are kept from being changed.
+/// Returns Outrigger's files that are hidden from every process started for the model or a plugin, regardless of the rules: the
+/// trust store, the store with the audit and its keys, credentials. The settings, which could loosen the sandbox, are read-only.
 pub fn ours(folders: &Folders) -> Covers {
-    // Credentials of OpenCode, which we use as well.
+    // Credentials of OpenCode, which are used as well.
     let keys = folders
         .data
         .parent()
@@ -126,7 +125,7 @@ pub fn ours(folders: &Folders) -> Covers {
     let mut held = movable_above(&folders.data);
     held.extend(movable_above(&settings));
     held.extend(THEIRS.iter().map(|name| folders.data.join(name)));
-    // Plugins and skills as they were fetched, and OpenCode's list of models, which says where keys are sent.
+    // Fetched plugins and skills, and OpenCode's list of models, which determines where keys are sent.
     let models = folders
         .cache
         .parent()
@@ -136,7 +135,7 @@ pub fn ours(folders: &Folders) -> Covers {
     held.extend(above.flat_map(|path| movable_above(&path)));
     held.sort();
     held.dedup();
-    // Of other sessions nothing is seen: what their tools printed, their temporary files, their transcripts.
+    // Other sessions are invisible: their tool output, temporary files and transcripts.
     let mut closed = vec![folders.data.clone(), folders.data.join(OUTPUTS)];
     closed.extend(private_tmp::all());
     let read_only = shared.chain([settings]).chain(fetched);
@@ -173,7 +172,7 @@ pub fn kept(
     found.read_only.extend(code.read_only);
     found.held.extend(code.held);
     found.closed = ours.closed;
-    // The policy of the machine, which only root could change.
+    // The machine policy, which only root could change.
     let policy = Path::new(reserved_paths::POLICY);
     found.read_only.extend(
         Some(policy.to_owned())
@@ -182,16 +181,16 @@ pub fn kept(
     Ok(found)
 }
 
-/// What of a project processes do not see, asked about file by file, where there is no process to hide it from.
+/// Project paths hidden from processes, for checks of single files without a process.
 pub struct Withheld {
     rules: PathRules,
-    /// Ours.
+    /// Outrigger's folders.
     folders: Vec<PathBuf>,
     forbidden: DenyPolicy,
 }
 
 impl Withheld {
-    /// Of this project; `None` where nothing is sandboxed.
+    /// Creates it for this project; `None` if nothing is sandboxed.
     pub fn of(config: &Loaded, place: &ProjectLocation, folders: &Folders) -> Option<Self> {
         let ours = ours(folders);
         (config.settings.sandbox != Sandbox::Off).then(|| Self {
@@ -201,7 +200,7 @@ impl Withheld {
         })
     }
 
-    /// Whether a file of the project, by its absolute path, is kept from processes. Reads the disk.
+    /// Returns whether a project file, by its absolute path, is hidden from processes. Reads the disk.
     pub fn holds(&self, path: &Path) -> bool {
         self.folders.iter().any(|folder| path.starts_with(folder))
             || self.rules.keeps(path)
@@ -209,8 +208,8 @@ impl Withheld {
     }
 }
 
-/// A spawner for programs that work for the model without being its commands (MCP servers, language servers, formatters):
-/// they may do what the user may, and do not see what is denied.
+/// Returns a spawner for helper programs (MCP servers, language servers, formatters): they may do what the user may, but do not
+/// see what is denied.
 pub fn spawner(
     spawner: &Spawner,
     config: &Loaded,
@@ -237,7 +236,8 @@ pub fn spawner(
         .with_covers(covers, sandbox == Sandbox::Strict)
 }
 
-/// The same as for plugins, for what installs them: it fills the folders that they only read. Where it writes there its own sandbox says.
+/// Like [`plugin_covers`], for plugin installers, which fill the folders that plugins only read. Their own sandbox limits where
+/// they write.
 pub fn installer_covers(of_plugins: CoversFn, folders: &Folders) -> CoversFn {
     let (data, cache) = (folders.data.clone(), folders.cache.clone());
     Arc::new(move || {
@@ -249,7 +249,7 @@ pub fn installer_covers(of_plugins: CoversFn, folders: &Folders) -> CoversFn {
     })
 }
 
-/// What is kept from plugins, as things are when one is started.
+/// Returns what is hidden from plugins, in the current state, at each start of one.
 pub fn plugin_covers(config: &Loaded, place: &ProjectLocation, folders: &Folders) -> CoversFn {
     let access = Access::new(place, &folders.home);
     let rules = config.config.permission.clone();
@@ -345,7 +345,7 @@ mod tests {
         }
         let ssh = format!("{}/ssh/*", root.display());
         let deny = Action::Deny;
-        // What is hidden, what cannot be changed, and the folder that stays in its place for that.
+        // What is hidden, what is read-only, and the folder that must not be moved for that.
         type Row<'a> = (&'a [Rule], &'a [&'a str], &'a [&'a str], &'a [&'a str]);
         let rows: [Row<'_>; 9] = [
             (&[], &[], &[], &[]),
@@ -389,7 +389,7 @@ mod tests {
                 &["project/keys/deep"],
                 &["project", "project/keys"],
             ),
-            // Wherever it is moved, it stays denied, but for one place.
+            // It stays denied wherever it is moved, with one exception.
             (
                 &[
                     rule("read", "*id", deny),
@@ -407,7 +407,7 @@ mod tests {
                 git,
             };
             for (rules, hide, read_only, held) in &rows {
-                // Outside of version control patterns begin at the root of the system.
+                // Outside version control patterns begin at the root of the system.
                 let moved = |rule: &Rule| match rule.pattern.as_str() {
                     pattern if !git && pattern.starts_with("keys/") => Rule {
                         pattern: format!("{}/{pattern}", &project.display().to_string()[1..]),
@@ -429,7 +429,7 @@ mod tests {
                     full(held),
                     "{rules:?} {git}"
                 );
-                // Of what is asked about file by file the same.
+                // Single-file checks give the same result.
                 let withheld = Withheld {
                     rules: access.rules(&[&rules]),
                     folders: Vec::new(),

@@ -1,40 +1,40 @@
-//! What is known of a slash command.
+//! Slash commands as the program knows them.
 
 /// A slash command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandInfo {
     /// Name without the slash.
     pub name: String,
-    /// For people.
+    /// Description for display.
     pub description: Option<String>,
-    /// Text with places for the arguments.
+    /// Text with placeholders for the arguments.
     pub template: String,
     /// Agent that runs it.
     pub agent: Option<String>,
-    /// Model that it wants, `provider/model`.
+    /// Its model, `provider/model`.
     pub model: Option<String>,
-    /// It runs as a subtask; unset, it does where its agent is a subagent.
+    /// Whether it runs as a subtask; unset: if its agent is a subagent.
     pub subtask: Option<bool>,
-    /// What it was made from.
+    /// Origin of the command.
     pub source: CommandSource,
 }
 
-/// What a slash command was made from, as `GET /command` says.
+/// Origin of a slash command, as in `GET /command`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandSource {
-    /// Bundled, of the configuration, or a file of commands.
+    /// Bundled, from the configuration, or a command file.
     #[default]
     Command,
-    /// A prompt of an MCP server. What its text says is never run.
+    /// A prompt of an MCP server. Its text is never run.
     Mcp,
     /// A skill of this machine.
     Skill,
-    /// A skill that was fetched from an address, or is of a project that nobody trusted. What its text says is never run.
+    /// A skill that was fetched from a URL, or is from an untrusted project. Its text is never run.
     FetchedSkill,
 }
 
 impl CommandSource {
-    /// OpenCode's word for it.
+    /// Returns OpenCode's name for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl CommandSource {
         }
     }
 
-    /// What its template names may be run and read: its author is trusted as the configuration is.
+    /// Returns whether its template may run commands and read files: its author is trusted like the configuration.
     #[must_use]
     pub fn is_own(self) -> bool {
         matches!(self, Self::Command | Self::Skill)

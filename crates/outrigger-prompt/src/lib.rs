@@ -1,5 +1,5 @@
-//! What a model reads: the system prompt, the text of commands, the messages of a conversation, and what a compaction
-//! makes of them. Texts and values in, texts and values out: it stores nothing and asks nobody.
+//! What a model reads: the system prompt, the text of commands, the messages of a conversation, and the summaries of
+//! a compaction. Pure functions on texts and values: nothing is stored.
 
 pub mod command;
 pub mod compaction;

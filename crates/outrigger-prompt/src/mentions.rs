@@ -1,6 +1,6 @@
 //! Names that a text mentions with `@`.
 
-/// Names after an `@` that stands neither in a word nor in a code span, each once.
+/// Returns the names after an `@` that is neither in a word nor in a code span, without duplicates.
 #[must_use]
 pub fn names(text: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();

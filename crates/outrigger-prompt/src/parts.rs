@@ -10,7 +10,7 @@ use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, TextP
 use outrigger_protocol::session::{PartInput, PromptInput};
 use serde_json::{Value, json};
 
-/// A text of a prompt; a synthetic one was not written by the user.
+/// Creates a text part; a synthetic one was not written by the user.
 #[must_use]
 pub fn text_part(text: String, synthetic: bool) -> PartInput {
     PartInput {
@@ -23,13 +23,13 @@ pub fn text_part(text: String, synthetic: bool) -> PartInput {
     }
 }
 
-/// Text of a prompt as parts.
+/// Creates the parts of a text prompt.
 #[must_use]
 pub fn text(text: &str) -> PartInput {
     text_part(text.to_owned(), false)
 }
 
-/// A text file that is in its own address (`data:`), as the model reads it: as if the file had been read, as OpenCode has it.
+/// Returns a text file contained in its URL (`data:`) as if it had been read, as in OpenCode.
 #[must_use]
 pub fn attached_text(file: &Object) -> Option<[PartInput; 2]> {
     let field = |key: &str| file.get(key).and_then(Value::as_str);
@@ -47,7 +47,7 @@ pub fn attached_text(file: &Object) -> Option<[PartInput; 2]> {
     Some([text_part(read, true), text_part(text, true)])
 }
 
-/// Bytes of an address, or of a part of one.
+/// Decodes a URL or a part of one to bytes.
 #[must_use]
 pub fn percent_decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -64,7 +64,7 @@ pub fn percent_decoded(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What kind a file is that goes with a prompt, by the end of its name.
+/// Returns the MIME type of an attached file, by its extension.
 #[must_use]
 pub fn mime(path: &Path) -> &'static str {
     match path
@@ -82,7 +82,7 @@ pub fn mime(path: &Path) -> &'static str {
     }
 }
 
-/// A part that is a file, with its address.
+/// Creates a file part with its URL.
 #[must_use]
 pub fn file_part(path: &Path, mime: &str, url: &str) -> PartInput {
     let mut file = Object::new();
@@ -98,7 +98,7 @@ pub fn file_part(path: &Path, mime: &str, url: &str) -> PartInput {
     }
 }
 
-/// A part that names a file of this machine instead of holding it.
+/// Returns whether a part refers to a local file instead of containing it.
 #[must_use]
 pub fn is_local_file(part: &PartInput) -> bool {
     let PartKind::File(file) = &part.kind else {
@@ -108,7 +108,7 @@ pub fn is_local_file(part: &PartInput) -> bool {
     url.is_some_and(|url| url.starts_with("file:"))
 }
 
-/// A file or folder, as if the model had read it.
+/// Returns a file or folder as if the model had read it.
 #[must_use]
 pub fn read_parts(path: &Path, mime: &str, text: &str) -> Vec<PartInput> {
     vec![
@@ -130,7 +130,7 @@ pub fn read_parts(path: &Path, mime: &str, text: &str) -> Vec<PartInput> {
     ]
 }
 
-/// The path of a `file:` address, without a range of lines.
+/// Returns the path of a `file:` URL, without a range of lines.
 #[must_use]
 pub fn local(url: &str) -> Option<PathBuf> {
     let rest = url.strip_prefix("file://")?;
@@ -139,7 +139,7 @@ pub fn local(url: &str) -> Option<PathBuf> {
     path.ok().map(PathBuf::from)
 }
 
-/// What the model reads of a file that could not be read.
+/// Returns the model's text for a file that could not be read.
 #[must_use]
 pub fn not_read(path: &Path, reason: &str) -> PartInput {
     let path = path.display();
@@ -147,7 +147,7 @@ pub fn not_read(path: &Path, reason: &str) -> PartInput {
     text_part(text, true)
 }
 
-/// What a stored message of the user was prompted with, if a model can read anything of it.
+/// Returns the prompt of a stored user message, if a model can read any of it.
 #[must_use]
 pub fn readable(message: &MessageWithParts) -> Option<PromptInput> {
     let MessageInfo::User(user) = &message.info else {
@@ -161,7 +161,7 @@ pub fn readable(message: &MessageWithParts) -> Option<PromptInput> {
     said.then(|| prompt_of(user))
 }
 
-/// What a message of the user's was prompted with, without its parts.
+/// Returns the prompt of a user message, without its parts.
 #[must_use]
 pub fn prompt_of(user: &UserMessage) -> PromptInput {
     PromptInput {

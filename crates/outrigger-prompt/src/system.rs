@@ -1,11 +1,11 @@
-//! The system prompt: who the agent is, where it works, and what the project wants of it.
+//! The system prompt: the agent's identity, its environment, and the instructions of the project.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_workspace::ProjectLocation;
 
-/// What every primary agent without a prompt of its own reads.
+/// General prompt of every primary agent without its own.
 const BASE: &str = "\
 You are Outrigger, a coding agent that works in the user's project from a terminal.
 
@@ -20,21 +20,21 @@ If a tool call is refused, do not try the same thing by other means; say what yo
 Answer briefly and in plain text. Name files as path:line so that they can be opened. Do not repeat file contents that the
 user can see.";
 
-/// Files with instructions, in the order in which they are looked for; the first kind that is found counts.
+/// Instruction files, in the order in which they are looked for; the first kind that is found is used.
 const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
 
-/// Text that an instruction file brings.
+/// Text of an instruction file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// Where it stands.
     pub path: PathBuf,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
-/// Finds instruction files: the project's, from the working folder up to its root, the user's own, and those that the
-/// configuration lists (paths relative to the working folder; patterns with `*`). `read` says what a file says; where it is
-/// nothing, the file is passed over.
+/// Finds instruction files: the project's, from the working directory up to its root, the user's own, and those that the
+/// configuration lists (paths relative to the working directory; patterns with `*`). `read` returns the content of a file;
+/// if there is none, the file is skipped.
 #[must_use]
 pub fn instructions(
     place: &ProjectLocation,
@@ -77,7 +77,7 @@ pub fn instructions(
 }
 
 fn listed_files(place: &ProjectLocation, home: &Path, entry: &str) -> Vec<PathBuf> {
-    // Addresses need the network; they are a matter of the session's start, not of every request.
+    // URLs need the network; they are fetched at the session's start, not in every request.
     if entry.starts_with("http://") || entry.starts_with("https://") {
         return Vec::new();
     }
@@ -93,7 +93,7 @@ fn listed_files(place: &ProjectLocation, home: &Path, entry: &str) -> Vec<PathBu
             Vec::new()
         };
     }
-    // Only the last component may hold a pattern: one folder is read, however large the tree.
+    // Only the last component may contain a pattern: one folder is read, however large the tree.
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Vec::new();
     };
@@ -112,28 +112,28 @@ fn listed_files(place: &ProjectLocation, home: &Path, entry: &str) -> Vec<PathBu
     found
 }
 
-/// What the system prompt is made from.
+/// Input of the system prompt.
 pub struct SystemPrompt<'a> {
-    /// The agent's own prompt, in place of the general one.
+    /// The agent's own prompt, replacing the general one.
     pub agent_prompt: Option<&'a str>,
-    /// Model, as the provider knows it.
+    /// Provider's name of the model.
     pub model: &'a str,
     /// Provider and model.
     pub model_ref: &'a str,
-    /// Where the agent works.
+    /// Location of the project.
     pub place: &'a ProjectLocation,
-    /// The day, as people write it.
+    /// The date for display.
     pub today: &'a str,
     /// Instruction files.
     pub instructions: &'a [Instruction],
     /// Skills as `(name, description)`, if the agent may use them.
     pub skills: &'a [(String, String)],
-    /// Text for this prompt alone.
+    /// Additional texts for this prompt.
     pub extra: &'a [&'a str],
 }
 
 impl SystemPrompt<'_> {
-    /// The whole prompt as one text, as hooks get it.
+    /// Returns the whole prompt as one text, as hooks get it.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = self.agent_prompt.unwrap_or(BASE).trim().to_owned();

@@ -1,9 +1,9 @@
-//! Slash commands: from a template and what the user wrote after the name to the text of a prompt.
+//! Slash commands: expands a template with the arguments to the text of a prompt.
 
 use std::sync::LazyLock;
 
-/// Fills a template as OpenCode does: `$1` … are single words (quotes keep words together), the highest numbered one
-/// takes the rest; `$ARGUMENTS` is everything; a template with neither gets the arguments after an empty line.
+/// Expands a template as OpenCode does: `$1` … are single words (quotes keep words together), the highest numbered
+/// one takes the rest; `$ARGUMENTS` is everything; a template with neither gets the arguments after an empty line.
 #[must_use]
 pub fn expand(template: &str, arguments: &str) -> String {
     let words = words(arguments);
@@ -30,7 +30,7 @@ pub fn expand(template: &str, arguments: &str) -> String {
     text.trim().to_owned()
 }
 
-/// The shell commands of a template: what stands in `` !`…` ``, with the bytes of the whole place.
+/// Returns the shell commands of a template, `` !`…` ``, with their byte ranges.
 #[must_use]
 pub fn shell_places(text: &str) -> Vec<(std::ops::Range<usize>, String)> {
     let mut places = Vec::new();
@@ -53,7 +53,7 @@ pub fn shell_places(text: &str) -> Vec<(std::ops::Range<usize>, String)> {
     places
 }
 
-/// `(start, end, number)` of every `$N`.
+/// Returns `(start, end, number)` of every `$N`.
 fn placeholders(template: &str) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
     template.match_indices('$').filter_map(|(start, _)| {
         let digits: String = template
@@ -66,7 +66,7 @@ fn placeholders(template: &str) -> impl Iterator<Item = (usize, usize, usize)> +
     })
 }
 
-/// Words of an argument line; single and double quotes keep words together and are taken off.
+/// Splits an argument line into words; single and double quotes keep words together and are removed.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

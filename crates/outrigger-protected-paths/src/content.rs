@@ -1,4 +1,4 @@
-//! What files held before a command, so that they come back as they were.
+//! Contents of files before a command, so that they can be restored.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a file that comes back as it was.
+/// Maximum size in bytes of a file that is restored.
 const MAX_KEPT: u64 = 256 * 1024;
-/// Names in a message.
+/// Maximum number of names in a message.
 const MAX_NAMED: usize = 5;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Content {
     File {
@@ -20,12 +20,12 @@ pub(crate) enum Content {
         mode: u32,
     },
     Link(PathBuf),
-    /// Large, or no file: device, number and time of its last change.
+    /// Large, or not a file: device, inode and time of its last change.
     Other(u64, u64, i64, i64),
 }
 
 impl Content {
-    /// Of what is there. Blocking.
+    /// Reads the current content. Blocking.
     pub(crate) fn of(path: &Path, meta: &fs::Metadata) -> Self {
         if let Ok(target) = fs::read_link(path) {
             return Self::Link(target);
@@ -40,7 +40,7 @@ impl Content {
     }
 }
 
-/// The first of these paths, and how many more there are.
+/// Returns the first of these paths, and how many more there are.
 pub(crate) fn listed(mut paths: Vec<String>) -> String {
     let more = paths.len().saturating_sub(MAX_NAMED);
     paths.truncate(MAX_NAMED);
@@ -50,5 +50,5 @@ pub(crate) fn listed(mut paths: Vec<String>) -> String {
     paths.join(", ")
 }
 
-/// What was there, by path.
+/// Contents by path.
 pub(crate) type Before = BTreeMap<PathBuf, Content>;

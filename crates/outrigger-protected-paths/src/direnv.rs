@@ -1,9 +1,9 @@
-//! Files that direnv runs or loads because an `.envrc` says so (`dotenv`, `source_env`, `use flake`). A shell that the user has open in
-//! the folder takes their new content at its next prompt, without a question.
+//! Files that direnv runs or loads because an `.envrc` names them (`dotenv`, `source_env`, `use flake`). A shell that is open in
+//! the folder loads their new content at its next prompt, without asking.
 
 use std::path::{Path, PathBuf};
 
-/// What direnv runs in a folder and below.
+/// The file that direnv runs in a folder and below.
 const ENVRC: &str = ".envrc";
 /// Commands of direnv and of shells that load the files they name, and whether these are scripts.
 const LOADERS: [(&str, bool); 6] = [
@@ -14,21 +14,21 @@ const LOADERS: [(&str, bool); 6] = [
     ("source", true),
     (".", true),
 ];
-/// What `dotenv` and `source_env` load where they name nothing, or a folder.
+/// File that `dotenv` and `source_env` load if they name nothing or a folder.
 const DOTENV: &str = ".env";
-/// Commands that make direnv look at a file again, which is not run.
+/// Commands that make direnv watch a file without running it.
 const WATCHES: [&str; 2] = ["watch_file", "watch_dir"];
-/// What `use flake` and `use nix` evaluate: its hooks run in the shell.
+/// Files that `use flake` and `use nix` evaluate: their hooks run in the shell.
 const OF_NIX: [&str; 4] = ["flake.nix", "flake.lock", "shell.nix", "default.nix"];
-/// Endings of files that a script reads and does not run.
+/// Extensions of files that a script reads and does not run.
 const DATA: [&str; 7] = ["json", "lock", "md", "toml", "txt", "yaml", "yml"];
-/// Examples of `.env`, which are copied and not loaded.
+/// Suffixes of example `.env` files, which are copied and not loaded.
 const EXAMPLES: [&str; 4] = ["example", "sample", "template", "dist"];
-/// Scripts that are read, one loading the next.
+/// Maximum number of scripts that are read, one loading the next.
 const MAX_SCRIPTS: usize = 32;
 
-/// What the `.envrc` of a folder loads, whether it is there or not. Names that only a shell knows are taken for every `.env.*` that is
-/// there. Reads the disk.
+/// Returns the files that the `.envrc` of a folder loads, existing or not. Names that only a shell can compute stand for every
+/// existing `.env.*`. Reads the disk.
 #[must_use]
 pub fn loaded(folder: &Path) -> Vec<PathBuf> {
     let mut scripts = vec![folder.join(ENVRC)];
@@ -54,7 +54,7 @@ pub fn loaded(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What one line of a script loads, and whether that is a script itself.
+/// Returns the files that one line of a script loads, and whether each is a script itself.
 fn of_line(base: &Path, line: &str) -> Vec<(PathBuf, bool)> {
     let line = line.replace("${PWD}", ".").replace("$PWD", ".");
     let separators = |it: char| it.is_whitespace() || ";|&()<>`\"'={}".contains(it);
@@ -100,7 +100,7 @@ fn of_line(base: &Path, line: &str) -> Vec<(PathBuf, bool)> {
     found
 }
 
-/// Every `.env` and `.env.*` of a folder.
+/// Returns every `.env` and `.env.*` of a folder.
 fn all_of_name(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter(|it| {

@@ -1,22 +1,22 @@
-//! Reads a file of git's settings as git does, to find what in it starts programs. What git would refuse is read as far as it goes: a
-//! setting that is found and does not count does no harm.
+//! Reads a git settings file as git does, to find settings that start programs. Invalid files are read as far as possible:
+//! finding a setting that git ignores is harmless.
 
 use std::path::Path;
 
-/// One setting of a file.
+/// A setting of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// In small letters.
+    /// In lower case.
     pub(crate) section: String,
     pub(crate) subsection: Option<String>,
-    /// In small letters.
+    /// In lower case.
     pub(crate) name: String,
-    /// None where it stands alone, which means true.
+    /// `None` if it has no value, which means true.
     pub(crate) value: Option<String>,
 }
 
 impl Setting {
-    /// As git names it: `remote.origin.url`.
+    /// Returns git's name of the setting: `remote.origin.url`.
     pub(crate) fn key(&self) -> String {
         match &self.subsection {
             Some(subsection) => format!("{}.{subsection}.{}", self.section, self.name),
@@ -29,13 +29,13 @@ impl Setting {
     }
 }
 
-/// The settings of a small file; none where it is no regular file or not there.
+/// Returns the settings of a small file; empty if it is missing or not a regular file.
 pub(crate) fn read(path: &Path) -> Vec<Setting> {
     let bytes = outrigger_files::read(path, outrigger_files::SETTINGS).unwrap_or_default();
     parse(&String::from_utf8_lossy(&bytes))
 }
 
-/// The settings of a text.
+/// Parses a text.
 pub(crate) fn parse(text: &str) -> Vec<Setting> {
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let mut chars = text.chars().peekable();
@@ -66,7 +66,7 @@ pub(crate) fn parse(text: &str) -> Vec<Setting> {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// Behind `[`: `section]`, `section "subsection"]`, or the old `section.subsection]`.
+/// Parses a header after `[`: `section]`, `section "subsection"]`, or the old `section.subsection]`.
 fn header(chars: &mut Chars<'_>) -> (String, Option<String>) {
     let mut name = String::new();
     let mut quoted = None;
@@ -95,7 +95,7 @@ fn header(chars: &mut Chars<'_>) -> (String, Option<String>) {
     }
 }
 
-/// Behind `=`, to the end of its line, which `\` lays further down.
+/// Parses a value after `=`, up to the end of its line, which `\` continues.
 fn value(chars: &mut Chars<'_>) -> String {
     let mut text = String::new();
     let mut quoted = false;
@@ -117,7 +117,7 @@ fn value(chars: &mut Chars<'_>) -> String {
     text.trim().to_owned()
 }
 
-/// The text of these settings, one section each.
+/// Writes these settings, one section each.
 pub(crate) fn write(settings: &[Setting]) -> String {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let mut text = String::new();

@@ -1,32 +1,32 @@
-//! Files of a repository that make git run a program, or take its settings from elsewhere. No plugin, server or command
-//! changes them, or creates them where they do not exist (issue 18, finding 6).
+//! Files of a repository that make git run a program, or redirect its settings. No plugin, server or command can change them, or
+//! create them if they do not exist.
 
 use std::path::{Path, PathBuf};
 
 use crate::git_config;
 
-/// In every repository. `commondir` says where the settings and hooks are, `alternates` where objects are.
+/// In every repository. `commondir` gives the path of settings and hooks, `alternates` that of objects.
 const NAMES: [&str; 9] = [
     "config",
     "config.worktree",
     "hooks",
     "commondir",
     "info/attributes",
-    // Where remotes stood before they were settings.
+    // Old location of remotes.
     "remotes",
     "branches",
     "objects/info/alternates",
     "objects/info/http-alternates",
 ];
-/// Names of a linked worktree's folder (`worktrees/NAME`).
+/// Names in a linked worktree's folder (`worktrees/NAME`).
 const OF_WORKTREES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
-/// Maximum number of linked worktrees that are looked at.
+/// Maximum number of linked worktrees that are checked.
 const MAX_WORKTREES: usize = 200;
 
-/// Maximum number of files of settings that take in others.
+/// Maximum number of included settings files.
 const MAX_INCLUDED: usize = 64;
 
-/// Of a repository's own folder (`.git`), whether they are there or not. Reads its settings.
+/// Returns those of a repository's own folder (`.git`), existing or not. Reads its settings.
 #[must_use]
 pub fn of_repository(git: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = NAMES.iter().map(|name| git.join(name)).collect();
@@ -35,7 +35,7 @@ pub fn of_repository(git: &Path) -> Vec<PathBuf> {
         found.extend(OF_WORKTREES.iter().map(|name| entry.path().join(name)));
     }
     found.extend(included(&git.join("config")));
-    // Without a valid `.git` the folder around it is taken for a repository, where it has this.
+    // Without a valid `.git` the parent folder counts as a repository if it has this file.
     let around = git.parent().filter(|_| git.ends_with(".git"));
     found.extend(
         around
@@ -45,13 +45,13 @@ pub fn of_repository(git: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Files that settings of git take more settings from (`include.path`). Hooks that `core.hooksPath` has in the project are part of
-/// it, as its scripts are.
+/// Returns the files that git settings include (`include.path`). Hooks at a `core.hooksPath` in the project are part of it, like
+/// its scripts.
 #[must_use]
 pub fn included(config: &Path) -> Vec<PathBuf> {
     let mut found = taken_in_by(config);
     let mut read: Vec<PathBuf> = config.canonicalize().into_iter().collect();
-    // What these take in, too, whether it is there or not. They may lead back, by other names.
+    // Their includes too, existing or not. They may be circular, under other names.
     let mut at = 0;
     while let Some(next) = found.get(at).filter(|_| found.len() < MAX_INCLUDED) {
         at += 1;
@@ -76,7 +76,7 @@ fn taken_in_by(config: &Path) -> Vec<PathBuf> {
     paths.map(|it| base.join(it.text())).collect()
 }
 
-/// Where the settings of a repository have its hooks, where they say so: relative to the work tree.
+/// Returns the hooks folder in the settings of a repository, if set: relative to the work tree.
 #[must_use]
 pub fn hooks_path(git: &Path, worktree: &Path) -> Option<PathBuf> {
     let settings = git_config::read(&git.join("config")).into_iter();
@@ -85,7 +85,7 @@ pub fn hooks_path(git: &Path, worktree: &Path) -> Option<PathBuf> {
     Some(worktree.join(named.text()))
 }
 
-/// Whether a folder is a repository of its own, `.git` or one without a work tree.
+/// Returns whether a folder is a repository, a `.git` or a bare one.
 #[must_use]
 pub fn is_repository(folder: &Path) -> bool {
     let there = |name: &str| folder.join(name).symlink_metadata().is_ok();
@@ -105,7 +105,7 @@ mod tests {
         std::fs::write(&config, text).unwrap();
         let want = [root.path().join("../shared"), "/etc/more".into()];
         assert_eq!(included(&config), want);
-        // What is taken in takes in more, which need not be there yet, and may lead back.
+        // An included file includes more, which may be missing or circular.
         std::fs::create_dir(root.path().join("sub")).unwrap();
         std::fs::write(root.path().join("c"), "[include]\npath = sub/d\n").unwrap();
         std::fs::write(

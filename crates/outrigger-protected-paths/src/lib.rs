@@ -1,5 +1,5 @@
-//! What a sandboxed process cannot change although it may write to the project, since processes without a sandbox, the user's
-//! own among them, do what it says: settings that name programs, and what git runs (issue 5, item 5).
+//! Paths that a sandboxed process cannot change although it may write to the project, since processes without a sandbox,
+//! including the user's own, act on them: settings that name programs, and files that git runs.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -32,16 +32,16 @@ use crate::nested_git::NestedGit;
 
 pub use running::share_in;
 
-/// What of a repository may hold very many files, and no repository of a submodule.
+/// Folders of a repository that may contain very many files, and no submodule's repository.
 const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 
 /// Folders of Claude Code's settings, commands and skills.
 const OF_CLAUDE: [&str; 2] = [".claude", ".agents"];
 
-/// Start-up files in folders below that are kept one by one.
+/// Maximum number of nested start-up files that are protected individually.
 const MAX_NESTED: usize = 1000;
 
-/// Whether a file is read as settings by an agent of ours that works in a folder, by its path from there.
+/// Returns whether an Outrigger agent in a folder reads a file as settings, by its path relative to the folder.
 #[must_use]
 pub fn is_settings(from_folder: &Path) -> bool {
     let first = from_folder.components().next();
@@ -50,7 +50,7 @@ pub fn is_settings(from_folder: &Path) -> bool {
     first.is_some_and(|first| ours.any(|it| first == *it))
 }
 
-/// Such files in folders below a root; the nearest, where there is too much to look at. Blocking.
+/// Returns such files in folders below a root; the nearest ones if there are too many. Blocking.
 #[must_use]
 pub fn settings_below(root: &Path) -> Vec<PathBuf> {
     let found = nested_startup::below(root).into_iter();
@@ -58,10 +58,10 @@ pub fn settings_below(root: &Path) -> Vec<PathBuf> {
     found.map(|(_, whole)| whole).collect()
 }
 
-/// The same of settings and hooks of repositories below.
+/// Like [`MAX_NESTED`], for settings and hooks of repositories below.
 const MAX_SETTINGS: usize = 300;
 
-/// Reads the names in a project on a thread of its own, so that the first command does not wait for that.
+/// Reads the names in a project on a separate thread, so that the first command does not wait for that.
 pub fn prepare(root: &Path) {
     if root.parent().is_none() {
         return;
@@ -75,12 +75,12 @@ pub fn prepare(root: &Path) {
     }
 }
 
-/// What the sandbox is for.
+/// Kind of sandboxed process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// A command of the model. It may move and remove folders, and what it leaves is looked at when it has ended.
+    /// A command of the model. It may move and remove folders, and its changes are checked at its end.
     Command,
-    /// Of a plugin or a server, which runs as long as this program.
+    /// A process of a plugin or a server, which runs as long as this program.
     Plugin,
 }
 
@@ -101,10 +101,10 @@ pub fn keep(
     let mut folders: Vec<&Path> = below.chain([folder, root]).collect();
     folders.sort_unstable();
     folders.dedup();
-    // The inner ones first.
+    // Inner folders first.
     for folder in folders.into_iter().rev().filter(|it| it.parent().is_some()) {
         let git = folder.join(".git");
-        // Of a linked worktree or a submodule: the file says where the repository is.
+        // In a linked worktree or a submodule the file contains the path of the repository.
         if git.is_file() {
             found.push(git.clone());
         }
@@ -113,8 +113,8 @@ pub fn keep(
         let startup = startup.filter(|it| !waits_for_approval(it));
         for name in SETTINGS.into_iter().chain(startup) {
             let path = folder.join(name);
-            // New settings of ours and of OpenCode wait for `outrigger config allow`. Others that are not there cannot be kept
-            // free: a plugin runs as long as this program, and the user's editor makes them meanwhile.
+            // New settings of Outrigger and OpenCode wait for `outrigger config allow`. Other missing files cannot be blocked: a
+            // plugin runs as long as this program, and the user's editor creates them meanwhile.
             if path.exists() && !is_granted(&path) {
                 found.push(path);
             }
@@ -140,8 +140,8 @@ pub fn keep(
     Ok(())
 }
 
-/// Where the `.git` of a folder has its repository: it is one, or it is a file or a link that leads to one. Elsewhere than in the project
-/// it is not for a process of the project to change.
+/// Returns the repository of a folder's `.git`: the folder itself, or the target of a file or a link. A process of the project
+/// must not change one outside the project.
 fn repositories(git: &Path, root: &Path) -> Vec<PathBuf> {
     if git.is_dir() && !git.is_symlink() {
         return vec![git.to_path_buf()];
@@ -159,7 +159,7 @@ fn repositories(git: &Path, root: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// What is kept in folders below the root. What a command leaves there is looked at when it has ended.
+/// Protects files in folders below the root. The changes of a command there are checked at its end.
 fn keep_nested(
     policy: &mut Policy,
     root: &Path,
@@ -195,20 +195,20 @@ fn keep_nested(
     found
 }
 
-/// What direnv loads in a folder: what is there, and what is not.
+/// Returns the files that direnv loads in a folder: existing and missing ones.
 fn loaded_by_envrc(folder: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let loaded = direnv::loaded(folder).into_iter();
     let in_project = loaded.filter(|it| it.starts_with(root));
     in_project.partition(|it| it.exists())
 }
 
-/// Whether the user grants it: by naming it, or a folder below this one that it lies in.
+/// Returns whether the user grants it: by naming it, or a folder below this one that contains it.
 fn is_granted(path: &Path, folder: &Path, granted: &[PathBuf]) -> bool {
     let mut granted = granted.iter();
     granted.any(|it| path.starts_with(it) && it.starts_with(folder) && it != folder)
 }
 
-/// Keeps these from being changed, or moved away with a folder that they lie in.
+/// Protects these from changes, and from being moved with a parent folder.
 pub fn hold(policy: &mut Policy, found: Vec<PathBuf>) {
     policy.held.extend(movable(&found, &policy.write));
     for path in found {
@@ -218,7 +218,7 @@ pub fn hold(policy: &mut Policy, found: Vec<PathBuf>) {
     }
 }
 
-/// The folders above these that lie in one that may be written to.
+/// Returns the writable folders above these.
 fn movable(paths: &[PathBuf], write: &[PathBuf]) -> BTreeSet<PathBuf> {
     let write: Vec<PathBuf> = write.iter().flat_map(|it| it.canonicalize()).collect();
     let above = paths.iter().flat_map(|path| path.ancestors().skip(1));
@@ -226,8 +226,8 @@ fn movable(paths: &[PathBuf], write: &[PathBuf]) -> BTreeSet<PathBuf> {
     movable.map(Path::to_path_buf).collect()
 }
 
-/// The settings and hooks of submodules' repositories. They lie in each other, under names of as many folders as they have
-/// slashes; a folder with the marks of a repository may still have others in it, since anybody can make the marks.
+/// Finds the settings and hooks of submodules' repositories. They are nested, under names with as many folders as slashes; a
+/// folder that looks like a repository may still contain others, since any process can create such a folder.
 fn submodules(modules: &Path, found: &mut Vec<PathBuf>) -> Result<(), SandboxError> {
     let mut folders = vec![modules.to_path_buf()];
     let mut seen = 0;

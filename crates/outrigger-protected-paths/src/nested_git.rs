@@ -1,6 +1,6 @@
-//! Repositories below a project that a process in a sandbox made or changed: `git status` of the user's in the project looks into
-//! those that the index names, with the settings and hooks that they have. What of these starts a program is taken out when the process
-//! has ended (issue 18, finding 6). Of those that were there and a command changed, what was not there before.
+//! Repositories below a project that a sandboxed process created or changed: the user's `git status` in the project enters those
+//! that the index names, with their settings and hooks. Settings and hooks that start a program are removed when the process has
+//! ended; in existing repositories that a command changed, those that are new.
 
 mod harmless;
 mod index;
@@ -27,41 +27,41 @@ use crate::running::{First, Running};
 
 pub(crate) use repository::store;
 
-/// Repositories in each other.
+/// Maximum nesting of repositories.
 const MAX_NESTING: usize = 8;
-/// Times of a file system are a little behind those of the system.
+/// File system times lag slightly behind the system clock.
 const BEHIND: Duration = Duration::from_secs(2);
 
-/// Projects that had too much to look at, and of which it was said.
+/// Projects that were too large to check and have been reported.
 static TOO_MUCH: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-/// Of the commands that run: what the settings and hooks of repositories held that were there when the first of them began.
+/// State of running commands: the settings and hooks of existing repositories when the first of them started.
 static RUNNING: Running = Running::new("git");
 
-/// The repositories below a project as they were before a process.
+/// The repositories below a project before a process.
 #[derive(Debug)]
 pub(crate) struct NestedGit {
     worktree: PathBuf,
     before: HashMap<PathBuf, Stamps>,
-    /// The others that were there: the user's, which the index may name later.
+    /// Existing repositories that the index does not name: the user's, which it may name later.
     others: HashMap<PathBuf, Stamps>,
-    /// What these had in their settings and hooks, for a command.
+    /// Contents of their settings and hooks, for a command.
     held: Arc<First>,
-    /// Where `.git` of the project leads, where it is a link.
+    /// Target of the project's `.git`, if it is a link.
     link: Option<PathBuf>,
-    /// Where the others have their repositories.
+    /// Repositories of the others.
     stores: BTreeSet<PathBuf>,
     /// In seconds since 1970.
     began: i64,
-    /// There before the process, by the user's git.
+    /// Existed before the process, created by the user's git.
     locked: bool,
     startup: NestedStartup,
     is_command: bool,
-    /// All of the project was looked at.
+    /// The whole project was checked.
     is_whole: bool,
 }
 
 impl NestedGit {
-    /// As they are now. Blocking.
+    /// Returns the current state. Blocking.
     pub(crate) fn before(worktree: &Path) -> Self {
         let began = SystemTime::now() - BEHIND;
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -92,8 +92,8 @@ impl NestedGit {
         nested
     }
 
-    /// For a command, which ends while the user works: what it leaves of start-up files goes when it has. A plugin's process runs as
-    /// long as this program, and nobody could tell the user's files from its own.
+    /// Prepares it for a command, which ends while the user works: its start-up files are removed afterwards. A plugin's process
+    /// runs as long as this program, so its files could not be told from the user's.
     pub(crate) fn for_command(mut self) -> Self {
         self.is_command = true;
         self.startup = self.startup.for_command();
@@ -108,23 +108,24 @@ impl NestedGit {
         self
     }
 
-    /// The start-up files that were there below the root.
+    /// Returns the existing start-up files below the root.
     pub(crate) fn startup(&self) -> impl Iterator<Item = PathBuf> {
         self.startup.there()
     }
 
-    /// Settings and hooks of the repositories below that the index does not name.
+    /// Returns settings and hooks of the repositories below that the index does not name.
     pub(crate) fn settings(&self) -> impl Iterator<Item = PathBuf> {
         let all = self.others.values().flatten();
         let there = all.filter(|(path, stamp)| stamp.is_some() && path.starts_with(&self.worktree));
-        // A repository itself may be changed, what it runs may not.
+        // The repository itself may change, the programs that it runs may not.
         let files = there.filter(|(path, _)| path.ends_with("hooks") || !path.is_dir());
         files.map(|(path, _)| path.clone())
     }
 
-    /// What of the repositories that were there says what they run: to be kept as it is, and names that are not to come.
+    /// Returns the files of existing repositories that determine what they run: those to protect, and names that must not be
+    /// created.
     pub(crate) fn kept(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        // A repository itself may be changed, what it runs may not.
+        // The repository itself may change, the programs that it runs may not.
         let is_whole = |path: &Path| path.ends_with(".git") && path.is_dir();
         let all = self.before.values().flatten();
         let all = all.filter(|(path, _)| !is_whole(path));
@@ -135,8 +136,8 @@ impl NestedGit {
         (paths(there), paths(not))
     }
 
-    /// Removes what a process has put there that starts programs, and returns what was done, for the reader of the
-    /// result. Before it `has_ended`, of what the index names. Blocking.
+    /// Removes new entries of a process that start programs, and returns descriptions for the result. Before it `has_ended`, only
+    /// those that the index names. Blocking.
     pub(crate) fn clear(&self, has_ended: bool) -> Vec<String> {
         let mut report = Vec::new();
         let mut all = self.linked();
@@ -161,7 +162,7 @@ impl NestedGit {
                 self.clear_one(&repository, &mut report);
             }
         }
-        // git leaves it where it may not replace its settings, and later takes it for another process's.
+        // git leaves it if it may not replace its settings, and later takes it for another process's lock.
         let lock = self.lock();
         if has_ended && !self.locked && lock.is_file() && fs::remove_file(&lock).is_ok() {
             report.push(
@@ -173,7 +174,7 @@ impl NestedGit {
         report
     }
 
-    /// That not all was looked at: of a project that had too much before, once.
+    /// Reports once that a project was too large to check completely.
     fn say_too_much(&self) -> Option<String> {
         let had_too_much = !self.is_whole || !self.startup.is_whole();
         if had_too_much && !lock(&TOO_MUCH).insert(self.worktree.clone()) {
@@ -187,8 +188,8 @@ impl NestedGit {
         Some(said)
     }
 
-    /// Whether a repository is as it was, or was changed by the user: what was there of those that the index named, no process in a
-    /// sandbox changes.
+    /// Returns whether a repository is unchanged, or was changed by the user: no sandboxed process can change an existing one
+    /// that the index names.
     fn is_the_users(&self, repository: &Repository) -> bool {
         let now = repository.stamps();
         match self.before.get(&repository.folder) {
@@ -206,7 +207,7 @@ impl NestedGit {
         git.join("config.lock")
     }
 
-    /// Those that the index names, and what their indexes name.
+    /// Returns the repositories that the index names, and those in their indexes.
     fn linked(&self) -> Vec<Repository> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
@@ -219,7 +220,7 @@ impl NestedGit {
                 continue;
             }
             for link in index::links(&git) {
-                // A name that leads elsewhere is none that git takes.
+                // git does not accept a name that points outside.
                 if link.is_absolute() || link.components().any(|it| it.as_os_str() == "..") {
                     continue;
                 }
@@ -235,8 +236,8 @@ impl NestedGit {
         found
     }
 
-    /// Those that came into folders not far below the root since the process began, and those that a command changed. While another
-    /// process runs, the user may have done so.
+    /// Returns those that were created in folders near the root since the process started, and those that a command changed.
+    /// While another process runs, the user may have done so.
     fn appeared(&self, mut found: Vec<Repository>) -> Vec<Repository> {
         found.retain(|it| match self.others.get(&it.folder) {
             Some(before) => self.is_command && *before != it.stamps(),
@@ -245,8 +246,8 @@ impl NestedGit {
         found
     }
 
-    /// Whether a repository was there, as it is, in another folder. One that came from where nobody looks (a folder in `target`) may be
-    /// of an earlier command.
+    /// Returns whether a repository existed unchanged in another folder. One from an unchecked folder (in `target`) may be from
+    /// an earlier command.
     fn was_elsewhere(&self, repository: &Repository) -> bool {
         let stamps = |it: &Stamps| {
             let mut stamps: Vec<Option<Stamp>> = it.iter().map(|(_, stamp)| *stamp).collect();
@@ -258,7 +259,7 @@ impl NestedGit {
         before.any(|before| stamps(before) == now)
     }
 
-    /// The project's own `.git`, where that is a link: it leads where it led.
+    /// Restores the target of the project's own `.git`, if it is a link.
     fn restore_link(&self) -> Option<String> {
         let entry = self.worktree.join(".git");
         let target = self.link.as_ref()?;
@@ -286,14 +287,14 @@ impl NestedGit {
         let project = repository_in(&self.worktree, PathBuf::new());
         let project = project.map(|it| it.stores).unwrap_or_default();
         for git in &repository.stores {
-            // The project's own settings no process in a sandbox changes, and a new work tree of a repository of the user's has
-            // that one's.
+            // No sandboxed process can change the project's own settings, and a new work tree of a user's repository shares its
+            // settings.
             let is_itself = self.others.contains_key(&repository.folder);
             if project.contains(git) || (self.stores.contains(git) && !is_itself) {
                 continue;
             }
             let mut inside = project.iter().chain([&self.worktree]);
-            // That of another project has its own settings, and is not for this one to name.
+            // Another project's repository has its own settings, and must not be named by this one.
             let Some(base) = inside.find(|it| git.starts_with(it)) else {
                 if is_itself && self.leads_where_it_led(repository) {
                     continue;
@@ -331,7 +332,7 @@ impl NestedGit {
         }
     }
 
-    /// Renames a hook that is not as it was, and puts what was there in its place; false where it is as it was.
+    /// Renames a changed hook, and restores the previous one; returns false if it is unchanged.
     fn clear_hook(&self, base: &Path, hook: &Path) -> bool {
         let Ok(meta) = fs::symlink_metadata(hook) else {
             return false;
@@ -356,21 +357,21 @@ impl NestedGit {
         aside.is_some()
     }
 
-    /// Whether a repository that was there has its `.git` as it was.
+    /// Returns whether an existing repository has an unchanged `.git`.
     fn leads_where_it_led(&self, repository: &Repository) -> bool {
         let before = self.others.get(&repository.folder);
         before.and_then(|it| it.first()) == repository.stamps().first()
     }
 }
 
-/// Reads what lies below a root, for the first process that asks. Blocking.
+/// Reads the entries below a root, for the first process that needs them. Blocking.
 pub(crate) fn prepare(worktree: &Path) {
     if let Ok(worktree) = worktree.canonicalize() {
         tree::look(&worktree);
     }
 }
 
-/// Files and folders below a root that make something run later, by path from it, with those of packages. Blocking.
+/// Returns files and folders below a root that make something run later, by relative path, including those of packages. Blocking.
 pub(crate) fn startup_below(root: &Path) -> Vec<PathBuf> {
     let root = root.canonicalize().unwrap_or_else(|_| root.into());
     let Some(known) = tree::look(&root) else {
@@ -384,12 +385,12 @@ pub(crate) fn startup_below(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What lies below a root, without what packages hold.
+/// Returns the entries below a root, without those of packages.
 fn worked(worktree: &Path) -> Walked {
     tree::look(worktree).unwrap_or_else(|| walk(worktree, Extent::Worked))
 }
 
-/// Whether it says where the work tree of a submodule is, in the project: git writes files there.
+/// Returns whether it sets the work tree of a submodule within the project: git writes files there.
 fn is_work_tree(setting: &Setting, project: &Path, git: &Path) -> bool {
     let (section, name) = (setting.section.as_str(), setting.name.as_str());
     let lies_in = |folder: PathBuf| {
@@ -399,7 +400,7 @@ fn is_work_tree(setting: &Setting, project: &Path, git: &Path) -> bool {
     (section, name) == ("core", "worktree") && lies_in(git.join(setting.text()))
 }
 
-/// Leaves of a file of settings what starts nothing and what it said `before`, and answers what was taken out.
+/// Keeps the harmless settings of a file and those that it had `before`, and returns the removed ones.
 fn clear_settings(
     [base, project]: [&Path; 2],
     path: &Path,

@@ -1,6 +1,6 @@
-//! Files below a project's root that make something run later (`packages/app/.vscode/tasks.json`): a command makes and changes none.
-//! They are not covered while it runs, since it could not move or remove the folder that they lie in then. When it has ended, what is
-//! neither as it was nor the copy of one that was there is renamed, and what was there comes back.
+//! Nested files that make something run later (`packages/app/.vscode/tasks.json`): a command can create and change none. They are
+//! not masked while it runs, since it could not move or remove their folders then. At its end, files that are neither unchanged
+//! nor copies of existing ones are renamed, and previous ones restored.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -16,30 +16,30 @@ use crate::content::{Before, Content, listed};
 use crate::nested_git::startup_below;
 use crate::running::{First, Running};
 
-/// Files of packages in a folder that makes something run later (`.opencode/node_modules`).
+/// Maximum number of package files in a folder that makes something run later (`.opencode/node_modules`).
 const MAX_FILES: usize = 200;
-/// Folders of packages in it.
+/// Maximum number of package folders in it.
 const MAX_FOLDERS: usize = 20;
-/// Files and folders in all folders that make something run later.
+/// Maximum number of files and folders in all folders that make something run later.
 const MAX_NAMES: usize = 100_000;
 
-/// Of the commands that run: what was there of each project when the first of them began, by path from the root.
+/// State of running commands: the files of each project when the first of them started, by path relative to the root.
 static RUNNING: Running = Running::new("startup");
 
-/// The files as they were before a command.
+/// The files before a command.
 #[derive(Debug)]
 pub(crate) struct NestedStartup {
     worktree: PathBuf,
     before: Arc<First>,
-    /// All of them were looked at.
+    /// All of them were checked.
     is_whole: bool,
-    /// What was there, and of the root: by the path from the folder that it counts in. Copies of these say nothing new.
+    /// Existing files, including the root's: by path relative to the folder that they apply to. Copies of these are harmless.
     known: BTreeSet<(PathBuf, Content)>,
 }
 
-/// Whether a file or folder of this name is one of them, or has some in it. Repositories are looked at elsewhere.
+/// Returns whether a file or folder of this name is one of them, or may contain one. Repositories are checked elsewhere.
 pub(crate) fn is_candidate(name: &OsStr) -> bool {
-    // Asked of every name in a project.
+    // Called for every name in a project.
     static FIRSTS: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
         let firsts = STARTUP.iter().filter_map(|it| it.path.split('/').next());
         let firsts = firsts.filter(|it| *it != GIT);
@@ -50,7 +50,7 @@ pub(crate) fn is_candidate(name: &OsStr) -> bool {
     FIRSTS.contains(&name.as_bytes().to_ascii_lowercase()) || is_workspace(name)
 }
 
-/// Of an editor, which has tasks and settings in it, by any name.
+/// Returns whether it is an editor's workspace file, with tasks and settings, which may have any name.
 pub(crate) fn is_workspace(name: &OsStr) -> bool {
     const ENDING: &[u8] = b".code-workspace";
     let name = name.as_bytes();
@@ -59,7 +59,7 @@ pub(crate) fn is_workspace(name: &OsStr) -> bool {
     ending.is_some_and(|it| it.eq_ignore_ascii_case(ENDING))
 }
 
-/// Whether a link is in the place of a folder that has some in it.
+/// Returns whether a link replaces a folder that contains some.
 fn is_folder_of(path: &Path) -> bool {
     STARTUP.iter().any(|it| {
         let mut listed = it.path.split('/');
@@ -73,7 +73,7 @@ fn is_folder_of(path: &Path) -> bool {
 }
 
 impl NestedStartup {
-    /// As they are now; `names` are the candidates below the root, by paths from there. Blocking.
+    /// Returns the current state; `names` are the candidates below the root, by relative path. Blocking.
     pub(crate) fn before(worktree: &Path, names: &[PathBuf]) -> Self {
         let (before, is_whole) = files(worktree, names);
         Self {
@@ -84,12 +84,12 @@ impl NestedStartup {
         }
     }
 
-    /// Whether all of them were looked at.
+    /// Returns whether all of them were checked.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// For a command: what another one that runs has made was not there. Blocking.
+    /// Prepares it for a command: files created by another running one did not exist before. Blocking.
     pub(crate) fn for_command(mut self) -> Self {
         let now = Before::clone(&self.before);
         self.before = RUNNING.first(&self.worktree, now);
@@ -103,18 +103,18 @@ impl NestedStartup {
         self
     }
 
-    /// Those that were there, and links in the place of folders with some in them.
+    /// Returns the existing files, and links in place of folders with some in them.
     pub(crate) fn there(&self) -> impl Iterator<Item = PathBuf> {
         self.before.keys().map(|it| self.worktree.join(it))
     }
 
-    /// Undoes what a command that has ended did to them, and says what that was, and whether all were looked at. Blocking.
+    /// Undoes the changes of a command that has ended, and returns a description, and whether all files were checked. Blocking.
     pub(crate) fn clear(&self, names: &[PathBuf]) -> (Option<String>, bool) {
         let mut undone = Vec::new();
         let (now, is_whole) = files(&self.worktree, names);
         for (path, content) in now {
             let before = self.before.get(&path);
-            // What was there in the root was read-only, and the user may have changed it meanwhile.
+            // The root's files were read-only, and the user may have changed them meanwhile.
             let is_of_root = path.parent() == Some(Path::new(""));
             if before.is_some() && is_of_root
                 || before == Some(&content)
@@ -148,7 +148,8 @@ impl NestedStartup {
     }
 }
 
-/// What is on the list in folders below a root, by path from the folder that it counts in and as a whole. Blocking.
+/// Returns the listed files in folders below a root, by path relative to the folder that they apply to and by full path.
+/// Blocking.
 pub(crate) fn below(root: &Path) -> Vec<(PathBuf, PathBuf)> {
     let (found, _) = listed_in(root, &startup_below(root));
     let found = found.into_iter();
@@ -159,7 +160,7 @@ fn is_listed(path: &Path) -> bool {
     startup_file(path).is_some()
 }
 
-/// The path from the folder that a file counts in: `.vscode/tasks.json` of `packages/app/.vscode/tasks.json`.
+/// Returns the path relative to the folder that a file applies to: `.vscode/tasks.json` of `packages/app/.vscode/tasks.json`.
 fn counted(path: &Path) -> PathBuf {
     let mut parts = path.components();
     while let Some(first) = parts.clone().next() {
@@ -171,7 +172,7 @@ fn counted(path: &Path) -> PathBuf {
     parts.as_path().to_owned()
 }
 
-/// What is on the list, in and below these, and whether all of it was looked at.
+/// Returns the listed files in and below these, and whether all of them were checked.
 fn files(worktree: &Path, names: &[PathBuf]) -> (BTreeMap<PathBuf, Content>, bool) {
     let (found, is_whole) = listed_in(worktree, names);
     let found = found.into_iter().map(|(path, meta)| {
@@ -181,7 +182,7 @@ fn files(worktree: &Path, names: &[PathBuf]) -> (BTreeMap<PathBuf, Content>, boo
     (found.collect(), is_whole)
 }
 
-/// The same without what they hold.
+/// Like [`files`], without their contents.
 fn listed_in(worktree: &Path, names: &[PathBuf]) -> (Vec<(PathBuf, fs::Metadata)>, bool) {
     let mut found = Vec::new();
     let mut seen = 0;
@@ -274,7 +275,7 @@ mod tests {
             ],
         );
         let nested = NestedGit::before(&root).for_command();
-        // A worktree's copy, a folder that is moved, one that is removed, and other files: as they are.
+        // A worktree's copy, a folder that is moved, one that is removed, and other files: unchanged.
         fs::rename(root.join("packages/old"), root.join("packages/new")).unwrap();
         fs::remove_dir_all(root.join("packages/gone")).unwrap();
         write(
@@ -284,7 +285,7 @@ mod tests {
                 (".worktrees/x/.claude/settings.json", "root"),
                 ("packages/app/.vscode/extensions.json", "text"),
                 ("packages/app/.claude/plans/a.md", "text"),
-                // What is not.
+                // Changed ones.
                 ("packages/app/.vscode/tasks.json", "evil"),
                 ("packages/new/.vscode/tasks.json", "evil"),
                 ("packages/app/.claude/settings.json", "evil"),
@@ -297,7 +298,7 @@ mod tests {
                 ("packages/app/.envrc", "root"),
                 ("new.code-workspace", "evil"),
                 ("elsewhere/tasks.json", "evil"),
-                // The user's, meanwhile.
+                // The user's change, meanwhile.
                 ("mine.code-workspace", "changed"),
             ],
         );
@@ -355,7 +356,7 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         let file = root.join("packages/app/.vscode/tasks.json");
         write(&root, &[("packages/app/.vscode/tasks.json", "mine")]);
-        // A plugin's process runs as long as this program, and says nothing about what the user did since it began.
+        // A plugin's process runs as long as this program, and is not evidence of what the user did since it started.
         let _plugin = NestedGit::before(&root);
         fs::write(&file, "mine since").unwrap();
         let first = NestedGit::before(&root).for_command();

@@ -1,5 +1,4 @@
-//! Where the system has no views, what a command must not change is not covered while it runs. What it changed of it comes back when it
-//! has ended.
+//! Without mount namespaces, protected files are not masked while a command runs. Their changes are undone at its end.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,25 +11,25 @@ use outrigger_sandbox::absent::{FolderEntry, SUFFIX};
 use crate::content::{Before, Content, listed};
 use crate::running::{First, Running};
 
-/// Files in one folder, with all below.
+/// Maximum number of files in a folder and below.
 const MAX_FILES: usize = 2000;
-/// What holds very many files, none of which is read by itself.
+/// Folders with very many files, which are not read individually.
 const LARGE: [&str; 2] = ["node_modules", ".git"];
 
-/// Of the commands that run.
+/// State of running commands.
 static RUNNING: Running = Running::new("restored");
 
-/// What a command must not change, as it was before it.
+/// Protected files as they were before a command.
 struct Restored {
-    /// Folders that it may change, without links.
+    /// Writable folders, without links.
     open: Vec<PathBuf>,
-    /// Files and folders in there that stay as they are.
+    /// Protected files and folders in there.
     fixed: Vec<PathBuf>,
     before: Arc<First>,
 }
 
-/// Has what this policy keeps from changes come back when the process has ended, where the system has no views. What is too large for
-/// that stays as it is: nothing new can be made beside it. Blocking.
+/// Restores what this policy protects when the process has ended, if the system has no mount namespaces. Folders too large for
+/// that are write-protected: nothing new can be created in them. Blocking.
 pub fn restore(policy: &mut Policy, project: &Path) {
     if outrigger_sandbox::has_views() {
         return;
@@ -64,7 +63,7 @@ impl Restored {
         }
     }
 
-    /// What was changed, created or removed is moved aside, written anew, and named. Blocking.
+    /// Moves changed and created files aside, restores changed and removed ones, and names them. Blocking.
     fn undo(&self) -> Option<String> {
         let mut now = Before::new();
         for path in &self.fixed {
@@ -81,7 +80,7 @@ impl Restored {
             let Some(base) = base(&self.open, path) else {
                 continue;
             };
-            // A folder may have come in the place of a file.
+            // A folder may have replaced a file.
             let stays = |it: FolderEntry| it.move_aside().is_none();
             if FolderEntry::of(base, path).is_some_and(stays) {
                 tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
@@ -111,7 +110,7 @@ impl Restored {
     }
 }
 
-/// The path without links in the folders above it.
+/// Returns the path with the links in its parent folders resolved.
 fn real(path: &Path) -> PathBuf {
     let above = path.parent().and_then(|it| it.canonicalize().ok());
     match (above, path.file_name()) {
@@ -120,7 +119,7 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// The nearest folder above it that may be changed.
+/// Returns the nearest writable folder above it.
 fn base<'o>(open: &'o [PathBuf], path: &Path) -> Option<&'o Path> {
     let around = open.iter().filter(|it| path.starts_with(it) && path != *it);
     around
@@ -128,7 +127,7 @@ fn base<'o>(open: &'o [PathBuf], path: &Path) -> Option<&'o Path> {
         .map(PathBuf::as_path)
 }
 
-/// What is there, in and below a file or folder.
+/// Returns the contents in and below a file or folder.
 fn files(path: &Path) -> Before {
     let mut found = Before::new();
     let mut waiting = vec![path.to_owned()];
@@ -211,7 +210,7 @@ mod tests {
         assert!(!restored.fixed.contains(&root.join("program")));
         assert_eq!(restored.undo(), None);
         let before = listing(&root);
-        // Written, taken away, made, replaced by a folder or a link.
+        // Written, removed, created, replaced by a folder or a link.
         write(
             &root,
             &[

@@ -1,8 +1,8 @@
-//! What commands that run found in a project: what one of them makes is nothing that was there for the next, in this process of Outrigger
-//! or in another one.
+//! State of a project shared by running commands: a file created by one of them did not exist before for the next, in this or
+//! another process of Outrigger.
 //!
-//! Processes share it by a file in their state folder. A host that has a command running holds a shared lock on it, so the first to begin is the
-//! one that gets it alone; it writes down what it found. The kernel releases the lock of a process that was killed.
+//! Processes share it by a file in their state folder. A host with a running command holds a shared lock on it, so the first one
+//! gets it exclusively and records the state. The kernel releases the lock of a killed process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,16 +19,17 @@ use crate::content::Before;
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Shares with other processes what running commands found, by files in this folder, which is the user's alone. The first call counts.
+/// Shares the state of running commands with other processes, by files in this folder, which only the user can access. The first
+/// call takes effect.
 pub fn share_in(folder: &Path) {
     FOLDER.get_or_init(|| folder.to_owned());
 }
 
-/// What the first of the commands that run found.
+/// State found by the first of the running commands.
 #[derive(Debug, Default)]
 pub(crate) struct First {
     before: Before,
-    /// The lock, for as long as one of them runs.
+    /// The lock, as long as one of them runs.
     _held: Option<File>,
 }
 
@@ -49,9 +50,9 @@ impl Deref for First {
     }
 }
 
-/// The commands that run, by project.
+/// The running commands, by project.
 pub(crate) struct Running {
-    /// What they are looked at for.
+    /// Subject of the state.
     name: &'static str,
     of_this_process: Mutex<Vec<(PathBuf, Weak<First>)>>,
 }
@@ -64,7 +65,7 @@ impl Running {
         }
     }
 
-    /// What is there, or what a command that still runs found there. Blocking.
+    /// Returns the current state, or that found by a command that still runs. Blocking.
     pub(crate) fn first(&self, project: &Path, now: Before) -> Arc<First> {
         self.first_in(FOLDER.get().map(PathBuf::as_path), project, now)
     }
@@ -97,14 +98,14 @@ impl Running {
     }
 }
 
-/// What a file says.
+/// Content of a file.
 #[derive(Serialize, Deserialize)]
 struct Record {
     project: PathBuf,
     before: Before,
 }
 
-/// Takes part in the record of a project: begins it, where no command runs.
+/// Joins the record of a project: creates it if no command runs.
 fn share(path: &Path, project: &Path, now: &Before) -> io::Result<First> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -166,7 +167,7 @@ mod tests {
         let first_in = |running: &Running, project: &str, now: &[&str]| {
             running.first_in(Some(&state), Path::new(project), found(now))
         };
-        // Each is the list of a process.
+        // Each represents a process.
         let [one, other] = [Running::new("x"), Running::new("x")];
         let a = first_in(&one, "/p", &["a"]);
         assert_eq!(**a, found(&["a"]));
@@ -179,7 +180,7 @@ mod tests {
         assert_eq!(**c, found(&["a"]));
         drop((b, c));
         assert_eq!(**first_in(&one, "/p", &["mine"]), found(&["mine"]));
-        // What it holds in the end does not matter to those who do not share.
+        // Its final content does not matter to those who do not share.
         let alone = other.first_in(None, Path::new("/p"), found(&["z"]));
         assert_eq!(**alone, found(&["z"]));
     }

@@ -1,4 +1,5 @@
-//! The attempts of docs/bypass/attempts.toml on these files once more for a user without rights, where the tests run as root.
+//! Runs the attempts of docs/bypass/attempts.toml on these files again for a user without privileges, if the tests run as
+//! root.
 
 use outrigger_test_support::unprivileged::{Again, attempts};
 

@@ -1,5 +1,4 @@
-//! Tasks that nobody waits for before the program ends: titles, hooks that only watch, events published from where nobody can
-//! wait.
+//! Tasks that are only awaited at shutdown: titles, hooks that only observe, events published from where no caller can wait.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,27 +6,27 @@ use std::time::Duration;
 use outrigger_workspace::sync::lock;
 use tokio::task::JoinSet;
 
-/// What runs beside the turns.
+/// Background tasks.
 #[derive(Debug, Default)]
 pub struct Background(Mutex<JoinSet<()>>);
 
 impl Background {
-    /// Begins a task.
+    /// Starts a task.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.0);
-        // What is done is taken off: a long-lived agent would keep the memory of each otherwise.
+        // Remove finished tasks: otherwise a long-lived agent would keep the memory of each.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
     }
 
-    /// Whether none of them runs.
+    /// Returns whether no task is running.
     pub fn is_quiet(&self) -> bool {
         let mut tasks = lock(&self.0);
         while tasks.try_join_next().is_some() {}
         tasks.is_empty()
     }
 
-    /// Waits for all of them, at most `limit`; what begins meanwhile is waited for too.
+    /// Waits for all of them, at most `limit`; tasks that start meanwhile are included.
     pub async fn finish(&self, limit: Duration) {
         let end = tokio::time::Instant::now() + limit;
         loop {

@@ -1,17 +1,17 @@
-//! The event bus: what a client has seen is in the store first (invariant 6).
+//! The event bus: an event is in the store before a client sees it (invariant 6).
 
 use std::sync::Arc;
 
 use outrigger_protocol::event::{BusEvent, Event};
 use tokio::sync::broadcast;
 
-/// How many events a slow listener may fall behind before it misses some; it learns how many.
+/// Number of events that a slow listener may lag before it misses some; it learns how many.
 const CAPACITY: usize = 4096;
 
-/// Takes each event in the order in which they are published. It must not wait.
+/// Receives each event in the order of publication. It must not wait.
 pub type Sink = Arc<dyn Fn(&Arc<BusEvent>) + Send + Sync>;
 
-/// ToolExecutor events to every listener. A listener that is slow, or gone, disturbs nobody (C15): sending never waits.
+/// Delivers events to every listener. A slow or closed listener affects no other (C15): sending never waits.
 #[derive(Clone)]
 pub struct Bus {
     sender: broadcast::Sender<Arc<BusEvent>>,
@@ -19,7 +19,7 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// A bus that publishes to this sink, too.
+    /// Creates a bus that also publishes to this sink.
     #[must_use]
     pub fn new(sink: Option<Sink>) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Bus {
         }
     }
 
-    /// Listens from now on.
+    /// Subscribes from now on.
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Arc<BusEvent>> {
         self.sender.subscribe()
@@ -37,18 +37,18 @@ impl Bus {
     /// Publishes an event. The caller has stored the event unless it is transient.
     pub fn publish(&self, event: Arc<BusEvent>) {
         if let Some(sink) = &self.sink {
-            // Whatever is wrong with it, the turn that publishes the event and the other listeners go on.
+            // Whatever fails in it, the publishing turn and the other listeners continue.
             let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sink(&event)));
             if called.is_err() {
                 tracing::error!(event = %event.id, "a listener of the bus failed on this event");
             }
         }
-        // No listener is no error.
+        // Having no listener is not an error.
         let _ = self.sender.send(event);
     }
 }
 
-/// A new identifier for an event.
+/// Assigns a new id to an event.
 pub fn numbered(event: Event) -> BusEvent {
     BusEvent {
         id: crate::ids::event(),
@@ -78,8 +78,8 @@ mod tests {
         }
     }
 
-    /// C15: one listener throws at every event, one never reads, one fell behind, one has gone; the one that does its work
-    /// misses nothing, in order, and the teller waits for none of them.
+    /// C15: one listener throws at every event, one never reads, one lags, one is closed; the working one misses nothing,
+    /// in order, and the publisher waits for none of them.
     #[tokio::test]
     async fn a_listener_that_throws_blocks_or_falls_behind_disturbs_no_one_else() {
         let thrown = Arc::new(Mutex::new(0));
@@ -102,7 +102,7 @@ mod tests {
         let most = CAPACITY * 2;
         for number in 0..most {
             bus.publish(event(number));
-            // The listeners of a server have tasks of their own; here they share a thread with the teller.
+            // The listeners of a server have separate tasks; here they share a thread with the publisher.
             if number % 100 == 0 {
                 tokio::task::yield_now().await;
             }

@@ -1,6 +1,6 @@
-//! When the events of a step are published. They are stored at once; two kinds are published as OpenCode does, which makes them
-//! beside the turn: what a subagent's session came to, after the end of the call that started it, and the tree of files that a step
-//! began with, not by an event of its own.
+//! Time of publication of a step's events. They are stored at once; two kinds are published like OpenCode, which creates them
+//! beside the turn: the results of a subagent's session, after the end of the call that started it, and the snapshot that a step
+//! began with, not as a separate event.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,16 +11,16 @@ use outrigger_protocol::message::PartKind;
 use outrigger_protocol::turn::Input;
 use outrigger_workspace::sync::lock;
 
-/// Sessions whose callers wait for them, and events that wait for their callers.
+/// Sessions that callers wait for, and events that wait for their callers.
 #[derive(Debug, Default)]
 pub struct DeferredEvents {
-    /// By child, its parent.
+    /// Parent of each child.
     awaited: Mutex<BTreeMap<SessionId, SessionId>>,
-    /// By parent.
+    /// Events by parent.
     held: Mutex<BTreeMap<SessionId, Vec<BusEvent>>>,
 }
 
-/// A parent waits for a child while this is there.
+/// Guard while a parent waits for a child.
 pub struct Awaited<'a>(&'a DeferredEvents, SessionId);
 
 impl Drop for Awaited<'_> {
@@ -30,13 +30,13 @@ impl Drop for Awaited<'_> {
 }
 
 impl DeferredEvents {
-    /// A call of `parent` waits for a turn of `child`.
+    /// Records that a call of `parent` waits for a turn of `child`.
     pub fn awaits(&self, child: &SessionId, parent: &SessionId) -> Awaited<'_> {
         lock(&self.awaited).insert(child.clone(), parent.clone());
         Awaited(self, child.clone())
     }
 
-    /// The events of a step that are published at once; those after a child's `session.idle` are kept for its parent.
+    /// Returns the events of a step that are published at once; those after a child's `session.idle` are kept for its parent.
     pub fn published_now(
         &self,
         session: &SessionId,
@@ -58,7 +58,7 @@ impl DeferredEvents {
         events
     }
 
-    /// What was kept for a session.
+    /// Takes the events kept for a session.
     pub fn release(&self, parent: &SessionId) -> Vec<BusEvent> {
         lock(&self.held).remove(parent).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! What a turn needs to know of all messages of its session.
+//! Facts that a turn needs about all messages of its session.
 //!
-//! It is worked out message by message. What is known of the messages that no longer change is kept, so that a turn looks at
-//! the last few only, however long the history is.
+//! They are computed message by message, and cached for messages that no longer change, so that a turn reads only the last few,
+//! however long the history is.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,27 +13,27 @@ use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind};
 use outrigger_protocol::provenance::Deed;
 use outrigger_workspace::file_changes::StoredChanges;
 
-/// So many of the newest messages are looked at each time: those that a turn still changes are among them.
+/// Number of newest messages that are read each time, which includes those that a turn still changes.
 const NEWEST: usize = 32;
-/// With so many messages that are looked at each time, what is known of the older ones is kept.
+/// Number of messages at which the older ones are cached.
 const MAX_NEWEST: usize = 96;
 
-/// What the messages of a history say.
+/// Facts about a history.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Answers without an end.
+    /// Incomplete answers.
     pub open: Vec<MessageId>,
     /// Tokens of the last finished step.
     pub used: Used,
     /// Files that the session changed.
     pub changes: StoredChanges,
-    /// Plugins that sent, or rewrote, messages, and answers to these: they stay when the prompt is taken back. The first two messages of
-    /// each plugin: one of them may be the message that a turn begins with.
+    /// Plugins that sent or rewrote messages, with answers to these: they stay when the prompt is reverted. The first two
+    /// messages of each plugin, since one of them may be the message that a turn begins with.
     pub prompted: Vec<(MessageId, PluginId)>,
 }
 
 impl Facts {
-    /// The next message.
+    /// Adds the next message.
     pub fn add(&mut self, message: &MessageWithParts, worktree: &Path) {
         self.used.add(message);
         self.changes.add(message, worktree);
@@ -64,7 +64,7 @@ impl Facts {
     }
 }
 
-/// Identifiers of the tool calls of a message.
+/// Returns the ids of a message's tool calls.
 fn calls(message: &MessageWithParts) -> impl Iterator<Item = &CallId> {
     message.parts.iter().filter_map(|part| match &part.kind {
         PartKind::Tool(call) => Some(&call.call_id),
@@ -72,20 +72,20 @@ fn calls(message: &MessageWithParts) -> impl Iterator<Item = &CallId> {
     })
 }
 
-/// What is known of the older messages of a history.
+/// Cached facts about the older messages of a history.
 #[derive(Debug, Default)]
 pub struct KeptFacts {
     /// The history whose first messages these are.
     history: History,
-    /// How many of them.
+    /// Number of these messages.
     len: usize,
     facts: Facts,
-    /// Identifiers that tool calls of these messages have had.
+    /// Ids of their tool calls.
     calls: HashSet<CallId>,
 }
 
 impl KeptFacts {
-    /// What a history says. It is the one of the last call, some time later.
+    /// Returns the facts of a history, which is that of the last call at a later time.
     pub fn of(&mut self, history: &History, worktree: &Path) -> Facts {
         self.advance(history, worktree);
         let mut facts = self.facts.clone();
@@ -93,14 +93,14 @@ impl KeptFacts {
         facts
     }
 
-    /// Whether a tool call of a history has had this identifier.
+    /// Returns whether a tool call of a history used this id.
     pub fn has_call(&mut self, history: &History, worktree: &Path, id: &CallId) -> bool {
         self.advance(history, worktree);
         let mut newest = history.iter_from(self.len).filter_map(|it| it.stored());
         self.calls.contains(id) || newest.any(|message| calls(message).any(|it| it == id))
     }
 
-    /// Works out what the messages say that no longer change.
+    /// Computes the facts of the messages that no longer change.
     fn advance(&mut self, history: &History, worktree: &Path) {
         if !history.begins_like(&self.history, self.len) {
             *self = Self::default();
@@ -184,7 +184,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Messages are added, replaced and removed, between looks that come seldom or often.
+        /// Messages are added, replaced and removed, between reads that are rare or frequent.
         #[test]
         fn what_is_kept_is_what_a_fresh_look_gives(
             edits in proptest::collection::vec((0_u8..20, 0_usize..1000, 0_u8..6, 1_usize..60), 1..60),

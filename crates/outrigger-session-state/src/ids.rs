@@ -1,4 +1,4 @@
-//! The clock and the source of identifiers outside the kernel.
+//! The clock and the source of ids outside the kernel.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -10,7 +10,7 @@ pub use outrigger_workspace::sync::now;
 
 static MAKER: LazyLock<Mutex<IdMaker>> = LazyLock::new(|| {
     let mut seed = [0_u8; 8];
-    // Without the system's randomness the clock must do: identifiers are no secrets.
+    // Without the system's randomness the clock is used: ids are not secret.
     let seed = getrandom::fill(&mut seed).map_or_else(|_| now(), |()| u64::from_le_bytes(seed));
     Mutex::new(IdMaker::new(seed ^ u64::from(std::process::id())))
 });
@@ -19,49 +19,49 @@ fn make<T>(with: impl FnOnce(&mut IdMaker, u64) -> T) -> T {
     with(&mut lock(&MAKER), now())
 }
 
-/// A new event identifier.
+/// Creates an event id.
 #[must_use]
 pub fn event() -> EventId {
     make(IdMaker::event)
 }
-/// A new session identifier.
+/// Creates a session id.
 pub fn session() -> SessionId {
     make(IdMaker::session)
 }
-/// A new turn identifier.
+/// Creates a turn id.
 pub fn turn() -> TurnId {
     make(IdMaker::turn)
 }
-/// A new message identifier.
+/// Creates a message id.
 pub fn message() -> MessageId {
     make(IdMaker::message)
 }
-/// A new permission request identifier.
+/// Creates an id of a permission request.
 pub fn permission() -> PermissionId {
     make(IdMaker::permission)
 }
-/// A new identifier of a question to the user.
+/// Creates an id of a question to the user.
 pub fn question() -> QuestionId {
     make(IdMaker::question)
 }
-/// A new part identifier.
+/// Creates a part id.
 pub fn part() -> PartId {
     make(IdMaker::part)
 }
-/// A name of two words for what has none.
+/// Creates a name of two words.
 #[must_use]
 pub fn name() -> String {
     slug(seed())
 }
-/// A new terminal identifier: they sort by their age, as all others do.
+/// Creates a terminal id: they sort by age, like all ids.
 pub fn pty() -> String {
     event().0.replacen("evt_", "pty_", 1)
 }
-/// A name that no other process and no other call has.
+/// Creates a name that is unique across processes and calls.
 pub fn unique() -> String {
     format!("{}-{:x}", std::process::id(), seed())
 }
-/// A seed for a turn's own identifiers.
+/// Creates a seed for a turn's own ids.
 pub fn seed() -> u64 {
     make(|ids, _| ids.seed())
 }
@@ -75,7 +75,7 @@ const NOUNS: [&str; 16] = [
     "sail", "shore", "tide", "wave", "wind", "wolf",
 ];
 
-/// Two words for a number.
+/// Returns two words for a number.
 pub fn slug(seed: u64) -> String {
     let pick = |words: &[&'static str; 16], n: u64| {
         words

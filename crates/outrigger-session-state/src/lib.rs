@@ -1,9 +1,9 @@
-//! What an agent holds of its sessions in memory, beside what is in the store: the event bus and the order in which events are
-//! published ([`bus`], [`deferred_events`]), turns under way and the way to each ([`turns`], [`turn_channel`]), what waits for its
-//! turn ([`prompt_queue`], [`session_locks`], [`notifications`], [`logins`]), tasks beside the turns ([`background`]), calls of
-//! plugins ([`plugin_calls`]), what is known of a history ([`facts`]), and new identifiers ([`ids`]).
+//! An agent's in-memory state of its sessions, besides what is in the store: the event bus and the order in which events are
+//! published ([`bus`], [`deferred_events`]), running turns and how to reach each ([`turns`], [`turn_channel`]), queues
+//! ([`prompt_queue`], [`session_locks`], [`notifications`], [`logins`]), background tasks ([`background`]), calls of plugins
+//! ([`plugin_calls`]), facts about a history ([`facts`]), and new ids ([`ids`]).
 //!
-//! Each part is alone: none decides what a session does, and none reaches the store.
+//! The parts are independent: none decides what a session does, and none accesses the store.
 
 pub mod background;
 pub mod bus;

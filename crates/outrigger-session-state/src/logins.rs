@@ -9,19 +9,19 @@ use outrigger_plugins::Flow;
 use outrigger_protocol::auth::Authorization;
 use outrigger_workspace::sync::lock;
 
-/// A login that nobody came back to for so long is given up.
+/// Time after which an abandoned login is given up.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// A login at a provider that was begun.
+/// A login at a provider in progress.
 pub enum PendingLogin {
     /// By a method of a plugin.
     Plugin(Flow),
-    /// By one that is built in.
+    /// By a built-in method.
     BuiltIn(WaitingLogin),
 }
 
 impl PendingLogin {
-    /// Where the user goes, and what they are shown.
+    /// Returns the URL and the instructions for the user.
     pub fn begun(&self) -> &Authorization {
         match self {
             Self::Plugin(flow) => &flow.begun,
@@ -30,11 +30,11 @@ impl PendingLogin {
     }
 }
 
-/// The logins that wait, each with its beginning.
+/// Waiting logins, each with its start.
 #[derive(Default)]
 pub struct WaitingLogins(Mutex<BTreeMap<(LoginAt, String), Instant>>);
 
-/// Where somebody logs in.
+/// Target of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoginAt {
     /// A provider of models.
@@ -44,17 +44,17 @@ pub enum LoginAt {
 }
 
 impl WaitingLogins {
-    /// One waits from now on.
+    /// Adds a waiting login.
     pub fn begin(&self, at: LoginAt, name: &str) {
         lock(&self.0).insert((at, name.to_owned()), Instant::now());
     }
 
-    /// It does no longer wait; others may.
+    /// Removes a login; others may still wait.
     pub fn end(&self, at: LoginAt, name: &str) {
         lock(&self.0).remove(&(at, name.to_owned()));
     }
 
-    /// Whether no login waits; those that nobody came back to are given up.
+    /// Returns whether no login waits; abandoned ones are given up.
     pub fn is_empty(&self) -> bool {
         let mut waiting = lock(&self.0);
         waiting.retain(|_, begun| begun.elapsed() <= LOGIN_TIMEOUT);

@@ -1,5 +1,5 @@
-//! Hook points that wait until plugins are notified of them, in lines: what is about one session, or one connection of the bridge, is
-//! notified in order, and no more of it waits than [`MAX_PENDING`].
+//! Queued notifications to plugins: those about one session, or one connection of the bridge, are sent in order, and at most
+//! [`MAX_PENDING`] of them wait.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -10,24 +10,24 @@ use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_workspace::sync::lock;
 
-/// How many points may wait, of one session or connection. A step of a turn has about five.
+/// Maximum number of waiting points of one session or connection. A step of a turn has about five.
 pub const MAX_PENDING: usize = 256;
 
-/// What a point is about: what is about the same is notified in order.
+/// Subject of a point: notifications about the same subject are sent in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum About {
-    /// A session, outside of a turn.
+    /// A session, outside a turn.
     Session(SessionId),
-    /// A turn; in one line with its session.
+    /// A turn; in one queue with its session.
     Turn(SessionId, TurnId),
-    /// A connection of the bridge, by number, and the session that a call says it is of; in one line with the connection.
+    /// A connection of the bridge, by number, and the session that a call claims; in one queue with the connection.
     Connection(u64, Option<SessionId>),
-    /// None of them.
+    /// None of these.
     Nothing,
 }
 
 impl About {
-    /// That session and turn, as far as there are any.
+    /// Returns the subject for a session and turn, as far as there are any.
     pub fn of(session: Option<&SessionId>, turn: Option<&TurnId>) -> Self {
         match (session.cloned(), turn.cloned()) {
             (Some(session), Some(turn)) => Self::Turn(session, turn),
@@ -36,7 +36,7 @@ impl About {
         }
     }
 
-    /// The line that it waits in.
+    /// Returns its queue.
     pub fn line(&self) -> Self {
         match self {
             Self::Turn(session, _) => Self::Session(session.clone()),
@@ -45,7 +45,7 @@ impl About {
         }
     }
 
-    /// The session and the turn in it.
+    /// Returns the session and the turn in it.
     pub fn parts(self) -> (Option<SessionId>, Option<TurnId>) {
         match self {
             Self::Turn(session, turn) => (Some(session), Some(turn)),
@@ -67,34 +67,34 @@ impl fmt::Display for About {
     }
 }
 
-/// A point of which plugins are to be notified.
+/// A notification to plugins.
 pub struct Notification {
-    /// What comes.
+    /// Content.
     pub what: What,
-    /// What it is about, and so in which line it waits.
+    /// Subject, which determines the queue.
     pub about: About,
-    /// The step of the turn at which it was reached.
+    /// Step of the turn at which it was reached.
     pub step: Option<String>,
 }
 
-/// What comes when it is a notification's turn.
+/// Content of a notification.
 pub enum What {
-    /// A point, with what its handlers read.
+    /// A point, with the payload for its handlers.
     Point(HookPoint, HookPayload),
     /// The end of a message, read from the store (A4).
     Completed(MessageId),
-    /// The line of a turn whose points have all been notified before (A2).
+    /// The sequence line of a turn, after all its notifications (A2).
     Sequence(TurnId),
 }
 
 impl What {
-    /// It comes however many wait: messages are small and due until they are taken, and each turn ends once.
+    /// Returns whether it is kept however many wait: messages are small and due until claimed, and each turn ends once.
     pub fn is_kept(&self) -> bool {
         !matches!(self, Self::Point(..))
     }
 }
 
-/// What waits, by what it is about. A line is there while somebody notifies what is in it.
+/// Waiting items by subject. A queue exists while it has a worker.
 struct Lines<T> {
     lines: HashMap<About, Line<T>>,
     closed: bool,
@@ -116,22 +116,22 @@ struct Line<T> {
 }
 
 impl<T> Line<T> {
-    /// How many wait that count towards [`MAX_PENDING`].
+    /// Returns the number of waiting items that count towards [`MAX_PENDING`].
     fn counting(&self) -> usize {
         self.waiting.iter().filter(|(_, kept)| !kept).count()
     }
 }
 
-/// What became of something that was put into a line.
+/// Result of adding an item to a queue.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Put<T> {
-    /// Nobody notifies what is in its line: who put it there must begin.
+    /// The queue has no worker: the caller must start one.
     First(T),
     /// It waits.
     Waits,
-    /// As many wait as may; this is how many were dropped of its line.
+    /// The queue is full; this many of its items were dropped.
     Dropped(u64),
-    /// Nothing is notified any more.
+    /// Notifications are closed.
     Closed,
 }
 
@@ -148,7 +148,7 @@ impl<T> Lines<T> {
             self.lines.insert(line.clone(), new);
             return Put::First(item);
         };
-        // The newest goes: what came before it stays in one piece.
+        // The newest is dropped: the earlier ones stay contiguous.
         if !kept && line.waiting.len() >= MAX_PENDING && line.counting() >= MAX_PENDING {
             line.missed += 1;
             return Put::Dropped(line.missed);
@@ -157,36 +157,36 @@ impl<T> Lines<T> {
         Put::Waits
     }
 
-    /// The next of a line; without any the line is over.
+    /// Returns the next item of a queue; an empty queue ends.
     fn next(&mut self, line: &About) -> Option<T> {
         let (item, _) = self.lines.get_mut(line)?.waiting.pop_front()?;
         Some(item)
     }
 
-    /// Ends a line: how many of it nobody was notified of.
+    /// Ends a queue: returns how many of its items were not sent.
     fn end(&mut self, line: &About) -> u64 {
         let ended = self.lines.remove(line);
         ended.map_or(0, |line| line.missed + line.counting() as u64)
     }
 }
 
-/// The notifications that wait.
+/// Waiting notifications.
 #[derive(Default)]
 pub struct Notifications(Mutex<Lines<Notification>>);
 
 impl Notifications {
-    /// Nothing is notified any more: those who would hear it are being ended.
+    /// Closes the queues: the plugins are being ended.
     pub fn close(&self) {
         lock(&self.0).closed = true;
     }
 
-    /// Puts a notification at the end of its line.
+    /// Appends a notification to its queue.
     pub fn put(&self, line: &About, item: Notification) -> Put<Notification> {
         let kept = item.what.is_kept();
         lock(&self.0).put(line, item, kept)
     }
 
-    /// The next of a line; without any the line ends, with how many of it were dropped.
+    /// Returns the next item of a queue; an empty queue ends, with the number of its dropped items.
     pub fn next(&self, line: &About) -> Result<Notification, u64> {
         let mut lines = lock(&self.0);
         match lines.next(line) {
@@ -195,7 +195,7 @@ impl Notifications {
         }
     }
 
-    /// Ends a line: how many of it nobody was notified of.
+    /// Ends a queue: returns how many of its items were not sent.
     pub fn end(&self, line: &About) -> u64 {
         lock(&self.0).end(line)
     }
@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// The end of a message comes however many wait (A4), and so does the line of a turn (A2).
+    /// The end of a message is kept however many wait (A4), and so is the sequence line of a turn (A2).
     #[test]
     fn ends_of_messages_and_turns_are_kept() {
         let payload = HookPayload::new(json!({}), json!({}));
@@ -258,12 +258,12 @@ mod tests {
         }
         assert_eq!(lines.put(&line, MAX_PENDING + 1, false), Put::Dropped(1));
         assert_eq!(lines.put(&line, MAX_PENDING + 2, false), Put::Dropped(2));
-        // Another line is not held up.
+        // Another queue is not affected.
         assert_eq!(
             lines.put(&About::Connection(1, None), 0, false),
             Put::First(0)
         );
-        // What is kept comes in its place, however many wait.
+        // A kept item takes its position, however many wait.
         assert_eq!(lines.put(&line, 1_000, true), Put::Waits);
         assert_eq!(lines.put(&line, MAX_PENDING + 3, false), Put::Dropped(3));
         for n in 1..=MAX_PENDING {

@@ -1,4 +1,4 @@
-//! Tool calls of plugins that are under way, by number: what a tool asks back belongs to its call.
+//! Running tool calls of plugins, by number: a tool's questions belong to its call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use outrigger_workspace::sync::lock;
 pub struct PluginCalls(Mutex<HashMap<u64, ToolContext>>);
 
 impl PluginCalls {
-    /// Remembers a tool call under its number until the guard is dropped.
+    /// Registers a tool call under its number until the guard is dropped.
     pub fn enter(self: &Arc<Self>, call: u64, ctx: ToolContext) -> Entered {
         lock(&self.0).insert(call, ctx);
         Entered {
@@ -20,13 +20,13 @@ impl PluginCalls {
         }
     }
 
-    /// The call of that number, while it is under way.
+    /// Returns the running call with that number.
     pub fn get(&self, number: u64) -> Option<ToolContext> {
         lock(&self.0).get(&number).cloned()
     }
 }
 
-/// A tool call of a plugin that is under way.
+/// A running tool call of a plugin.
 pub struct Entered {
     calls: Arc<PluginCalls>,
     call: u64,

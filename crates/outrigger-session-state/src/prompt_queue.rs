@@ -8,7 +8,7 @@ use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_workspace::sync::lock;
 use tokio::sync::watch;
 
-/// What waits, by session.
+/// Waiting prompts by session.
 #[derive(Debug, Default)]
 pub struct WaitingPrompts {
     entries: Mutex<HashMap<SessionId, Vec<Entry>>>,
@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl WaitingPrompts {
-    /// Takes a place in the queue of a session.
+    /// Enters the queue of a session.
     pub fn enter(&self, id: &SessionId, cancel: watch::Sender<bool>) -> InQueue<'_> {
         let number = self.next.fetch_add(1, Ordering::SeqCst);
         let entry = Entry {
@@ -45,7 +45,7 @@ impl WaitingPrompts {
         }
     }
 
-    /// Messages that wait for their turn: no other turn reads them.
+    /// Returns messages that wait for their turn: no other turn reads them.
     pub fn messages(&self, id: &SessionId) -> BTreeSet<MessageId> {
         let entries = lock(&self.entries);
         let all = entries.get(id).into_iter().flatten();
@@ -53,7 +53,7 @@ impl WaitingPrompts {
         all.filter_map(|entry| entry.message.clone()).collect()
     }
 
-    /// These messages wait no longer: the running turn has taken them in.
+    /// Removes messages that the running turn has taken in.
     pub fn release(&self, id: &SessionId, messages: &[MessageId]) {
         let mut entries = lock(&self.entries);
         for entry in entries.get_mut(id).into_iter().flatten() {
@@ -61,12 +61,12 @@ impl WaitingPrompts {
         }
     }
 
-    /// Whether no prompt waits.
+    /// Returns whether no prompt waits.
     pub fn is_empty(&self) -> bool {
         lock(&self.entries).values().all(Vec::is_empty)
     }
 
-    /// Ends the waiting of all prompts of a session; true when there were any.
+    /// Cancels all waiting prompts of a session; returns true if there were any.
     pub fn cancel(&self, id: &SessionId) -> bool {
         let entries = lock(&self.entries);
         let all = entries.get(id).into_iter().flatten();
@@ -82,12 +82,12 @@ pub struct InQueue<'a> {
 }
 
 impl InQueue<'_> {
-    /// The session whose queue it is.
+    /// Returns the session of the queue.
     pub fn session(&self) -> &SessionId {
         &self.id
     }
 
-    /// The prompt's message, before it is stored.
+    /// Sets the prompt's message, before it is stored.
     pub fn holds(&self, message: &MessageId) {
         self.with_own(|entry| entry.message = Some(message.clone()));
     }
@@ -98,12 +98,12 @@ impl InQueue<'_> {
         own.find(|entry| entry.number == self.number).map(look)
     }
 
-    /// The message that is stored and waits.
+    /// Returns the stored message that waits.
     pub fn message(&self) -> Option<MessageId> {
         self.with_own(|entry| entry.message.clone()).flatten()
     }
 
-    /// The running turn has taken it in.
+    /// Returns whether the running turn has taken it in.
     pub fn is_taken(&self) -> bool {
         self.with_own(|entry| entry.taken) == Some(true)
     }

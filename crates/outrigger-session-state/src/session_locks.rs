@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use outrigger_protocol::id::SessionId;
 use outrigger_workspace::sync::lock;
 
-/// One lock per session: prompts queue up after each other.
+/// One lock per session: prompts are queued.
 #[derive(Debug, Default)]
 pub struct SessionLocks {
     queues: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// So many locks are kept without asking whether somebody holds them.
+/// Number of locks that are kept without checking whether they are held.
 const LOCKS: usize = 64;
 
 impl SessionLocks {
-    /// The lock of a session.
+    /// Returns the lock of a session.
     pub fn queue(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
         let mut queues = lock(&self.queues);
         if queues.len() >= LOCKS {

@@ -1,4 +1,4 @@
-//! What comes to the loop of a turn: reports of its effects, and requests of others.
+//! Messages to the loop of a turn: reports of its effects, and requests.
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Turn;
@@ -13,31 +13,31 @@ use tokio::sync::{mpsc, oneshot};
 
 use outrigger_prompt::compaction::plan::Planned;
 
-/// Where what runs for a turn reports to. Messages are on the heap: the channel of each turn has room for 32 from its start.
+/// Sender of messages to a turn. Messages are on the heap: the channel of each turn has room for 32 from its start.
 #[derive(Clone, Debug)]
 pub struct Outbox(mpsc::UnboundedSender<Box<Msg>>);
 
-/// What comes to a turn, in order.
+/// Receiver of a turn's messages, in order.
 pub type Inbox = mpsc::UnboundedReceiver<Box<Msg>>;
 
 impl Outbox {
-    /// A channel for one turn.
+    /// Creates a channel for one turn.
     pub fn new() -> (Self, Inbox) {
         let (sender, inbox) = mpsc::unbounded_channel();
         (Self(sender), inbox)
     }
 
-    /// Whether both lead to the same turn.
+    /// Returns whether both belong to the same turn.
     pub fn same_channel(&self, other: &Self) -> bool {
         self.0.same_channel(&other.0)
     }
 
-    /// False when the turn is over.
+    /// Sends a message; returns false if the turn is over.
     pub fn send(&self, message: Msg) -> bool {
         self.0.send(Box::new(message)).is_ok()
     }
 
-    /// Returns when what was sent before is stored and published, or the turn is over.
+    /// Returns once everything sent before is stored and published, or the turn is over.
     pub async fn flushed(&self) {
         let (published, is_published) = oneshot::channel();
         self.send(Msg::Published(published));
@@ -45,93 +45,93 @@ impl Outbox {
     }
 }
 
-/// What the running effects report.
+/// A message to a turn.
 pub enum Msg {
     /// For the kernel.
     Input(Input),
-    /// A piece of streamed text, published and not stored.
+    /// A chunk of streamed text, published and not stored.
     Delta {
-        /// Which block of the answer.
+        /// Index of the block of the answer.
         index: u32,
-        /// The piece.
+        /// The chunk.
         text: String,
     },
-    /// A chain whose output the request is made from.
+    /// A chain whose output becomes part of the request.
     Hooked {
         /// The effect that ran the chain.
         effect: EffectId,
-        /// Where it was run.
+        /// The hook point.
         point: HookPoint,
-        /// What its handlers made of it.
+        /// Result of its handlers.
         result: outrigger_plugins::PipelineResult,
     },
     /// The tools of a step.
     Tools {
-        /// The effect that asked for them.
+        /// The effect that requested them.
         effect: EffectId,
-        /// As the model is offered them.
+        /// As offered to the model.
         offers: Vec<ToolOffer>,
         /// As the kernel knows them.
         known: Vec<KnownTool>,
     },
-    /// What a compaction works with.
+    /// The plan of a compaction.
     Planned {
         /// The effect that planned it.
         effect: EffectId,
         /// The plan.
         planned: Box<Planned>,
     },
-    /// A compaction is requested; the answer says whether this turn makes it.
+    /// A compaction is requested; the answer states whether this turn makes it.
     Compact(CompactionAsk),
-    /// A prompt came, and its message is stored.
+    /// A prompt arrived, and its message is stored.
     Join(Box<Joining>),
-    /// What a tool's output looks like so far, published and not stored.
+    /// A tool's output so far, published and not stored.
     Preview {
         /// The effect that runs the tool.
         effect: EffectId,
-        /// The part's metadata until then.
+        /// The part's metadata so far.
         metadata: Value,
     },
-    /// Answered when what was sent before it is stored and published.
+    /// Answered once everything sent before is stored and published.
     Published(oneshot::Sender<()>),
-    /// Something that a tool did to the world.
+    /// A tool's change of the world.
     Event(Box<Event>),
-    /// A model request is tried again, with the status of the session until then.
+    /// A model request is retried, with the status of the session until then.
     Retry(SessionStatus),
 }
 
-/// A prompt for a turn that runs.
+/// A prompt for a running turn.
 pub struct Joining {
-    /// The prompt as the beginning of a turn.
+    /// The prompt as the start of a turn.
     pub begin: Box<Begin>,
-    /// Gets how the turn ended that went on with it; dropped when none did.
+    /// Receives the outcome of the turn that answered it; dropped if none did.
     pub ended: oneshot::Sender<TurnOutcome>,
 }
 
 /// The parameters of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compact {
-    /// Model of the conversation from here on, and of the summary unless the `compaction` agent has one. Absent: the
+    /// Model of the conversation from here on, and of the summary unless the `compaction` agent has one. `None`: the
     /// session's.
     pub model: Option<ModelRef>,
-    /// The session goes on by itself afterwards.
+    /// The session continues automatically afterwards.
     pub auto: bool,
-    /// What the user says of the summary, such as what it must keep.
+    /// The user's instructions for the summary, such as what it must keep.
     pub instructions: Option<String>,
-    /// Who wants it.
+    /// Who requests it.
     pub provenance: Provenance,
 }
 
-/// A compaction that is asked of a turn that runs.
+/// A compaction requested of a running turn.
 pub struct CompactionAsk {
-    /// What is wanted.
+    /// The parameters.
     pub compact: Compact,
-    /// Gets whether the turn makes the compaction.
+    /// Receives whether the turn makes the compaction.
     pub accepted: oneshot::Sender<bool>,
 }
 
 impl CompactionAsk {
-    /// The input of the kernel that stands for it.
+    /// Returns the kernel's input for it.
     pub fn input(&self) -> Input {
         Input::Compact {
             auto: self.compact.auto,
@@ -140,7 +140,7 @@ impl CompactionAsk {
         }
     }
 
-    /// Says whether the turn makes the compaction; one that is about to end does not.
+    /// Answers whether the turn makes the compaction; one that is about to end does not.
     pub fn answer(self, state: Option<&Turn>) {
         let _ = self
             .accepted

@@ -1,4 +1,4 @@
-//! The turns under way: which sessions run one, how each is reached and cancelled, and whether new ones may begin.
+//! Running turns: which sessions have one, how each is reached and cancelled, and whether new ones may start.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,42 +11,42 @@ use tokio::sync::watch;
 
 use crate::turn_channel::Outbox;
 
-/// No turn begins in this agent any more: another one takes its place.
+/// This agent starts no more turns: another one replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the folder's plugins are loaded anew; send it again")]
 pub struct Retired;
 
-/// The way to a turn that runs.
+/// The sender to a running turn.
 pub type Steering = Outbox;
 
 /// The turns of an agent.
 #[derive(Default)]
 pub struct Turns {
     running: Mutex<Running>,
-    /// Of those, the ones whose model request failed and waits to be sent again.
+    /// Sessions whose model request failed and waits for a retry.
     retrying: Mutex<HashMap<SessionId, SessionStatus>>,
     steering: Mutex<HashMap<SessionId, Steering>>,
-    /// The step that each turn is at, for the audit.
+    /// Current step of each turn, for the audit.
     steps: Mutex<HashMap<TurnId, u64>>,
-    /// Calls of plugins that are open, by session.
+    /// Number of open plugin calls, by session.
     plugin_calls: Mutex<HashMap<SessionId, usize>>,
-    /// Nothing new begins any more.
+    /// Nothing new may start.
     closing: AtomicBool,
-    /// A turn was cancelled: who did that does not want to wait for titles.
+    /// A turn was cancelled: its caller does not want to wait for titles.
     hurry: AtomicBool,
 }
 
 #[derive(Default)]
 struct Running {
-    /// What cancels each.
+    /// Cancel switch of each turn.
     cancels: HashMap<SessionId, watch::Sender<bool>>,
-    /// How many are at work beside the turns.
+    /// Number of other work items that keep the agent.
     at_work: usize,
-    /// Another agent takes this one's place.
+    /// Another agent replaces this one.
     retired: bool,
 }
 
-/// Makes a turn reachable until it is dropped.
+/// Makes a turn reachable until dropped.
 pub struct Steered<'a> {
     turns: &'a Turns,
     id: SessionId,
@@ -65,7 +65,7 @@ impl Drop for Steered<'_> {
     }
 }
 
-/// A call of a plugin that is open for a session.
+/// An open call of a plugin for a session.
 pub struct PluginCall<'a> {
     turns: &'a Turns,
     id: SessionId,
@@ -97,25 +97,25 @@ impl Turns {
         Ok(())
     }
 
-    /// Takes a session off the list of running ones.
+    /// Removes a session from the list of running ones.
     pub fn unregister(&self, id: &SessionId) {
         self.running().cancels.remove(id);
         self.retries_no_more(id);
     }
 
-    /// Whether a turn runs in a session.
+    /// Returns whether a turn runs in a session.
     pub fn is_running(&self, id: &SessionId) -> bool {
         self.running().cancels.contains_key(id)
     }
 
-    /// Cancels the turn of a session; false when none runs.
+    /// Cancels the turn of a session; returns false if none runs.
     pub fn cancel(&self, id: &SessionId) -> bool {
         let running = self.running();
         let cancel = running.cancels.get(id);
         cancel.is_some_and(|sender| sender.send(true).is_ok())
     }
 
-    /// Cancels all turns; false when none runs.
+    /// Cancels all turns; returns false if none runs.
     pub fn cancel_all(&self) -> bool {
         let all: Vec<_> = self.running().cancels.values().cloned().collect();
         for cancel in &all {
@@ -124,7 +124,7 @@ impl Turns {
         !all.is_empty()
     }
 
-    /// What the sessions do in which a turn runs.
+    /// Returns the status of the sessions with a running turn.
     pub fn statuses(&self) -> BTreeMap<SessionId, SessionStatus> {
         let retrying = lock(&self.retrying).clone();
         let status = |id: &SessionId| retrying.get(id).cloned().unwrap_or(SessionStatus::Busy);
@@ -133,17 +133,17 @@ impl Turns {
         all.map(|id| (id.clone(), status(id))).collect()
     }
 
-    /// A model request failed and waits to be sent again.
+    /// Records that a model request failed and waits for a retry.
     pub fn waits_to_retry(&self, id: &SessionId, status: SessionStatus) {
         lock(&self.retrying).insert(id.clone(), status);
     }
 
-    /// The model answers, or its request is given up, or the turn is over.
+    /// Records that the model answers, its request was given up, or the turn is over.
     pub fn retries_no_more(&self, id: &SessionId) {
         lock(&self.retrying).remove(id);
     }
 
-    /// Makes a turn reachable. A message that wants no reply is a turn of its own beside the running one, which stays
+    /// Makes a turn reachable. A message that wants no reply is a separate turn beside the running one, which stays
     /// reachable.
     pub fn steer(&self, id: &SessionId, own: &Steering) -> Steered<'_> {
         lock(&self.steering)
@@ -156,12 +156,12 @@ impl Turns {
         }
     }
 
-    /// How to reach the turn that runs in a session.
+    /// Returns the sender to the turn that runs in a session.
     pub fn steering(&self, id: &SessionId) -> Option<Steering> {
         lock(&self.steering).get(id).cloned()
     }
 
-    /// The turn is at this step.
+    /// Sets the current step of a turn.
     pub fn at_step(&self, turn: &TurnId, step: u64) {
         lock(&self.steps).insert(turn.clone(), step);
     }
@@ -171,12 +171,12 @@ impl Turns {
         lock(&self.steps).remove(turn);
     }
 
-    /// The step that a turn is at.
+    /// Returns the current step of a turn.
     pub fn step_of(&self, turn: Option<&TurnId>) -> Option<String> {
         lock(&self.steps).get(turn?).map(u64::to_string)
     }
 
-    /// Remembers that a plugin is at work for a session until the guard is dropped.
+    /// Marks a plugin as active for a session until the guard is dropped.
     pub fn enter_plugins(&self, id: &SessionId) -> PluginCall<'_> {
         *lock(&self.plugin_calls).entry(id.clone()).or_default() += 1;
         PluginCall {
@@ -185,32 +185,32 @@ impl Turns {
         }
     }
 
-    /// A plugin is at work for the session.
+    /// Returns whether a plugin is active for the session.
     pub fn is_with_plugins(&self, id: &SessionId) -> bool {
         lock(&self.plugin_calls).contains_key(id)
     }
 
-    /// Nothing new begins from now on.
+    /// Prevents anything new from starting.
     pub fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
     }
 
-    /// Whether [`Self::close`] was called.
+    /// Returns whether [`Self::close`] was called.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
     }
 
-    /// Somebody cancels and does not want to wait.
+    /// Records that the caller cancels and does not want to wait.
     pub fn hurry(&self) {
         self.hurry.store(true, Ordering::SeqCst);
     }
 
-    /// Whether [`Self::hurry`] was called.
+    /// Returns whether [`Self::hurry`] was called.
     pub fn is_in_hurry(&self) -> bool {
         self.hurry.load(Ordering::SeqCst)
     }
 
-    /// Begins work that keeps the agent; false when it was retired.
+    /// Starts work that keeps the agent; returns false if it was retired.
     pub fn begin_work(&self) -> bool {
         let mut running = self.running();
         if !running.retired {
@@ -224,7 +224,7 @@ impl Turns {
         self.running().at_work -= 1;
     }
 
-    /// Lets nothing begin any more, if nobody is at work and `idle` says that nothing else goes on.
+    /// Prevents anything from starting, if there is no work and `idle` confirms that nothing else runs.
     pub fn retire(&self, idle: impl FnOnce() -> bool) -> bool {
         let mut running = self.running();
         let idle = running.cancels.is_empty() && running.at_work == 0 && idle();

@@ -1,5 +1,4 @@
-//! What the rules say of a command line beyond its patterns: of each spelling of what it runs, and where it is not certain
-//! what that is.
+//! Rules for a command line beyond its patterns: for each spelling of what it runs, and for uncertain ones.
 
 use outrigger_kernel::permission::{evaluate, evaluate_unclear, restricts};
 use outrigger_protocol::permission::{Action, Rule};
@@ -7,7 +6,7 @@ use outrigger_tools::PermissionAsk;
 
 use crate::access::strictness;
 
-/// The strictest answer; `None` where the patterns of the question say all of it. `layers` are in rising precedence.
+/// Returns the strictest answer; `None` if the question's patterns cover it. `layers` are in rising precedence.
 pub fn by_spelling(ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
     let everything = ["*".to_owned()];
     let patterns = match ask.patterns.as_slice() {
@@ -26,7 +25,7 @@ pub fn by_spelling(ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
         .max_by_key(|action| strictness(*action))
 }
 
-/// The same where the user answered "always": that answers what is asked about, and lifts no deny.
+/// Like [`by_spelling`], after the user answered "always": that answers the question, and lifts no deny.
 pub fn by_spelling_approved(
     ask: &PermissionAsk,
     rules: &[&[Rule]],
@@ -38,7 +37,7 @@ pub fn by_spelling_approved(
     }
 }
 
-/// What the last rule says that names the permission, other than by `*` for all of them.
+/// Returns the action of the last rule that names the permission, other than by `*` for all of them.
 fn by_name(permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
     let names = |rule: &&Rule| rule.permission.contains(|c| c != '*' && c != '?');
     let named: Vec<Rule> = layers
@@ -94,7 +93,7 @@ mod tests {
         for (line, by_denied, by_listed) in [
             ("git status -s", ALLOW, ALLOW),
             ("echo a | cat", ALLOW, ASK),
-            // The word, in other spellings.
+            // Other spellings of the word.
             ("'touch' x", DENY, ASK),
             ("\\touch x", DENY, ASK),
             ("to\"\"uch x", DENY, ASK),
@@ -106,7 +105,7 @@ mod tests {
             ("touch $v", DENY, ASK),
             ("touch", DENY, ASK),
             ("ls &&\\\n touch x", DENY, ASK),
-            // Behind other programs.
+            // After other programs.
             ("env touch x", DENY, ASK),
             ("env -i A=b touch x", DENY, ASK),
             (
@@ -127,7 +126,7 @@ mod tests {
             ("echo $(touch x)", DENY, ASK),
             ("for i in 1; do touch $i; done", DENY, ASK),
             ("f() { touch x; }; f", DENY, ASK),
-            // What may be it.
+            // Possible matches.
             ("git $x", ASK, ASK),
             ("git -C sub push", ASK, ASK),
             ("$x y", ASK, ASK),
@@ -167,7 +166,7 @@ mod tests {
         }
     }
 
-    /// What "always" was answered to for a line that is not understood is that line.
+    /// An "always" for a line that cannot be analysed covers that line only.
     #[test]
     fn an_unclear_line_is_allowed_by_itself_alone() {
         let once = outrigger_tools::ask_for_line("git status $(id)");

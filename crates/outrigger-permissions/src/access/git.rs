@@ -1,8 +1,8 @@
-//! Commands by which git shows what rules keep from reading: it reads its own objects, from which no sandbox can hide one file of
-//! many. A command that names a denied file is denied; one that shows all that was committed is asked about where such a file was.
+//! Git commands that can show files which rules keep from reading: git reads its own objects, of which no sandbox can hide single
+//! files. A command that names a denied file is denied; one that shows everything committed needs approval if there was such a
+//! file.
 //!
-//! This is about commands that are named; a program that runs git by itself, or reads `.git/objects`, is not held by it
-//! (docs/bypass.md).
+//! This covers named commands; a program that runs git itself, or reads `.git/objects`, is not covered (docs/bypass.md).
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use outrigger_sandbox::paths::resolve;
 
 use super::{Operation, PathRules};
 
-/// Subcommands that show no content of files, however they are called.
+/// Subcommands that never show file contents.
 const SILENT: [&str; 30] = [
     "add",
     "branch",
@@ -45,8 +45,8 @@ const SILENT: [&str; 30] = [
     "tag",
     "version",
 ];
-/// Those that show none with these options. An option that ends with `=` may have a value; one of a single letter may be one of
-/// several (`-am`), or have digits behind it.
+/// Subcommands that show none with these options. An option that ends with `=` may have a value; a single letter may be part of a
+/// group (`-am`), or be followed by digits.
 const WITHOUT_CONTENT: [(&[&str], &[&str]); 4] = [
     (
         &["log", "reflog"],
@@ -184,20 +184,20 @@ const WITHOUT_CONTENT: [(&[&str], &[&str]); 4] = [
         ],
     ),
 ];
-/// Options of git itself that change neither what is looked at nor what is run.
+/// Options of git itself that change neither what is read nor what is run.
 const OF_GIT: [&str; 4] = [
     "--literal-pathspecs",
     "--no-optional-locks",
     "--no-pager",
     "-P",
 ];
-/// Largest index that is looked at; with a larger one denied files count as committed.
+/// Maximum size of an index that is read; with a larger one denied files count as committed.
 const LARGEST: u64 = 64 * 1024 * 1024;
-/// Largest file `.git` of a linked worktree.
+/// Maximum size of the `.git` file of a linked worktree.
 const LARGEST_LINK: u64 = 64 * 1024;
 
 impl PathRules {
-    /// What they say of a command, where it runs git.
+    /// Returns the action for a command, if it runs git.
     pub(super) fn of_command(&self, command: &str) -> Option<Action> {
         let plain = |word: &str| word.replace(['"', '\'', '\\'], "");
         let words: Vec<String> = command.split_whitespace().map(plain).collect();
@@ -214,7 +214,7 @@ impl PathRules {
         ((elsewhere || !is_silent(args)) && self.has_committed()).then_some(Action::Ask)
     }
 
-    /// Whether an argument names a denied file: as a path, behind `REVISION:`, or in a pattern of paths.
+    /// Returns whether an argument names a denied file: as a path, after `REVISION:`, or in a path pattern.
     fn denies_argument(&self, arg: &str) -> bool {
         let parts = arg.match_indices([':', '=', ')']).map(|(at, _)| at + 1);
         let mut parts = std::iter::once(0).chain(parts);
@@ -232,7 +232,7 @@ impl PathRules {
         verdict.action == Action::Deny && by.is_some()
     }
 
-    /// Whether git knows a file that they deny, by its index. One that cannot be read says yes.
+    /// Returns whether git tracks a denied file, by its index. An unreadable index counts as yes.
     fn has_committed(&self) -> bool {
         let worktree = &self.access.place.worktree;
         let dir = worktree.join(".git");
@@ -257,7 +257,7 @@ impl PathRules {
     }
 }
 
-/// Whether a call of git is known to show no content of files: whatever is not known is asked about.
+/// Returns whether a git call is known to show no file contents: unknown ones need approval.
 fn is_silent(mut args: &[String]) -> bool {
     loop {
         args = match args {
@@ -280,7 +280,7 @@ fn is_silent(mut args: &[String]) -> bool {
     known.is_some_and(|(_, known)| !shows_stash && options.all(|it| is_known(it, known)))
 }
 
-/// Whether an option is one of these.
+/// Returns whether an option is one of these.
 fn is_known(option: &str, known: &[&str]) -> bool {
     let is_one = |option: &str| known.contains(&option);
     let long = option.split_once('=').map_or_else(
@@ -295,7 +295,7 @@ fn is_known(option: &str, known: &[&str]) -> bool {
     })
 }
 
-/// The paths of an index, of version 2 or 3.
+/// Returns the paths of an index, of version 2 or 3.
 fn names(index: &[u8]) -> Option<Vec<String>> {
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?))
@@ -306,7 +306,7 @@ fn names(index: &[u8]) -> Option<Vec<String>> {
     let mut at = 12;
     for _ in 0..count {
         let flags = u16::from_be_bytes(index.get(at + 60..at + 62)?.try_into().ok()?);
-        // Of version 3 some entries have more flags.
+        // Some entries of version 3 have further flags.
         let head = if flags & 0x4000 == 0 { 62 } else { 64 };
         let rest = index.get(at + head..)?;
         let length = rest.iter().position(|byte| *byte == 0)?;
@@ -323,7 +323,7 @@ mod tests {
     use outrigger_protocol::permission::Rule;
     use outrigger_workspace::ProjectLocation;
 
-    /// An index with these files.
+    /// Creates an index with these files.
     fn index(files: &[&str]) -> Vec<u8> {
         let mut bytes = b"DIRC\0\0\0\x02".to_vec();
         bytes.extend(u32::try_from(files.len()).unwrap().to_be_bytes());

@@ -1,15 +1,15 @@
-//! What rules say of addresses: one of this machine or its network is allowed by name, and not with all others. A server that a
-//! project runs there hands over what the rules keep from every tool.
+//! Rules for URLs. Addresses of this machine or its network need a rule that names the host; `*` does not match them: a server
+//! that a project runs there could expose what the rules keep from every tool.
 
 use outrigger_kernel::permission::paths::is_everything;
 use outrigger_kernel::permission::{evaluate, matches};
 use outrigger_protocol::permission::{Action, Rule};
 use reqwest::Url;
 
-/// The permission whose patterns are addresses.
+/// The permission whose patterns are URLs.
 pub const WEB: &str = "webfetch";
 
-/// What rules say of an address that is asked.
+/// Returns the action for a URL.
 pub fn decide(url: &str, layers: &[&[Rule]]) -> Action {
     match evaluate(WEB, url, layers) {
         Action::Allow if is_local(url) && !is_named(url, layers) => Action::Ask,
@@ -17,12 +17,12 @@ pub fn decide(url: &str, layers: &[&[Rule]]) -> Action {
     }
 }
 
-/// Whether an address is of this machine or its network.
+/// Returns whether an address belongs to this machine or its network.
 pub fn is_local(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| outrigger_net::is_local(&url))
 }
 
-/// Whether the rules allow an address by its host, and not with all others.
+/// Returns whether the rules allow a URL by its host, and not by a general pattern.
 pub fn is_named(url: &str, layers: &[&[Rule]]) -> bool {
     let parsed = Url::parse(url).ok();
     let Some(host) = parsed.as_ref().and_then(Url::host_str) else {

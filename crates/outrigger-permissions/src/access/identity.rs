@@ -1,4 +1,4 @@
-//! Other names of denied files: hard links, and what denied links lead to.
+//! Other names of denied files: hard links, and targets of denied links.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -14,12 +14,12 @@ use outrigger_workspace::sync::lock;
 
 use super::PathRules;
 
-/// How long it counts which files are denied: a search asks about every file that it finds.
+/// Time for which the list of denied files is cached: a search checks every file that it finds.
 const FRESH: Duration = Duration::from_millis(500);
-/// Files of denied folders that are looked at for other names.
+/// Maximum number of files in denied folders that are checked for other names.
 const MAX_FILES: usize = 20_000;
 
-/// A file, whatever it is called.
+/// Identity of a file, independent of its name: device and inode.
 type Identity = (u64, u64);
 
 fn identity(path: &Path) -> Option<(Identity, u64)> {
@@ -32,7 +32,7 @@ fn identity(path: &Path) -> Option<(Identity, u64)> {
 #[derive(Debug, Default)]
 pub struct Denied {
     files: HashMap<Identity, PathBuf>,
-    /// Folders that denied links lead to.
+    /// Target folders of denied links.
     folders: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -66,7 +66,7 @@ impl Denied {
         }
     }
 
-    /// The rule by which a file is denied whose own name is not.
+    /// Returns the rule that denies a file under another name.
     pub fn holds(&self, path: &Path) -> Option<Rule> {
         let real = path.canonicalize().ok()?;
         self.folder_of(&real).or_else(|| {
@@ -75,19 +75,19 @@ impl Denied {
         })
     }
 
-    /// The rule by which a denied link leads to the folder of a file, to which no link leads.
+    /// Returns the rule that denies a link to the folder of a file; the path is free of links.
     pub(super) fn folder_of(&self, real: &Path) -> Option<Rule> {
         let mut folders = self.folders.iter();
         let (_, folder) = folders.find(|(it, _)| real.starts_with(it))?;
         Some(named(folder))
     }
 
-    /// Whether one of them is this file.
+    /// Returns whether one of them is this file.
     pub(super) fn holds_file(&self, file: &Metadata) -> bool {
         self.files.contains_key(&(file.dev(), file.ino()))
     }
 
-    /// Whether there are any.
+    /// Returns whether there are any.
     pub(super) fn has_files(&self) -> bool {
         !self.files.is_empty()
     }
@@ -101,11 +101,11 @@ fn named(path: &Path) -> Rule {
     }
 }
 
-/// What was found lately, by these rules.
+/// The latest result, for its rules.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Mutex<Option<Known>>);
 
-/// When it was looked at, by which rules, and what was found.
+/// Time, rules and result.
 type Known = (Instant, Vec<Rule>, Arc<Denied>);
 
 impl Cache {
@@ -126,7 +126,7 @@ impl Cache {
 }
 
 impl PathRules {
-    /// Names in the project that files have which are hidden under another.
+    /// Returns other names in the project of hidden files.
     pub(super) fn other_names(&self, hidden: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
         let mut denied = Denied::of(hidden);
         denied

@@ -1,8 +1,7 @@
-//! One answer for a file on every way: tools, routes, mentions, attachments, instructions, and the sandbox of every
-//! process (issue 18, item 3).
+//! One decision per file for every access: tools, routes, mentions, attachments, instructions, and the sandbox of every process.
 //!
-//! A path is looked at as it was named and as it really is: links followed, and another name of a denied file taken for that file.
-//! The stricter answer counts. Which names a rule is held against says [`outrigger_kernel::permission::paths`].
+//! A path is checked as named and as resolved: links are followed, and another name of a denied file is treated as that file. The
+//! stricter answer applies. [`outrigger_kernel::permission::paths`] determines the names that a rule is matched against.
 
 pub mod ask_rules;
 mod git;
@@ -32,15 +31,15 @@ pub use search_rules::SearchRules;
 /// Permissions whose patterns are paths.
 const ABOUT_PATHS: [&str; 3] = ["read", "edit", EXTERNAL];
 const EXTERNAL: &str = "external_directory";
-/// How the patterns of what MCP servers hold begin.
+/// Prefix of patterns for resources of MCP servers.
 const RESOURCE: &str = "mcp:";
 
-/// What somebody wants of a file.
+/// Kind of access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// What it holds, or that it is there.
+    /// Reading its content or its existence.
     Read,
-    /// To change it.
+    /// Changing it.
     Write,
 }
 
@@ -61,12 +60,12 @@ impl Operation {
     }
 }
 
-/// What the rules say, and which of them; no rule: the default, which is to ask.
+/// The action of the rules, and the deciding rule; without a rule the default applies, which is to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What the rules say.
+    /// The action.
     pub action: Action,
-    /// The rule that said so; `None` where it is the default.
+    /// The deciding rule; `None` for the default.
     pub rule: Option<Rule>,
 }
 
@@ -79,7 +78,7 @@ impl Verdict {
     }
 }
 
-/// How strict an action is: the larger, the less is left.
+/// Returns the strictness of an action: larger is stricter.
 #[must_use]
 pub fn strictness(action: Action) -> u8 {
     match action {
@@ -89,7 +88,7 @@ pub fn strictness(action: Action) -> u8 {
     }
 }
 
-/// Where paths of rules begin. Cheap to clone.
+/// Base folders of path rules. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Access {
     place: ProjectLocation,
@@ -100,7 +99,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// In this project, of this user.
+    /// Creates it for a project and a user.
     pub fn new(place: &ProjectLocation, home: &Path) -> Self {
         Self {
             place: place.clone(),
@@ -111,13 +110,13 @@ impl Access {
         }
     }
 
-    /// What rules say of a question, whose pattern is a path where the permission is about paths. In place of
+    /// Evaluates the rules for a question, whose pattern is a path if the permission is about paths. Used instead of
     /// [`outrigger_kernel::permission::evaluate`].
     pub fn evaluate(&self, permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
         self.evaluate_from(&self.place.worktree, permission, pattern, layers)
     }
 
-    /// No rule keeps anything of a kind from being done, or has it asked about.
+    /// Returns whether no rule denies anything of a kind or asks about it.
     #[must_use]
     pub fn allows_all(&self, permission: &str, rules: &[Rule]) -> bool {
         let kinds = [permission, "*"];
@@ -132,7 +131,7 @@ impl Access {
             && self.action(&ask, &[rules]) == Action::Allow
     }
 
-    /// The strictest answer to all patterns of a question, and to each spelling of what it runs.
+    /// Returns the strictest answer to all patterns of a question, and to each spelling of what it runs.
     pub fn action(&self, ask: &PermissionAsk, layers: &[&[Rule]]) -> Action {
         let everything = ["*".to_owned()];
         let patterns = match ask.patterns.as_slice() {
@@ -148,8 +147,8 @@ impl Access {
             .unwrap_or(Action::Ask)
     }
 
-    /// Whether answers of "always" cover a pattern of a question. Those about files are about no resources of MCP servers, which are asked
-    /// about under the same permission.
+    /// Returns whether "always" answers cover a pattern of a question. Those about files do not cover resources of MCP servers,
+    /// which use the same permission.
     pub fn is_approved(&self, ask: &PermissionAsk, pattern: &str, approvals: &[Rule]) -> bool {
         let is_resource = |text: &str| text.starts_with(RESOURCE);
         let about = approvals.iter();
@@ -192,7 +191,7 @@ impl Access {
             ),
             _ => rules.of_name(permission, &path),
         };
-        // What MCP servers hold is no path, and is requested under the same name.
+        // A resource of an MCP server is not a path, but uses the same permission.
         let other = pattern
             .starts_with(RESOURCE)
             .then(|| evaluate(permission, pattern, layers));
@@ -202,7 +201,7 @@ impl Access {
         }
     }
 
-    /// The same for all patterns of a question, where another name of a denied file is that file.
+    /// Evaluates all patterns of a question, treating another name of a denied file as that file.
     pub async fn actions(
         &self,
         ask: &PermissionAsk,
@@ -213,7 +212,7 @@ impl Access {
             .await
     }
 
-    /// The same with patterns that begin in this folder.
+    /// Like [`Self::actions`], with patterns relative to this folder.
     pub async fn actions_from(
         &self,
         base: &Path,
@@ -236,7 +235,7 @@ impl Access {
         let paths: Vec<PathBuf> = paths.collect();
         let look = move || -> Vec<Action> {
             let of_file = |path: &PathBuf| rules.decide_by_file(operation, path);
-            // Where denied files cannot be distinguished from others, none is opened.
+            // If denied files cannot be distinguished from others, none is opened.
             let action = |path| of_file(path).map_or(Action::Deny, |it| it.action);
             paths.iter().map(action).collect()
         };
@@ -245,7 +244,7 @@ impl Access {
             .unwrap_or_else(|_| vec![Action::Deny])
     }
 
-    /// What rules say of the file outside of the project for which its folder is asked about: a rule may name the file itself.
+    /// Evaluates the rules for a file outside the project whose folder the question is about: a rule may name the file itself.
     fn of_file_outside(&self, ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
         let file = ask.metadata.get("filepath")?.as_str()?;
         let is_asked = ask.permission == EXTERNAL;
@@ -254,7 +253,7 @@ impl Access {
         Some(rule.action)
     }
 
-    /// The rules of all layers, made ready for paths. Reads the disk: folders that patterns name may be links.
+    /// Prepares the rules of all layers for paths. Reads the disk: folders in patterns may be links.
     pub fn rules(&self, layers: &[&[Rule]]) -> PathRules {
         let mut rules = Vec::new();
         for rule in layers.iter().flat_map(|layer| layer.iter()) {
@@ -277,8 +276,8 @@ impl Access {
         }
     }
 
-    /// A rule that denies or asks and whose pattern begins with a place that is a link, or behind one, or in a folder above the
-    /// project, is about what is there, too.
+    /// Resolves links in the fixed part of a deny or ask pattern, or in a folder above the project: the rule then also applies to
+    /// the target.
     fn led(&self, rule: &Rule) -> Option<Rule> {
         if rule.action == Action::Allow {
             return None;
@@ -296,7 +295,7 @@ impl Access {
         })
     }
 
-    /// The names of a path, which is absolute and without `..`.
+    /// Returns the names of an absolute path without `..`.
     fn names(&self, path: &Path) -> Names {
         let ProjectLocation {
             directory,

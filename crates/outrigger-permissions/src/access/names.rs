@@ -1,4 +1,4 @@
-//! Names of a path, against which rules are held.
+//! Names of a path that rules are matched against.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use outrigger_kernel::permission::paths::Names;
 
-/// Adds other names, and those of another Unicode form.
+/// Adds further names, and those in another Unicode form.
 pub(super) fn with_forms(mut names: Names, others: Vec<String>) -> Names {
     let forms: Vec<String> = names
         .all()
@@ -26,13 +26,13 @@ pub(super) fn with_forms(mut names: Names, others: Vec<String>) -> Names {
     names
 }
 
-/// Names of a folder outside of the project, which is requested as `folder/*`.
+/// Returns the names of a folder outside the project, which is requested as `folder/*`.
 pub(super) fn folder_names(folder: &Path) -> Names {
     let shown = folder.to_string_lossy();
     with_forms(Names::new(format!("{shown}/*")), vec![shown.into_owned()])
 }
 
-/// A pattern's folders and name before its first wildcard, and the rest.
+/// Splits a pattern into its folders and name before the first wildcard, and the rest.
 pub(super) fn literal(pattern: &str) -> (&str, &str) {
     match pattern.find(['*', '?']) {
         None => (pattern, ""),

@@ -1,6 +1,6 @@
-//! Denied files outside of the project. A pattern that names a place is looked for there; one that names none (`*.env`,
-//! `**/.ssh/**`) in the user's home folder and beside the project, as deep as that is worth its time: a command does not wait
-//! until a whole disk has been searched.
+//! Denied files outside the project. A pattern with a fixed path is searched there; one without (`*.env`, `**/.ssh/**`) in
+//! the user's home folder and next to the project, to a limited depth: a command does not wait for a search of the whole
+//! disk.
 
 use std::collections::VecDeque;
 use std::path::{Component, Path};
@@ -13,14 +13,14 @@ use outrigger_workspace::sync::lock;
 
 use super::PathRules;
 
-/// How long what was found in nobody's place counts.
+/// Time for which results of the general search are cached.
 const FRESH: Duration = Duration::from_secs(5);
-/// Folders for files that nobody keeps.
+/// Folders for temporary files.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-/// Most paths of one walk that are covered: each is a mount at every start.
+/// Maximum number of masked paths from one walk: each is a mount at every start.
 const MAX_FOUND: usize = 500;
 
-/// How far a walk goes.
+/// Limits of a walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     depth: usize,
@@ -28,23 +28,23 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Below a place that a rule names.
+    /// Below a path that a rule names.
     pub(super) const PLACE: Self = Self {
         depth: 12,
         entries: 50_000,
     };
-    /// Where no rule says that there is anything.
+    /// Without a path in the rule.
     const NEARBY: Self = Self {
         depth: 4,
         entries: 10_000,
     };
 }
 
-/// What was found in no named place, by these rules, and when.
+/// The latest result of the general search, for its rules.
 #[derive(Debug, Default)]
 pub(super) struct Nearby(Mutex<Option<Known>>);
 
-/// When it was looked at, by which rules, and what was found.
+/// Time, rules and result.
 type Known = (Instant, Vec<Rule>, Arc<Covers>);
 
 impl Nearby {
@@ -66,7 +66,7 @@ impl Nearby {
 fn look(rules: &PathRules) -> Covers {
     let mut found = Covers::default();
     let place = &rules.access.place;
-    // What lies beside a project in a temporary folder comes and goes, and is of all programs.
+    // Files next to a project in a temporary folder are short-lived and belong to any program.
     let is_shared = |it: &&Path| {
         let mut shared = TEMPORARY.iter().map(Path::new);
         it.parent().is_none() || shared.any(|temporary| temporary == *it)
@@ -81,7 +81,7 @@ fn look(rules: &PathRules) -> Covers {
     found
 }
 
-/// Looks below a place, what is near first. Links are not followed; the project is looked at elsewhere.
+/// Walks a folder, nearest entries first. Links are not followed; the project is walked elsewhere.
 pub(super) fn walk(root: &Path, rules: &PathRules, bounds: Bounds, found: &mut Covers) {
     let Ok(kind) = std::fs::metadata(root) else {
         return;
@@ -121,7 +121,7 @@ pub(super) fn walk(root: &Path, rules: &PathRules, bounds: Bounds, found: &mut C
     }
 }
 
-/// Whether a path is one of those that hold no files of anybody.
+/// Returns whether a path belongs to a kernel file system without user files.
 fn is_of_the_kernel(path: &Path) -> bool {
     let first = path.components().nth(1);
     matches!(first, Some(Component::Normal(name)) if ["proc", "sys", "dev"].iter().any(|it| name == *it))

@@ -1,4 +1,4 @@
-//! Rules as they are held against paths: what is decided about one, and what is kept from processes.
+//! Rules prepared for paths: decisions about a path, and what is hidden from processes.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -21,33 +21,33 @@ use super::{Access, EXTERNAL, Operation, Verdict, nearby, startup};
 /// A folder that no rule names.
 const ELSEWHERE: &str = "a folder of another name/in another one";
 
-/// Rules as they are held against paths.
+/// Rules prepared for paths.
 #[derive(Clone, Debug)]
 pub struct PathRules {
     pub(super) access: Access,
     pub(super) rules: Vec<Rule>,
-    /// The folder of our own data, as it is named and as its links lead, once it was asked for.
+    /// Outrigger's data folder, as named and with links resolved; set on first use.
     pub(super) data: OnceLock<Vec<PathBuf>>,
 }
 
 impl PathRules {
-    /// The root of the project.
+    /// Returns the root of the project.
     pub fn worktree(&self) -> &Path {
         &self.access.place.worktree
     }
 
-    /// What they say of a file: by its name, by where its links lead, and, outside of the project, by its folder where a rule
-    /// denies that. Reads the disk.
+    /// Decides about a file: by its name, by its resolved path, and, outside the project, by its folder if a rule denies that.
+    /// Reads the disk.
     pub fn decide(&self, operation: Operation, path: &Path) -> Verdict {
         self.decide_led(operation, path, follow(path).ok().as_deref())
     }
 
-    /// The same of a file to which no link leads, by its name alone. What is opened by it must be opened without following any.
+    /// Decides about a file by its name alone; the path must be free of links, and must be opened without following any.
     pub fn decide_unlinked(&self, operation: Operation, path: &Path) -> Verdict {
         self.decide_led(operation, path, Some(path))
     }
 
-    /// The same of a path that leads to `real`; `None` where it cannot be followed.
+    /// Decides about a path that resolves to `real`; `None` if it cannot be resolved.
     fn decide_led(&self, operation: Operation, path: &Path, real: Option<&Path>) -> Verdict {
         let verdict = self.of_name_led(operation.permission(), path, real);
         if operation == Operation::Read && self.is_ours_alone(real.unwrap_or(path)) {
@@ -92,7 +92,7 @@ impl PathRules {
         }
     }
 
-    /// Files that the rules deny, for other names of theirs. Lately seen, or looked for: blocking.
+    /// Returns the denied files, cached or by a walk, so that other names of them are recognised. Blocking.
     pub fn denied(&self) -> Result<Arc<Denied>, SandboxError> {
         self.access.denied.get(self)
     }
@@ -112,7 +112,7 @@ impl PathRules {
         }
     }
 
-    /// What is not to be read is not changed either: a change shows what was there.
+    /// Decides by names. A file that must not be read must not be changed either: a change would show its content.
     fn of_names(&self, permission: &str, names: &Names) -> Verdict {
         let verdict = self.by(permission, names);
         match permission == "edit" && denies_path("read", names, &self.rules) {
@@ -142,14 +142,14 @@ impl PathRules {
         }
     }
 
-    /// Whether no tool reads a file, whatever rules say.
+    /// Returns whether no tool may read a file, regardless of the rules.
     fn is_ours_alone(&self, real: &Path) -> bool {
         let data = || self.access.outside.data();
         let mut data = self.data.get_or_init(data).iter();
         data.any(|data| startup::is_ours_alone(data, real))
     }
 
-    /// The rule that counts for a file outside of the project: one about its folder, or one that names it.
+    /// Returns the rule that applies to a file outside the project: one about its folder, or one that names it.
     pub(super) fn outside(&self, path: &Path) -> Option<Rule> {
         self.outside_led(&follow(path).ok()?)
     }
@@ -169,7 +169,7 @@ impl PathRules {
             || path.starts_with(&self.access.place.directory)
     }
 
-    /// Whether they keep anything from processes: one that speaks of certain paths.
+    /// Returns whether the rules hide anything from processes: whether one is about certain paths.
     pub fn denies(&self) -> bool {
         self.denials().next().is_some()
     }
@@ -181,7 +181,7 @@ impl PathRules {
         })
     }
 
-    /// What becomes of a file or folder of the project, by its absolute path, where a process looks at it.
+    /// Returns how a project path, given as absolute, appears to processes.
     pub fn cover(&self, path: &Path, is_dir: bool) -> Cover {
         let names = self.access.names(path);
         let denied = |permission: &str| {
@@ -198,7 +198,7 @@ impl PathRules {
         }
     }
 
-    /// The same outside of the project.
+    /// Like [`Self::cover`], outside the project.
     pub(super) fn cover_outside(&self, path: &Path, is_dir: bool) -> Cover {
         let hidden = match is_dir {
             true => {
@@ -218,15 +218,15 @@ impl PathRules {
         }
     }
 
-    /// Whether a file is hidden from processes, whatever it is called: another name of a denied file is that file. A file that may
-    /// have other names is held against those that are denied, for which the project is walked now and then (blocking); where there
-    /// are too many of these, it is hidden.
+    /// Returns whether a file is hidden from processes, under any name: another name of a denied file is that file. A file that
+    /// may have other names is compared with the denied ones, for which the project is walked from time to time (blocking); if
+    /// there are too many of these, it is hidden.
     pub fn keeps(&self, path: &Path) -> bool {
         let is_denied = || self.denied().map_or(true, |it| it.holds(path).is_some());
         self.denies() && (self.hides(path) || (may_have_other_names(path) && is_denied()))
     }
 
-    /// Whether processes do not see a file, by its absolute path. Reads the disk.
+    /// Returns whether processes cannot see a file, by its absolute path. Reads the disk.
     fn hides(&self, path: &Path) -> bool {
         let is_folder = path.is_dir() && !path.is_symlink();
         let worktree = &self.access.place.worktree;
@@ -264,8 +264,8 @@ impl PathRules {
         Ok(found)
     }
 
-    /// The folders above what is denied, which a process is not to move: under another name it would not be denied any more, or another
-    /// would take its place.
+    /// Returns the folders above denied paths, which a process must not move: under another name the path would not be denied, or
+    /// another would replace it.
     fn held(&self, found: &Covers) -> Vec<PathBuf> {
         let hidden = found.hide.iter().map(|it| (it, Cover::Hidden));
         let read_only = found.read_only.iter().map(|it| (it, Cover::ReadOnly));
@@ -279,8 +279,8 @@ impl PathRules {
         held.into_iter().collect()
     }
 
-    /// Whether the folders above what is denied may be moved, since the rules deny it by its own name wherever it lies (`*.env`): what is
-    /// hidden, and what package managers replace by moving folders.
+    /// Returns whether the folders above a denied path may be moved, since the rules deny its name anywhere (`*.env`): for hidden
+    /// paths, and for folders that package managers move.
     fn may_be_moved(&self, path: &Path, cover: Cover) -> bool {
         let is_free = match cover {
             Cover::Hidden => true,
@@ -308,7 +308,7 @@ impl PathRules {
         })
     }
 
-    /// Places of which the rules speak and that are not in the project.
+    /// Returns paths in the rules that are outside the project.
     pub fn elsewhere(&self) -> Covers {
         let mut found = Covers::default();
         let mut anywhere = false;
@@ -317,7 +317,7 @@ impl PathRules {
             let (named, rest) = literal(&pattern);
             let is_place = named.starts_with('/') || named.starts_with("..");
             if !is_place {
-                // What may not be changed wherever it lies would keep programs from locks and caches of theirs.
+                // Write protection at any path would block locks and caches of programs.
                 let hides =
                     matches(&rule.permission, "read") || matches(&rule.permission, EXTERNAL);
                 anywhere |= hides && !rest.is_empty() && named.is_empty();
@@ -348,7 +348,7 @@ impl PathRules {
     }
 }
 
-/// Whether a path may lead to a file that has another name, too: by a link, or as one of several names.
+/// Returns whether the file of a path may have another name: through a link, or as one of several names.
 fn may_have_other_names(path: &Path) -> bool {
     let is_link = path.canonicalize().map_or(true, |real| real != path);
     is_link || path.metadata().map_or(true, |meta| meta.nlink() > 1)

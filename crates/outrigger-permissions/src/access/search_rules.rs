@@ -1,4 +1,4 @@
-//! Rules about reading as searches ask them, of very many files.
+//! Rules about reading for searches, which check very many files.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -12,18 +12,18 @@ use super::identity::Denied;
 use super::{Operation, PathRules};
 use crate::deny_policy::is_forbidden;
 
-/// What the rules say of reading each file, whatever it is called.
+/// Decides about reading each file, under any name.
 pub struct SearchRules {
     rules: PathRules,
-    /// Files that they deny, for other names of theirs; `None` where no rule denies certain files.
+    /// Denied files, to recognise other names; `None` if no rule denies certain files.
     denied: Option<Result<Arc<Denied>, SandboxError>>,
     approvals: Option<PathRules>,
-    /// Knows what the policy of the machine forbids.
+    /// Knows what the machine policy forbids.
     spawner: Option<Spawner>,
 }
 
 impl SearchRules {
-    /// By these rules. Walks the project where one denies certain files: blocking.
+    /// Creates it from these rules. Walks the project if one denies certain files: blocking.
     #[must_use]
     pub fn new(rules: PathRules) -> Self {
         let denied = rules.denies().then(|| rules.denied());
@@ -35,14 +35,14 @@ impl SearchRules {
         }
     }
 
-    /// With what was answered by "always", which lifts no deny.
+    /// Adds "always" answers, which lift no deny.
     #[must_use]
     pub fn with_approvals(mut self, approvals: PathRules) -> Self {
         self.approvals = Some(approvals);
         self
     }
 
-    /// With what the policy of the machine forbids, which this one knows.
+    /// Adds the machine policy, which the spawner knows.
     #[must_use]
     pub fn with_policy(mut self, spawner: &Spawner) -> Self {
         self.spawner = Some(spawner.clone());
@@ -53,7 +53,8 @@ impl SearchRules {
         self.spawner.as_ref().and_then(Spawner::forbids)
     }
 
-    /// The answer by the rules of a file's names, where `other` says whether it is denied by another one.
+    /// Returns the action by the rules for a file's names; `other` tells whether it is denied under another
+    /// name.
     fn action(
         &self,
         decide: impl Fn(&PathRules) -> Action,
@@ -62,7 +63,7 @@ impl SearchRules {
         let is_denied = || match &self.denied {
             None => false,
             Some(Ok(denied)) => other(denied),
-            // Which files are denied is not known.
+            // It is unknown which files are denied.
             Some(Err(_)) => true,
         };
         match decide(&self.rules) {

@@ -1,5 +1,5 @@
-//! Files that make something run later, changed by a tool: a person is asked, whatever rules about everything allow (issue 18,
-//! finding 6). The list is that of the sandbox of commands: [`outrigger_protocol::startup`] and [`crate::home_files`].
+//! Files that make something run later, if a tool would change them: the user must approve that even if a general rule allows it.
+//! The list is that of the command sandbox: [`outrigger_protocol::startup`] and [`crate::home_files`].
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use outrigger_workspace::git_policy;
 use super::Access;
 use crate::home_files;
 
-/// Folders of the system.
+/// System folders.
 const OF_THE_SYSTEM: [&str; 10] = [
     "/etc",
     "/usr",
@@ -37,19 +37,19 @@ const BY_OPENCODE: &str =
     "OpenCode takes keys from it, and settings from the servers that it names, when it starts next";
 const IS_OURS: &str = "it is Outrigger's own or the runtime of plugins";
 
-/// What lies outside of projects.
+/// Paths outside projects.
 #[derive(Debug, Default)]
 pub struct Outside {
-    /// None: of projects alone.
+    /// `None`: projects only.
     folders: Option<Folders>,
     /// This program and the runtimes of plugins.
     programs: Vec<PathBuf>,
-    /// Files of the project that trusted settings execute, by where they really are.
+    /// Project files that trusted settings execute, by real path.
     projects: BTreeSet<PathBuf>,
 }
 
 impl Outside {
-    /// The places of a user, and the folders of programs that were found.
+    /// Creates it from a user's folders and the program folders that were found.
     pub fn new(folders: &Folders, programs: Vec<PathBuf>) -> Self {
         Self {
             folders: Some(folders.clone()),
@@ -58,14 +58,14 @@ impl Outside {
         }
     }
 
-    /// With files of the project that trusted settings execute.
+    /// Adds project files that trusted settings execute.
     #[must_use]
     pub fn with_projects(mut self, files: Vec<PathBuf>) -> Self {
         self.projects = files.into_iter().collect();
         self
     }
 
-    /// The folder of our own data, as it is named and as its links lead. Reads the disk.
+    /// Returns Outrigger's data folder, as named and with links resolved. Reads the disk.
     pub(super) fn data(&self) -> Vec<PathBuf> {
         let data = self.folders.iter().map(|folders| &folders.data);
         data.flat_map(|data| [Some(data.clone()), data.canonicalize().ok()])
@@ -73,7 +73,7 @@ impl Outside {
             .collect()
     }
 
-    /// The places that hold such files, and what runs them.
+    /// Returns the paths that contain such files, with the program that runs them.
     fn places(&self) -> Vec<(PathBuf, &'static str)> {
         let Some(folders) = &self.folders else {
             return Vec::new();
@@ -97,8 +97,8 @@ impl Outside {
     }
 }
 
-/// Whether no tool reads a file below the folder of our data, whatever rules say: who has the audit's key signs what it likes, and what
-/// is trusted is for this program.
+/// Returns whether no tool may read a file below the data folder, regardless of the rules: the audit's key could sign anything,
+/// and the trust store is for this program only.
 pub(super) fn is_ours_alone(data: &Path, file: &Path) -> bool {
     let below = file.strip_prefix(data).ok();
     let below = below.and_then(|it| it.iter().next());
@@ -106,17 +106,17 @@ pub(super) fn is_ours_alone(data: &Path, file: &Path) -> bool {
     below.is_some_and(|it| it == "trust" || it.ends_with("-audit-key"))
 }
 
-/// A file that a person must let a tool change.
+/// A file that the user must let a tool change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunsLater {
-    /// As it was asked about.
+    /// Pattern of the question.
     pub pattern: String,
     /// What runs it, and when.
     pub runs: &'static str,
 }
 
 impl RunsLater {
-    /// Files of which nobody knows.
+    /// Returns entries for files that could not be checked.
     pub fn unknown(patterns: Vec<String>) -> Vec<Self> {
         let unknown = |pattern| Self {
             pattern,
@@ -125,21 +125,21 @@ impl RunsLater {
         patterns.into_iter().map(unknown).collect()
     }
 
-    /// For the question.
+    /// Returns the reason for the question.
     pub fn why(&self) -> String {
         format!("{} makes something run later: {}", self.pattern, self.runs)
     }
 }
 
 impl Access {
-    /// The same, which knows what lies outside of projects.
+    /// Adds the paths outside projects.
     pub fn with_startup(mut self, outside: Outside) -> Self {
         self.outside = outside.into();
         self
     }
 
-    /// Of these files, relative to `base`, those that make something run later and that no rule of `written` names, the rules that
-    /// the user wrote. Reads the disk.
+    /// Returns those of these files, relative to `base`, that make something run later and that no rule of `written`, the user's
+    /// own, names. Reads the disk.
     pub fn runs_later(&self, base: &Path, patterns: &[String], written: &[Rule]) -> Vec<RunsLater> {
         let mut places: Option<Vec<(PathBuf, &'static str)>> = None;
         let mut found = Vec::new();
@@ -164,7 +164,7 @@ impl Access {
         let root = roots
             .filter(|it| it.parent().is_some())
             .find(|it| path.starts_with(it));
-        // Where the project lies itself does not count.
+        // Ignore the path of the project root itself.
         let below = root.map_or(path, |root| path.strip_prefix(root).unwrap_or(path));
         startup_file(below)
             .or_else(|| {
@@ -190,14 +190,14 @@ impl Access {
             })
     }
 
-    /// What git reads and is not below a `.git`: a repository without a work tree, that of a linked worktree or submodule, a folder
-    /// of hooks that its settings name.
+    /// Detects files that git reads outside a `.git` folder: in a bare repository, in that of a linked worktree or submodule, or
+    /// in a hooks folder named by its settings.
     fn of_git(&self, path: &Path, root: Option<&Path>) -> Option<Startup> {
         let named = |folder: &Path| {
             let name = folder.file_name()?;
             Some(read_by_git(name.to_string_lossy().into_owned()))
         };
-        // It would make its folder one.
+        // It would turn its folder into one.
         if path.file_name().is_some_and(|name| name == "HEAD") {
             return named(path);
         }
@@ -220,7 +220,7 @@ impl Access {
             .and_then(|it| named(&it))
     }
 
-    /// Whether one of the rules allows to change the file and names it: not by wildcards alone.
+    /// Returns whether one of the rules allows changing the file and names it, not by wildcards alone.
     fn is_named(&self, path: &Path, name: &str, written: &[Rule]) -> bool {
         let rules = self.rules(&[written]);
         let names = self.names(path);
@@ -236,7 +236,7 @@ impl Access {
     }
 }
 
-/// What an `.envrc` in the project loads: one in the file's folder or above, to the root.
+/// Detects files that an `.envrc` in the project loads: in the file's folder or above, up to the root.
 fn of_direnv(path: &Path, root: &Path) -> Option<Startup> {
     let above = path.ancestors().skip(1);
     let mut above = above.take_while(|it| it.starts_with(root));
@@ -344,7 +344,7 @@ mod tests {
             }
             assert!(runs(file, names, "read"), "{file}");
             let lifted = match file {
-                // The rule is held against where it leads, too.
+                // The rule is also matched against the resolved path.
                 "door/config" | "settings/fish/config.fish" => continue,
                 "../bin/bun" => !runs(file, names, "edit") || !runs(file, "~/bin/bun", "edit"),
                 _ => !runs(file, names, "edit"),

@@ -1,5 +1,5 @@
-//! The network of shell commands (issue 5, item 5): open unless the user names hosts (`tools.hosts`) or the policy of the
-//! machine forbids some; then each command reaches what is left, through a proxy of ours.
+//! The network of shell commands: open unless the user names hosts (`tools.hosts`) or the machine policy forbids some;
+//! then commands can reach the allowed ones, through a proxy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use outrigger_store::Store;
 use outrigger_workspace::sync::now;
 use tokio::sync::OnceCell;
 
-/// How a host is granted to commands.
+/// How to grant a host to commands.
 const HINT: &str = "in your own outrigger.toml, [tools] hosts = [..., \"HOST\"] grants it";
 
-/// The spawner of commands: of the shell and Python tools, of `!` in prompts, of the user's own shell and terminals.
+/// Returns the spawner of commands: of the shell and Python tools, of `!` in prompts, of the user's own shell and
+/// terminals.
 #[must_use]
 pub fn spawner(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
     let hosts = config.settings.tools.hosts.as_ref();
@@ -26,7 +27,7 @@ pub fn spawner(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
     within(spawner, config, store, ("shell commands", hosts))
 }
 
-/// The spawner of what installs plugins: it reaches what the policy of the machine does not forbid.
+/// Returns the spawner of plugin installers: they reach what the machine policy does not forbid.
 #[must_use]
 pub fn installers(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
     within(spawner, config, store, ("installing plugins", None))
@@ -58,7 +59,7 @@ fn within(
     }))
 }
 
-/// A list that cannot be read grants nothing.
+/// Parses a list of hosts; an invalid list grants nothing.
 fn parsed(key: &str, list: &[String]) -> Hosts {
     Hosts::parse(list).unwrap_or_else(|error| {
         tracing::warn!("{key}: {error}; nothing of it is granted");

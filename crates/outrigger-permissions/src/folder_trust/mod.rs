@@ -1,6 +1,6 @@
-//! Folders whose settings a person let count (issue 18). Before that, what of a project's files starts something, reads or
-//! sends elsewhere, or loosens a rule is left out ([`outrigger_config::ProjectConfig`]). What counts is kept by content, so a
-//! change of it is asked about again.
+//! Folders whose settings the user has accepted. Before that, project settings that start something, read or send data elsewhere,
+//! or loosen a rule are ignored ([`outrigger_config::ProjectConfig`]). Accepted settings are stored by content, so a change needs
+//! approval again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,24 +32,24 @@ mod question;
 use question::is_plain;
 pub use question::{FolderEntry, FolderQuestion, FolderSection};
 
-/// How long another process may hold the file.
+/// Maximum time that another process may hold the file.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks a person whether the settings of a folder are to count.
+/// Asks the user whether the settings of a folder take effect.
 pub type FolderTrustFn = Arc<dyn Fn(FolderQuestion) -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// What is kept of a folder.
+/// Record of a folder.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Known {
     asks: Vec<Asked>,
-    /// Files of it that servers of the user's run, with digests, by server.
+    /// Files that user servers run in it, with digests, by server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     servers: BTreeMap<String, Vec<String>>,
     /// Milliseconds since the Unix epoch.
     at: outrigger_protocol::Millis,
 }
 
-/// All folders, in our data folder, which no sandboxed process can write to.
+/// All folders, in the data folder, which no sandboxed process can write to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Trusted {
     folders: BTreeMap<String, Known>,
@@ -74,14 +74,14 @@ fn change(folders: &Folders, change: impl FnOnce(&mut Trusted)) -> io::Result<()
     fs::rename(part, file(folders))
 }
 
-/// How much of the project's files counts in a folder.
+/// Returns which project settings take effect in a folder.
 pub fn extent(
     env: &BTreeMap<String, String>,
     folders: &Folders,
     place: &ProjectLocation,
     options: &LoadOptions,
 ) -> ProjectConfig {
-    // One that cannot be read ends the start, a moment later.
+    // An unreadable one fails the start shortly after.
     let policies = outrigger_config::policy::policies(options).unwrap_or_default();
     if forbid(&policies) {
         return ProjectConfig::Trusted(None);
@@ -95,15 +95,15 @@ pub fn extent(
     ProjectConfig::Trusted(known.map(|it| it.asks.clone()))
 }
 
-/// What of a folder a person has let count so far.
+/// Returns what the user has accepted in a folder so far.
 pub(crate) fn known(folders: &Folders, directory: &Path) -> Vec<Asked> {
     let mut all = read(folders);
     let known = all.folders.remove(&key(directory));
     known.map(|it| it.asks).unwrap_or_default()
 }
 
-/// The files that a server of the user's ran in a folder when it was first started there since the folder was trusted: `now`,
-/// where it is the first time. `None` where no person trusts the folder.
+/// Returns the files that a user server ran when it was first started in a folder since the folder was trusted: `now`, if this is
+/// the first time. `None` if the user does not trust the folder.
 pub(crate) fn settle_server(
     folders: &Folders,
     directory: &Path,
@@ -134,7 +134,7 @@ fn key(directory: &Path) -> String {
     real.display().to_string()
 }
 
-/// Whether the policy of this machine lets no project count.
+/// Returns whether the machine policy accepts no project.
 fn is_forbidden(config: &Loaded) -> bool {
     forbid(&config.policies)
 }
@@ -182,7 +182,7 @@ pub async fn settle(
         let rules = UserRules::of(users);
         match config.is_trusted {
             true => rules.hold_denies(&mut config.config),
-            // What is harmless by itself may still take the place of a rule.
+            // A setting that is harmless alone may still replace a rule.
             false => {
                 rules.hold(&mut config.config);
                 hold_choice(users, &mut config.config);
@@ -192,7 +192,7 @@ pub async fn settle(
     Ok((config, agreed))
 }
 
-/// Which of the user's own agents answer is the user's choice: of an untrusted project nothing about that counts.
+/// Restores the user's choice of the default agent: an untrusted project cannot change it.
 fn hold_choice(users: &OpenCodeConfig, config: &mut OpenCodeConfig) {
     for agent in &mut config.agent {
         if let Some(own) = users.agent.iter().find(|it| it.name == agent.name) {
@@ -229,7 +229,7 @@ fn question(
     FolderQuestion::of(asks, known, made, &place.directory)
 }
 
-/// One line on what is left out of a folder's settings; `None` where nothing is.
+/// Returns one line about ignored settings of a folder; `None` if there are none.
 pub fn notice(config: &Loaded) -> Option<String> {
     const NAMED: usize = 4;
     let mut names: Vec<&str> = Vec::new();
@@ -294,7 +294,7 @@ pub fn distrust_folder(source: &dyn ConfigSource) -> Result<bool, TrustError> {
     })
 }
 
-/// What of the project's code a person saw in the list of what they let count. `None` where no person did.
+/// Returns the project code that the user saw in the list when accepting it. `None` if the user did not accept the project.
 pub fn let_count(config: &Loaded) -> Option<LetCount> {
     if !config.is_trusted_by_person() {
         return None;
@@ -314,7 +314,7 @@ pub fn let_count(config: &Loaded) -> Option<LetCount> {
     })
 }
 
-/// Progress of plugins without what the line about the folder says already.
+/// Filters plugin progress that the line about the folder covers already.
 pub fn without_repeats(
     config: &Loaded,
     progress: Arc<dyn Fn(Progress) + Send + Sync>,

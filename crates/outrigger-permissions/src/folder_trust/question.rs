@@ -1,44 +1,44 @@
-//! The one question about a folder: what its files ask for, in sections, and what is new or changed in it.
+//! The question about a folder: what its files request, in sections, and what is new or changed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use outrigger_config::{Asked, IS_RUN, unknown};
 
-/// What a person is asked about a folder. The texts are the project's: who prints them makes them safe.
+/// A question to the user about a folder. The texts are the project's: the code that prints them must sanitise them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderQuestion {
     /// Why it is asked.
     pub head: &'static str,
-    /// What needs approval, by kind: what starts something comes last, where a person looks.
+    /// What needs approval, by kind: what starts something comes last, where the user looks.
     pub sections: Vec<FolderSection>,
 }
 
-/// Things of one kind that a folder asks for.
+/// Requests of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderSection {
-    /// The kind, in one word.
+    /// Kind, in one word.
     pub title: &'static str,
-    /// The things.
+    /// The requests.
     pub entries: Vec<FolderEntry>,
 }
 
-/// One thing that a folder asks for.
+/// A request of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderEntry {
-    /// `new`, `changed`, or nothing where all is new.
+    /// `new`, `changed`, or empty if everything is new.
     pub mark: &'static str,
-    /// In few words.
+    /// Short name.
     pub name: String,
     /// File and key.
     pub place: String,
-    /// The whole value as it is written.
+    /// The whole value as written.
     pub value: String,
 }
 
 impl FolderQuestion {
-    /// `known` is what was asked for when the folder was trusted; `made` names settings that changed while something in a
-    /// sandbox ran.
+    /// Creates the question. `known` is what was requested when the folder was trusted; `made` names settings that changed while
+    /// something in a sandbox ran.
     pub(super) fn of(
         asks: &[Asked],
         known: Option<&[Asked]>,
@@ -57,7 +57,7 @@ impl FolderQuestion {
                 let mut same = known
                     .iter()
                     .filter(|it| it.file == ask.file && it.what == ask.what);
-                // Entries of a list have one place, so that only a single one can change.
+                // Entries of a list share one key, so only a single one can be marked as changed.
                 same.next().is_some() && !LISTS.contains(&ask.what.as_str())
             });
             let mark = match (known, is_changed) {
@@ -95,12 +95,12 @@ impl FolderQuestion {
 }
 
 impl FolderQuestion {
-    /// Whether plugins are among what it is about.
+    /// Returns whether it includes plugins.
     pub(super) fn has_plugins(&self) -> bool {
         self.sections.iter().any(|it| it.title == PLUGINS)
     }
 
-    /// Adds what a plugin may need from npm, so that it takes no question of its own.
+    /// Adds what a plugin may need from npm, so that it needs no separate question.
     pub(super) fn add_download(&mut self, spec: &str) {
         let name = format!("{spec} from npm (40 MB), if a plugin needs it");
         let entry = FolderEntry {
@@ -118,13 +118,13 @@ impl FolderQuestion {
 }
 
 const PLUGINS: &str = "plugins";
-/// What is fetched for plugins.
+/// Section of programs that are fetched for plugins.
 const DOWNLOADS: &str = "downloads";
 
-/// Settings that are lists, whose entries have no place of their own.
+/// Settings that are lists, whose entries have no key of their own.
 const LISTS: [&str; 4] = ["/plugin", "/instructions", "plugin", "tool"];
 
-/// What is shown together, and which keys it has. What sends or starts something by itself comes first here and last on the screen.
+/// Sections with their keys. Settings that send or start something automatically come first here and last on the screen.
 const SECTIONS: [(&str, &[&str]); 10] = [
     ("secrets", &["sends"]),
     ("servers", &["mcp", "mcpServers", "unconfined"]),
@@ -150,7 +150,7 @@ fn section(what: &str) -> usize {
     found.unwrap_or(SECTIONS.len() - 1)
 }
 
-/// In few words: the last part of where it stands, and the file.
+/// Returns a short name: the last part of the key, and the file.
 fn name(ask: &Asked, directory: &Path) -> String {
     let file = relative(&ask.file, directory);
     match ask.what.as_str() {
@@ -182,7 +182,7 @@ fn relative(file: &str, directory: &Path) -> String {
     within.unwrap_or(path).display().to_string()
 }
 
-/// Whether a terminal shows the character and does nothing else.
+/// Returns whether a character is harmless for a terminal.
 pub(super) fn is_plain(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,10 +1,9 @@
-//! The one list of secrets, of what runs the next time somebody logs in or starts an agent, and of caches (issue 18, item 5).
-//! docs/sandbox.md shows it.
+//! The list of secrets, of files that run at the next login or start of an agent, and of caches. docs/sandbox.md shows it.
 //!
-//! An entry is relative to the home folder. Where it begins with `.config/`, `.local/share/` or `.cache/` it means the XDG folder of
-//! that kind as well; `*` at the end of a name stands for any rest.
+//! An entry is relative to the home folder. If it begins with `.config/`, `.local/share/` or `.cache/` it also means the XDG
+//! folder of that kind; `*` at the end of a name matches any rest.
 
-/// Secrets: they look empty to commands unless `tools.secrets` names them.
+/// Secrets: they appear empty to commands unless `tools.secrets` names them.
 pub const SECRETS: &[&str] = &[
     // Keys and passwords.
     ".ssh",
@@ -203,7 +202,7 @@ pub const SECRETS: &[&str] = &[
     ".ethereum",
     ".electrum",
     ".config/solana",
-    // What was typed.
+    // Input history.
     ".bash_history",
     ".zsh_history",
     ".zhistory",
@@ -222,7 +221,7 @@ pub const SECRETS: &[&str] = &[
     ".viminfo",
 ];
 
-/// Secrets that a variable has in another place: its name, and what of that place they are.
+/// Secrets at a path given by a variable: its name, and the files at that path.
 pub(super) const SECRETS_BY_VARIABLE: &[(&str, &str)] = &[
     ("GNUPGHOME", ""),
     ("AWS_SHARED_CREDENTIALS_FILE", ""),
@@ -245,8 +244,8 @@ pub(super) const SECRETS_BY_VARIABLE: &[(&str, &str)] = &[
     ("CODEX_HOME", "auth.json"),
 ];
 
-/// What runs, or says what runs, when somebody logs in, opens a terminal or an editor, commits, or starts an agent. Commands never
-/// change it, also where the home folder is the project.
+/// Files that run, or determine what runs, when the user logs in, opens a terminal or an editor, commits, or starts an agent.
+/// Commands never change them, even if the home folder is the project.
 pub const STARTUP: &[&str] = &[
     // Shells.
     ".bashrc",
@@ -400,10 +399,10 @@ pub const STARTUP: &[&str] = &[
     ".aider.conf.yml",
     ".agents",
     ".mcp.json",
-    // Keys again, where `tools.secrets` shows them.
+    // Keys again, if `tools.secrets` shows them.
     ".ssh",
     ".gnupg",
-    // Caches whose files are run the next time.
+    // Caches whose files are executed later.
     ".cache/opencode",
     ".cache/outrigger",
     ".cache/pre-commit",
@@ -448,8 +447,8 @@ pub const STARTUP: &[&str] = &[
     ".cache/electron",
 ];
 
-/// What commands may change outside of the project, where it is there: what builds fetch and keep, not the settings, credentials and
-/// programs beside it.
+/// Existing paths outside the project that commands may change: what builds fetch and store, not the settings, credentials and
+/// programs next to them.
 pub const CACHES: &[&str] = &[
     ".cache",
     ".cargo/registry",
@@ -481,7 +480,7 @@ pub const CACHES: &[&str] = &[
     ".terraform.d/plugin-cache",
 ];
 
-/// Caches that a variable has in another place.
+/// Caches at a path given by a variable.
 pub(super) const CACHES_BY_VARIABLE: &[(&str, &str)] = &[
     ("CARGO_HOME", "registry"),
     ("CARGO_HOME", "git"),

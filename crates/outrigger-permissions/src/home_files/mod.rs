@@ -1,4 +1,4 @@
-//! What of a user's home folder matters to the sandbox of commands: which files the [lists] mean, for this user and environment.
+//! The home folder in the sandbox of commands: the files that the [lists] mean, for this user and environment.
 
 mod lists;
 mod settings;
@@ -14,19 +14,19 @@ pub use settings::settings_folders;
 
 use lists::{CACHES_BY_VARIABLE, SECRETS_BY_VARIABLE};
 
-/// The files and folders of a user that the lists mean. Made once for an agent.
+/// A user's files and folders from the lists. Created once for an agent.
 #[derive(Clone, Debug, Default)]
 pub struct HomeFiles {
     /// Hidden from commands.
     pub secrets: Vec<PathBuf>,
-    /// Never changed by them.
+    /// Read-only for commands.
     pub startup: Vec<PathBuf>,
-    /// Changed by them.
+    /// Writable for commands.
     pub caches: Vec<PathBuf>,
 }
 
 impl HomeFiles {
-    /// What is there now, less the secrets that the user shows to commands. Reads the disk.
+    /// Returns the existing ones, without the secrets that the user shows to commands. Reads the disk.
     pub fn of(folders: &Folders, shown: &[String]) -> Self {
         let shown: Vec<&Path> = shown.iter().map(Path::new).collect();
         let mut secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
@@ -40,16 +40,16 @@ impl HomeFiles {
     }
 }
 
-/// Caches that are there now, which commands change. Reads the disk.
+/// Returns existing caches, which commands can change. Reads the disk.
 pub fn caches(folders: &Folders) -> Vec<PathBuf> {
     let mut caches = all(folders, CACHES, CACHES_BY_VARIABLE);
     caches.retain(|it| it.exists() && is_a_cache(it, &folders.home));
     caches
 }
 
-/// Keeps the home folder's secrets and start-up files from plugins whose project holds them: where somebody works in the home folder
-/// itself, or has its settings under version control. Elsewhere plugins reach no home folder. Where such a file is not there yet, nothing
-/// new is made beside it. Reads the disk.
+/// Protects the home folder's secrets and start-up files from plugins whose project contains them: if the user works in the home
+/// folder itself, or has its settings under version control. Otherwise plugins reach no home folder. If such a file does not
+/// exist yet, nothing new can be created next to it. Reads the disk.
 pub fn keep_from_plugins(
     covers: &mut Covers,
     folders: &Folders,
@@ -77,7 +77,7 @@ pub fn keep_from_plugins(
     covers.fixed.dedup();
 }
 
-/// Patterns of the secrets that lie in the project, whether they are there or not.
+/// Returns patterns of the secrets in the project, existing or not.
 pub fn secrets_of_project(folders: &Folders, shown: &[String], project: [&Path; 2]) -> Vec<String> {
     let listed = SECRETS.iter().flat_map(|entry| places(folders, entry));
     let all: BTreeSet<PathBuf> = listed
@@ -87,18 +87,18 @@ pub fn secrets_of_project(folders: &Folders, shown: &[String], project: [&Path; 
     all.iter().map(|it| it.display().to_string()).collect()
 }
 
-/// Whether a file lies in the project, and the working directory not in it.
+/// Returns whether a file is in the project while the working directory is not in it.
 fn is_held_by(project: [&Path; 2], path: &Path) -> bool {
     let mut roots = project.iter().filter(|root| root.parent().is_some());
     roots.any(|root| path != *root && path.starts_with(root)) && !project[0].starts_with(path)
 }
 
-/// What runs at the next login and the like, whether it is there or not.
+/// Returns the start-up files, existing or not.
 pub fn startup(folders: &Folders) -> Vec<PathBuf> {
     all(folders, STARTUP, &[])
 }
 
-/// Tells of grants that do nothing.
+/// Warns of grants without effect.
 pub fn check(folders: &Folders, shown: &[String]) {
     if shown.is_empty() {
         return;
@@ -110,7 +110,7 @@ pub fn check(folders: &Folders, shown: &[String]) {
     }
 }
 
-/// Secrets that a user shows and of which the list knows none.
+/// Returns secrets that a user shows and that are not on the list.
 fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
     let mut secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
     secrets.extend(settings::with_keys(folders));
@@ -119,7 +119,7 @@ fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
     unknown.map(String::as_str).collect()
 }
 
-/// A variable that names the home folder, or one above it, as a cache would open all of it.
+/// Returns whether a path can be a cache: a variable that names the home folder, or one above it, would open all of it.
 fn is_a_cache(path: &Path, home: &Path) -> bool {
     path.parent().is_some() && !home.starts_with(path)
 }
@@ -135,13 +135,13 @@ fn all(folders: &Folders, entries: &[&str], variables: &'static [(&str, &str)]) 
         }
     }
     found.extend(by_variable(folders, variables));
-    // By their bytes: to compare hundreds of paths component by component takes a twentieth of a start.
+    // By bytes: comparing hundreds of paths component by component takes a twentieth of a start.
     found.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
     found.dedup();
     found
 }
 
-/// What variables have in other places of the home folder.
+/// Returns entries at other paths in the home folder, given by variables.
 fn by_variable(
     folders: &Folders,
     variables: &'static [(&str, &str)],
@@ -156,7 +156,7 @@ fn by_variable(
     })
 }
 
-/// Where an entry is: in the home folder, and in the XDG folder that it belongs to.
+/// Returns the paths of an entry: in the home folder, and in its XDG folder.
 fn places(folders: &Folders, entry: &str) -> impl Iterator<Item = PathBuf> {
     let xdg = [
         (".config/", Some(folders.config.as_path())),
@@ -176,7 +176,7 @@ fn places(folders: &Folders, entry: &str) -> impl Iterator<Item = PathBuf> {
         .chain(whole.map(Path::to_path_buf))
 }
 
-/// What there is in a folder whose name begins as that of `start`.
+/// Lists siblings of `start` whose names share its prefix.
 fn beginning(start: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (start.parent(), start.file_name()) else {
         return Vec::new();
@@ -221,7 +221,7 @@ mod tests {
             assert_eq!(covers.hide.contains(&at("home/.ssh")), kept, "{directory}");
             let startup = covers.read_only.contains(&at("home/.bashrc"));
             assert_eq!(startup, kept, "{directory}");
-            // `.zshrc` and `.config/fish` are not there yet.
+            // `.zshrc` and `.config/fish` do not exist yet.
             for folder in ["home", "home/.config"].map(at) {
                 assert_eq!(covers.fixed.contains(&folder), kept, "{directory}");
             }

@@ -1,5 +1,5 @@
-//! Folders of the user's own settings: beside texts for models they have settings with keys in them, files that `{file:}` takes a key
-//! from, what plugins keep there, and copies of all that.
+//! Folders of the user's own settings: besides texts for models they contain settings with keys, files that `{file:}` takes a key
+//! from, data of plugins, and copies of all that.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,7 @@ use super::places;
 
 /// The folders, as entries of the [lists](super::lists).
 const FOLDERS: [&str; 2] = [".config/opencode", ".opencode"];
-/// Folders of the user's settings that hold what models are given to read: agents, commands, skills and code. What lies beside
-/// them may have keys.
+/// Folders of the user's settings with texts for models: agents, commands, skills and code. Files next to them may contain keys.
 const TEXT_FOLDERS: [&str; 13] = [
     "agent",
     "agents",
@@ -26,7 +25,7 @@ const TEXT_FOLDERS: [&str; 13] = [
     "tool",
     "tools",
 ];
-/// Endings of texts and code.
+/// Extensions of texts and code.
 const OPEN: [&str; 11] = [
     "cjs", "cts", "js", "jsx", "lock", "lockb", "md", "mdc", "mjs", "mts", "ts",
 ];
@@ -37,11 +36,11 @@ const OPEN_FILES: [&str; 4] = [
     "package.json",
     "tsconfig.json",
 ];
-/// How deep files are looked for, and how many are looked at.
+/// Maximum depth and number of files that are checked.
 const DEPTH: usize = 3;
 const MAX_FILES: usize = 500;
 
-/// Folders of the user's own settings that are there, unless it is them that are worked in. Reads the disk.
+/// Returns the user's existing settings folders, except if the working directory is inside one. Reads the disk.
 #[must_use]
 pub fn settings_folders(folders: &Folders, directory: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = FOLDERS
@@ -49,7 +48,7 @@ pub fn settings_folders(folders: &Folders, directory: &Path) -> Vec<PathBuf> {
         .flat_map(|entry| places(folders, entry))
         .filter(|it| it.is_dir() && !directory.starts_with(it))
         .collect();
-    // Rules hold for where a link leads as well.
+    // Rules apply to the target of a link as well.
     let real: Vec<PathBuf> = all.iter().flat_map(|it| it.canonicalize()).collect();
     all.extend(real.into_iter().filter(|it| !directory.starts_with(it)));
     all.sort();
@@ -57,7 +56,7 @@ pub fn settings_folders(folders: &Folders, directory: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The files in them that may have keys. Reads the disk.
+/// Returns the files in them that may have keys. Reads the disk.
 pub(super) fn with_keys(folders: &Folders) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = MAX_FILES;

@@ -1,5 +1,5 @@
-//! Agents as plugins leave them, held to what they would be without plugins: the user's rules, and the defaults of the program and
-//! of its own agents behind them. So a plugin makes an agent narrower, and never wider (issue 18).
+//! Limits for agents as changed by plugins: their permissions without plugins, from the user's rules and the defaults of the
+//! program and its bundled agents. So a plugin can restrict an agent but never widen it.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::{UserRules, is_wider};
 use crate::access::hosts;
 use crate::agents::{self, AgentInfo, Places};
 
-/// What a plugin's rules would have lifted of what holds without them.
+/// A restriction that a plugin's rules would have lifted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiftedRule {
-    /// The agent that would have had it.
+    /// The agent.
     pub agent: String,
-    /// The rule that holds.
+    /// The rule that stays in force.
     pub kept: Rule,
 }
 
 impl UserRules {
-    /// Holds agents to what they would be without plugins, and answers what these would have lifted. `default` is the agent that
-    /// answers where none is named.
+    /// Limits agents to their permissions without plugins, and returns what the plugins would have lifted. `default` is the agent
+    /// that answers if none is named.
     pub fn limit(
         &self,
         agents: &mut BTreeMap<String, AgentInfo>,
@@ -38,8 +38,8 @@ impl UserRules {
         lifted
     }
 
-    /// Holds agents to what they would be by these rules alone, those of the program's own agents with them: a project that is not
-    /// trusted makes none wider. Answers what it would have lifted.
+    /// Limits agents to their permissions by these rules alone and the program's own agents: an untrusted project widens none.
+    /// Returns what it would have lifted.
     pub fn hold_agents(
         &self,
         agents: &mut BTreeMap<String, AgentInfo>,
@@ -47,7 +47,7 @@ impl UserRules {
         places: Places<'_>,
     ) -> Vec<LiftedRule> {
         let without = agents::all(&self.agents, &self.everywhere, places);
-        // One that a plugin brings may do what the usual agent may before the user says anything of that one.
+        // An agent contributed by a plugin may do what the usual agent may, before user rules for that one.
         let usual = agents::all(&[], &self.everywhere, places).remove("build");
         let usual = usual.map(|it| it.permission).unwrap_or_default();
         let replaced = self.default.as_deref();
@@ -57,7 +57,7 @@ impl UserRules {
         for (name, agent) in agents {
             let held = without.get(name).map_or(&usual, |it| &it.permission);
             all.extend(limit(held, name, &mut agent.permission));
-            // An agent that answers in the place of the user's choice has that one's limits, too.
+            // An agent that replaces the user's choice has the limits of that choice too.
             if let Some(replaced) = replaced.filter(|_| default == Some(name)) {
                 all.extend(limit(&replaced.permission, name, &mut agent.permission));
             }
@@ -66,17 +66,17 @@ impl UserRules {
     }
 }
 
-/// Permissions that only lead to the user: a question, and the change between planning and building, which is asked.
+/// Permissions that only interact with the user: a question, and the change between planning and building, which needs approval.
 const TALK: [&str; 3] = ["question", "plan_enter", "plan_exit"];
 
-/// What of a list keeps an agent from doing something.
+/// Returns the rules of a list that restrict an agent.
 fn rights(rules: &[Rule]) -> Vec<Rule> {
     let rules = rules.iter();
     let rules = rules.filter(|rule| !TALK.contains(&rule.permission.as_str()));
     rules.cloned().collect()
 }
 
-/// Whether rules permit nothing that others do not.
+/// Returns whether rules permit nothing that others do not.
 pub fn is_within(held: &[Rule], rules: &[Rule]) -> bool {
     narrowing(&rights(held), rules).is_empty()
 }
@@ -102,14 +102,14 @@ fn limit(held: &[Rule], agent: &str, rules: &mut Vec<Rule>) -> Vec<LiftedRule> {
     lifted.collect()
 }
 
-/// The first of `rules` that lifts, behind those of an agent and its session, something that holds there: with what is lifted.
+/// Returns the first of `rules` that, appended to those of an agent and its session, lifts a restriction, with that restriction.
 pub fn would_lift<'a>(held: &'a [Rule], rules: &'a [Rule]) -> Option<(&'a Rule, &'a Rule)> {
     let local = |rule: &&Rule| may_name_local_host(rule) && !held.contains(rule);
     let names = rules.iter().find(local).map(|rule| (rule, rule));
     lifted(held, rules).or(names)
 }
 
-/// The rules that, put behind those of a subagent, leave of these what its caller may do, too.
+/// Returns the rules to append to a subagent's, which limit it to what its caller may do too.
 pub fn subagent_limits(caller: &[Rule], child: &[Rule]) -> Vec<Rule> {
     let named = child
         .iter()
@@ -124,7 +124,8 @@ pub fn subagent_limits(caller: &[Rule], child: &[Rule]) -> Vec<Rule> {
     limits
 }
 
-/// Whether an allowed address could be one of this machine or its network, which takes a rule that names it ([`hosts::decide`]).
+/// Returns whether an allowed URL could be on this machine or its network, which requires a rule that names it
+/// ([`hosts::decide`]).
 fn may_name_local_host(rule: &Rule) -> bool {
     if rule.action != Action::Allow
         || !matches(&rule.permission, hosts::WEB)
@@ -154,7 +155,7 @@ mod tests {
         OpenCodeConfig::from_value(value, Path::new("/home/u")).unwrap()
     }
 
-    /// What an agent may do where a plugin made the second configuration of the first.
+    /// Returns an agent's permissions after a plugin turned the first configuration into the second.
     fn limited(user: Value, plugin: Value, agent: &str) -> (AgentInfo, Vec<LiftedRule>) {
         let (user, changed) = (config(user), config(plugin));
         let folders = [Path::new("/tmp/out")];
@@ -278,7 +279,7 @@ mod tests {
                 ("bash", "ls"),
                 Ask,
             ),
-            // In the place of the user's choice.
+            // Replacing the user's choice.
             (
                 json!({"default_agent": "plan"}),
                 json!({"default_agent": "own", "agent": {"own": {"mode": "primary"}}}),
@@ -371,7 +372,7 @@ mod tests {
     fn rules_for_a_session_are_found_that_lift_a_default() {
         let all = agents::all(&[], &[], Places::default());
         for (agent, given, want) in [
-            // What a later rule of them takes back is lifted by none.
+            // An exception that a later rule revokes is lifted by none.
             ("build", "allow * *\n deny * *", false),
             ("build", "allow * *\n deny bash *", true),
             ("plan", "allow edit src/*\n deny edit *", false),

@@ -1,11 +1,11 @@
-//! Rules within other rules. A list of rules counts by the last one that matches, so what two lists permit both is a third one:
-//! the second list, and behind it what of the first is narrower.
+//! Intersection of rules. The last matching rule of a list decides, so what two lists both permit is a third one: the second
+//! list, with the narrower parts of the first appended.
 
 use outrigger_kernel::permission::matches;
 use outrigger_kernel::permission::paths::plain;
 use outrigger_protocol::permission::{Action, Rule};
 
-/// Whether the first permits more than the second.
+/// Returns whether the first permits more than the second.
 pub(super) fn is_wider(one: Action, other: Action) -> bool {
     let rank = |action| match action {
         Action::Deny => 0,
@@ -15,8 +15,8 @@ pub(super) fn is_wider(one: Action, other: Action) -> bool {
     rank(one) > rank(other)
 }
 
-/// The rules that, put behind `rules`, leave of what these permit what `held` permits, too. None, where they are within it
-/// already. Where a pattern cannot be written for exactly what two rules have in common, the narrower one counts for more.
+/// Returns the rules to append to `rules` so that only what `held` also permits remains. Empty if that is the case already. If a
+/// pattern cannot express the exact intersection of two rules, the stricter one covers more.
 pub fn narrowing(held: &[Rule], rules: &[Rule]) -> Vec<Rule> {
     let mut added: Vec<Rule> = Vec::new();
     let lifting: Vec<&Rule> = rules
@@ -42,8 +42,8 @@ pub fn narrowing(held: &[Rule], rules: &[Rule]) -> Vec<Rule> {
     added
 }
 
-/// The first of `rules` that permits something that `held` does not, behind the rule that it would lift. One of which a later one says
-/// the whole is without effect.
+/// Returns the first of `rules` that permits something that `held` does not, with the rule that it would lift. A rule that a
+/// later one fully overrides has no effect.
 pub(super) fn lifted<'a>(held: &'a [Rule], rules: &'a [Rule]) -> Option<(&'a Rule, &'a Rule)> {
     rules.iter().enumerate().find_map(|(at, rule)| {
         let later = rules.get(at + 1..).unwrap_or_default();
@@ -53,7 +53,7 @@ pub(super) fn lifted<'a>(held: &'a [Rule], rules: &'a [Rule]) -> Option<(&'a Rul
     })
 }
 
-/// The rule of a list that another one would lift.
+/// Returns the rule of a list that another one would lift.
 fn lifts<'a>(held: &'a [Rule], rule: &Rule) -> Option<&'a Rule> {
     for kept in held.iter().rev() {
         if is_wider(rule.action, kept.action) {
@@ -67,7 +67,7 @@ fn lifts<'a>(held: &'a [Rule], rule: &Rule) -> Option<&'a Rule> {
     None
 }
 
-/// What a list denies and asks about, with the exceptions that it makes of them, in its order.
+/// Returns the denies and asks of a list, with their exceptions, in order.
 pub(super) fn restrictions(rules: &[Rule]) -> Vec<Rule> {
     let mut kept: Vec<Rule> = Vec::new();
     for rule in rules {
@@ -76,7 +76,7 @@ pub(super) fn restrictions(rules: &[Rule]) -> Vec<Rule> {
             kept.push(rule.clone());
         }
     }
-    // An exception of which nothing is left that it is one of.
+    // An exception whose restriction is gone.
     let mut out: Vec<Rule> = Vec::new();
     for rule in kept {
         if rule.action != Action::Allow || out.iter().any(|it| overlap(it, &rule)) {
@@ -86,18 +86,18 @@ pub(super) fn restrictions(rules: &[Rule]) -> Vec<Rule> {
     out
 }
 
-/// What a list says where a rule matches: of all of it, and then of parts of it.
+/// Returns a list's action for everything that a rule matches, and then for parts of it.
 fn inside<'r>(kept: &Rule, rules: &'r [Rule]) -> (Action, Vec<&'r Rule>) {
     let whole = rules.iter().rposition(|rule| covers(rule, kept));
     let fallback = whole.and_then(|at| rules.get(at));
     let behind = rules.get(whole.map_or(0, |at| at + 1)..);
     let behind = behind.unwrap_or_default().iter();
     let behind = behind.filter(|rule| overlap(kept, rule)).collect();
-    // Where no rule matches the user is asked.
+    // Without a matching rule the user is asked.
     (fallback.map_or(Action::Ask, |rule| rule.action), behind)
 }
 
-/// A rule for what both match, which permits no more than either.
+/// Returns a rule for what both match, which permits no more than either.
 fn within(kept: &Rule, rule: &Rule) -> Option<Rule> {
     let least = match is_wider(rule.action, kept.action) {
         true => kept.action,
@@ -125,7 +125,7 @@ fn within(kept: &Rule, rule: &Rule) -> Option<Rule> {
             pattern: pattern.clone(),
             action: least,
         }),
-        // More than both match: nothing but a deny is no way around something else.
+        // It matches more than both: only a deny cannot bypass something else.
         _ => is_wider(kept.action, rule.action).then(|| with(rule, Action::Deny)),
     }
 }
@@ -137,17 +137,17 @@ fn with(rule: &Rule, action: Action) -> Rule {
     }
 }
 
-/// Whether everything that the second matches is matched by the first.
+/// Returns whether the first matches everything that the second matches.
 fn covers(one: &Rule, other: &Rule) -> bool {
     about(&one.permission, &other.permission) && about(&one.pattern, &other.pattern)
 }
 
-/// The same of patterns. A `?` stands for a character and not for a pattern of the other.
+/// Like [`covers`], for patterns. A `?` matches a character, not a wildcard of the other.
 fn about(one: &str, other: &str) -> bool {
     one == other || (!one.contains('?') && matches(one, other))
 }
 
-/// Whether there could be something that both speak of.
+/// Returns whether both may match the same thing.
 pub(super) fn overlap(one: &Rule, other: &Rule) -> bool {
     if !meet(&one.permission, &other.permission) {
         return false;
@@ -158,12 +158,12 @@ pub(super) fn overlap(one: &Rule, other: &Rule) -> bool {
     }
 }
 
-/// Whether a path could be meant by a rule that is kept and by another, however each is written: by the whole path, a folder above,
-/// or in other letters.
+/// Returns whether a path could match a pinned rule and another one, however each is written: by the whole path, a folder above,
+/// or in another case.
 fn meet_as_paths(kept: &str, other: &str) -> bool {
     let (kept, other) = (kept.to_lowercase(), other.to_lowercase());
     let (kept, other) = (plain(&kept), plain(&other));
-    // One of them is relative to a folder that is not known here.
+    // One of them is relative to a folder that is unknown here.
     let anywhere = |pattern: &str, beside: &str| match beside.starts_with('/') {
         true if !pattern.starts_with('/') => format!("*/{pattern}"),
         _ => pattern.to_owned(),
@@ -179,15 +179,15 @@ fn meet_as_paths(kept: &str, other: &str) -> bool {
     mine.any(|one| others.iter().any(|other| meet(&one, other)))
 }
 
-/// Whether a permission is about paths, for which one file has many names.
+/// Returns whether a permission is about paths, for which one file has many names.
 fn is_about_paths(permission: &str) -> bool {
     let mut about = ["read", "edit", "external_directory"].into_iter();
     about.any(|it| matches(permission, it))
 }
 
-/// Whether some text fits both patterns.
+/// Returns whether some text matches both patterns.
 fn meet(one: &str, other: &str) -> bool {
-    // A pattern of a command also fits the command without arguments.
+    // A pattern of a command also matches the command without arguments.
     let bare = |pattern: &str, with: &str| {
         let head = pattern.strip_suffix(" *");
         head.is_some_and(|head| both(head.as_bytes(), with.as_bytes()))
@@ -199,7 +199,7 @@ fn meet(one: &str, other: &str) -> bool {
         || bare(other, one)
 }
 
-/// Row by row: whether the beginnings of two patterns can be the same text.
+/// Row by row: whether prefixes of two patterns can match the same text.
 fn both(one: &[u8], other: &[u8]) -> bool {
     let mut row = vec![false; other.len() + 1];
     for i in 0..=one.len() {
@@ -214,7 +214,7 @@ fn both(one: &[u8], other: &[u8]) -> bool {
             let corner = at(&row, j.checked_sub(1));
             let fits = match (a, b) {
                 (None, None) => true,
-                // A star ends here, or takes what the other pattern has next.
+                // A star ends here, or matches the next of the other pattern.
                 (Some(b'*'), _) if above || left => true,
                 (_, Some(b'*')) if above || left => true,
                 (Some(a), Some(b)) => corner && (a == b || *a == b'?' || *b == b'?'),
@@ -269,7 +269,7 @@ mod tests {
                 "allow * *\n deny task *",
                 "deny * *\n deny task *\n deny task *",
             ),
-            // The user is asked where a list says nothing.
+            // The user is asked if a list has no matching rule.
             ("deny bash *", "allow read *", "deny bash *"),
         ] {
             assert_eq!(

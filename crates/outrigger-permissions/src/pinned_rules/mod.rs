@@ -1,8 +1,8 @@
-//! What plugins cannot lift: what the user's own rules deny or ask about (issue 5, item 6).
+//! Rules that plugins cannot lift: the user's own denies and asks.
 //!
-//! The last rule that matches counts, so a rule that is added after a deny or an ask lifts it. A plugin can add some: it
-//! changes the configuration in its `config` hook, and gives rules to sessions over its client. What the user's files deny
-//! and ask about is therefore repeated after the rules of plugins, and a wider rule for a session is refused.
+//! The last matching rule decides, so a rule appended after a deny or an ask lifts it. A plugin can append some: it changes the
+//! configuration in its `config` hook, and sets rules of sessions over its client. The denies and asks of the user's files are
+//! therefore repeated after the rules of plugins, and a wider rule for a session is refused.
 
 mod agent_limits;
 mod intersection;
@@ -15,17 +15,17 @@ pub use agent_limits::{LiftedRule, is_within, subagent_limits, would_lift};
 pub use intersection::narrowing;
 use intersection::{is_wider, overlap};
 
-/// The rules of the user's files, as they were before plugins had a say.
+/// The rules of the user's files, before plugins changed them.
 #[derive(Clone, Debug, Default)]
 pub struct UserRules {
     everywhere: Vec<Rule>,
     agents: Vec<AgentEntry>,
-    /// The agent that answers where none is named, by the user's files.
+    /// Default agent in the user's files.
     default: Option<String>,
 }
 
 impl UserRules {
-    /// Those of the user's configuration.
+    /// Returns the rules of the user's configuration.
     pub fn of(config: &Config) -> Self {
         Self {
             everywhere: config.permission.clone(),
@@ -39,15 +39,14 @@ impl UserRules {
         self.repeat(config, true);
     }
 
-    /// Repeats the user's denies after the rules of a project that the user trusts, which may answer what the user would be
-    /// asked about, and lift no deny.
+    /// Repeats the user's denies after the rules of a trusted project, which may answer an ask of the user but lifts no deny.
     pub fn hold_denies(&self, config: &mut Config) {
         self.repeat(config, false);
     }
 
     fn repeat(&self, config: &mut Config, asks: bool) {
         hold(&self.everywhere, &mut config.permission, asks);
-        // An agent that is gone would be the built-in one of its name, without the user's rules.
+        // A removed agent would become the built-in one of its name, without the user's rules.
         for agent in self.agents.iter().filter(|it| !it.permission.is_empty()) {
             if !config.agent.iter().any(|it| it.name == agent.name) {
                 config.agent.push(agent.clone());
@@ -62,8 +61,7 @@ impl UserRules {
         self.hold_for_default(config, asks);
     }
 
-    /// A plugin or project may choose another agent in the place of the one that the user would have: the user's rules
-    /// for that hold for it.
+    /// Applies the user's rules for the default agent to one that a plugin or project selects instead.
     fn hold_for_default(&self, config: &mut Config, asks: bool) {
         let own = self
             .default
@@ -85,7 +83,7 @@ impl UserRules {
         }
     }
 
-    /// What the user says of every agent is lifted by what the user says of this one, and by nothing else.
+    /// Applies the user's rules: a rule for every agent is lifted only by a user rule for this one.
     fn hold_for(&self, own: &[Rule], agent: &mut AgentEntry, asks: bool) {
         let user: Vec<Rule> = self.everywhere.iter().chain(own).cloned().collect();
         hold(&user, &mut agent.permission, asks);
@@ -96,7 +94,7 @@ impl UserRules {
         agent.map_or(&[][..], |it| &it.permission)
     }
 
-    /// Of these rules those that the user's files have: neither a plugin nor a session added them.
+    /// Returns those of these rules that are in the user's files, not added by a plugin or a session.
     pub fn written(&self, layers: &[&[Rule]]) -> Vec<Rule> {
         let of_agents = self.agents.iter().flat_map(|agent| &agent.permission);
         let own: Vec<&Rule> = self.everywhere.iter().chain(of_agents).collect();
@@ -104,8 +102,8 @@ impl UserRules {
         all.filter(|rule| own.contains(rule)).cloned().collect()
     }
 
-    /// The first of `rules` that would lift one of the user's, after the one that it would lift: of what the user says of every agent,
-    /// and of each.
+    /// Returns the first of `rules` that would lift one of the user's, after that one: of the rules for every agent, and for
+    /// each.
     pub fn lifted(&self, rules: &[Rule]) -> Option<(Rule, Rule)> {
         let of_agents = self.agents.iter().map(|agent| &agent.permission[..]);
         let mut own = std::iter::once(&[][..]).chain(of_agents);
@@ -117,14 +115,13 @@ impl UserRules {
     }
 }
 
-/// The agent that answers where none is named.
+/// Returns the default agent.
 fn default_of(config: &Config) -> Option<String> {
     let agents = crate::agents::all(&config.agent, &[], crate::agents::Places::default());
     crate::agents::default_name(&agents, config.default_agent.as_deref())
 }
 
-/// Repeats the denies of `user` after `rules`, and with `asks` what the user asks about, with the exceptions that the user
-/// makes of them.
+/// Repeats the denies of `user` after `rules`, and with `asks` also the asks, with the user's exceptions.
 fn hold(user: &[Rule], rules: &mut Vec<Rule>, asks: bool) {
     if rules == user {
         return;
@@ -140,7 +137,7 @@ fn hold(user: &[Rule], rules: &mut Vec<Rule>, asks: bool) {
             behind.push(rule.clone());
         }
     }
-    // What plugins deny besides stays denied.
+    // Additional denies of plugins remain.
     let narrower = rules.iter().filter(|rule| {
         let denied_anyway = evaluate(&rule.permission, &rule.pattern, &[user]) == Action::Deny;
         rule.action == Action::Deny && !user.contains(rule) && !denied_anyway
@@ -289,7 +286,7 @@ mod tests {
         ] {
             assert_eq!(user.lifted(&rules(given)).is_some(), want, "{given}");
         }
-        // Where the project lies is not known here.
+        // The path of the project is unknown here.
         let user = UserRules {
             everywhere: rules("deny read /p/own/a"),
             agents: Vec::new(),
@@ -307,9 +304,9 @@ mod tests {
         }
     }
 
-    /// Lists of rules, the same in every run.
+    /// Returns lists of rules, the same in every run.
     pub(super) fn draws() -> impl FnMut() -> Vec<Rule> {
-        // A small linear congruence.
+        // A small linear congruential generator.
         let mut seed = 7_u64;
         let mut draw = move |most: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -327,7 +324,7 @@ mod tests {
         }
     }
 
-    /// Whatever rules a plugin makes, what the user denies is denied, and what the user asks about is not allowed.
+    /// For any rules of a plugin, what the user denies is denied, and what the user asks about is not allowed.
     #[test]
     fn no_rules_lift_a_deny_or_an_ask() {
         let mut made = draws();
@@ -336,7 +333,7 @@ mod tests {
             let mut rules = plugin.clone();
             hold(&user, &mut rules, true);
             for path in ["", "a", "b", "ab", "bb", "aab"] {
-                // Where no rule of the user matches, the plugin's own are held to the defaults, which are not here.
+                // If no user rule matches, the plugin's rules are limited to the defaults, which are not here.
                 let fallback = [Rule {
                     permission: "*".into(),
                     pattern: "*".into(),

@@ -1,4 +1,4 @@
-//! Questions that wait for an answer: for permission, and those of the model to the user.
+//! Open questions: for permission, and of the model to the user.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use outrigger_workspace::sync::lock;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-/// An answer, with what the user wants done instead, and who gave it.
+/// An answer, with the user's alternative, and the actor who gave it.
 pub type Answered = (Reply, Option<String>, Actor);
 
 /// A question that waits for its answer.
@@ -22,52 +22,53 @@ pub type Answered = (Reply, Option<String>, Actor);
 pub struct OpenQuestion {
     /// As clients see it.
     pub request: PermissionRequest,
-    /// What the rules are held against.
+    /// The question that the rules are matched against.
     pub ask: PermissionAsk,
-    /// The rules, in rising precedence, without what was answered by "always".
+    /// The rules, in rising precedence, without "always" answers.
     pub rules: Vec<Vec<Rule>>,
-    /// "Always" for another question does not answer it: what a hook, a missing grant or a start-up file needs approval for.
+    /// "Always" for another question does not answer it: it is about a hook's requirement, a missing grant or a start-up file.
     pub alone: bool,
-    /// Takes the answer.
+    /// Receives the answer.
     pub answer: oneshot::Sender<Answered>,
 }
 
-/// The questions of an agent, and what was answered until this program ends.
+/// The questions of an agent, and the answers given since the program started.
 #[derive(Debug, Default)]
 pub struct Questions {
-    /// Plugins that gave agents rules without the grant for wider ones.
+    /// Plugins that set rules for agents without the grant for wider ones.
     pub rule_givers: Vec<PluginId>,
-    /// Rules that plugins gave to sessions since the start.
+    /// Rules that plugins set on sessions since the start.
     pub given_rules: Mutex<BTreeMap<SessionId, Vec<Rule>>>,
-    /// Those that wait.
+    /// Open questions.
     pub open: Mutex<HashMap<PermissionId, OpenQuestion>>,
-    /// Arguments of calls that run, as they are asked about; the log has them a moment later.
+    /// Arguments of running calls that are asked about; the log has them shortly after.
     calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
-    /// Those that only the user answers: a rule of the user's asks, or a command hook requires it.
+    /// Questions that only the user answers: a user rule asks, or a command hook requires it.
     pub firm: Mutex<HashMap<PermissionId, Firmness>>,
-    /// What the user let plugins do until this program ends, by answering "always".
+    /// Grants that the user gave by answering "always", until the program ends.
     pub granted: Mutex<BTreeSet<(PluginId, Grant)>>,
-    /// Rules that the user made by answering "always", until this program ends.
+    /// Rules that the user created by answering "always", until the program ends.
     pub approvals: Mutex<Vec<Rule>>,
-    /// What each tool of an MCP server was when the user answered "always" about it, as a hash.
+    /// Hash of each MCP tool when the user answered "always" about it.
     pub allowed_as: Mutex<BTreeMap<String, String>>,
-    /// Files that make something run later and that the user let tools change until this program ends.
+    /// Files that make something run later and that the user let tools change until the program ends.
     pub startup: Mutex<BTreeSet<String>>,
 }
 
-/// Who may answer a question that is not everybody's.
+/// Who may answer a restricted question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Firmness {
     /// No command hook.
     Asked,
-    /// No plugin either, whatever it is granted: the question is about what a plugin did.
+    /// No plugin either, whatever its grants: the question is about a plugin's action.
     Person,
-    /// The same: it is about a file that makes something run later.
+    /// No plugin either: the question is about a file that makes something run later.
     Startup,
 }
 
 impl Questions {
-    /// Before the first one. `givers` gave agents rules without the grant for wider ones; each with the name of its table.
+    /// Creates it without questions. `givers` set rules for agents without the grant for wider ones; each with the name of its
+    /// table.
     pub fn new(givers: Vec<(PluginId, String)>) -> Self {
         Self {
             rule_givers: givers.into_iter().map(|(plugin, _)| plugin).collect(),
@@ -75,25 +76,25 @@ impl Questions {
         }
     }
 
-    /// A call is about to be asked about.
+    /// Registers a call before questions about it.
     pub fn begins(&self, call: &ToolCall, input: &Value) {
         let key = (call.session_id.clone(), call.call_id.clone());
         lock(&self.calls).insert(key, (call.tool.clone(), input.clone()));
     }
 
-    /// It is over.
+    /// Removes a call.
     pub fn over(&self, call: &ToolCall) {
         lock(&self.calls).remove(&(call.session_id.clone(), call.call_id.clone()));
     }
 
-    /// Tool and arguments of a call that runs.
+    /// Returns tool and arguments of a running call.
     pub fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
         let key = (SessionId(session.to_owned()), CallId(call.to_owned()));
         lock(&self.calls).get(&key).cloned()
     }
 
-    /// Takes back what the user allowed of a tool by "always" where the tool is not what it was then (`now` is its hash, and none
-    /// where it is gone). Whether there was something.
+    /// Revokes an "always" for a tool that changed since (`now` is its hash, `None` if it is gone). Returns whether there was
+    /// one.
     pub fn take_back_changed(&self, tool: &str, now: Option<&str>) -> bool {
         let mut allowed_as = lock(&self.allowed_as);
         let is_changed = allowed_as
@@ -106,12 +107,12 @@ impl Questions {
         is_changed
     }
 
-    /// Whether the user lets the plugin do this until the program ends.
+    /// Returns whether the user granted the plugin this until the program ends.
     pub fn is_granted(&self, plugin: &PluginId, grant: Grant) -> bool {
         lock(&self.granted).contains(&(plugin.clone(), grant))
     }
 
-    /// No command hook answers this question in the user's place until the guard is dropped.
+    /// Prevents command hooks from answering this question until the guard is dropped.
     pub fn hold_firm(&self, id: &PermissionId, firmness: Firmness) -> Firm<'_> {
         lock(&self.firm).insert(id.clone(), firmness);
         Firm {
@@ -120,13 +121,13 @@ impl Questions {
         }
     }
 
-    /// Whether no command hook may answer it in the user's place.
+    /// Returns whether no command hook may answer it.
     pub fn is_firm(&self, id: &str) -> bool {
         lock(&self.firm).contains_key(&PermissionId(id.to_owned()))
     }
 }
 
-/// A question that no command hook answers in the user's place, while plugins are asked about it.
+/// A question that no command hook may answer, while plugins are asked about it.
 pub struct Firm<'a> {
     questions: &'a Questions,
     id: PermissionId,
@@ -138,12 +139,12 @@ impl Drop for Firm<'_> {
     }
 }
 
-/// What the user makes of a question: the answers in order, or nothing when it is put away.
+/// The user's answers in order, or `None` if the question is dismissed.
 pub type UserAnswer = Option<Vec<Answer>>;
 
-/// Questions that wait, in the order in which they came.
+/// Open questions of the model, in the order in which they arrived.
 #[derive(Debug, Default)]
 pub struct UserQuestions {
-    /// With who takes the answer.
+    /// With the receiver of the answer.
     pub open: Mutex<BTreeMap<QuestionId, (QuestionRequest, oneshot::Sender<UserAnswer>)>>,
 }

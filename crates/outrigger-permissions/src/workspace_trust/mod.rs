@@ -1,10 +1,10 @@
-//! Whose word the settings of a project are (issue 5, items 4 and 5).
+//! Detects settings changed by sandboxed processes.
 //!
-//! What they name is started with the user's rights, as in OpenCode, and sandboxed processes may write to the project.
-//! So an agent notes the settings that there are when it first starts a sandboxed process, and removes the note when it
-//! ends and they are the same. Settings that differ from a note that is left were changed by a sandboxed process, or by
-//! the user meanwhile, and not by our own tools: no agent starts with them before the user has let them count
-//! (`outrigger config allow`). What is changed while nothing runs counts as the user's, and needs no approval.
+//! Programs named in a project's settings are started with the user's rights, as in OpenCode, and sandboxed processes
+//! may write to the project. So an agent records the current settings when it first starts a sandboxed process, and
+//! removes the record at its end if they are unchanged. Settings that differ from a remaining record were changed by a
+//! sandboxed process, or by the user meanwhile, and not by Outrigger's tools: no agent starts with them before the user
+//! has accepted them (`outrigger config allow`). Changes while nothing runs count as the user's, and need no approval.
 
 use std::fs::{self, File};
 use std::io;
@@ -32,13 +32,13 @@ use notes::{Notes, read, write};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// The note of one agent.
+/// The record of one agent.
 #[derive(Debug)]
 pub struct WorkspaceTrust {
     notes: Notes,
-    /// As it began.
+    /// State at the start.
     began: State,
-    /// The note, locked as long as its agent lives. None before something runs.
+    /// The record's file, locked as long as its agent lives. `None` before something runs.
     own: Mutex<Option<(PathBuf, File)>>,
 }
 
@@ -114,7 +114,7 @@ impl WorkspaceTrust {
         Ok((path, file))
     }
 
-    /// Everything that ran has ended: takes the note away, unless something changed.
+    /// Called when everything that ran has ended: removes the record, unless something changed.
     pub async fn end(self: &Arc<Self>) {
         let settled = Arc::clone(self);
         if let Err(error) = tokio::task::spawn_blocking(move || settled.take_away()).await {
@@ -122,7 +122,7 @@ impl WorkspaceTrust {
         }
     }
 
-    /// Settings of the project that changed since this began, and not by our tools.
+    /// Returns project settings that changed since the start and not through Outrigger's tools.
     pub async fn changed(self: &Arc<Self>) -> Vec<String> {
         let settled = Arc::clone(self);
         let changed = tokio::task::spawn_blocking(move || settled.notes.changed()).await;
@@ -155,7 +155,8 @@ impl WorkspaceTrust {
         drop(file);
     }
 
-    /// A tool of ours wrote this file, which had said what has the digest `before`. Blocking.
+    /// Accepts a file that one of Outrigger's tools wrote, and whose previous content had the digest `before`.
+    /// Blocking.
     pub fn count(&self, file: &Path, before: Option<&str>, after: Option<&str>) {
         if let Err(error) = self.notes.count(file, before, after) {
             tracing::warn!("[config] {}: {error}", self.notes.folder.display());
@@ -193,16 +194,16 @@ pub fn allow_settings(source: &dyn ConfigSource) -> Result<Vec<String>, TrustErr
     Ok(looked.1)
 }
 
-/// What was made of a file.
+/// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewritten {
-    /// What it had said; `None` where it was not there.
+    /// Previous content; `None` if it did not exist.
     pub before: Option<String>,
-    /// What was written.
+    /// New content.
     pub after: String,
 }
 
-/// A settings file was written by the user's word: it counts as it was written, if it counted before. Blocking.
+/// Accepts a settings file as written on the user's behalf, if it was accepted before. Blocking.
 pub fn count_settings(source: &dyn ConfigSource, file: &Path, change: &Rewritten) {
     let notes = Notes::of(source, &ProjectLocation::find(source.directory()));
     let before = change

@@ -1,4 +1,4 @@
-//! The settings of a project at one time, and what of them another time finds otherwise.
+//! The settings of a project at one time, and the comparison of two times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// Folders of settings within a folder of the project.
+/// Settings folders within a folder of the project.
 const FOLDERS: [&str; 4] = [".opencode", ".outrigger", ".claude", ".agents"];
 
 /// The settings of a project at one time.
@@ -20,18 +20,18 @@ const FOLDERS: [&str; 4] = [".opencode", ".outrigger", ".claude", ".agents"];
 pub(super) struct State {
     /// Digests of the files that are read.
     pub(super) settings: BTreeMap<PathBuf, String>,
-    /// Digests of files that are read beside these and count by content where a person trusts the folder: command hooks, servers of
-    /// `.mcp.json`, commands and skills that run something.
+    /// Digests of further files that take effect by content if the user trusts the folder: command hooks, servers of `.mcp.json`,
+    /// commands and skills that run something.
     #[serde(default)]
     pub(super) beside: BTreeMap<PathBuf, String>,
-    /// Digests of both in folders below `root`, which nobody reads who works here. One that is not among them is new, also where it was left
-    /// out for there being too much to look at. `None` where nobody looked.
+    /// Digests of both in folders below `root`, which agents here do not read. A file that is not among them is new, even if it
+    /// was skipped because there was too much to check. `None` if they were not checked.
     #[serde(default)]
     pub(super) below: Option<BTreeMap<PathBuf, String>>,
-    /// Where the project begins.
+    /// Root of the project.
     #[serde(default)]
     root: PathBuf,
-    /// Plugins and tools that lie in the project. What is in them is looked at where plugins are trusted.
+    /// Plugins and tools in the project. Their content is checked by plugin trust.
     pub(super) plugins: BTreeSet<String>,
 }
 
@@ -40,27 +40,27 @@ pub(super) struct State {
 pub(super) enum Kind {
     Settings,
     Beside,
-    /// By nobody who works here.
+    /// Not read by agents here.
     Other,
 }
 
-/// What there was before something ran.
+/// State before something ran.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) directory: PathBuf,
     pub(super) state: State,
 }
 
-/// What is not as it was noted.
+/// Differences from a record.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
-    /// Files, with what became of them.
+    /// Files with their changes.
     pub(super) settings: BTreeMap<PathBuf, &'static str>,
-    /// The same of what counts by content elsewhere ([`State::beside`]), and of what only a note of a folder above knows of.
+    /// Files that take effect by content elsewhere ([`State::beside`]), and files known only to a record of a folder above.
     pub(super) beside: BTreeMap<PathBuf, &'static str>,
-    /// The same of what nobody reads who works here.
+    /// Files that agents here do not read.
     pub(super) below: BTreeMap<PathBuf, &'static str>,
-    /// There are plugins that were not there.
+    /// There are new plugins.
     pub(super) plugins: bool,
 }
 
@@ -69,7 +69,7 @@ impl Changes {
         self.is_as_noted() && !self.plugins
     }
 
-    /// No file is otherwise.
+    /// Returns whether no file differs.
     pub(super) fn is_as_noted(&self) -> bool {
         self.settings.is_empty() && self.beside.is_empty() && self.below.is_empty()
     }
@@ -82,8 +82,8 @@ impl Changes {
     }
 }
 
-/// The digest of what a file of settings says, as it is noted; `None` where nothing of it counts. Of Claude Code's settings only hooks do:
-/// it writes down there what it was allowed.
+/// Returns the digest of a settings file for the record; `None` if nothing of it takes effect. For Claude Code's settings only
+/// hooks do: Claude Code stores its permissions there.
 pub fn digest(file: &Path, bytes: &[u8]) -> Option<String> {
     let has = |name: &str| file.components().any(|it| it.as_os_str() == name);
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -113,7 +113,7 @@ fn digest_of(path: &Path) -> Option<String> {
     }
 }
 
-/// The folder of a project that a settings file speaks for: those who work in it, or below it, read the file.
+/// Returns the project folder that a settings file applies to: agents in or below it read the file.
 fn speaks_for(file: &Path) -> &Path {
     let is_settings = |dir: &&Path| {
         let name = dir.file_name();
@@ -123,7 +123,7 @@ fn speaks_for(file: &Path) -> &Path {
     within.unwrap_or(file).parent().unwrap_or(file)
 }
 
-/// Where a file lies in the folder that it speaks for.
+/// Returns the path of a file relative to the folder that it applies to.
 fn in_its_folder(file: &Path) -> &Path {
     file.strip_prefix(speaks_for(file)).unwrap_or(file)
 }
@@ -159,7 +159,7 @@ impl State {
         }
     }
 
-    /// With what lies in folders below, in all of the project. Walks them.
+    /// Adds the files in folders below, in the whole project. Walks them.
     pub(super) fn with_below(mut self) -> Self {
         let files = settings_below(&self.root);
         let digested = |file: PathBuf| digest_of(&file).map(|digest| (file, digest));
@@ -167,7 +167,7 @@ impl State {
         self
     }
 
-    /// Has what is read in the second folder count as it is now, where who works in the first one reads or knows it.
+    /// Accepts the current state of what is read in the second folder, as far as an agent in the first one reads or knows it.
     pub(super) fn count(&mut self, now: &Self, [noted, here]: [&Path; 2]) {
         self.settings
             .retain(|file, _| !reads(here, file) || now.settings.contains_key(file));
@@ -197,7 +197,7 @@ impl State {
         here.or_else(below)
     }
 
-    /// Where the digests of the files are that have this one.
+    /// Returns the digest map that contains this file.
     fn noted(&mut self, file: &Path) -> Option<&mut BTreeMap<PathBuf, String>> {
         let all = [
             Some(&mut self.settings),
@@ -208,13 +208,13 @@ impl State {
         all.find(|files| files.contains_key(file))
     }
 
-    /// Whether it would be known if it counted: it lies below.
+    /// Returns whether a file would be known if it took effect: it is below.
     fn looked_at(&self, file: &Path) -> bool {
         let folder = speaks_for(file).strip_prefix(&self.root);
         self.below.is_some() && folder.is_ok_and(|it| !it.as_os_str().is_empty())
     }
 
-    /// Whether a file says what another one of that name said that was there: a working tree of the same repository has it.
+    /// Returns whether a file equals an earlier one of that name: a working tree of the same repository has a copy.
     fn is_copy(&self, file: &Path, digest: &String) -> bool {
         let below = self.below.iter().flatten();
         let mut all = self.settings.iter().chain(&self.beside).chain(below);
@@ -223,8 +223,8 @@ impl State {
 }
 
 impl Note {
-    /// Has what was written to a file count, in the place of what has the digest `before`; false where something else counted. `kind` is
-    /// how it is read now.
+    /// Accepts what was written to a file with the digest `before`; false if its content was different. `kind` is how it is read
+    /// now.
     pub(super) fn wrote(&mut self, file: &Path, change: [Option<&str>; 2], kind: Kind) -> bool {
         let [before, after] = change;
         let reads = reads(&self.directory, file);
@@ -246,8 +246,8 @@ impl Note {
         true
     }
 
-    /// What another one, who works in `directory`, finds otherwise. What only one of the two reads is not compared, but for what lies in
-    /// folders below this one.
+    /// Returns the differences that another agent, in `directory`, finds. Files that only one of the two reads are not compared,
+    /// except in folders below this one.
     pub(super) fn against(&self, now: &State, directory: &Path) -> Changes {
         let was = &self.state;
         let mut found = Changes::default();
@@ -274,7 +274,7 @@ impl Note {
             }
         }
         for file in was.settings.keys() {
-            // One that is there and not read is another project's: where that begins is not asked.
+            // An existing file that is not read belongs to another project: the boundary is not determined.
             if reads(directory, file) && !now.settings.contains_key(file) && !file.exists() {
                 found.settings.insert(file.clone(), "removed");
             }
@@ -287,7 +287,7 @@ impl Note {
         found
     }
 
-    /// What became of a file that is none of those which who noted it had to read.
+    /// Returns the change of a file that the recording agent did not read.
     fn otherwise(&self, file: &Path, digest: &String) -> Option<&'static str> {
         let was = &self.state;
         match was.known(file) {
@@ -299,7 +299,7 @@ impl Note {
         }
     }
 
-    /// Whether there are plugins in folders below that were not there.
+    /// Returns whether there are new plugins in folders below.
     fn has_new_plugins(&self, now: &State) -> bool {
         let Some(below) = &self.state.below else {
             return false;
@@ -314,7 +314,7 @@ impl Note {
     }
 }
 
-/// Whether who works in `directory` reads this file.
+/// Returns whether an agent in `directory` reads this file.
 pub(super) fn reads(directory: &Path, file: &Path) -> bool {
     directory.starts_with(speaks_for(file))
 }
@@ -397,7 +397,7 @@ mod tests {
                 vec!["/p/.opencode/agent/a.md new", "/p/opencode.json changed"],
                 false,
             ),
-            // Another folder's own file is not known of.
+            // The file of another folder is unknown.
             (
                 "/p/a",
                 "/p/b",

@@ -1,4 +1,4 @@
-//! The notes of all agents, and what is held against them.
+//! The records of all agents, and the comparison with them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -15,28 +15,28 @@ use super::note::{Changes, Kind, Note, State};
 use crate::config_source::ConfigSource;
 use crate::error::TrustError;
 
-/// How long another agent may hold the notes: it reads and writes a few small files meanwhile.
+/// Maximum time that another agent may hold the records: it reads and writes a few small files meanwhile.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Variables that keep files of the project from being read: the notes are about those as well, for an agent that is started without.
+/// Variables that keep project files from being read: the records include those, for an agent that is started without them.
 pub(super) const SWITCHES: [&str; 2] = [
     "OPENCODE_DISABLE_PROJECT_CONFIG",
     "OPENCODE_DISABLE_CLAUDE_CODE",
 ];
 
-/// Extension of a note that is being written.
+/// Extension of a record that is being written.
 const PART: &str = "part";
 
-/// All notes, in our data folder, which no sandboxed process can write to. Where a project begins and ends is not
-/// asked: a `.git` that is made or moved away changes that.
+/// All records, in the data folder, which no sandboxed process can write to. Project boundaries are not used: creating or moving
+/// a `.git` changes them.
 #[derive(Debug)]
 pub(super) struct Notes {
     pub(super) folder: PathBuf,
     options: LoadOptions,
     pub(super) place: ProjectLocation,
-    /// No variable keeps files of the project from being read here.
+    /// No variable keeps project files from being read here.
     reads_all: bool,
-    /// No person saw what counts: what else counts by content is held against the notes, too.
+    /// The user has not seen the settings: files that take effect by content are compared with the records too.
     pub(super) unseen: bool,
 }
 
@@ -53,12 +53,12 @@ impl Notes {
         }
     }
 
-    /// How it is now, in folders below as well. Reads the disk.
+    /// Returns the current state, including folders below. Reads the disk.
     pub(super) fn now(&self, config: &Loaded) -> State {
         State::of(config, &self.place).with_below()
     }
 
-    /// Without what is none of who works here, and what a person is asked about by its content.
+    /// Removes differences that do not concern agents here, and those that the user is asked about by content.
     pub(super) fn here(&self, mut found: Changes) -> Changes {
         found.below.clear();
         if self.unseen {
@@ -77,7 +77,7 @@ impl Notes {
         lock_file::hold(&self.folder.join("lock"), LOCK_TIMEOUT)
     }
 
-    /// All notes, while they are held.
+    /// Returns all records, while they are locked.
     pub(super) fn all(&self) -> io::Result<Vec<PathBuf>> {
         let mut notes = Vec::new();
         for path in fs::read_dir(&self.folder)?.flatten().map(|it| it.path()) {
@@ -95,21 +95,21 @@ impl Notes {
         outrigger_config::load(&self.options).ok()
     }
 
-    /// Holds the notes against how it is now. One from here that says nothing else is taken away with its owner gone; with
-    /// `count` all say from here on what is now.
+    /// Compares the records with the current state. An identical one from here whose owner has exited is removed; with `count`
+    /// all are set to the current state.
     fn compare(&self, now: &State, count: bool) -> io::Result<Changes> {
         let mut all = Changes::default();
         let mut below = BTreeSet::new();
         for path in self.all()? {
-            // One that cannot be read knew of nothing.
+            // An unreadable record counts as empty.
             let mut note = read(&path).unwrap_or_else(|| Note {
                 directory: self.place.directory.clone(),
                 ..Note::default()
             });
             let found = note.against(now, &self.place.directory);
-            // Plugins are trusted one by one, elsewhere.
+            // Plugins are trusted individually, elsewhere.
             let same = found.is_as_noted();
-            // What lies below is let count by who works there; until then one note that knows of it is enough.
+            // Files below are accepted by agents there; until then one record that knows of them is enough.
             let files: Vec<PathBuf> = found.below.keys().cloned().collect();
             let counts = count || found.settings.is_empty() && found.beside.is_empty();
             let says_nothing = counts && files.iter().all(|file| below.contains(file));
@@ -131,7 +131,7 @@ impl Notes {
         Ok(all)
     }
 
-    /// Files that are not as they were noted, by name; none where that cannot be known.
+    /// Returns files that differ from the records, by name; empty if that cannot be determined.
     pub(super) fn changed(&self) -> io::Result<BTreeSet<String>> {
         let Some(config) = self.load() else {
             return Ok(BTreeSet::new());
@@ -146,8 +146,9 @@ impl Notes {
         Ok(all)
     }
 
-    /// What a file says was changed by the user's word, from what has this digest (`None`: it was not there). It counts in the
-    /// notes that have it so, and with the digest of what was written: others may have changed it before and since.
+    /// Accepts a change of a file on the user's behalf, from the state with this digest (`None`: it did not exist). It is
+    /// accepted in the records with that digest, and in those with the digest of the new content: others may have changed it
+    /// before and since.
     pub(super) fn count(
         &self,
         file: &Path,
@@ -174,7 +175,7 @@ impl Notes {
         Ok(())
     }
 
-    /// How it is now, and what is not as it was noted, by name; with `count` it is from now on.
+    /// Returns the current state and the differences, by name; with `count` the state is accepted.
     pub(super) fn look(
         &self,
         data: &Path,
@@ -187,7 +188,7 @@ impl Notes {
             if !self.reads_all && whole.is_none() {
                 return Ok((now, Changes::default()));
             }
-            // Without notes there is nothing to compare, and nothing to walk for. Others wait no longer than they have to.
+            // Without records there is nothing to compare and no reason to walk. Others wait no longer than necessary.
             let has_notes = self.all().is_ok_and(|it| !it.is_empty());
             if has_notes {
                 now = now.with_below();
@@ -229,11 +230,12 @@ pub(super) fn read(path: &Path) -> Option<Note> {
     serde_json::from_slice(&outrigger_files::read(path, outrigger_files::DATA).ok()?).ok()
 }
 
-/// Writes a note that is whole also where we are killed meanwhile: one that cannot be read would keep everybody from starting.
+/// Writes a record that is complete even if the process is killed meanwhile: an unreadable one would keep every agent from
+/// starting.
 pub(super) fn write(path: &Path, note: &Note) -> io::Result<()> {
     let mut text = serde_json::to_vec(note)?;
     match OpenOptions::new().write(true).open(path) {
-        // Its agent has it locked, so it must stay the same file. Blanks behind JSON mean nothing.
+        // Its agent holds a lock on it, so it must stay the same file. Trailing blanks in JSON are insignificant.
         Ok(file) => {
             let size = text.len();
             let before = usize::try_from(file.metadata()?.len()).unwrap_or(size);

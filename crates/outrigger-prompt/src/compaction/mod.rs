@@ -1,5 +1,5 @@
-//! Compaction: what of a conversation is summarised, what stays, and how the summary is requested. When it happens is
-//! the kernel's (`outrigger_kernel::turn::compact`).
+//! Compaction: which part of a conversation is summarised, which part stays, and how the summary is requested. The
+//! kernel decides when (`outrigger_kernel::turn::compact`).
 
 pub mod plan;
 pub mod prune;

@@ -1,4 +1,4 @@
-//! What a compaction summarises, and what it asks the model.
+//! Plan of a compaction: what it summarises, and the prompt for the model.
 
 use outrigger_kernel::turn::compact::Compaction;
 use outrigger_protocol::compaction::{CompactionPlan, Replay};
@@ -10,18 +10,18 @@ use serde_json::Value;
 use super::text;
 use crate::history::active::is_compaction;
 
-/// What a compaction works with.
+/// Plan of a compaction with its messages.
 #[derive(Debug)]
 pub struct Planned {
-    /// What the kernel hears of it.
+    /// The plan for the kernel.
     pub plan: CompactionPlan,
-    /// The messages that are summarised.
+    /// Messages to summarise.
     pub head: Vec<MessageWithParts>,
-    /// The summary of what was before them.
+    /// Summary of the messages before them.
     pub previous: Option<String>,
 }
 
-/// The one message of a request for a summary, from the messages as the hooks left them.
+/// Returns the single message of a summary request, from the messages as the hooks left them.
 #[must_use]
 pub fn question<'a>(
     compaction: &Compaction,
@@ -39,20 +39,20 @@ pub fn question<'a>(
     }
 }
 
-/// A message of the user that is no compaction.
+/// Returns whether it is a user message other than a compaction.
 #[must_use]
 pub fn is_prompt(message: &MessageWithParts) -> bool {
     matches!(message.info, MessageInfo::User(_)) && !is_compaction(message)
 }
 
-/// There is something to summarise.
+/// Returns whether there is something to summarise.
 #[must_use]
 pub fn has_text(messages: &[MessageWithParts]) -> bool {
     !text::transcript(messages).is_empty()
 }
 
-/// Takes the last prompt out of a history that did not fit, to be asked again after the summary; what was done for it
-/// stays and is summarised. The first prompt of all is not taken: nothing would be left.
+/// Removes the last prompt from a history that did not fit, to be repeated after the summary; its results so far stay
+/// and are summarised. The first prompt is never removed, since nothing would be left.
 pub fn take_replay(head: &mut Vec<MessageWithParts>) -> Option<Replay> {
     let at = head.iter().rposition(is_prompt)?;
     if !head.iter().take(at).any(is_prompt) {
@@ -79,7 +79,7 @@ fn without_media(part: Part) -> PartInput {
     PartInput { id: None, kind }
 }
 
-/// Images and PDF: what makes requests large.
+/// Returns whether a file is an image or a PDF, which make requests large.
 fn is_media(file: &outrigger_protocol::Object) -> bool {
     let mime = file.get("mime").and_then(Value::as_str).unwrap_or_default();
     mime.starts_with("image/") || mime == "application/pdf"

@@ -1,4 +1,4 @@
-//! Pruning: which output of old tool calls is taken out of later requests.
+//! Pruning: removes the output of old tool calls from later requests.
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::history::History;
@@ -6,16 +6,16 @@ use outrigger_protocol::message::{MessageInfo, Part, PartKind, ToolState};
 
 use super::select::estimate;
 
-/// Tokens of the latest tool output that stay (OpenCode's number).
+/// Tokens of the latest tool output that are kept (OpenCode's number).
 const PROTECTED: u64 = 40_000;
-/// Less than this is not worth a changed request, which the provider has no cache of (OpenCode's number).
+/// Minimum number of tokens worth a changed request, which misses the provider's cache (OpenCode's number).
 const LEAST: u64 = 20_000;
-/// User messages, counted from the last one, whose answers stay.
+/// Number of latest user messages whose answers are kept.
 const TURNS: usize = 2;
-/// Tools whose output stays: what a skill says holds for the whole session.
+/// Tools whose output is kept: a skill's text applies to the whole session.
 const KEPT: [&str; 1] = ["skill"];
 
-/// The calls whose output goes, marked; empty when it is not worth it.
+/// Returns the calls to prune, marked; empty if it is not worth it.
 #[must_use]
 pub fn old_output(history: &History, at: Millis) -> Vec<Part> {
     let (mut seen, mut users, mut gain) = (0, 0, 0);
@@ -39,7 +39,7 @@ pub fn old_output(history: &History, at: Millis) -> Vec<Part> {
             if KEPT.contains(&call.tool.as_str()) {
                 continue;
             }
-            // What stands before it went at an earlier time.
+            // Earlier output was pruned before.
             if time.compacted.is_some() {
                 break 'all;
             }
@@ -70,7 +70,7 @@ mod tests {
     use outrigger_protocol::message::MessageWithParts;
     use serde_json::{Value, json};
 
-    /// A turn with one call of that many tokens.
+    /// Creates a turn with one call of that many tokens.
     fn turn(n: usize, tool: &str, tokens: usize, compacted: bool) -> Vec<MessageWithParts> {
         let (user_id, id) = (format!("u{n}"), format!("a{n}"));
         let mut time = json!({ "start": 1, "end": 2 });

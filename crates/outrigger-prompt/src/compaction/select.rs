@@ -1,4 +1,4 @@
-//! How much of a history stays as it is when it is compacted.
+//! Selects how much of a history stays unchanged when it is compacted.
 
 use outrigger_config::Compaction;
 use outrigger_models::max_output_tokens;
@@ -9,27 +9,27 @@ use outrigger_protocol::model::ModelInfo;
 use crate::history::active::is_compaction;
 use crate::history::request;
 
-/// Tokens that are kept free where the model has a limit for its input (OpenCode's number).
+/// Tokens reserved if the model has a limit for its input (OpenCode's number).
 const RESERVED: u64 = 20_000;
-/// Least and most tokens of recent messages that stay where nothing is configured (OpenCode's numbers).
+/// Default minimum and maximum tokens of recent messages that stay (OpenCode's numbers).
 const RECENT: (u64, u64) = (2_000, 15_000);
 
-/// Tokens of a text, guessed as OpenCode does: a quarter of its characters.
+/// Estimates the tokens of a text as OpenCode does: a quarter of its characters.
 #[must_use]
 pub fn estimate(text: &str) -> u64 {
     let characters = text.chars().count() as u64;
     (characters + 2) / 4
 }
 
-/// Tokens that these messages take in a request.
+/// Returns the estimated tokens of these messages in a request.
 fn weight(messages: &[MessageWithParts]) -> u64 {
     let said: Vec<_> = messages.iter().flat_map(request::of_message).collect();
     let text = serde_json::to_string(&said).unwrap_or_default();
     estimate(&text)
 }
 
-/// Tokens of a request with its answer from which on the history is full; `None` when the model's limits are not known or
-/// leave no room at all. The rule is OpenCode's.
+/// Returns the number of tokens of a request with its answer at which the history is full; `None` if the model's limits
+/// are unknown or leave no room. The rule is OpenCode's.
 #[must_use]
 pub fn usable(config: &Compaction, model: &ModelInfo) -> Option<u64> {
     if model.limit.context == 0 {
@@ -43,8 +43,8 @@ pub fn usable(config: &Compaction, model: &ModelInfo) -> Option<u64> {
     Some(usable).filter(|tokens| *tokens > 0)
 }
 
-/// The first message that stays, if any does; it is never the first of all. Whole turns stay as long as they fit, from the
-/// last one backwards; of the first that does not fit, as many messages as still do. The rule is OpenCode's.
+/// Returns the first message that stays, if any; it is never the first of all. Whole turns stay as long as they fit, from
+/// the last one backwards; of the first that does not fit, as many messages as do. The rule is OpenCode's.
 #[must_use]
 pub fn tail(
     config: &Compaction,
@@ -161,7 +161,7 @@ mod tests {
             (with(Some(0), None), None),
             (with(Some(1), None), Some("u3")),
             (with(Some(2), None), Some("u2")),
-            // 2000 tokens: the last two turns fit, of the first one nothing does.
+            // 2000 tokens: the last two turns fit, and nothing of the first one.
             (with(None, None), Some("u2")),
             // Room for everything: then nothing would be left to summarise.
             (with(None, Some(100_000)), None),

@@ -1,14 +1,14 @@
-//! A history as text, and the prompt that a summary of it is asked with.
+//! A history as text, and the prompt for its summary.
 
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, ToolState};
 use serde_json::Value;
 
 use crate::history::request::CLEARED;
 
-/// Characters of a tool's answer that a summary is made from (OpenCode's number).
+/// Maximum number of characters of a tool result in a summary's input (OpenCode's number).
 const MAX_OUTPUT: usize = 2_000;
 
-/// What the summary must be like.
+/// Required form of the summary.
 const FORM: &str = "\
 Write the summary with which the work goes on: whoever reads it will have nothing else of what happened. Use these headings,
 in this order, and write \"none\" under one that has nothing:
@@ -34,13 +34,13 @@ Paths that matter, each with the reason.
 Be brief: points instead of sentences, but keep names, paths, commands, addresses and error texts exactly as they are. Say
 nothing about this summary, and do not answer the conversation.";
 
-/// How an earlier summary goes into the new one.
+/// How to merge an earlier summary.
 const MERGE: &str = "\
 The conversation above goes on from an earlier summary, which follows. The new summary takes its place, so carry over
 everything of it that still counts, also where the conversation does not speak of it again. Where the two differ, the
 conversation is right. What was under way and is finished now belongs under what is done.";
 
-/// The messages as text; empty ones are left out.
+/// Returns the messages as text, without empty ones.
 #[must_use]
 pub fn transcript<'a>(messages: impl IntoIterator<Item = &'a MessageWithParts>) -> String {
     let texts: Vec<String> = messages
@@ -117,7 +117,7 @@ fn answer(part: &Part, lines: &mut Vec<String>) {
     }
 }
 
-/// Stands for a file, whose contents no summary is made from.
+/// Returns a placeholder for a file, whose contents are not summarised.
 #[must_use]
 pub fn attached(file: &outrigger_protocol::Object) -> String {
     let text = |key: &str| file.get(key).and_then(Value::as_str);
@@ -136,7 +136,7 @@ fn cut(text: &str) -> String {
     format!("{kept}\n[truncated]")
 }
 
-/// The prompt of the request. `context` is what hooks add to it, `instead` what a hook puts in its place (B6).
+/// Returns the prompt of the request. `context` is added by hooks, `instead` is a hook's replacement (B6).
 #[must_use]
 pub fn prompt(
     conversation: &str,
@@ -233,7 +233,7 @@ mod tests {
             merged.contains("<earlier-summary>\nbefore\n</earlier-summary>"),
             "{merged}"
         );
-        // As in OpenCode, what replaces the prompt replaces what was added to it.
+        // As in OpenCode, a replacement of the prompt also replaces the additions.
         assert_eq!(
             prompt("talk", Some("before"), &more, Some("Do as I say.")),
             "Do as I say.\n\nThe conversation so far:\n\ntalk"

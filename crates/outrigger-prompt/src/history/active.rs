@@ -1,4 +1,4 @@
-//! What of a history still counts: with a summary, the messages before it do not.
+//! The active part of a history: after a summary, the messages before it are not sent.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use serde_json::Value;
 /// A history after its last compaction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Active {
-    /// The last compaction: the message that stands for it, and its summary.
+    /// The last compaction: its message, and its summary.
     pub compaction: Vec<MessageWithParts>,
-    /// What was pinned in the messages that the summary took the place of.
+    /// Pinned parts of the summarised messages.
     pub pinned: Vec<MessageWithParts>,
-    /// What stays as it is.
+    /// Messages that stay unchanged.
     pub rest: Vec<MessageWithParts>,
 }
 
 impl Active {
-    /// Takes a whole history apart. The rule is OpenCode's: the summary stands first, then the messages from
-    /// `tail_start_id` to the compaction, then those after the summary. A compaction that failed is left out, and what is
-    /// pinned stands after the summary (both are ours).
+    /// Splits a whole history. The rule is OpenCode's: the summary comes first, then the messages from `tail_start_id` to
+    /// the compaction, then those after the summary. Differently from OpenCode, a failed compaction is skipped and pinned
+    /// messages follow the summary.
     #[must_use]
     pub fn of(all: Vec<MessageWithParts>) -> Self {
         let roles = roles(&all.iter().collect::<Vec<_>>());
@@ -38,13 +38,13 @@ impl Active {
         active
     }
 
-    /// The messages in the order in which the model reads them.
+    /// Returns the messages in the order in which the model reads them.
     #[must_use]
     pub fn into_messages(self) -> Vec<MessageWithParts> {
         [self.compaction, self.pinned, self.rest].concat()
     }
 
-    /// The text of the last summary.
+    /// Returns the text of the last summary.
     #[must_use]
     pub fn summary(&self) -> Option<String> {
         let summary = self.compaction.iter().find(|m| summary_of(m).is_some())?;
@@ -52,7 +52,7 @@ impl Active {
         Some(texts.join("\n\n")).filter(|text| !text.is_empty())
     }
 
-    /// Tokens of the last finished step; 0 when it was the summary.
+    /// Returns the tokens of the last finished step; 0 if it was the summary.
     #[must_use]
     pub fn used(&self) -> u64 {
         let finished = |m: &&MessageWithParts| answer(m).is_some_and(|info| info.finish.is_some());
@@ -61,20 +61,20 @@ impl Active {
     }
 }
 
-/// What a message of a history is after the last compaction.
+/// Role of a message after the last compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The last compaction or its summary.
     Compaction,
-    /// The summary stands for it.
+    /// Replaced by the summary.
     Summarised,
-    /// Stays as it is.
+    /// Stays unchanged.
     Rest,
-    /// Of an earlier compaction, or of one that failed.
+    /// Part of an earlier or a failed compaction.
     Dropped,
 }
 
-/// The role of each message.
+/// Returns the role of each message.
 pub(super) fn roles(all: &[&MessageWithParts]) -> Vec<Role> {
     let done: BTreeSet<&MessageId> = all.iter().filter_map(|m| summary_of(m)).collect();
     let is_last = |m: &&MessageWithParts| done.contains(m.info.id()) && is_compaction(m);
@@ -106,21 +106,21 @@ pub(super) fn roles(all: &[&MessageWithParts]) -> Vec<Role> {
     all.iter().enumerate().map(role).collect()
 }
 
-/// What [`Active::used`] says of a history, worked out message by message.
+/// Incremental computation of [`Active::used`], message by message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Used {
-    /// How many messages there were.
+    /// Number of messages.
     len: usize,
-    /// Messages that stand for compactions, with the message that stays as the first.
+    /// Positions of compaction messages, with their ids and the first message that stays.
     compactions: Vec<(usize, MessageId, Option<String>)>,
     /// Those with a finished summary.
     done: BTreeSet<MessageId>,
-    /// The last finished step that is no summary, and its tokens.
+    /// The last finished step other than a summary, and its tokens.
     step: Option<(usize, u64)>,
 }
 
 impl Used {
-    /// The next message of the history.
+    /// Adds the next message of the history.
     pub fn add(&mut self, message: &MessageWithParts) {
         self.done.extend(summary_of(message).cloned());
         if is_compaction(message) {
@@ -134,7 +134,7 @@ impl Used {
         self.len += 1;
     }
 
-    /// Tokens of the last finished step; 0 when it was the summary. `place` says where a message stands.
+    /// Returns the tokens of the last finished step; 0 if it was the summary. `place` returns the position of a message.
     #[must_use]
     pub fn tokens(&self, place: impl FnOnce(&str) -> Option<usize>) -> u64 {
         let last = self.compactions.iter().rev();
@@ -168,14 +168,14 @@ fn text(part: &Part) -> Option<&str> {
     }
 }
 
-/// The message that a finished summary belongs to.
+/// Returns the message that a finished summary belongs to.
 fn summary_of(message: &MessageWithParts) -> Option<&MessageId> {
     answer(message)
         .filter(|info| info.summary == Some(true) && info.finish.is_some() && info.error.is_none())
         .map(|info| &info.parent_id)
 }
 
-/// A message that stands for a compaction.
+/// Returns whether a message stands for a compaction.
 #[must_use]
 pub fn is_compaction(message: &MessageWithParts) -> bool {
     matches!(message.info, MessageInfo::User(_))
@@ -196,7 +196,7 @@ fn tail_start(message: &MessageWithParts) -> Option<String> {
     })
 }
 
-/// The message with the texts that are pinned in it: `metadata.pinned` of a text part is true.
+/// Returns the message with only its pinned texts: `metadata.pinned` of a text part is true.
 pub(super) fn pinned(mut message: MessageWithParts) -> Option<MessageWithParts> {
     message.parts.retain(|part| match &part.kind {
         PartKind::Text(text) => {
@@ -279,7 +279,7 @@ mod tests {
             ),
         ];
         for (name, all, want) in table {
-            // However far it has come, both ways to count are one.
+            // At every length both computations agree.
             for end in 0..=all.len() {
                 let part = all.get(..end).unwrap_or_default();
                 let mut used = Used::default();

@@ -1,5 +1,5 @@
-//! Messages as plugins left them. A model reads roles, texts and calls; what else a plugin leaves out of a message that it
-//! made costs nothing, as in OpenCode.
+//! Decodes messages as plugins left them. A model reads roles, texts and calls; other missing fields in a plugin's message
+//! are harmless, as in OpenCode.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use outrigger_protocol::history::History;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part};
 use serde_json::{Map, Value, json};
 
-/// The conversation with nothing but messages in it.
+/// Returns the conversation with only its valid messages.
 #[must_use]
 pub fn history(left: &History) -> History {
     if left.is_stored() {
@@ -24,7 +24,7 @@ pub fn history(left: &History) -> History {
     history
 }
 
-/// The message, without the parts that cannot be read. None, with a word, for one of no known role.
+/// Returns the message, without invalid parts. `None`, with a log line, for an unknown role.
 fn message(item: Value) -> Option<MessageWithParts> {
     if let Ok(whole) = serde_json::from_value(item.clone()) {
         return Some(whole);
@@ -59,7 +59,7 @@ fn part(raw: &Value, info: &MessageInfo) -> Option<Part> {
         .ok()
 }
 
-/// The keys that every message of its role has, where it lacks them.
+/// Adds missing keys that every message of its role has.
 fn completed(info: Value) -> Value {
     let role = info.get("role").and_then(Value::as_str);
     let usual = match role {

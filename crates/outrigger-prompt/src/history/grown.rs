@@ -1,7 +1,7 @@
 //! The history of a session as its turns read it one after the other, while it grows.
 //!
-//! Nearly every history reads as it is stored: each answer stands after its prompt, and no summary stands for anything. How far
-//! that is so is kept, and a turn looks at the newest messages only.
+//! Nearly every history is read as stored: each answer follows its prompt, and there is no summary. The length of that part is
+//! cached, and a turn checks only the newest messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use super::active::is_of_compaction;
 use super::order::parent;
 use super::read::as_read;
 
-/// So many of the newest messages are looked at each time: those that a turn still changes are among them.
+/// Number of newest messages that are checked each time, which includes those that a turn still changes.
 const NEWEST: usize = 32;
-/// With so many messages that are looked at each time, what is known of the older ones is kept.
+/// Number of checked messages at which the older ones are cached.
 const MAX_NEWEST: usize = 96;
 
-/// What is known of the history of a session.
+/// Cached facts about the history of a session.
 #[derive(Debug, Default)]
 pub struct Grown {
     /// The history whose first messages are plain.
     history: History,
-    /// How many of them.
+    /// Number of plain messages.
     plain: usize,
-    /// What is asked at the end of these.
+    /// The open prompt after them.
     asked: Asked,
 }
 
-/// The prompt that answers belong to where the history reads as it is stored.
+/// The prompt that answers belong to while the history is read as stored.
 #[derive(Clone, Debug, Default)]
 struct Asked(Option<MessageId>);
 
 impl Asked {
-    /// Whether a message reads as it stands, after those before it.
+    /// Returns whether a message is read as stored, after those before it.
     fn is_plain(&mut self, message: &HistoryMessage) -> bool {
         let Some(message) = message.stored() else {
             return false;
@@ -53,7 +53,7 @@ impl Asked {
 }
 
 impl Grown {
-    /// What [`as_read`] makes of a history. It is the one of the last call, some time later.
+    /// Returns what [`as_read`] makes of a history, which is that of the last call at a later time.
     pub fn as_read(
         &mut self,
         stored: &History,
@@ -78,7 +78,7 @@ impl Grown {
         history
     }
 
-    /// Goes on to where the history is not plain, or the newest messages begin.
+    /// Advances to where the history is not plain, or to the newest messages.
     fn look_at(&mut self, stored: &History) {
         if !stored.begins_like(&self.history, self.plain) {
             *self = Self::default();
@@ -97,14 +97,14 @@ impl Grown {
         self.history = stored.clone();
     }
 
-    /// Whether a message stands after those that are known.
+    /// Returns whether a message comes after the known ones.
     fn is_newer(&self, id: &MessageId) -> bool {
         let last = self.plain.checked_sub(1);
         let last = last.and_then(|last| self.history.get(last)?.id());
         last.is_none_or(|last| last < id.as_str())
     }
 
-    /// The newest messages as a turn reads them, where these are few and plain.
+    /// Returns the newest messages as a turn reads them, if they are few and plain.
     fn plain_rest(
         &self,
         stored: &History,
@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
-        /// Turns come while the history grows, is changed, and loses messages; some of them with prompts that wait.
+        /// Turns run while the history grows, is changed, and loses messages; some of them with queued prompts.
         #[test]
         fn what_is_kept_changes_nothing_of_what_is_read(
             edits in proptest::collection::vec((0_u8..24, 0_usize..1000, 0_u8..12, 1_usize..50, 0_usize..8), 1..30),

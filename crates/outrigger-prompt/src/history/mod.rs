@@ -1,4 +1,4 @@
-//! The stored messages of a session, as the model reads them.
+//! The stored messages of a session as the model reads them.
 
 pub mod active;
 pub mod decode;

@@ -1,12 +1,12 @@
-//! The order in which a turn reads the history of its session.
+//! Order of a session's history as a turn reads it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use outrigger_protocol::id::MessageId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts};
 
-/// The places of the messages that a turn reads, without those that wait, in the order in which they were answered. What a
-/// turn said after a later prompt was stored stands before that prompt.
+/// Returns the positions of the messages that a turn reads, without queued ones, in the order in which they were answered.
+/// Answers that were written after a later prompt was stored come before that prompt.
 #[must_use]
 pub fn in_order(
     history: &[&MessageWithParts],
@@ -24,7 +24,7 @@ pub fn in_order(
         return read.into_iter().map(|(place, _)| place).collect();
     }
     let answered: HashSet<&MessageId> = read.iter().filter_map(|(_, info)| parent(info)).collect();
-    // Each message of the user that was answered, or will be now, begins a stretch, and what answers it stays in it.
+    // Each user message that was answered, or will be now, begins a stretch that contains its answers.
     let mut stretches: Vec<Vec<usize>> = vec![Vec::new()];
     let mut stretch_of: HashMap<&MessageId, usize> = HashMap::with_capacity(read.len());
     for (place, info) in read {
@@ -50,7 +50,8 @@ pub(super) fn parent(info: &MessageInfo) -> Option<&MessageId> {
     }
 }
 
-/// Each answer stands after the prompt that it answers, with other answers at most in between: as in nearly every history.
+/// Returns whether each answer follows the prompt that it answers, with at most other answers in between: as in nearly
+/// every history.
 fn is_ordered(read: &[(usize, &MessageInfo)]) -> bool {
     let mut prompt = None;
     read.iter().all(|(_, info)| match parent(info) {
@@ -120,7 +121,7 @@ mod tests {
         }
     }
 
-    /// The rule, word by word: an answer stands in front of the first answered prompt after the one that it answers.
+    /// The rule, literally: an answer comes before the first answered prompt after its own.
     fn one_by_one(
         history: &[MessageWithParts],
         waiting: &BTreeSet<MessageId>,
@@ -158,7 +159,7 @@ mod tests {
                 .enumerate()
                 .map(|(n, (kind, other))| match kind {
                     0 => user(&id(n)),
-                    // Mostly of one before it, sometimes of none that there is.
+                    // Mostly of an earlier one, sometimes of one that does not exist.
                     1 => answer(&id(n), &id(other % n.max(1))),
                     _ => answer(&id(n), &id(*other)),
                 })

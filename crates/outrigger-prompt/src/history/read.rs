@@ -1,4 +1,4 @@
-//! The history of a session as a turn reads it: in order, and with what a summary stands for left out.
+//! The history of a session as a turn reads it: ordered, and without summarised messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use outrigger_protocol::message::MessageWithParts;
 use super::active::{Role, pinned, roles};
 use super::order::in_order;
 
-/// The messages that a request is made from. `current` is the answer that is being written, `waiting` what another turn will
-/// answer, `own` the prompt of this turn. The messages are shared with the stored history.
+/// Returns the messages of a request. `current` is the answer that is being written, `waiting` has the messages that another
+/// turn will answer, `own` is the prompt of this turn. The messages are shared with the stored history.
 #[must_use]
 pub fn as_read(
     stored: &History,

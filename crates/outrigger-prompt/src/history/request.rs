@@ -1,21 +1,21 @@
-//! From the stored history to the messages of a request.
+//! Converts the stored history to the messages of a request.
 
 use outrigger_protocol::history::History;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, ToolState};
 use outrigger_protocol::model::{ChatMessage, Content, Messages, SharedMessage};
 use serde_json::Value;
 
-/// What the model reads in place of a tool's answer that was taken out to save room.
+/// Replaces a pruned tool result for the model.
 pub const CLEARED: &str = "[Old tool result content cleared]";
 
-/// The messages of a request, without the system's. A message with nothing to say is left out, since providers refuse
-/// empty ones. What a message becomes is kept with it.
+/// Returns the messages of a request, without the system's. An empty message is skipped, since providers refuse those. The
+/// conversion of each message is cached with it.
 #[must_use]
 pub fn messages(history: &History) -> Messages {
     history.in_requests(of_message)
 }
 
-/// What a request holds of a message.
+/// Converts a message.
 pub(crate) fn of_message(message: &MessageWithParts) -> Vec<SharedMessage> {
     let mut out = Vec::new();
     match &message.info {
@@ -40,7 +40,7 @@ fn user_content(part: &Part) -> Option<Content> {
         PartKind::File(file) => {
             let text = |key: &str| file.get(key).and_then(Value::as_str).map(str::to_owned);
             let mime = text("mime")?;
-            // Text files and folders were read into synthetic parts when the prompt came.
+            // Text files and folders were read into synthetic parts when the prompt arrived.
             if mime == "text/plain" || mime == "application/x-directory" {
                 return None;
             }
@@ -50,7 +50,8 @@ fn user_content(part: &Part) -> Option<Content> {
                 filename: text("filename"),
             })
         }
-        // The message of a command that runs as a subtask has nothing else; without it a history would begin with an answer.
+        // The message of a command that runs as a subtask has no other content; without it a history would begin with an
+        // answer.
         PartKind::Subtask(_) => Some(Content::Text {
             text: "The user had this tool called.".to_owned(),
         }),

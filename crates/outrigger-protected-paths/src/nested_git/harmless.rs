@@ -1,9 +1,9 @@
-//! Settings of a repository that start no program, lead to no other settings and to no other repository. What is not listed is taken
-//! out of one that a command made.
+//! Settings of a repository that start no program, and refer to no other settings or repository. Any other setting is removed
+//! from a repository created by a command.
 
 use crate::git_config::Setting;
 
-/// Sections whose settings are all harmless, but for those in [`NOT`].
+/// Sections whose settings are all harmless, except those in [`NOT`].
 const SECTIONS: [&str; 17] = [
     "advice",
     "branch",
@@ -25,7 +25,7 @@ const SECTIONS: [&str; 17] = [
 ];
 const NOT: [(&str, &str); 2] = [("branch", "mergeoptions"), ("log", "showsignature")];
 
-/// Others, by section and name.
+/// Further harmless settings, by section and name.
 const NAMES: [(&str, &[&str]); 6] = [
     (
         "core",
@@ -121,7 +121,7 @@ const NAMES: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Whether a setting is one of these.
+/// Returns whether a setting is harmless.
 pub(super) fn is_harmless(setting: &Setting) -> bool {
     let (section, name) = (setting.section.as_str(), setting.name.as_str());
     let named = NAMES.iter().find(|(it, _)| *it == section);
@@ -129,7 +129,7 @@ pub(super) fn is_harmless(setting: &Setting) -> bool {
         Some((_, names)) => names.contains(&name),
         None => SECTIONS.contains(&section) && !NOT.contains(&(section, name)),
     };
-    // `ext::COMMAND` is an address, and `!COMMAND` a way to update.
+    // `ext::COMMAND` is a URL, and `!COMMAND` an update method.
     let text = setting.text().trim_start();
     let starts = text.starts_with('!') || name.ends_with("url") && text.contains("::");
     listed && !starts

@@ -1,5 +1,5 @@
-//! The repositories that a repository has in it: what its index names as one (submodules, `git add` of another repository). git looks
-//! into each of them at `git status`, with the settings that it has.
+//! Nested repositories in an index (submodules, `git add` of another repository). git enters each of them at `git status`, with
+//! its settings.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,30 +12,30 @@ use outrigger_files::sync::lock;
 
 use crate::git_config;
 
-/// Bytes of an index that are read; one of 400,000 files has fewer.
+/// Maximum number of bytes read of an index; one of 400,000 files is smaller.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// The kind of file that stands for a repository.
+/// File mode of a nested repository.
 const LINK: u32 = 0o160_000;
-/// Before the checksum of an entry: times, device, number, mode, owner and size. The mode is the seventh number.
+/// Size of an entry before its checksum: times, device, inode, mode, owner and size. The mode is the seventh number.
 const FIXED: usize = 40;
 const MODE: usize = 24;
-/// Of the flags: the length of the name, and whether more flags follow.
+/// Flags: the length of the name, and whether more flags follow.
 const LENGTH: u16 = 0x0fff;
 const MORE: u16 = 0x4000;
-/// Indexes that are remembered.
+/// Number of cached indexes.
 const KNOWN: usize = 64;
 
-/// A file as it was read.
+/// Metadata of a file when it was read.
 type Stamp = (u64, u64, i64, i64);
 type Cache = HashMap<PathBuf, (Stamp, Arc<Vec<PathBuf>>)>;
 
-/// The links of indexes that were read, and have not changed.
+/// Links of indexes that were read and have not changed.
 static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
 
-/// The links of the repository in this folder, relative to its work tree. Blocking.
+/// Returns the links of the repository in this folder, relative to its work tree. Blocking.
 pub(super) fn links(git: &Path) -> Vec<PathBuf> {
     let shared = fs::read_dir(git).into_iter().flatten().flatten();
-    // Where an index is split, what it has in common with older ones stands in another file.
+    // A split index has its shared part in another file.
     let shared = shared.filter(|it| it.file_name().as_bytes().starts_with(b"sharedindex."));
     let all = [git.join("index")].into_iter();
     let mut found: Vec<PathBuf> = Vec::new();
@@ -74,7 +74,7 @@ fn of_index(git: &Path, index: &Path) -> Arc<Vec<PathBuf>> {
     links
 }
 
-/// The links of an index, as far as it can be read; `hash`: bytes of a checksum.
+/// Returns the links of an index, as far as it can be parsed; `hash`: bytes of a checksum.
 fn parse(bytes: &[u8], hash: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut walk = || -> Option<()> {
@@ -95,7 +95,7 @@ fn parse(bytes: &[u8], hash: usize) -> Vec<PathBuf> {
             let flags = u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?);
             at += if flags & MORE == 0 { 2 } else { 4 };
             if version == 4 {
-                // What is not as in the name before.
+                // The part that differs from the previous name.
                 let (mut drop, mut more) = (0_usize, true);
                 let mut first = true;
                 while more {
@@ -123,7 +123,7 @@ fn parse(bytes: &[u8], hash: usize) -> Vec<PathBuf> {
                 name.clear();
                 name.extend_from_slice(rest.get(..length)?);
                 at += length;
-                // At least one zero, up to a multiple of eight.
+                // At least one zero byte, up to a multiple of eight.
                 at = begin + (at - begin + 8) / 8 * 8;
             }
             if mode == LINK {

@@ -1,4 +1,4 @@
-//! A repository below a project: where it is, and what of it says what it runs.
+//! A repository below a project: its location, and the files that determine what it runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,29 +9,29 @@ use outrigger_sandbox::absent::SUFFIX;
 
 use crate::git_files::is_repository;
 
-/// Files of a repository that say what runs, but for hooks.
+/// Files of a repository that determine what runs, except hooks.
 pub(super) const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 
-/// A file, whatever it holds: device, number and time of its last change, which no process can set.
+/// Identity of a file's state: device, inode and time of its last change, which no process can set.
 pub(super) type Stamp = (u64, u64, i64, i64);
 
-/// What a repository had that says what runs, by path.
+/// State of the files that determine what a repository runs, by path.
 pub(super) type Stamps = Vec<(PathBuf, Option<Stamp>)>;
 
 /// A repository below the project.
 pub(super) struct Repository {
     /// Its folder, relative to the project's root.
     pub(super) folder: PathBuf,
-    /// `.git` in it; the folder itself where it is a repository without a work tree.
+    /// Its `.git`; for a bare repository the folder itself.
     pub(super) entry: PathBuf,
-    /// Where that leads: its own folder, and the one whose settings it has.
+    /// Targets: its own folder, and the one whose settings it has.
     pub(super) stores: BTreeSet<PathBuf>,
 }
 
 pub(super) fn repository_in(worktree: &Path, folder: PathBuf) -> Option<Repository> {
     let whole = worktree.join(&folder);
     let mut entry = whole.join(".git");
-    // The project's own folder is looked at elsewhere.
+    // The project's own folder is checked elsewhere.
     let is_bare = folder.components().next().is_some() && is_repository(&whole);
     if fs::symlink_metadata(&entry).is_err() {
         if !is_bare {
@@ -63,7 +63,7 @@ pub(super) fn repository_in(worktree: &Path, folder: PathBuf) -> Option<Reposito
 }
 
 impl Repository {
-    /// It has no work tree: what lies in it is git's.
+    /// Returns whether it is bare: everything in it belongs to git.
     pub(super) fn is_bare(&self) -> bool {
         self.entry.ends_with(&self.folder)
     }
@@ -76,7 +76,7 @@ impl Repository {
             paths.push(git.join("hooks"));
             paths.extend(active_hooks(git));
         }
-        // A folder changes with all that is done in it.
+        // A folder changes with every operation in it.
         let of = |path: PathBuf| {
             let meta = fs::symlink_metadata(&path).ok();
             let stamp = meta.map(|it| match it.is_dir() {
@@ -89,7 +89,7 @@ impl Repository {
     }
 }
 
-/// Where a `.git` has its repository: it is a folder, a file that names one, or a link.
+/// Returns the repository of a `.git`: a folder, a file that names one, or a link.
 pub(crate) fn store(entry: &Path) -> Option<PathBuf> {
     if entry.is_dir() {
         return entry.canonicalize().ok();
@@ -100,7 +100,7 @@ pub(crate) fn store(entry: &Path) -> Option<PathBuf> {
     is_repository(&git).then_some(git)
 }
 
-/// What git would run of a folder of hooks, or the folder, where it is a link.
+/// Returns the hooks in a folder that git would run, or the folder if it is a link.
 pub(super) fn active_hooks(git: &Path) -> Vec<PathBuf> {
     let hooks = git.join("hooks");
     if hooks.is_symlink() {

@@ -1,12 +1,12 @@
-//! The folders of a project as they were read, kept up to date: a command costs a look at the folders that changed since the last one,
-//! not a walk of the project. All commands, plugins and servers of this process share it.
+//! A cached tree of a project's folders, kept up to date: a command only costs reading the folders that changed, not a walk of
+//! the project. All commands, plugins and servers of this process share it.
 //!
-//! What is kept is names alone. What start-up files and settings of repositories hold is read anew each time, as after a walk.
+//! Only names are cached. The contents of start-up files and repository settings are re-read each time, as after a walk.
 //!
-//! A command may do anything to folders and names. Two ways tell which folders it changed, and it can deceive neither: the kernel reports
-//! each change of a folder as it is made ([`Watches`]); where there are few folders, or too few watches, the time of each folder's last change
-//! is compared, which no process can set. Where neither is certain (reports that were lost, a mount, a file system of another machine, too many
-//! folders), everything is read again.
+//! A command may do anything to folders and names. Changed folders are detected in two ways, neither of which a command can
+//! deceive: the kernel reports each change of a folder as it is made ([`Watches`]); if there are few folders, or too few watches,
+//! the change time of each folder is compared, which no process can set. If neither is reliable (lost reports, a mount, a network
+//! file system, too many folders), everything is read again.
 
 mod listing;
 mod mounts;
@@ -32,19 +32,20 @@ use super::BEHIND;
 use super::repository::repository_in;
 use super::walk::{MAX_NAMES, Walked, is_large};
 
-/// Folders of a project that are kept; one with more is walked each time.
+/// Maximum number of cached folders of a project; a larger one is walked each time.
 const MAX_FOLDERS: usize = 50_000;
-/// Folders whose times are compared sooner than the kernel gives up watches, for which a process that ends waits ten milliseconds.
+/// Number of folders up to which comparing times is faster than releasing watches, for which an ending process waits ten
+/// milliseconds.
 const FEW: usize = 256;
-/// Folders that nobody could read, and that are tried each time.
+/// Maximum number of unreadable folders, which are retried each time.
 const MAX_UNREAD: usize = 500;
-/// Projects that are kept.
+/// Maximum number of cached projects.
 const MAX_TREES: usize = 8;
 
-/// By how recently they were used.
+/// Ordered by last use.
 static TREES: Mutex<Vec<(PathBuf, Arc<Mutex<State>>)>> = Mutex::new(Vec::new());
 
-/// What is known of a project.
+/// State of a project.
 enum State {
     Unknown,
     Read(Box<Tree>),
@@ -52,7 +53,7 @@ enum State {
     Unfit,
 }
 
-/// What lies below a root that was canonicalized, as a walk finds it; `None` where it must be walked. Blocking.
+/// Returns the entries below a canonicalised root, as a walk finds them; `None` if it must be walked. Blocking.
 pub(super) fn look(worktree: &Path) -> Option<Walked> {
     let state = state(worktree);
     let mut state = lock(&state);
@@ -62,7 +63,7 @@ pub(super) fn look(worktree: &Path) -> Option<Walked> {
         State::Read(tree) => tree.refresh().is_ok(),
     };
     if !is_current {
-        // What it has watched is free for the new one.
+        // Release its watches for the new one.
         *state = State::Unknown;
         *state = match Tree::read(worktree) {
             Ok(tree) => State::Read(Box::new(tree)),
@@ -75,7 +76,7 @@ pub(super) fn look(worktree: &Path) -> Option<Walked> {
     }
 }
 
-/// Takes what the kernel has reported, so that nothing of it is lost while much happens.
+/// Takes the kernel's reports, so that none is lost while much happens.
 pub(super) fn take_reports(worktree: &Path) {
     let trees = lock(&TREES);
     let known = trees.iter().find(|(it, _)| it == worktree);
@@ -83,7 +84,7 @@ pub(super) fn take_reports(worktree: &Path) {
         return;
     };
     drop(trees);
-    // Whoever has it takes them, too.
+    // The holder of the lock takes them too.
     if let Ok(mut state) = state.try_lock()
         && let State::Read(tree) = &mut *state
         && let Some(watches) = &mut tree.watches
@@ -106,20 +107,20 @@ fn state(worktree: &Path) -> Arc<Mutex<State>> {
     state
 }
 
-/// Never that of another folder.
+/// Unique id of a folder.
 type Id = u64;
 const ROOT: Id = 0;
 
-/// It must be read anew, or walked.
+/// The tree must be read again, or walked.
 #[derive(Debug, PartialEq, Eq)]
 struct Unfit;
 
-/// What of a folder is looked at.
+/// How much of a folder is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Root,
     Whole,
-    /// It holds very many files and is not worked in: of the folders in it, whether they are repositories.
+    /// It contains very many files and is not worked in: only check whether its subfolders are repositories.
     Large,
     Marks,
 }
@@ -130,13 +131,13 @@ struct Folder {
     parent: Id,
     depth: usize,
     reach: Reach,
-    /// It is, or lies in, a folder that is not worked in.
+    /// It is, or is in, a folder that is not worked in.
     is_last: bool,
     watch: Option<i32>,
     /// Its folders, by name.
     folders: HashMap<OsString, Id>,
     listing: Listing,
-    /// It was read so long after its last change that another one has another time.
+    /// It was read long enough after its last change that a further change has a different time.
     is_settled: bool,
 }
 
@@ -145,26 +146,26 @@ struct Tree {
     root: OwnedFd,
     folders: HashMap<Id, Folder>,
     next: Id,
-    /// Those with something in them that a walk finds.
+    /// Folders with entries that a walk finds.
     notable: BTreeSet<Id>,
-    /// Those that are not worked in.
+    /// Folders that are not worked in.
     large: BTreeSet<Id>,
     unread: BTreeSet<Id>,
     names: usize,
-    /// Without them, times are compared.
+    /// If `None`, times are compared.
     watches: Option<Watches>,
     mounts: Mounts,
-    /// Devices whose file systems are of this machine.
+    /// Devices with local file systems.
     devices: Vec<u64>,
-    /// Folders that it may have without watches.
+    /// Maximum number of folders without watches.
     few: usize,
-    /// Folders that it may have.
+    /// Maximum number of folders.
     max: usize,
-    /// Folders that were read since the beginning.
+    /// Number of folders read so far.
     reads: u64,
 }
 
-/// Folders that wait to be read, the outer ones first.
+/// Folders to read, outer ones first.
 type Waiting = BinaryHeap<Reverse<(usize, Id)>>;
 
 impl Tree {
@@ -174,7 +175,7 @@ impl Tree {
         watched.or_else(|Unfit| Self::read_by(worktree, None, [MAX_FOLDERS; 2]))
     }
 
-    /// Of more than the first of these many folders by reports, of more than the second not at all.
+    /// Reads with watches above the first limit of folders, and not at all above the second.
     fn read_by(
         worktree: &Path,
         watches: Option<Watches>,
@@ -222,7 +223,7 @@ impl Tree {
         self.read_all(waiting)
     }
 
-    /// Those whose times are others, or that changed just before they were read.
+    /// Returns the folders with changed times, or that changed just before they were read.
     fn by_times(&self) -> BTreeSet<Id> {
         let is_as_read = |id: Id, folder: &Folder| {
             let path = self.path(id);
@@ -237,13 +238,13 @@ impl Tree {
 
     fn read_all(&mut self, mut waiting: Waiting) -> Result<(), Unfit> {
         while let Some(Reverse((_, id))) = waiting.pop() {
-            // It may have gone with the one that it lay in.
+            // It may have been removed with its parent.
             if self.folders.contains_key(&id) {
                 self.read_one(id, &mut waiting)?;
             }
             if self.watches.is_none() && self.folders.len() > self.few {
                 self.watches = Some(Watches::new().map_err(|_| Unfit)?);
-                // Each is read once more, behind its watch.
+                // Each is read once more, after its watch is set.
                 let all = self.folders.iter();
                 waiting = all.map(|(id, it)| Reverse((it.depth, *id))).collect();
             }
@@ -283,7 +284,7 @@ impl Tree {
         self.take_folders(id, known, names, &open, waiting)
     }
 
-    /// Keeps the folders in one that are those that were read, and adds the others.
+    /// Keeps the unchanged subfolders of a folder, and adds the others.
     fn take_folders(
         &mut self,
         id: Id,
@@ -320,7 +321,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Nothing of what it had is known any more.
+    /// Forgets the content of an unreadable folder.
     fn could_not_read(&mut self, id: Id) -> Result<(), Unfit> {
         self.notable.remove(&id);
         self.unread.insert(id);
@@ -398,7 +399,7 @@ impl Tree {
         }
     }
 
-    /// The folder itself, what is in it, and its watch, which is there before it is read.
+    /// Opens a folder, sets its watch, and then reads it.
     fn open(&mut self, id: Id) -> Result<(OwnedFd, Listing, Option<i32>), Failed> {
         let path = self.path(id);
         let path = if id == ROOT { Path::new(".") } else { &path };
@@ -430,7 +431,7 @@ impl Tree {
         Ok((open, listing, watch))
     }
 
-    /// From the root.
+    /// Returns its path relative to the root.
     fn path(&self, id: Id) -> PathBuf {
         let mut names = Vec::new();
         let mut at = id;
@@ -441,7 +442,7 @@ impl Tree {
         names.iter().rev().collect()
     }
 
-    /// As a walk finds it: the nearest first, and last what is not worked in.
+    /// Returns the entries as a walk finds them: the nearest first, and last those that are not worked in.
     fn found(&self) -> Walked {
         let of = |id: &Id| Some((self.folders.get(id)?, self.path(*id)));
         let mut all: Vec<(&Folder, PathBuf)> = self.notable.iter().filter_map(of).collect();
@@ -469,12 +470,12 @@ impl Tree {
 
 /// Why a folder was not read.
 enum Failed {
-    /// It cannot be, now.
+    /// It is currently unreadable.
     Unread,
     Unfit,
 }
 
-/// Folders of a project that were read.
+/// Returns the number of folders read in a project.
 #[cfg(test)]
 pub(super) fn reads(worktree: &Path) -> Option<u64> {
     match &*lock(&state(worktree)) {

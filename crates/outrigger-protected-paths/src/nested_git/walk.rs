@@ -1,4 +1,4 @@
-//! Looking for repositories and start-up files below a project: by names alone, nearest folders first, and to the end.
+//! Finding repositories and start-up files below a project: by names alone, nearest folders first, and completely.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -8,36 +8,36 @@ use std::path::{Path, PathBuf};
 use super::repository::{Repository, repository_in};
 use crate::nested_startup::{is_candidate, is_workspace};
 
-/// Files and folders that are looked at in a project. Only an absurd one has more, or one that is made to have them.
+/// Maximum number of files and folders checked in a project. Only an absurd or a malicious project has more.
 pub(crate) const MAX_NAMES: usize = 1_000_000;
-/// What holds very many files and is not worked in.
+/// Folders with very many files that are not worked in.
 const LARGE: [&str; 3] = ["node_modules", "target", ".venv"];
 
-/// How far is looked.
+/// Extent of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Of what is not worked in, what lies right in it: packages bring files of all these names.
+    /// Of folders that are not worked in, only direct entries: packages contain files of all these names.
     Worked,
     All,
 }
 
-/// What lies below the root.
+/// Entries below the root.
 pub(super) struct Walked {
     pub(super) repositories: Vec<Repository>,
-    /// Files and folders of names that make something run later, by path from the root.
+    /// Files and folders whose names make something run later, by path relative to the root.
     pub(super) startup: Vec<PathBuf>,
-    /// Folders that are not worked in, where these are known.
+    /// Folders that are not worked in, if known.
     pub(super) large: Vec<PathBuf>,
-    /// Nothing was left out for there being too much.
+    /// Nothing was skipped because there was too much.
     pub(super) is_whole: bool,
 }
 
-/// What lies in folders below the root.
+/// Walks the folders below the root.
 pub(super) fn walk(worktree: &Path, extent: Extent) -> Walked {
     walk_at_most(worktree, vec![PathBuf::new()], extent, MAX_NAMES)
 }
 
-/// Start-up files in these folders, by path from the root, with all that packages hold.
+/// Returns start-up files in these folders, by path relative to the root, including those of packages.
 pub(super) fn startup_in(worktree: &Path, folders: Vec<PathBuf>) -> Vec<PathBuf> {
     walk_at_most(worktree, folders, Extent::All, MAX_NAMES).startup
 }
@@ -67,9 +67,9 @@ fn walk_at_most(worktree: &Path, folders: Vec<PathBuf>, extent: Extent, mut left
             }
             left -= 1;
             let name = entry.file_name();
-            // The system says what it is along with the name.
+            // The system returns the type along with the name.
             let kind = entry.file_type();
-            // The root's own are looked at elsewhere, but for names that nobody can list and links in the place of folders.
+            // The root's own files are checked elsewhere, except names that cannot be listed and links in place of folders.
             let is_link = kind.as_ref().is_ok_and(fs::FileType::is_symlink);
             if is_candidate(&name) && (!is_root || is_link || is_workspace(&name)) {
                 found.startup.push(folder.join(&name));
@@ -84,7 +84,7 @@ fn walk_at_most(worktree: &Path, folders: Vec<PathBuf>, extent: Extent, mut left
             true => repository_in(worktree, folder.clone()),
             false => None,
         };
-        // Anybody can make the marks of a repository: what lies in one is looked at as well, but last.
+        // Any process can create a folder that looks like a repository: its content is checked as well, but last.
         let is_bare = repository.as_ref().is_some_and(Repository::is_bare);
         found.repositories.extend(repository);
         for name in folders {

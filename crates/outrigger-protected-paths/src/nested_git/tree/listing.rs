@@ -1,4 +1,4 @@
-//! What one folder holds: the names that a walk looks for.
+//! Content of one folder: the names that a walk looks for.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,11 +12,11 @@ use rustix::fs::{AtFlags, FileType, RawDir, Stat, fstat, fstatfs, statat};
 use super::Reach;
 use crate::nested_startup::{is_candidate, is_workspace};
 
-/// Bytes of names that are read at a time.
+/// Buffer size for names in bytes.
 const BUFFER: usize = 32 * 1024;
 
-/// File systems of this machine, whose changes the kernel reports, and whose times of changes it sets: ext, XFS, btrfs, tmpfs, overlay, F2FS, ZFS,
-/// bcachefs.
+/// Local file systems, whose changes the kernel reports, and whose change times it sets: ext, XFS, btrfs, tmpfs, overlay, F2FS,
+/// ZFS, bcachefs.
 const LOCAL: [u64; 8] = [
     0xef53,
     0x5846_5342,
@@ -28,16 +28,16 @@ const LOCAL: [u64; 8] = [
     0xca45_1a4e,
 ];
 
-/// What was read of a folder.
+/// A folder's content.
 #[derive(Default)]
 pub(super) struct Listing {
     device: u64,
     inode: u64,
-    /// The time of its last change, in seconds and nanoseconds.
+    /// Time of its last change, in seconds and nanoseconds.
     changed: (i64, u64),
-    /// How many names it has.
+    /// Number of names.
     pub(super) names: usize,
-    /// Folders in it that are looked at.
+    /// Subfolders to read.
     pub(super) folders: Vec<OsString>,
     /// Names that make something run later.
     pub(super) startup: Vec<OsString>,
@@ -82,7 +82,7 @@ impl Listing {
         if reach == Reach::Marks {
             return;
         }
-        // The root's own are looked at elsewhere, but for names that nobody can list and links in the place of folders.
+        // The root's own files are checked elsewhere, except names that cannot be listed and links in place of folders.
         let is_listed = reach != Reach::Root || kind == FileType::Symlink || is_workspace(name);
         if is_listed && is_candidate(name) {
             self.startup.push(name.to_owned());
@@ -92,7 +92,7 @@ impl Listing {
         }
     }
 
-    /// Whether there is something in it that a walk finds.
+    /// Returns whether it contains something that a walk finds.
     pub(super) fn is_notable(&self) -> bool {
         self.is_marked || !self.startup.is_empty()
     }
@@ -101,17 +101,17 @@ impl Listing {
         self.device
     }
 
-    /// Whether it is this folder.
+    /// Returns whether it is this folder.
     pub(super) fn is_of(&self, device: u64, inode: u64) -> bool {
         (self.device, self.inode) == (device, inode)
     }
 
-    /// Whether it is this folder, unchanged.
+    /// Returns whether it is this folder, unchanged.
     pub(super) fn is_as_in(&self, now: &Stat) -> bool {
         self.is_of(now.st_dev, now.st_ino) && self.changed == changed(now)
     }
 
-    /// Whether it had last changed before.
+    /// Returns whether its last change was earlier.
     pub(super) fn is_older_than(&self, time: SystemTime) -> bool {
         let time = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let seconds = i64::try_from(time.as_secs()).unwrap_or_default();
@@ -123,7 +123,8 @@ fn changed(stat: &Stat) -> (i64, u64) {
     (stat.st_ctime, stat.st_ctime_nsec)
 }
 
-/// Whether all that happens in the file system of a folder happens on this machine, as far as anybody in a sandbox can make it.
+/// Returns whether all changes in the file system of a folder are made on this machine, as far as a sandboxed process can make
+/// them.
 pub(super) fn is_local(open: &OwnedFd) -> bool {
     let kind = fstatfs(open).map(|it| u64::try_from(it.f_type));
     matches!(kind, Ok(Ok(kind)) if LOCAL.contains(&kind))

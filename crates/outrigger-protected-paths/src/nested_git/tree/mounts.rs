@@ -1,4 +1,4 @@
-//! The mounts on folders of a project: one shows another folder in the place of a folder, and nobody reports that as a change.
+//! Mounts within a project: a mount shows another folder at a path, and is not reported as a change.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,10 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 
 const LIST: &str = "/proc/self/mountinfo";
-/// Where the mount point stands in a line.
+/// Field of the mount point in a line.
 const POINT: usize = 4;
 
-/// The mounts below a root, as they were.
+/// The known mounts below a root.
 pub(super) struct Mounts {
     list: File,
     root: PathBuf,
@@ -33,14 +33,14 @@ impl Mounts {
         Ok(mounts)
     }
 
-    /// Whether there are others below the root than when this began.
+    /// Returns whether the mounts below the root changed since the start.
     pub(super) fn have_changed(&mut self) -> bool {
         let mut list = [PollFd::new(&self.list, PollFlags::PRI | PollFlags::ERR)];
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // That there are others somewhere.
+        // Some mount changed.
         let is_reported = poll(&mut list, Some(&now)).is_ok_and(|changed| changed > 0);
         is_reported && !self.read().is_ok_and(|below| below == self.below)
     }
@@ -55,13 +55,13 @@ impl Mounts {
     }
 }
 
-/// Where a mount of the list is.
+/// Returns the path of a listed mount.
 fn point(line: &[u8]) -> Option<PathBuf> {
     let escaped = line.split(|byte| *byte == b' ').nth(POINT)?;
     let mut name = Vec::with_capacity(escaped.len());
     let mut rest = escaped;
     while let [first, after @ ..] = rest {
-        // Spaces and the like are three octal digits.
+        // Spaces and similar characters are three octal digits.
         let code = (*first == b'\\').then(|| after.get(..3)).flatten();
         let code = code.and_then(|code| u8::from_str_radix(str::from_utf8(code).ok()?, 8).ok());
         name.push(code.unwrap_or(*first));

@@ -1,4 +1,4 @@
-//! Changes of folders as the kernel reports them: at once, each before the call that made it returns.
+//! Changes of folders as the kernel reports them: at once, each before the system call that made it returns.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -12,16 +12,16 @@ use rustix::io::Errno;
 
 use super::Id;
 
-/// Of the watches that the user may have, what is left to editors and builds: three of four.
+/// Share of the user's watches: three of four are left to editors and builds.
 const SHARE: usize = 4;
-/// Bytes of reports that are taken at a time.
+/// Buffer size for reports in bytes.
 const BUFFER: usize = 16 * 1024;
 const LIMIT: &str = "/proc/sys/fs/inotify/max_user_watches";
 
 /// The watches of a project.
 pub(super) struct Watches {
     notify: OwnedFd,
-    /// Which folders one is for. Two where a folder was moved and its old place is not read yet.
+    /// Folders of a watch. Two if a folder was moved and its old parent is not read yet.
     of: HashMap<i32, Vec<Id>>,
     max: usize,
     changed: BTreeSet<Id>,
@@ -73,12 +73,12 @@ impl Watches {
         ids.retain(|it| *it != id);
         if ids.is_empty() {
             self.of.remove(&watch);
-            // That of a folder that is no more has gone with it.
+            // The watch of a removed folder is removed with it.
             let _ = remove_watch(&self.notify, watch);
         }
     }
 
-    /// Takes what was reported until now.
+    /// Takes the reports so far.
     pub(super) fn take(&mut self) {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reports = Reader::new(&self.notify, &mut buffer);
@@ -104,7 +104,7 @@ impl Watches {
         }
     }
 
-    /// The folders that changed since this was last asked; `None` where that is not certain.
+    /// Returns the folders that changed since the last call; `None` if that is uncertain.
     pub(super) fn changed(&mut self) -> Option<BTreeSet<Id>> {
         self.take();
         (!self.is_lost).then(|| std::mem::take(&mut self.changed))
