@@ -93,7 +93,7 @@ impl NestedGit {
     }
 
     /// Prepares it for a command, which ends while the user works: its start-up files are removed afterwards. A plugin's process
-    /// runs as long as this program, so its files could not be told from the user's.
+    /// runs as long as this program, so its files could not be distinguished from the user's.
     pub(crate) fn for_command(mut self) -> Self {
         self.is_command = true;
         self.startup = self.startup.for_command();

@@ -1,4 +1,4 @@
-//! The hash chain over the log: each row holds the hash of the row before it and its own.
+//! The hash chain over the log: each row has the hash of the previous row and its own.
 
 use outrigger_protocol::log::{LogRow, frame};
 use rusqlite::{Connection, OptionalExtension, Result, params};
@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 /// SHA-256.
 pub type Hash = [u8; 32];
 
-/// What stands before the first row.
+/// Hash before the first row.
 pub(crate) const GENESIS: Hash = [0; 32];
 
-/// A record as it stands in the log, without its place in the chain.
+/// A record of the log, without its position in the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) at: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// SHA-256 over what [`frame`] makes of the hash before and the row.
+    /// Returns SHA-256 over [`frame`] of the previous hash and the row.
     pub(crate) fn hash(&self, prev: &[u8]) -> Hash {
         let row = LogRow {
             at: self.at,
@@ -82,28 +82,28 @@ pub(crate) fn append(conn: &Connection, head: &mut Head, seq: i64, row: &Row) ->
     Ok(())
 }
 
-/// What is wrong with a row of the log.
+/// A fault of a row of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainFault {
-    /// The row's fields do not give its hash: the row was changed.
+    /// The row's fields do not match its hash: the row was changed.
     Changed,
-    /// The row does not follow the one before it: a row was changed with its hash, removed or put in between.
+    /// The row does not follow the previous one: a row was changed with its hash, removed or inserted.
     Unlinked,
 }
 
-/// The outcome of checking the chain.
+/// The result of checking the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainReport {
-    /// Rows that were read.
+    /// Number of rows read.
     pub rows: u64,
-    /// The end of the chain; an auditor who wrote down an earlier head can find it again with [`crate::Store::hash_at`].
+    /// The end of the chain; an auditor who recorded an earlier head can find it again with [`crate::Store::hash_at`].
     pub head: Head,
-    /// Rows that are wrong, by number; at most the first 100.
+    /// Faulty rows by number; at most the first 100.
     pub faults: Vec<(i64, ChainFault)>,
 }
 
 impl ChainReport {
-    /// Nothing is wrong.
+    /// Returns whether there are no faults.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.faults.is_empty()
@@ -112,7 +112,7 @@ impl ChainReport {
 
 const MAX_FAULTS: usize = 100;
 
-/// Reads the whole log and checks every row against its hash and the row before it.
+/// Reads the whole log and checks every row against its hash and the previous row.
 pub(crate) fn verify(conn: &Connection) -> Result<ChainReport> {
     let mut statement = conn.prepare(
         "SELECT seq, at, kind, session, turn, body, prev_hash, hash FROM log ORDER BY seq",
@@ -196,7 +196,7 @@ mod tests {
             .iter()
             .map(|b| format!("{b:02x}"))
             .collect();
-        // The same value was worked out independently with Python's hashlib.
+        // The same value was computed independently with Python's hashlib.
         insta::assert_snapshot!(hex, @"ac629c51f2ccfc3038e171c7fbcf57aabca4b5f2f8024dcdce14f4ba6410579c");
     }
 

@@ -1,4 +1,4 @@
-//! Completed messages of which plugins are to be notified (A4).
+//! Completed messages that plugins must be notified of (A4).
 
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::CompletionRecord;

@@ -1,124 +1,124 @@
-//! What can go wrong with a store.
+//! Errors of the store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Errors of the store. They can be cloned because every write of a failed batch gets the same one.
+/// Errors of the store. Cloneable because every write of a failed batch gets the same one.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The file, its folder or its lock cannot be opened.
     #[error("cannot open the session store {path}: {message}", path = path.display())]
     Open {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         message: String,
     },
-    /// The file is not a database any more, or parts of it are gone.
+    /// The file is no longer a database, or parts of it are missing.
     #[error("the session store {path} is damaged: {detail}", path = path.display())]
     Damaged {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         detail: String,
     },
     /// The file was written by a newer version of Outrigger.
     #[error("the session store {path} has format {found}; this version of Outrigger knows formats up to {known}", path = path.display())]
     Newer {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
         /// Format of the file.
         found: u32,
-        /// Newest format that this version knows.
+        /// Newest supported format.
         known: u32,
     },
     /// The file is a database of another program.
     #[error("{path} is a database, but not a session store of Outrigger", path = path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// There is no room left on the disk. Nothing of the failed write is in the file.
+    /// The disk is full. Nothing of the failed write is in the file.
     #[error("no room left to write to the session store {path}", path = path.display())]
     Full {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
     },
-    /// Another process keeps the store locked for longer than the waiting time.
+    /// Another process keeps the store locked for longer than the timeout.
     #[error("the session store {path} is locked by another process", path = path.display())]
     Busy {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
     },
-    /// SQLite refused for another reason.
+    /// SQLite failed for another reason.
     #[error("cannot {doing} in the session store {path}: {source}", path = path.display())]
     Sqlite {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
-        /// What was being done.
+        /// The failed action.
         doing: &'static str,
-        /// Why not.
+        /// Cause.
         source: Arc<rusqlite::Error>,
     },
     /// The system refused to read, write or sync a file.
     #[error("cannot {doing} {path}: {source}", path = path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was being done.
+        /// The failed action.
         doing: &'static str,
-        /// Why not.
+        /// Cause.
         source: Arc<std::io::Error>,
     },
-    /// A record cannot be written as JSON.
+    /// A record cannot be serialised as JSON.
     #[error("cannot write a record of kind `{kind}`: {message}")]
     Encode {
         /// Kind of the record.
         kind: &'static str,
-        /// Why not.
+        /// Cause.
         message: String,
     },
-    /// A stored record or row does not have the form that this version knows.
+    /// A stored record or row does not have the form of this version.
     #[error("cannot read {what} from the session store {path}: {message}", path = path.display())]
     Decode {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
-        /// Which record.
+        /// The record.
         what: String,
-        /// Why not.
+        /// Cause.
         message: String,
     },
-    /// Records that were handed over without waiting for an answer could not be written. Returned by the next flush.
+    /// Records that no caller waited for could not be written. Returned by the next flush.
     #[error("{count} records handed over earlier were not written: {cause}")]
     LazyLost {
-        /// How many.
+        /// Number of records.
         count: usize,
-        /// Why.
+        /// Cause.
         cause: Box<StoreError>,
     },
     /// The writer has ended.
     #[error("the session store {path} is closed", path = path.display())]
     Closed {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
     },
-    /// The file that a salvage shall write to is there already.
+    /// The output file of a salvage exists already.
     #[error("{path} exists already", path = path.display())]
     Exists {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// A salvage found no record of a log.
+    /// A salvage found no records of a log.
     #[error("nothing can be read from {path}: no record of a session log was found in it", path = path.display())]
     NothingLeft {
-        /// The damaged file.
+        /// Path of the damaged file.
         path: PathBuf,
     },
 }
 
 impl StoreError {
-    /// Stable code, for scripts and clients.
+    /// Returns the stable code, for scripts and clients.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -139,7 +139,7 @@ impl StoreError {
         }
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -163,7 +163,7 @@ impl StoreError {
         }
     }
 
-    /// Sorts an error of SQLite by what the caller can do about it.
+    /// Classifies an SQLite error by what the caller can do about it.
     pub(crate) fn sqlite(path: &Path, doing: &'static str, error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as Code;
         let path = path.to_path_buf();

@@ -1,8 +1,10 @@
-//! Named points at which a test can make the real process die (requirement: crash safety is tested in the real binary).
+//! Named fault points at which a test can kill the real process (requirement: crash safety is tested in the real
+//! binary).
 //!
 //! `OUTRIGGER_FAULT=store.before_commit` kills the process with SIGKILL the first time that point is reached,
-//! `OUTRIGGER_FAULT=store.before_commit:3` the third time. SIGKILL and not `abort`, because nothing of the process, no
-//! handler and no destructor, may run afterwards. The points are always compiled in: what is tested is what is shipped.
+//! `OUTRIGGER_FAULT=store.before_commit:3` the third time. SIGKILL and not `abort`, because no handler and no
+//! destructor of the process may run afterwards. The points are always compiled in: the tested binary is the shipped
+//! one.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -43,13 +45,13 @@ impl Plan {
         })
     }
 
-    /// True when this is the pass that the plan names.
+    /// Returns whether this pass is the planned one.
     fn hit(&self, name: &str) -> bool {
         self.name == name && self.seen.fetch_add(1, Ordering::Relaxed) + 1 == self.nth
     }
 }
 
-/// Dies here if `OUTRIGGER_FAULT` names this point. Costs one relaxed atomic load when the variable is not set.
+/// Dies here if `OUTRIGGER_FAULT` names this point. Costs one relaxed atomic load if the variable is not set.
 #[inline]
 pub fn point(name: &str) {
     if STATE.load(Ordering::Relaxed) != OFF {

@@ -1,7 +1,7 @@
 //! A session's messages, read once and then kept up to date from the log.
 //!
-//! Decoding a long history costs more than a turn. Every message that changes is an event of the log, so a reader that
-//! remembers how far it has read needs to look only at the events after that, whichever process wrote them.
+//! Decoding a long history costs more than a turn. Every change of a message is an event of the log, so a reader that
+//! remembers how far it has read needs only the later events, whichever process wrote them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,36 +16,36 @@ use crate::project::{Touched, touched};
 use crate::read::Reader;
 use crate::store::Store;
 
-/// With more changed messages than this, and more than half of all, everything is read anew.
+/// With more changed messages than this, and more than half of all, everything is re-read.
 const MAX_CHANGED: usize = 64;
 
-/// The messages of one session as they were when [`crate::Store::update_history`] was last called with it. The default
-/// knows nothing; the first update reads all messages, each later one only those that changed.
+/// The messages of one session as of the last call of [`crate::Store::update_history`]. The default is empty; the first update
+/// reads all messages, each later one only those that changed.
 #[derive(Clone, Debug, Default)]
 pub struct StoredHistory {
     history: History,
     /// Bytes of the stored text of each message.
     sizes: Vec<u32>,
     bytes: usize,
-    /// Number of the last record that was looked at; none before the first update.
+    /// Number of the last record that was read; `None` before the first update.
     seq: Option<i64>,
 }
 
 impl StoredHistory {
-    /// The messages by identifier, each with its parts by identifier. Cheap to clone: unchanged messages are shared with every
-    /// earlier state.
+    /// Returns the messages by id, each with its parts by id. Cheap to clone: unchanged messages are shared with every earlier
+    /// state.
     #[must_use]
     pub fn messages(&self) -> &History {
         &self.history
     }
 
-    /// Bytes of the messages' stored JSON text, which memory in use is about two to four times of.
+    /// Returns the bytes of the messages' stored JSON text; memory use is about two to four times that.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Brings the messages up to date within the reader's transaction.
+    /// Updates the messages within the reader's transaction.
     pub(crate) fn update(
         &mut self,
         reader: &Reader<'_>,
@@ -88,7 +88,7 @@ impl StoredHistory {
         Ok(())
     }
 
-    /// Puts a message in its place, or takes it out.
+    /// Inserts, replaces or removes a message.
     fn put(&mut self, id: &MessageId, found: Option<(MessageWithParts, u32)>) {
         let place = self
             .history
@@ -181,7 +181,7 @@ impl Store {
     }
 }
 
-/// The messages that changed after a record; none where any of them may have.
+/// Returns the messages that changed after a record; `None` if any of them may have.
 fn changed_since(
     reader: &Reader<'_>,
     session: &SessionId,

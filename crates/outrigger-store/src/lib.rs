@@ -1,12 +1,12 @@
-//! SQLite: one append-only, hash-chained log and the projections read from it.
+//! SQLite storage: one append-only, hash-chained log and the projections read from it.
 //!
 //! The log is the truth (invariant 6: intent is written before an effect, the outcome after it, and what was published
 //! is in the store). Sessions, messages, parts, todo lists and turns are projections of it, updated in the same
-//! transaction; [`Store::rebuild`] makes them anew and reaches the same rows byte by byte.
+//! transaction; [`Store::rebuild`] rebuilds them with identical rows.
 //!
-//! [`Store`] is the entry point. Writes go through one thread that folds what is queued into one transaction; readers
-//! have connections of their own. Several processes may have one file open. "Written" means: survives `kill -9` of this
-//! process (WAL, `synchronous=NORMAL`); to survive the loss of power as well, [`Store::flush`] with `sync`.
+//! [`Store`] is the entry point. Writes go through one thread that combines queued ones into one transaction; readers
+//! have their own connections. Several processes may have one file open. "Written" means: survives `kill -9` of this
+//! process (WAL, `synchronous=NORMAL`); to survive a power loss as well, use [`Store::flush`] with `sync`.
 
 mod audit;
 mod chain;

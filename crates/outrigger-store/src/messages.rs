@@ -7,7 +7,7 @@ use rusqlite::params;
 use crate::error::StoreError;
 use crate::read::{Reader, limit};
 
-/// Something with the bytes of its stored text.
+/// A value with the bytes of its stored text.
 type Measured<T> = (T, usize);
 
 impl Reader<'_> {
@@ -19,7 +19,7 @@ impl Reader<'_> {
         Ok(found.into_iter().map(|(message, _)| message).collect())
     }
 
-    /// The messages of a session, each with the bytes of its stored text.
+    /// Returns the messages of a session, each with the bytes of its stored text.
     pub(crate) fn sized_messages(
         &self,
         session: &SessionId,
@@ -37,8 +37,7 @@ impl Reader<'_> {
         Ok(Self::joined(infos, parts))
     }
 
-    /// The newest messages of a session, at most so many, in ascending order; only those older than `before`, where that is
-    /// given.
+    /// Returns the newest messages of a session up to a limit, in ascending order; only those older than `before`, if given.
     pub(crate) fn newest_messages(
         &self,
         session: &SessionId,
@@ -70,8 +69,8 @@ impl Reader<'_> {
         Ok(found.into_iter().map(|(message, _)| message).collect())
     }
 
-    /// Joins messages with their parts: both lists ascend by message, so one walk does. Parts of a message that is not there
-    /// are passed over.
+    /// Joins messages with their parts: both lists are sorted by message, so one pass suffices. Parts of a missing message
+    /// are skipped.
     fn joined(
         infos: Vec<Measured<MessageInfo>>,
         parts: Vec<Measured<Part>>,
@@ -87,7 +86,7 @@ impl Reader<'_> {
                 }
             }
             let size = u32::try_from(size).unwrap_or(u32::MAX);
-            // A message mostly has one part, is kept long, and there are many.
+            // A message mostly has one part, is kept for long, and there are many.
             own.shrink_to_fit();
             (MessageWithParts { info, parts: own }, size)
         };
@@ -103,7 +102,7 @@ impl Reader<'_> {
         Ok(found.map(|(message, _)| message))
     }
 
-    /// One message, with the bytes of its stored text.
+    /// Returns one message with the bytes of its stored text.
     pub(crate) fn sized_message(
         &self,
         session: &SessionId,

@@ -1,4 +1,4 @@
-//! Opening a file: lock, state, format, check. Nothing is changed in a file that is not ours, newer or damaged.
+//! Opening a file: lock, state, format, check. A foreign, newer or damaged file is not changed.
 
 use std::fs::{File, OpenOptions as FileOptions, TryLockError};
 use std::io;
@@ -12,14 +12,14 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::StoreError;
 use crate::schema;
 
-/// How to open a store.
+/// Options for opening a store.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Check the whole file even if it was closed cleanly.
     pub check: bool,
-    /// How long a write waits for another process's write.
+    /// Time that a write waits for another process's write.
     pub busy_timeout: Duration,
-    /// How long opening waits for another process that checks or makes the file.
+    /// Time that opening waits for another process that checks or creates the file.
     pub lock_timeout: Duration,
 }
 
@@ -33,19 +33,19 @@ impl Default for OpenOptions {
     }
 }
 
-/// What was found on opening.
+/// Result of opening a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenReport {
-    /// There was no file; it is new.
+    /// The file did not exist and was created.
     pub created: bool,
-    /// No other open store, in this process or another, used the file when it was opened. Then every open turn is one
-    /// whose process is gone.
+    /// No other open store, in this process or another, used the file when it was opened. Then the process of every
+    /// open turn is dead.
     pub alone: bool,
     /// The last process that used the file did not close it.
     pub unclean: bool,
-    /// The whole file was checked (`PRAGMA quick_check`) and found sound.
+    /// The whole file was checked (`PRAGMA quick_check`) and is intact.
     pub checked: bool,
-    /// Format that the file had before it was migrated.
+    /// Format of the file before it was migrated.
     pub migrated_from: Option<u32>,
 }
 
@@ -55,16 +55,16 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Held for as long as a store is open. SQLite's own locks say who writes at this moment; this one says who is there at
-/// all, which tells a log left behind by a killed process from one in use. It is `flock` on a file of its own: closing
-/// any descriptor of the database itself would drop SQLite's locks.
+/// Held for as long as a store is open. SQLite's own locks cover the current write; this one covers the open store,
+/// which distinguishes a log left by a killed process from one in use. It is `flock` on a separate file: closing any
+/// descriptor of the database itself would release SQLite's locks.
 pub(crate) struct Lock {
     file: File,
     pub(crate) alone: bool,
 }
 
 impl Lock {
-    /// Exclusive if no one else is there, else shared.
+    /// Acquires the lock, exclusively if no other process has it, else shared.
     fn acquire(path: &Path, timeout: Duration) -> Result<Self, StoreError> {
         let lock_path = beside(path, "-lock");
         let file = FileOptions::new()
@@ -100,7 +100,7 @@ impl Lock {
         Ok(Self { file, alone })
     }
 
-    /// Lets others in.
+    /// Downgrades the lock to shared.
     fn share(&self, path: &Path) -> Result<(), StoreError> {
         if self.alone {
             self.file
@@ -110,7 +110,8 @@ impl Lock {
         Ok(())
     }
 
-    /// For salvage: the file must not be in use. A folder that cannot be written has no lock, and no one who writes.
+    /// Acquires the lock for salvage: the file must not be in use. A folder that cannot be written has no lock and no
+    /// writer.
     pub(crate) fn exclusive(path: &Path) -> Result<Option<Self>, StoreError> {
         match Self::acquire(path, Duration::ZERO) {
             Ok(lock) if lock.alone => Ok(Some(lock)),
@@ -129,10 +130,10 @@ pub(crate) struct Opened {
     pub(crate) report: OpenReport,
 }
 
-/// Opens `path`, making it and its folder if they are not there.
+/// Opens `path`, creating it and its folder if they do not exist.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, StoreError> {
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-        // Sessions hold source code and command output: for the user alone.
+        // Sessions contain source code and command output: only this user may read them.
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -147,7 +148,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, StoreEr
         options,
     )?;
     let sql = |doing| move |e| StoreError::sqlite(path, doing, e);
-    // Until the file is known to be sound and ours, closing must not write the log into it.
+    // Until the file is known to be intact and ours, closing must not write the log into it.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(sql("open"))?;
     let found = recognise(&conn, path)?;
@@ -174,13 +175,13 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, StoreEr
     Ok(Opened { conn, lock, report })
 }
 
-/// What can be said of a file before SQLite sees it. One that is not there is made where nobody else has it open.
+/// Checks a file before SQLite opens it. A missing one is created if no other process has it open.
 fn look(path: &Path, alone: bool) -> Result<OpenReport, StoreError> {
     let main = size(path)?;
     let wal = size(&beside(path, "-wal"))?;
     let created = main.unwrap_or(0) == 0;
     if created && wal.unwrap_or(0) > 0 {
-        // SQLite would take the file for a new one and delete the write-ahead log, with what is left in it.
+        // SQLite would treat the file as new and delete the write-ahead log with its content.
         return Err(damaged(
             path,
             "the file is empty or gone, but its write-ahead log is there",
@@ -201,7 +202,7 @@ fn look(path: &Path, alone: bool) -> Result<OpenReport, StoreError> {
     })
 }
 
-/// A connection with the settings that every connection of ours has.
+/// Opens a connection with the common settings.
 pub(crate) fn connect(
     path: &Path,
     flags: OpenFlags,
@@ -215,7 +216,8 @@ pub(crate) fn connect(
     Ok(conn)
 }
 
-/// The file's format, after making sure that the file is sound as far as its first page tells, ours, and not newer.
+/// Returns the file's format, after checking that the file is intact as far as its first page shows, ours, and not
+/// newer.
 fn recognise(conn: &Connection, path: &Path) -> Result<u32, StoreError> {
     let sql = |e| StoreError::sqlite(path, "open", e);
     let found = schema::version(conn).map_err(sql)?;
@@ -268,7 +270,7 @@ fn damaged(path: &Path, detail: &str) -> StoreError {
     }
 }
 
-/// The size of a file; `None` when it is not there.
+/// Returns the size of a file; `None` if it does not exist.
 fn size(path: &Path) -> Result<Option<u64>, StoreError> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_dir() => Err(StoreError::Open {
@@ -281,7 +283,7 @@ fn size(path: &Path) -> Result<Option<u64>, StoreError> {
     }
 }
 
-/// Makes the empty file with its mode; SQLite gives its helper files the same mode.
+/// Creates the empty file with its mode; SQLite gives its helper files the same mode.
 fn create(path: &Path) -> Result<(), StoreError> {
     match FileOptions::new()
         .write(true)

@@ -1,7 +1,7 @@
-//! Projections: tables that say how things stand now, made from the log and from nothing else.
+//! Projections: tables of the current state, derived from the log only.
 //!
-//! Rows are applied from their stored text, on writing as on a rebuild, so a projection cannot hold what the log does
-//! not say. JSON is copied as it stands in the log.
+//! Rows are applied from their stored text, on writing as on a rebuild, so a projection cannot contain what the log
+//! does not. JSON is copied as stored in the log.
 
 use std::borrow::Cow;
 
@@ -102,8 +102,8 @@ struct CompletionView<'a> {
     taker: Option<Cow<'a, str>>,
 }
 
-/// Applies one row of the log. A row that says nothing about a projection, or not in the form it must have, changes
-/// nothing: the log keeps it all the same.
+/// Applies one row of the log. A row that does not affect a projection, or is invalid, changes nothing: the log keeps
+/// it nevertheless.
 pub(crate) fn apply(conn: &Connection, seq: i64, row: &Row) -> Result<()> {
     match row.kind.as_str() {
         "event" => match serde_json::from_str::<EventView<'_>>(&row.body) {
@@ -130,7 +130,7 @@ pub(crate) enum Touched {
     All,
 }
 
-/// Reads from the text of an event's record what [`apply`] changes of the messages.
+/// Reads from the text of an event's record which messages [`apply`] changes.
 pub(crate) fn touched(body: &str) -> Touched {
     let Ok(event) = serde_json::from_str::<EventView<'_>>(body) else {
         return Touched::Nothing;
@@ -181,7 +181,7 @@ fn apply_event(conn: &Connection, event: &EventView<'_>) -> Result<()> {
         "session.deleted" => return delete_session(conn, session),
         _ => {}
     }
-    // What comes late for a deleted session must not bring parts of it back.
+    // A late event for a deleted session must not restore parts of it.
     if is_gone(conn, session)? {
         return Ok(());
     }
@@ -302,7 +302,7 @@ fn apply_step(conn: &Connection, seq: i64, step: &StepView<'_>) -> Result<()> {
     if is_gone(conn, &step.session_id)? {
         return Ok(());
     }
-    // A turn that has ended stays ended, whatever is written about it later.
+    // An ended turn stays ended, whatever is written about it later.
     run(
         conn,
         "INSERT INTO turns(turn, session, began, last_at, last_step, last_seq, open) VALUES (?1,?2,?3,?3,?4,?5,?6)
@@ -319,7 +319,7 @@ fn apply_step(conn: &Connection, seq: i64, step: &StepView<'_>) -> Result<()> {
     )
 }
 
-/// A message is due once, and the first who takes it has it.
+/// Applies a completion: a message is due once, and the first claim wins.
 fn apply_completion(conn: &Connection, completion: &CompletionView<'_>) -> Result<()> {
     if is_gone(conn, &completion.session)? {
         return Ok(());
@@ -343,7 +343,7 @@ fn run(conn: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<()
     conn.prepare_cached(sql)?.execute(values).map(|_| ())
 }
 
-/// Empties the projections and makes them anew from the log. Returns how many rows were replayed.
+/// Empties the projections and rebuilds them from the log. Returns the number of replayed rows.
 pub(crate) fn rebuild(conn: &Connection) -> Result<u64> {
     for (table, _) in TABLES {
         conn.execute(&format!("DELETE FROM {table}"), [])?;
@@ -367,7 +367,7 @@ pub(crate) fn rebuild(conn: &Connection) -> Result<u64> {
     Ok(count)
 }
 
-/// Every row of every projection as text, in a fixed order: two stores with the same projections give the same text.
+/// Returns every row of every projection as text, in a fixed order: equal projections give equal texts.
 pub(crate) fn dump(conn: &Connection) -> Result<String> {
     use std::fmt::Write as _;
     let mut out = String::new();

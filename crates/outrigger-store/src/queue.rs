@@ -1,8 +1,8 @@
-//! What waits for the writer.
+//! The writer's queue.
 //!
-//! A record that nobody waits for wakes the writer only when it sleeps without a deadline: those of the next 50 ms are
-//! written by the same batch. Waking a thread costs more than writing a row, so a caller that waits for a few small
-//! records writes them itself ([`Queue::take_few`]).
+//! A record that no caller waits for wakes the writer only if it sleeps without a deadline: those of the next 50 ms
+//! are written in the same batch. Waking a thread costs more than writing a row, so a caller that waits for a few
+//! small records writes them itself ([`Queue::take_few`]).
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,43 +16,43 @@ use crate::audit::{Entry, Retention};
 use crate::chain::Row;
 use crate::error::StoreError;
 
-/// Writes in one transaction.
+/// Maximum number of writes in one transaction.
 const MAX_WRITES: usize = 512;
-/// Text in one transaction, in bytes, not counting the write that exceeds it.
+/// Maximum bytes of text in one transaction, not counting the write that exceeds it.
 const MAX_BYTES: usize = 8 << 20;
-/// Records, and bytes of text, that a waiting caller writes itself: these take about as long as waking the writer
-/// would.
+/// Maximum number and bytes of records that a waiting caller writes itself: these take about as long as waking the
+/// writer.
 const FEW: (usize, usize) = (16, 64 << 10);
-/// Longest time that a record without an answer waits for company.
+/// Maximum time that a record without a waiting caller is delayed for batching.
 const LAZY_DELAY: Duration = Duration::from_millis(50);
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
-/// Makes a new value of a `meta` key from the old one; `None` is no value.
+/// Computes a new value of a `meta` key from the old one; `None` means no value.
 pub(crate) type Update = Box<dyn FnOnce(Option<String>) -> Option<String> + Send>;
-/// Work on the writer's connection, outside of a transaction.
+/// Work on the writer's connection, outside a transaction.
 pub(crate) type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// Something for the writer to do.
+/// A job for the writer.
 pub(crate) enum Job {
     Write(Write),
-    /// Answered when everything before it is committed; with `sync` also on disk.
+    /// Answered when all earlier jobs are committed; with `sync` also on disk.
     Flush {
         sync: bool,
         answer: Answer<()>,
     },
-    /// Done when everything before it is committed.
+    /// Runs when all earlier jobs are committed.
     Run(Work),
-    /// How much of the audit is kept.
+    /// Sets the retention of the audit.
     Keep(Retention),
 }
 
-/// Something to write in a transaction.
+/// A write in a transaction.
 pub(crate) enum Write {
     Append {
         rows: Vec<Row>,
         /// Records of the audit.
         audit: Vec<Entry>,
-        /// None for records that no one waits for.
+        /// `None` for records that no caller waits for.
         answer: Option<Answer<Vec<i64>>>,
     },
     Meta {
@@ -62,7 +62,7 @@ pub(crate) enum Write {
     },
 }
 
-/// What a write gave.
+/// Result of a write.
 pub(crate) enum Done {
     Seqs(Vec<i64>),
     Value(Option<String>),
@@ -88,7 +88,7 @@ impl Write {
         matches!(self, Self::Append { answer: None, .. })
     }
     pub(crate) fn answer(self, done: Result<Done, StoreError>) {
-        // An answer that no one waits for any more is no error: what was written stays.
+        // A dropped receiver is not an error: the write stays.
         match self {
             Self::Append { answer, .. } => {
                 if let Some(answer) = answer {
@@ -108,7 +108,7 @@ impl Write {
     }
 }
 
-/// Jobs that are done together.
+/// Jobs that are executed together.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
@@ -148,7 +148,7 @@ impl Job {
         matches!(self, Self::Write(write) if write.is_lazy())
     }
 
-    /// The text of records, in bytes; `None` for everything else.
+    /// Returns the bytes of the text of records; `None` for everything else.
     fn records(&self) -> Option<usize> {
         match self {
             Self::Write(write @ Write::Append { .. }) => Some(write.bytes()),
@@ -156,7 +156,7 @@ impl Job {
         }
     }
 
-    /// Records that somebody waits for.
+    /// Returns whether it is an append that a caller waits for.
     pub(crate) fn is_awaited_append(&self) -> bool {
         self.is_awaited() && self.records().is_some()
     }
@@ -172,18 +172,18 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Since when a record waits for company.
+    /// Since when a record is delayed for batching.
     lazy_since: Option<Instant>,
-    /// Someone waits for an answer.
+    /// A caller waits for an answer.
     awaited: bool,
-    /// Nothing comes any more, or nobody takes it.
+    /// No more jobs are accepted, or there is no consumer.
     closed: bool,
-    /// The writer sleeps until somebody wakes it.
+    /// The writer sleeps until it is woken.
     idle: bool,
 }
 
 impl State {
-    /// For how long what is there can wait: for ever, where nothing is said.
+    /// Returns how long the current jobs can be delayed; `None` for no limit.
     fn lazy_left(&self) -> Option<Duration> {
         if self.awaited || self.jobs.len() >= MAX_WRITES {
             return Some(Duration::ZERO);
@@ -207,7 +207,7 @@ impl State {
 }
 
 impl Queue {
-    /// Adds a job; false when the queue is closed. `quietly`: the caller takes it from the queue itself.
+    /// Adds a job; returns false if the queue is closed. `quietly`: the caller takes it from the queue itself.
     pub(crate) fn send(&self, job: Job, quietly: bool) -> bool {
         let mut state = self.lock();
         if state.closed {
@@ -226,18 +226,18 @@ impl Queue {
         true
     }
 
-    /// Has the writer look.
+    /// Wakes the writer.
     pub(crate) fn wake(&self) {
         self.wake.notify_one();
     }
 
-    /// Nothing is taken any more. What is in it is worked off.
+    /// Closes the queue for new jobs. Existing ones are completed.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.wake.notify_one();
     }
 
-    /// Nobody takes anything any more: what is in it is dropped, and who waits for an answer learns that none comes.
+    /// Drops all jobs, since there is no consumer any longer; waiting callers get an error.
     pub(crate) fn abandon(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -246,8 +246,8 @@ impl Queue {
         drop(left);
     }
 
-    /// Waits until there is something to be done now; false when the queue is closed and empty. The holder of the
-    /// connection takes what is there, so that nothing overtakes earlier jobs.
+    /// Waits until there is something to do; returns false if the queue is closed and empty. The holder of the
+    /// connection takes the jobs, so that nothing overtakes earlier ones.
     pub(crate) fn wait(&self) -> bool {
         let mut state = self.lock();
         loop {
@@ -273,12 +273,12 @@ impl Queue {
         }
     }
 
-    /// What can be done together of what is there, perhaps nothing.
+    /// Takes the jobs that can be executed together, possibly none.
     pub(crate) fn take(&self) -> Batch {
         self.lock().take()
     }
 
-    /// All that is there, where that is a few records and nothing else.
+    /// Takes all jobs, if they are just a few records.
     pub(crate) fn take_few(&self) -> Option<Batch> {
         let mut state = self.lock();
         let (most, room) = FEW;
@@ -287,7 +287,7 @@ impl Queue {
         (state.jobs.len() <= most && bytes <= room).then(|| state.take())
     }
 
-    /// Puts records back in front of all others, and has the writer see to them.
+    /// Puts records back in front of all others, and wakes the writer.
     pub(crate) fn put_back(&self, batch: Batch) {
         let mut state = self.lock();
         for write in batch.writes.into_iter().rev() {

@@ -1,4 +1,4 @@
-//! Reading: each reader has a connection of its own, so that reads never wait for the writer.
+//! Reading: each reader has its own connection, so that reads never wait for the writer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -15,17 +15,17 @@ use serde::de::DeserializeOwned;
 use crate::error::StoreError;
 use crate::open::{self, OpenOptions};
 
-/// Connections that are kept open for the next reader.
+/// Maximum number of idle connections kept open.
 const MAX_IDLE: usize = 4;
 
-/// Which sessions to list. The default lists all.
+/// Selects sessions of a listing. The default selects all.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
     /// Of this project.
     pub project: Option<String>,
     /// With this working directory.
     pub directory: Option<String>,
-    /// Without those that an agent started (subagents).
+    /// Without those started by an agent (subagents).
     pub roots_only: bool,
     /// In this folder of the project or below it, relative to the project's root.
     pub path: Option<String>,
@@ -33,15 +33,15 @@ pub struct SessionFilter {
     pub since: Option<Millis>,
     /// Used before this time: the next page of a listing.
     pub before: Option<Millis>,
-    /// With this in the title; upper and lower case of ASCII letters are the same.
+    /// With this text in the title, ignoring the case of ASCII letters.
     pub search: Option<String>,
-    /// Without those that were archived.
+    /// Without archived ones.
     pub not_archived: bool,
-    /// At most so many.
+    /// Maximum number of sessions.
     pub limit: Option<usize>,
 }
 
-/// Which part of the log is meant.
+/// Part of the log.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'a> {
     /// Records of a session.
@@ -50,53 +50,53 @@ pub enum Scope<'a> {
     Turn(&'a TurnId),
 }
 
-/// Which records of the log to read. The default reads all.
+/// Selects records of the log. The default selects all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecordQuery<'a> {
     /// Of this session or turn.
     pub scope: Option<Scope<'a>>,
-    /// Of this kind, as [`LogRecord::kind`] names it.
+    /// Of this kind, as named by [`LogRecord::kind`].
     pub kind: Option<&'a str>,
-    /// With a greater number than this.
+    /// With a greater number.
     pub after: i64,
-    /// At most so many.
+    /// Maximum number of records.
     pub limit: Option<usize>,
 }
 
-/// How often a plugin did something, as the log has it.
+/// Number of uses by a plugin, from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginUse {
     /// `hook`, `tool` or `client`.
     pub kind: String,
-    /// Whose hook was called or whose client asked; absent for tools, and where a request does not say.
+    /// Plugin of the hook or client; absent for tools, and if a request does not name it.
     pub plugin: Option<String>,
     /// OpenCode's name of the hook, the tool's name, or `METHOD path` of the request.
     pub name: String,
-    /// How often.
+    /// Number of uses.
     pub count: u64,
 }
 
-/// A record with its place in the log.
+/// A record with its position in the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredRecord {
     /// Number in the log, from 1.
     pub seq: i64,
-    /// When it was written.
+    /// Time of writing.
     pub at: Millis,
     /// The record.
     pub record: LogRecord,
 }
 
-/// A turn, as its steps tell.
+/// A turn, from its steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnInfo {
     /// The turn.
     pub turn: TurnId,
     /// Its session.
     pub session: SessionId,
-    /// When its first step was.
+    /// Time of its first step.
     pub began: Millis,
-    /// When its last step was.
+    /// Time of its last step.
     pub last_at: Millis,
     /// Number of its last step, from 0.
     pub last_step: u64,
@@ -182,7 +182,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What rows of an identifier and a JSON text hold, decoded as they are read, with the bytes of the text.
+    /// Decodes rows of an id and a JSON text while reading them, with the bytes of the text.
     pub(crate) fn decoded<T: DeserializeOwned>(
         &self,
         what: &str,
@@ -221,7 +221,7 @@ impl Reader<'_> {
     }
 
     pub(crate) fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
-        // Only the conditions that are asked for: then SQLite walks an index in the order of the list and stops at the limit.
+        // Only the given conditions: then SQLite walks an index in the order of the list and stops at the limit.
         let text = |text: &Option<String>| text.clone().map(Value::Text);
         let flag = |is: bool| is.then_some(Value::Null);
         let millis = |at: Option<Millis>| time(at).map(Value::Integer);
@@ -380,21 +380,21 @@ impl Reader<'_> {
     }
 }
 
-/// Which turns to read.
+/// Selects turns.
 #[derive(Clone, Copy)]
 pub(crate) enum Turns<'a> {
     Open,
-    /// The newest first, at most so many.
+    /// The newest first, up to a limit.
     Last(&'a SessionId, usize),
     One(&'a TurnId),
 }
 
-/// A time beyond what SQLite holds is later than every session.
+/// Converts a time; one beyond SQLite's range is later than every session.
 fn time(at: Option<Millis>) -> Option<i64> {
     at.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
-/// SQLite takes a negative limit for none.
+/// Converts a limit; SQLite treats a negative one as none.
 pub(crate) fn limit(most: Option<usize>) -> i64 {
     most.map_or(-1, |n| i64::try_from(n).unwrap_or(-1))
 }

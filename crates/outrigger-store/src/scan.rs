@@ -1,4 +1,4 @@
-//! Parts as they are stored, for a search over all sessions.
+//! Stored parts, for a search over all sessions.
 
 use std::ops::ControlFlow;
 
@@ -7,16 +7,16 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// A part as it is stored.
+/// A stored part.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredPart<'a> {
-    /// Its place: a part that was stored later has a greater one.
+    /// Its row number: parts stored later have greater ones.
     pub row: i64,
-    /// Session.
+    /// Id of the session.
     pub session: &'a str,
-    /// Message.
+    /// Id of the message.
     pub message: &'a str,
-    /// Part.
+    /// Id of the part.
     pub id: &'a str,
     /// JSON.
     pub body: &'a str,

@@ -1,4 +1,4 @@
-//! The tables, and how an older file gets them.
+//! The tables, and their migrations.
 
 use rusqlite::{Connection, Result, TransactionBehavior};
 
@@ -7,11 +7,11 @@ use crate::project;
 /// `PRAGMA application_id` of our files: "OutR".
 pub(crate) const APPLICATION_ID: i32 = 0x4F75_7452;
 
-/// One step from a format to the next.
+/// A migration step.
 pub(crate) enum Step {
     /// Statements that change the tables.
     Sql(&'static str),
-    /// The rules of the projections changed: make them anew from the log.
+    /// The rules of the projections changed: rebuild them from the log.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "for the first format that changes a projection")
@@ -19,8 +19,8 @@ pub(crate) enum Step {
     Rebuild,
 }
 
-/// Every step since the first format. The format of a file (`PRAGMA user_version`) is how many of them it has been
-/// through; a step that was released is never changed, a new one is put at the end.
+/// Every step since the first format. The format of a file (`PRAGMA user_version`) is the number of steps applied; a
+/// released step is never changed, a new one is appended.
 pub(crate) const STEPS: &[Step] = &[
     Step::Sql(FORMAT_1),
     Step::Sql(FORMAT_2),
@@ -28,8 +28,8 @@ pub(crate) const STEPS: &[Step] = &[
     Step::Sql(FORMAT_4),
 ];
 
-// The log's `kind`, `session` and `turn` repeat what stands in `body` for the indexes. The triggers are no protection
-// against an attacker (the hash chain is what tells), they keep our own code honest.
+// The log's `kind`, `session` and `turn` repeat values of `body` for the indexes. The triggers are no protection
+// against an attacker (the hash chain detects changes), they guard against errors in our own code.
 const FORMAT_1: &str = "
 CREATE TABLE log(
     seq INTEGER PRIMARY KEY,
@@ -87,12 +87,12 @@ CREATE TABLE gone(session TEXT PRIMARY KEY) STRICT;
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 ";
 
-/// The trigger that retention takes away for a moment.
+/// The trigger that retention removes temporarily.
 pub(crate) const AUDIT_STAYS: &str = "
 CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 ";
 
-// The audit has no index: it is bounded, and read seldom.
+// The audit has no index: it is limited in size, and read rarely.
 const FORMAT_2: &str = "
 CREATE TABLE audit(
     seq INTEGER PRIMARY KEY,
@@ -117,7 +117,7 @@ CREATE TABLE audit_seals(
 ) STRICT;
 ";
 
-// Lists of sessions are read in the order in which they are shown, as far as they are asked for.
+// Lists of sessions are read in the order in which they are displayed, as far as requested.
 const FORMAT_3: &str = "
 DROP INDEX sessions_updated;
 CREATE INDEX sessions_updated ON sessions(updated DESC, id);
@@ -125,7 +125,7 @@ CREATE INDEX sessions_directory ON sessions(directory, updated DESC, id);
 CREATE INDEX sessions_project ON sessions(project, updated DESC, id);
 ";
 
-// Completed messages of which plugins are to be notified; the ones that nobody took yet are looked for at each start.
+// Completed messages that plugins must be notified of; unclaimed ones are looked up at each start.
 const FORMAT_4: &str = "
 CREATE TABLE completions(
     session TEXT NOT NULL,
@@ -137,16 +137,16 @@ CREATE TABLE completions(
 CREATE INDEX completions_due ON completions(session) WHERE taker IS NULL;
 ";
 
-/// The format of an open file; 0 for a new one.
+/// Returns the format of an open file; 0 for a new one.
 pub(crate) fn version(conn: &Connection) -> Result<u32> {
     conn.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Brings a file to the newest of `steps`, one transaction for each step. Several processes may do this at once.
+/// Migrates a file to the newest of `steps`, one transaction for each step. Several processes may do this at once.
 pub(crate) fn migrate(conn: &mut Connection, steps: &[Step]) -> Result<()> {
     loop {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Read again under the lock: another process may have been quicker.
+        // Re-read under the lock: another process may have been faster.
         let done = version(&tx)?;
         let Some(step) = steps.get(usize::try_from(done).unwrap_or(usize::MAX)) else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! What models cost, summed from the messages that are stored. Answers that another program stored
-//! (`outrigger_protocol::origin::IMPORTED`) were paid for there and do not count.
+//! Cost of models, summed from the stored messages. Answers stored by another program (`outrigger_protocol::origin::IMPORTED`)
+//! were paid for there and are not counted.
 
 use outrigger_protocol::Millis;
 use rusqlite::{Connection, params};
@@ -9,11 +9,11 @@ use rusqlite::{Connection, params};
 pub struct ModelUsage {
     /// `YYYY-MM-DD`, in the local time zone.
     pub day: String,
-    /// Provider.
+    /// Id of the provider.
     pub provider: String,
-    /// Model.
+    /// Id of the model.
     pub model: String,
-    /// Answers of the model.
+    /// Number of answers.
     pub answers: u64,
     /// Tokens sent that were not in the provider's cache.
     pub input: u64,
@@ -36,7 +36,7 @@ const SUMS: &str = "
         AND m.body ->> '$.time.created' >= ?1 AND (?2 IS NULL OR s.directory = ?2)
     GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
 
-/// By day and model, the oldest day first.
+/// Returns the usage by day and model, the oldest day first.
 pub(crate) fn usage(
     conn: &Connection,
     since: Millis,
@@ -61,12 +61,12 @@ pub(crate) fn usage(
         .collect()
 }
 
-/// What a session used, with those of its subagents, and of the one that it is a subagent of.
+/// Usage of a session with its subagents, and of its parent if it is a subagent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SessionUsage {
-    /// Prompts that were answered, the one that runs included.
+    /// Answered prompts, including the current one.
     pub turns: u64,
-    /// Tokens, sent and received, as far as providers say; estimated where they do not.
+    /// Tokens sent and received, as reported by providers; estimated if not reported.
     pub tokens: u64,
     /// US dollars.
     pub cost: f64,
@@ -86,8 +86,8 @@ const SESSION: &str = "
         ifnull(sum(body ->> '$.cost'), 0.0)
     FROM sessions WHERE id IN tree";
 
-/// Tokens of answers of which nobody said what was sent for them, as every request sends something: a fourth of the bytes up to and with
-/// the answer.
+/// Estimated tokens of answers without reported input, since every request sends something: a fourth of the bytes up to and
+/// including the answer.
 const ESTIMATE: &str = "
     WITH RECURSIVE
     up(id, parent) AS (SELECT id, parent FROM sessions WHERE id = ?1

@@ -10,10 +10,10 @@ use super::redact::Redactor;
 use crate::chain::{GENESIS, Hash, Head};
 use crate::error::StoreError;
 
-/// Bytes of a text of a record, which others may have chosen.
+/// Maximum size in bytes of a record's text, which others may have chosen.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// A record as it will stand in the audit, without its place.
+/// A record as stored in the audit, without its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) at: i64,
@@ -22,8 +22,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The only way from a record to a row: whatever a record says goes through the redactor (invariant 10). What
-    /// belongs to no turn has the run of the program as its trace.
+    /// Creates the row of a record. This is the only way: every text goes through the redactor (invariant 10). A
+    /// record that belongs to no turn has the run of the program as its trace.
     pub(crate) fn new(
         at: Millis,
         mut record: AuditRecord,
@@ -58,9 +58,9 @@ impl Entry {
         })
     }
 
-    /// SHA-256 over the number, the hash before and every field, each text preceded by its length, so that no two
-    /// different rows have the same bytes. The number is part of it, which distinguishes a moved row from a changed
-    /// one.
+    /// Returns SHA-256 over the number, the previous hash and every field, each text preceded by its length, so
+    /// that no two different rows have the same bytes. The number is included to distinguish a moved row from a
+    /// changed one.
     pub(crate) fn hash(&self, seq: i64, prev: &[u8]) -> Hash {
         let mut sha = Sha256::new();
         for part in [
@@ -78,7 +78,7 @@ impl Entry {
     }
 }
 
-/// The end of the audit's chain, or what it begins behind.
+/// Returns the end of the audit's chain, or its starting point.
 pub(crate) fn head(conn: &Connection) -> Result<Head> {
     let last = conn
         .prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?
@@ -98,7 +98,7 @@ pub(crate) fn head(conn: &Connection) -> Result<Head> {
     }
 }
 
-/// Where older records were cut off, if they ever were.
+/// Returns where older records were removed, if they ever were.
 pub(crate) fn cut(conn: &Connection) -> Result<Option<Head>> {
     conn.prepare_cached(
         "SELECT seq, hash FROM audit_seals WHERE cut = 1 ORDER BY seq DESC LIMIT 1",
@@ -112,7 +112,7 @@ pub(crate) fn cut(conn: &Connection) -> Result<Option<Head>> {
     .optional()
 }
 
-/// Writes one row behind the head and moves the head to it.
+/// Writes one row after the head and moves the head to it.
 pub(crate) fn append(conn: &Connection, head: &mut Head, entry: &Entry) -> Result<()> {
     let seq = head.seq + 1;
     let hash = entry.hash(seq, &head.hash);
@@ -138,7 +138,7 @@ mod tests {
             body: "{}".into(),
         };
         let hex = crate::hex(&entry.hash(1, &GENESIS));
-        // The same value was worked out independently with Python's hashlib.
+        // The same value was computed independently with Python's hashlib.
         insta::assert_snapshot!(hex, @"11ab546f3b5b29b2c6b794c89dd1a51514013baedee46a7357c201ad775ede6c");
         assert_ne!(entry.hash(2, &GENESIS), entry.hash(1, &GENESIS));
     }

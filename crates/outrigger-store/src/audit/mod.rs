@@ -1,8 +1,8 @@
-//! The audit (C13): a second hash chain in the same file, for who did what and who authorised it. docs/audit.md has the
-//! reasons.
+//! The audit (C13): a second hash chain in the same file, which records who did what and who authorised it.
+//! docs/audit.md has the reasons.
 //!
-//! It is written by the same writer, in the same transactions, as the log; it holds hashes instead of contents; its end
-//! is sealed with a signature from time to time; and what is older than the retention says is removed, up to a sealed
+//! It is written by the same writer, in the same transactions, as the log; it contains hashes instead of contents; its
+//! end is sealed with a signature from time to time; and records older than the retention are removed, up to a sealed
 //! cut from which the rest can still be verified.
 
 mod chain;
@@ -34,7 +34,7 @@ pub(crate) use verify::verify;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What belongs to no turn: the run of this process.
+/// Returns the trace of records that belong to no turn: the run of this process.
 pub(crate) fn run() -> &'static str {
     static RUN: OnceLock<String> = OnceLock::new();
     let name = || {

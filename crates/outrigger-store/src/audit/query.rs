@@ -1,4 +1,4 @@
-//! Finding records of the audit: by each of its fields (C13).
+//! Queries of the audit by each of its fields (C13).
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
@@ -8,7 +8,7 @@ use rusqlite::{Connection, Result};
 
 use crate::chain::Hash;
 
-/// Which records of the audit to read. The default reads all.
+/// Selects records of the audit. The default selects all.
 #[derive(Clone, Debug, Default)]
 pub struct AuditQuery {
     /// Of these kinds; empty for all.
@@ -19,66 +19,66 @@ pub struct AuditQuery {
     pub session: Option<String>,
     /// `stepId`.
     pub step: Option<String>,
-    /// `hookName`, as the point is named.
+    /// `hookName`, the point's name.
     pub hook: Option<String>,
     /// `pluginId`.
     pub plugin: Option<String>,
     /// `subPluginId`.
     pub sub_plugin: Option<String>,
-    /// `inputHash`, or how it begins.
+    /// `inputHash`, or a prefix of it.
     pub input_hash: Option<String>,
-    /// `outputHash`, or how it begins.
+    /// `outputHash`, or a prefix of it.
     pub output_hash: Option<String>,
     /// `decision`.
     pub decision: Option<String>,
-    /// `durationMs` is at least this.
+    /// Minimum of `durationMs`.
     pub least_ms: Option<f64>,
     /// `timeout`.
     pub timeout: Option<bool>,
     /// `errored`.
     pub errored: Option<bool>,
-    /// `policyCheckResult`, or how it begins: `passed`, `refused`.
+    /// `policyCheckResult`, or a prefix of it: `passed`, `refused`.
     pub policy: Option<String>,
-    /// A cause of `provenance` has all of these: who acts (`user`, `model`, `plugin`, …), a plugin's name, what it did.
+    /// A cause in `provenance` has all of these: the actor (`user`, `model`, `plugin`, …), a plugin's name, the action.
     pub cause: Vec<String>,
     /// `subject` contains this.
     pub subject: Option<String>,
-    /// Begun at this time or later.
+    /// Started at this time or later.
     pub since: Option<Millis>,
-    /// Begun before this time.
+    /// Started before this time.
     pub until: Option<Millis>,
-    /// With a greater number than this.
+    /// With a greater number.
     pub after: i64,
     /// With this number.
     pub seq: Option<i64>,
-    /// At most so many.
+    /// Maximum number of records.
     pub limit: Option<usize>,
     /// The newest ones, if there are more than the limit; still in order.
     pub newest: bool,
 }
 
-/// A record of the audit with its place.
+/// A record of the audit with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredAudit {
-    /// Its number; they follow each other without gaps.
+    /// Its number; numbers are consecutive.
     pub seq: i64,
     /// Its hash.
     pub hash: Hash,
-    /// Hash of the record before it.
+    /// Hash of the previous record.
     pub prev_hash: Hash,
-    /// What it says.
+    /// Its content.
     pub record: AuditRecord,
 }
 
 impl StoredAudit {
-    /// The record with its number and hashes, as it is exported.
+    /// Returns the record with its number and hashes, as exported.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let mut value = serde_json::json!({ "seq": self.seq });
         let record = serde_json::json!(self.record);
         if let (Some(fields), serde_json::Value::Object(record)) = (value.as_object_mut(), record) {
             fields.extend(record);
-            // By the names of C8 where one plugin hosts another.
+            // Use the names of C8 if one plugin hosts another.
             if let (Some(top), Some(_)) = (&self.record.plugin_id, &self.record.sub_plugin_id) {
                 fields.insert("topPluginId".into(), serde_json::json!(top));
             }
@@ -89,7 +89,7 @@ impl StoredAudit {
     }
 }
 
-/// A row as it is stored: number, hash, hash before, body.
+/// A stored row: number, hash, previous hash, body.
 pub(crate) type Raw = (i64, Vec<u8>, Vec<u8>, String);
 
 #[derive(Default)]
@@ -112,7 +112,7 @@ impl Filter {
             );
         }
     }
-    // As a text's beginning, whatever stands in it.
+    // As a literal prefix, without wildcards.
     fn begins(&mut self, name: &str, value: Option<&String>) {
         if let Some(value) = value {
             self.and(
@@ -188,7 +188,7 @@ fn filter(query: &AuditQuery) -> Filter {
     filter
 }
 
-/// The rows that a query means, in order.
+/// Returns the rows of a query, in order.
 pub(crate) fn select(conn: &Connection, query: &AuditQuery) -> Result<Vec<Raw>> {
     let mut filter = filter(query);
     let order = if query.newest { "DESC" } else { "ASC" };

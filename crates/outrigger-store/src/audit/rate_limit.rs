@@ -1,6 +1,6 @@
-//! How many records one source may cause. A source whose requests cost nothing, or that only must be refused, must not
-//! fill the audit: its records would push out those of others. What is over the bound is counted, and the count is a
-//! record itself.
+//! Limits the number of records per source. A source whose requests cost nothing, or are just refused, must not fill
+//! the audit: its records would displace those of others. Records over the limit are counted, and the count is a record
+//! itself.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -12,25 +12,25 @@ use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::tally::Tallies;
 
-/// Refusals of one source that are listed within [`PERIOD`], for each kind and rule.
+/// Maximum number of refusals of one source listed within [`PERIOD`], for each kind and rule.
 const REFUSALS: u32 = 30;
-/// Other records of one source that are listed within [`PERIOD`], for each kind and decision.
+/// Maximum number of other records of one source listed within [`PERIOD`], for each kind and decision.
 const OTHERS: u32 = 600;
 const PERIOD: Duration = Duration::from_secs(60);
-/// Sources with a count of their own.
+/// Number of sources with a separate count.
 const SOURCES: usize = 1024;
 
-/// The decision of a record that says how many are not there.
+/// Decision of a record that states how many are not listed.
 pub(crate) const NOT_LISTED: &str = "not listed";
 
-/// Who caused a record, as far as its source cannot choose it.
+/// Source of a record, as far as it cannot choose it itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Source {
     kind: AuditKind,
     plugin: Option<PluginId>,
-    /// Of permission questions, which name no plugin.
+    /// For permission questions, which name no plugin.
     session: Option<SessionId>,
-    /// Of process starts, which name neither: for what the program starts them.
+    /// For process starts, which name neither: the purpose of the process.
     purpose: Option<String>,
     decision: String,
     policy: String,
@@ -51,7 +51,7 @@ impl Source {
         }
     }
 
-    /// The record that says how many of this source are not there.
+    /// Returns the record that states how many of this source are not listed.
     fn not_listed(self, at: Millis, count: u64) -> AuditRecord {
         AuditRecord {
             plugin_id: self.plugin,
@@ -71,8 +71,8 @@ impl Source {
     }
 }
 
-/// The first word of a label (`git (/usr/bin/git)`, `mcp:notes (node)`): the rest is up to the names of servers and
-/// tools. Processes of plugins keep theirs, since there are only so many plugins.
+/// Returns the first word of a label (`git (/usr/bin/git)`, `mcp:notes (node)`): the names of servers and tools
+/// determine the rest. Processes of plugins keep theirs, since the number of plugins is limited.
 fn purpose(label: &str) -> String {
     let label = label.split_once(" (").map_or(label, |(label, _)| label);
     match label.split_once([':', ' ']) {
@@ -98,8 +98,8 @@ impl Default for Bound {
     }
 }
 
-/// Runs of hooks and tools are work that the program does, one after the other; a plugin's own points are bounded where
-/// they are called. Every one of these is listed.
+/// Returns whether records of a kind are limited. Runs of hooks and tools are sequential work of the program, and
+/// custom points are limited where they are called; all of these are listed.
 fn is_bounded(kind: AuditKind) -> bool {
     !matches!(
         kind,
@@ -112,7 +112,7 @@ impl Bound {
         lock(&self.0)
     }
 
-    /// Whether the record is listed; how many before it were not.
+    /// Returns whether the record is listed, and how many before it were not.
     fn take(&self, source: &Source) -> Option<u64> {
         let now = Instant::now();
         let mut tables = self.lock();
@@ -123,7 +123,7 @@ impl Bound {
         }
     }
 
-    /// The records that are listed, with counts of those before them that are not.
+    /// Returns the listed records, with counts of the unlisted ones before them.
     pub(crate) fn records(&self, at: Millis, records: Vec<AuditRecord>) -> Vec<AuditRecord> {
         let mut listed = Vec::with_capacity(records.len());
         for record in records {
@@ -140,8 +140,7 @@ impl Bound {
         listed
     }
 
-    /// Takes requests of clients out of what goes to the log that are over the bound; counts of those before that were
-    /// taken out.
+    /// Removes client requests over the limit from the records of the log; returns counts of those removed before.
     pub(crate) fn requests(&self, at: Millis, records: &mut Vec<LogRecord>) -> Vec<AuditRecord> {
         let mut counts = Vec::new();
         records.retain(|record| {
@@ -165,7 +164,7 @@ impl Bound {
         counts
     }
 
-    /// What was counted and is not reported yet.
+    /// Returns counts that are not reported yet.
     pub(crate) fn rest(&self, at: Millis) -> Vec<AuditRecord> {
         let mut tables = self.lock();
         let mut rest = tables.refusals.rest();
@@ -213,7 +212,7 @@ mod tests {
         }
     }
 
-    /// Listed records of a plugin and what is said not to be.
+    /// Returns the number of a plugin's listed records and the reports of unlisted ones.
     fn found(store: &Store, plugin: Option<&str>) -> (usize, Vec<String>) {
         let records = store
             .audit_records(&AuditQuery {
@@ -233,7 +232,7 @@ mod tests {
     fn one_source_cannot_fill_the_audit_and_what_is_left_out_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&folder.path().join("store.db")).unwrap();
-        // Flushing tells counts of now; what is much older would be removed.
+        // A flush reports counts with the current time; much older ones would be removed.
         let days = 0;
         store
             .keep_audit(super::super::Retention { records: 0, days })
@@ -246,7 +245,7 @@ mod tests {
             }
             store.audit_lazily(1, vec![refused(Some("quiet"), AuditKind::Network)]);
             store.append_lazily(1, vec![request("quiet", "POST", 200)]);
-            // The end of a turn tells what was counted until then.
+            // The end of a turn reports the counts so far.
             store.flush(true).await.unwrap();
         });
         let (listed, mut counts) = found(&store, Some("loud"));
@@ -265,7 +264,7 @@ mod tests {
         assert_eq!(report.unlisted, 2340);
     }
 
-    /// What the program does itself is listed, however much it is.
+    /// Actions of the program itself are all listed.
     #[test]
     fn intents_and_outcomes_are_all_listed() {
         let bound = Bound::default();
@@ -277,7 +276,7 @@ mod tests {
             let records = vec![refused(Some("acme"), kind); 2000];
             assert_eq!(bound.records(1, records).len(), 2000, "{kind:?}");
         }
-        // A door that everybody can knock at.
+        // A request that any client can send.
         let knocks = vec![refused(None, AuditKind::Bridge); 100];
         assert_eq!(bound.records(1, knocks).len(), 30);
         let asks = |session: &str| AuditRecord {
@@ -288,7 +287,7 @@ mod tests {
         assert_eq!(bound.records(1, vec![asks("ses_2")]).len(), 1);
     }
 
-    /// One that starts many processes keeps the others' from nobody.
+    /// A source that starts many processes does not affect the others.
     #[test]
     fn starts_are_bounded_for_each_purpose() {
         let bound = Bound::default();

@@ -1,14 +1,14 @@
-//! The one place where secrets are removed from what goes into the audit (invariant 10).
+//! The redactor: the one place where secrets are removed from the audit (invariant 10).
 
 use std::sync::{Arc, RwLock};
 
 use outrigger_files::sync;
 use outrigger_protocol::keys::{KEY_PREFIXES, looks_like_key};
 
-/// What stands where a secret was.
+/// Replacement of a secret.
 const REMOVED: &str = "[removed]";
 
-/// Shorter values are no secrets: local servers are configured with `x` or `none`, and removing those would make every
+/// Minimum length of a secret: local servers are configured with `x` or `none`, and removing those would make every
 /// text unreadable.
 const SHORTEST: usize = 6;
 
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Values that must never be shown: keys of providers, variables with a secret's name.
+    /// Adds values that must never be shown: keys of providers, variables with a secret's name.
     pub fn hide(&self, values: impl IntoIterator<Item = String>) {
         let known = sync::read(&self.values);
         let is_new = |value: &String| value.len() >= SHORTEST && !known.contains(value);
@@ -56,23 +56,23 @@ impl Redactor {
                 known.push(value);
             }
         }
-        // A value that holds another one is taken out first, or its rest would stay.
+        // A value that contains another one is removed first, or its rest would remain.
         known.sort_by_key(|value| std::cmp::Reverse(value.len()));
     }
 
-    /// The values of variables whose name says that they are secret.
+    /// Adds the values of variables whose name indicates a secret.
     pub fn hide_environment<'a>(
         &self,
         variables: impl IntoIterator<Item = (&'a String, &'a String)>,
     ) {
         let secret = |name: &str| is_name(name) || name.to_ascii_uppercase().ends_with("_KEY");
         let found = variables.into_iter().filter(|(name, _)| secret(name));
-        // A path or a switch is none, and may stand in any text.
+        // A path or a boolean is not a secret, and may occur in any text.
         let found = found.map(|(_, value)| value.clone());
         self.hide(found.filter(|value| value.len() >= 8 && !value.starts_with('/')));
     }
 
-    /// Takes the secrets out of a text.
+    /// Removes the secrets from a text.
     pub fn clean(&self, text: &mut String) {
         {
             let known = sync::read(&self.values);
@@ -88,8 +88,8 @@ impl Redactor {
     }
 }
 
-// Most texts have nothing of the kind: one pass without allocation for them. Many are one small word, which no name
-// stands before and no key looks like.
+// Most texts contain nothing suspicious: one pass without allocation for them. Many are one small word, which follows
+// no name and does not look like a key.
 fn is_suspect(text: &str) -> bool {
     if text.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return false;
@@ -118,7 +118,7 @@ fn is_space(c: char) -> bool {
 /// Word by word, separators kept.
 fn clean_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // What the word before says of the next one: `--password X`, `Authorization: Bearer X`.
+    // Whether the previous word marks the next one: `--password X`, `Authorization: Bearer X`.
     let mut next_is_secret = false;
     let mut was_name = false;
     let mut rest = text;
@@ -133,7 +133,7 @@ fn clean_words(text: &str) -> String {
             } else {
                 out.push_str(&clean_word(word));
                 let name = word.trim_end_matches([':', '=']);
-                // In JSON, quotes stand between a name and its colon.
+                // In JSON, a quote is between a name and its colon.
                 next_is_secret = scheme
                     || name.is_empty() && was_name
                     || (word.len() > name.len() || word.starts_with('-')) && is_name(name);
@@ -160,7 +160,7 @@ fn clean_word(word: &str) -> String {
     {
         return format!("{scheme}://{REMOVED}@{}", clean_word(host));
     }
-    // In an address the name stands behind the path: `https://h/p?token=x`.
+    // In a URL the name follows the path: `https://h/p?token=x`.
     for sign in ['=', ':'] {
         if let Some((name, value)) = word.split_once(sign)
             && !value.is_empty()

@@ -1,4 +1,4 @@
-//! How much of the audit is kept.
+//! Retention of the audit.
 
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -9,20 +9,20 @@ use super::seal::{Sealer, as_hash};
 use crate::chain::Head;
 use crate::error::StoreError;
 
-/// Records that are removed at once, so that nobody waits long for the writer.
+/// Maximum number of records removed at once, so that no caller waits long for the writer.
 const AT_ONCE: i64 = 5_000;
-/// Sources of removed records that are named.
+/// Number of sources of removed records that are named.
 const NAMED: usize = 8;
-/// What a record decides that tells of a removal.
+/// Decision of a record about a removal.
 pub(crate) const REMOVED: &str = "removed";
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// How much of the audit is kept. What is over either is removed, the oldest first, some while later.
+/// Retention of the audit. Records over either limit are removed, oldest first, with a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// So many records; 0 for any number.
+    /// Maximum number of records; 0 for any number.
     pub records: u64,
-    /// So many days, counted back from the newest record; 0 for any time.
+    /// Maximum age in days, relative to the newest record; 0 for any time.
     pub days: u64,
 }
 
@@ -35,8 +35,8 @@ impl Default for Retention {
     }
 }
 
-/// Removes what is over the retention: a sealed cut says where the rest begins, and a record says that it was done.
-/// Returns the number of records that were removed.
+/// Removes records over the retention: a sealed cut marks the start of the rest, and a record reports the removal. Returns
+/// the number of removed records.
 pub(crate) fn prune(
     conn: &mut Connection,
     sealer: &mut Sealer,
@@ -74,25 +74,25 @@ pub(crate) fn prune(
     Ok(removed.unsigned_abs())
 }
 
-/// What is to be removed.
+/// A pending removal.
 struct Removal {
-    /// The last of it.
+    /// Its last record.
     cut: Head,
-    /// How many there are up to it.
+    /// Number of records up to it.
     removed: i64,
-    /// When the newest record was made.
+    /// Time of the newest record.
     newest: i64,
 }
 
-/// What is over the retention. Asked with every seal, so it looks at the ends of the audit only: at the tenth of a million
-/// records between them it would take longer than all that is written.
+/// Returns the records over the retention. Called with every seal, so it reads only the ends of the audit: counting
+/// millions of records between them would take longer than all writes.
 fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<Removal>> {
     let ends = end(conn, "ASC")?.zip(end(conn, "DESC")?);
     let Some(((first, oldest), (last, newest))) = ends else {
         return Ok(None);
     };
     let most = i64::try_from(keep.records).unwrap_or(i64::MAX);
-    // A tenth over the limit before anything is done, or one record would be removed for each that comes.
+    // Wait until a tenth over the limit, or each new record would remove one.
     let over = if most > 0 && last - first + 1 > most + most / 10 {
         Some(last - most)
     } else {
@@ -101,7 +101,7 @@ fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<Removal>
     let days = i64::try_from(keep.days).unwrap_or(i64::MAX);
     let before = newest.saturating_sub(days.saturating_mul(DAY_MS));
     let old = if days > 0 && oldest < before {
-        // Numbers and times rise together, so what is old is a run at the beginning.
+        // Numbers and times increase together, so old records form a prefix.
         conn.query_row(
             "SELECT max(seq) FROM (SELECT seq, at FROM audit ORDER BY seq LIMIT ?) WHERE at < ?",
             params![AT_ONCE, before],
@@ -113,7 +113,7 @@ fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<Removal>
     let Some(cut) = over.max(old) else {
         return Ok(None);
     };
-    // The last record stays: the chain goes on after it.
+    // The last record stays: the chain continues after it.
     let cut = cut.min(first + AT_ONCE - 1).min(last - 1);
     if cut < first {
         return Ok(None);
@@ -133,7 +133,7 @@ fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<Removal>
     }))
 }
 
-/// Number and time of the record at one end.
+/// Returns number and time of the record at one end.
 fn end(conn: &Connection, order: &str) -> rusqlite::Result<Option<(i64, i64)>> {
     conn.prepare_cached(&format!(
         "SELECT seq, at FROM audit ORDER BY seq {order} LIMIT 1"
@@ -142,8 +142,8 @@ fn end(conn: &Connection, order: &str) -> rusqlite::Result<Option<(i64, i64)>> {
     .optional()
 }
 
-/// Whose the records up to the cut are, those with the most first: one that pushed the others out is seen. A body that
-/// somebody has made unreadable is nobody's, and is removed like the others.
+/// Returns the sources of the records up to the cut, most frequent first, so that one that displaced the others is
+/// visible. A corrupted body has no source, and is removed like the others.
 fn sources(conn: &Connection, cut: i64) -> rusqlite::Result<String> {
     let mut statement = conn.prepare(
         "SELECT kind, CASE WHEN json_valid(body) THEN json_extract(body, '$.pluginId') END AS plugin, count(*)
@@ -170,7 +170,7 @@ fn sources(conn: &Connection, cut: i64) -> rusqlite::Result<String> {
     Ok(named.join(", "))
 }
 
-// The trigger keeps all other code from deleting.
+// The trigger prevents all other code from deleting.
 fn remove(conn: &Connection, cut: i64) -> rusqlite::Result<()> {
     conn.execute_batch("DROP TRIGGER audit_delete")?;
     conn.execute("DELETE FROM audit WHERE seq <= ?", [cut])?;

@@ -1,5 +1,5 @@
-//! Seals: signatures over the ends of the audit and of the log. What stands before one cannot be changed, removed or cut
-//! off without the key, which is in a file of its own.
+//! Seals: signatures over the ends of the audit and of the log. Records before a seal cannot be changed, removed or cut off
+//! without the key, which is in a separate file.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -17,15 +17,15 @@ use crate::chain::{GENESIS, Hash, Head};
 use crate::error::StoreError;
 use crate::open::beside;
 
-/// What a record decides that tells of a file that was gone.
+/// Decision of a record about a missing seal file.
 pub(crate) const SEAL_LOST: &str = "seal lost";
 
-/// What a seal says.
+/// Content of a seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seal {
     /// Number of the last audit record before it.
     pub(crate) seq: i64,
-    /// Everything up to that record was removed on purpose.
+    /// Everything up to that record was removed by the retention.
     pub(crate) cut: bool,
     /// That record's hash.
     pub(crate) hash: Vec<u8>,
@@ -41,8 +41,8 @@ pub(crate) struct Seal {
     pub(crate) signature: Vec<u8>,
 }
 
-/// Where a seal is kept. The place is part of what is signed: a seal of the store is not valid in the file beside it.
-/// Otherwise somebody who cuts off the end would find the file's new content among the seals.
+/// Location of a seal. It is part of the signed data: a seal from the store is not valid in the separate file. Otherwise an
+/// attacker who cuts off the end could take the file's new content from the seals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SealPlace {
     Store,
@@ -50,7 +50,7 @@ pub(crate) enum SealPlace {
 }
 
 impl Seal {
-    // Every field has a fixed length but the hashes, which are preceded by theirs.
+    // Every field has a fixed length except the hashes, which are preceded by theirs.
     fn signed_bytes(&self, place: SealPlace) -> Vec<u8> {
         let mut bytes = match place {
             SealPlace::Store => b"outrigger-audit-seal-1".to_vec(),
@@ -67,7 +67,7 @@ impl Seal {
         bytes
     }
 
-    /// It was made for this place, with the key whose public half is `key`.
+    /// Returns whether it was made for this location, with the key whose public half is `key`.
     pub(crate) fn is_signed_by(&self, key: &[u8], place: SealPlace) -> bool {
         self.key == key
             && UnparsedPublicKey::new(&ED25519, key)
@@ -80,7 +80,7 @@ impl Seal {
         self.signature = key.sign(&self.signed_bytes(place)).as_ref().to_vec();
     }
 
-    /// Of an audit in which nothing is.
+    /// Returns the seal of an empty audit.
     fn of_nothing() -> Self {
         Self {
             seq: 0,
@@ -94,7 +94,7 @@ impl Seal {
         }
     }
 
-    /// One line for the file beside the store.
+    /// Returns the line for the separate file.
     fn line(&self) -> String {
         format!(
             "{} {} {} {} {} {} {} {}\n",
@@ -134,24 +134,25 @@ pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// The file with the key.
+/// Returns the path of the key file.
 pub(crate) fn key_path(store: &Path) -> PathBuf {
     beside(store, "-audit-key")
 }
 
-/// The file with the last seal: who cuts off the end of the audit in the database, seals included, has not cut it here.
+/// Returns the path of the file with the last seal: cutting off the end of the audit in the database, including its seals,
+/// leaves this file unchanged.
 pub(crate) fn seal_path(store: &Path) -> PathBuf {
     beside(store, "-audit-seal")
 }
 
-/// The seal in the file beside the store.
+/// Reads the seal in the separate file.
 pub(crate) fn seal_file(store: &Path) -> Option<Seal> {
     Seal::from_line(
         &outrigger_files::read_to_string(&seal_path(store), outrigger_files::SETTINGS).ok()?,
     )
 }
 
-/// The key of a store, if it has one yet.
+/// Reads the key of a store, if it has one yet.
 pub(crate) fn read_key(store: &Path) -> std::result::Result<Option<Ed25519KeyPair>, StoreError> {
     let path = key_path(store);
     let text = match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
@@ -168,12 +169,12 @@ pub(crate) fn read_key(store: &Path) -> std::result::Result<Option<Ed25519KeyPai
     })
 }
 
-/// The public half of the key.
+/// Returns the public half of the key.
 pub(crate) fn public(key: &Ed25519KeyPair) -> Vec<u8> {
     key.public_key().as_ref().to_vec()
 }
 
-/// Makes the key, and the file with the last seal: from then on there is one, and one that is gone was removed.
+/// Creates the key and the file with the last seal: a file that is missing later was removed.
 fn make_key(store: &Path) -> std::result::Result<Ed25519KeyPair, StoreError> {
     let path = key_path(store);
     let mut seed = [0_u8; 32];
@@ -184,8 +185,8 @@ fn make_key(store: &Path) -> std::result::Result<Ed25519KeyPair, StoreError> {
             std::io::Error::other("the system gives no random bytes"),
         )
     })?;
-    // Under another name first, so that readers never see half a file. A link does not replace what is there, so of two
-    // processes one makes the key and both use it.
+    // Written under a temporary name first, so that readers never see a partial file. A link does not replace an existing
+    // file, so of two processes one creates the key and both use it.
     let temporary = beside(store, &format!("-audit-key-{}", std::process::id()));
     let io = |e| StoreError::io(&path, "make the audit's key", e);
     let mut file = OpenOptions::new()
@@ -206,7 +207,7 @@ fn make_key(store: &Path) -> std::result::Result<Ed25519KeyPair, StoreError> {
     written.map_err(io)?;
     let key = read_key(store)?.ok_or_else(|| io(std::io::Error::other("it is gone again")))?;
     if let Err(error) = write_beside(store, &key, Seal::of_nothing()) {
-        // On a full disk, say. With the key alone the seal would count as removed for ever.
+        // On a full disk, for example. With the key alone the seal would count as removed forever.
         let _ = std::fs::remove_file(&path);
         return Err(error);
     }
@@ -232,11 +233,11 @@ fn write_beside(
     written.map_err(|e| StoreError::io(&path, "write the audit's seal", e))
 }
 
-/// Makes seals. Lives in the writer's thread.
+/// Creates seals. Lives in the writer's thread.
 pub(crate) struct Sealer {
     store: PathBuf,
     key: Option<Ed25519KeyPair>,
-    /// The last seal, for the file beside the store.
+    /// The last seal, for the separate file.
     last: Option<Seal>,
 }
 
@@ -249,13 +250,13 @@ impl Sealer {
         }
     }
 
-    /// Before the first seal of this process, what the file beside the store knows is taken into the store: the end that it
-    /// vouches for may have been cut off since, and the file is written over.
+    /// Before the first seal of this process, copies the separate file's seal into the store: the end that it covers may
+    /// have been cut off since, and the file will be overwritten.
     fn open(&mut self, conn: &Connection) -> std::result::Result<(), StoreError> {
         if self.key.is_some() {
             return Ok(());
         }
-        // Who else seals waits for this transaction, so a key and its file are made by one.
+        // Other sealing processes wait for this transaction, so one of them creates the key and its file.
         let Some(key) = read_key(&self.store)? else {
             self.key = Some(make_key(&self.store)?);
             return Ok(());
@@ -287,7 +288,7 @@ impl Sealer {
         chain::append(conn, &mut head, &entry).map_err(sql)
     }
 
-    /// Seals the ends of the audit and the log as they stand in this transaction.
+    /// Seals the ends of the audit and the log as of this transaction.
     pub(crate) fn seal(&mut self, conn: &Connection) -> std::result::Result<(), StoreError> {
         self.open(conn)?;
         let path = self.store.clone();
@@ -299,7 +300,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Seals a place up to which everything is removed.
+    /// Seals a position up to which everything is removed.
     pub(crate) fn seal_cut(
         &mut self,
         conn: &Connection,
@@ -335,8 +336,8 @@ impl Sealer {
         Ok(seal)
     }
 
-    /// Puts the last seal into the file beside the store. Called when what it seals is on disk: a file that says more than
-    /// the database would be a false alarm.
+    /// Writes the last seal to the separate file. Called when the sealed records are on disk: a file ahead of the database
+    /// would be a false alarm.
     pub(crate) fn put_beside(&mut self) -> std::result::Result<(), StoreError> {
         match (self.last.take(), &self.key) {
             (Some(seal), Some(key)) => write_beside(&self.store, key, seal),
@@ -345,7 +346,7 @@ impl Sealer {
     }
 }
 
-/// Time of the newest record.
+/// Returns the time of the newest record.
 fn newest(conn: &Connection) -> Result<i64> {
     conn.query_row(
         "SELECT coalesce(max(at), 0) FROM (SELECT at FROM audit ORDER BY seq DESC LIMIT 1)",
@@ -372,7 +373,7 @@ fn write(conn: &Connection, seal: &Seal) -> Result<()> {
     Ok(())
 }
 
-/// Every seal, in order; of one place a cut comes last.
+/// Returns every seal, in order; a cut comes last among those of one position.
 pub(crate) fn seals(conn: &Connection) -> Result<Vec<Seal>> {
     conn.prepare(
         "SELECT seq, cut, hash, log_seq, log_hash, at, key, signature FROM audit_seals ORDER BY seq, cut",
@@ -392,7 +393,7 @@ pub(crate) fn seals(conn: &Connection) -> Result<Vec<Seal>> {
     .collect()
 }
 
-/// A hash that was read as bytes.
+/// Converts bytes to a hash.
 pub(crate) fn as_hash(bytes: &[u8]) -> Hash {
     bytes.try_into().unwrap_or(crate::chain::GENESIS)
 }
@@ -401,7 +402,7 @@ pub(crate) fn as_hash(bytes: &[u8]) -> Hash {
 mod tests {
     use super::*;
 
-    /// A full disk, say: nothing of what cannot be made whole is left, which would look like a seal that was removed.
+    /// On a full disk, for example: incomplete files are removed, since they would look like a removed seal.
     #[test]
     fn a_key_without_its_seal_is_none() {
         let dir = tempfile::tempdir().unwrap();

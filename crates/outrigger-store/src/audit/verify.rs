@@ -1,4 +1,4 @@
-//! Checking the audit: which record was changed, removed, moved or put in, and whether its end is still there.
+//! Verification of the audit: which record was changed, removed, moved or inserted, and whether its end still exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,41 +12,41 @@ use super::retention::REMOVED;
 use super::seal::{SEAL_LOST, Seal, SealPlace, as_hash, seal_file, seals};
 use crate::chain::{GENESIS, Hash, Head};
 
-/// Faults that are listed.
+/// Maximum number of listed faults.
 const MAX_FAULTS: usize = 100;
-/// How far from its place a record is looked for.
+/// Maximum distance from its position at which a record is looked for.
 const NEAR: i64 = 64;
 
-/// What is wrong with the audit, by number of the record.
+/// A fault of the audit, by number of the record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AuditFault {
-    /// The record's fields do not give its hash.
+    /// The record's fields do not match its hash.
     Changed(i64),
-    /// The record was changed together with its hash: the one behind it holds another hash.
+    /// The record was changed together with its hash: the next one has another previous hash.
     Replaced(i64),
-    /// Records `from` to `to` are gone.
+    /// Records `from` to `to` are missing.
     Removed(i64, i64),
-    /// The record was written as number `was` and stands at another place.
+    /// The record was written as number `was` and is at another position.
     Moved {
         /// Where it stands.
         seq: i64,
-        /// Where it belongs.
+        /// Its original number.
         was: i64,
     },
     /// The record was not written here: another one has this number.
     Inserted(i64),
-    /// The records from `from` to `to` that were sealed are gone: the end was cut off.
+    /// The sealed records from `from` to `to` are missing: the end was cut off.
     CutOff(i64, i64),
-    /// The record is not the one that was sealed: it, or one before it (back to the seal before), was rewritten with all
-    /// hashes behind it.
+    /// The record differs from the sealed one: it, or one before it (back to the previous seal), was rewritten with all
+    /// later hashes.
     Rewritten(i64),
-    /// The seal behind this record was not made with the key.
+    /// The seal after this record was not made with the key.
     Seal(i64),
-    /// The log's record of this number is not the one that was sealed with the audit, or gone.
+    /// The log's record of this number is missing or differs from the one that was sealed with the audit.
     Log(i64),
-    /// The file with the last seal is gone, or says nothing that can be read: nothing vouches for the end.
+    /// The file with the last seal is missing or unreadable: the end is not verified.
     SealLost,
-    /// This record says that the file was gone when a program began to write.
+    /// This record reports that the file was missing when a program started to write.
     SealWasLost(i64),
 }
 
@@ -87,54 +87,54 @@ impl std::fmt::Display for AuditFault {
     }
 }
 
-/// The outcome of a check.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditReport {
     /// Records that were read.
     pub rows: u64,
-    /// Number of the first record that must be there; older ones were removed by the retention.
+    /// Number of the first record that must exist; older ones were removed by the retention.
     pub first: i64,
-    /// Records that the retention removed; the cut is sealed.
+    /// Number of records that the retention removed; the cut is sealed.
     pub removed: u64,
-    /// What the last record of a removal says: how many went at once, and whose they were.
+    /// Content of the last record of a removal: how many were removed at once, and their sources.
     pub last_removal: Option<String>,
-    /// Records that are counted and not listed, because one source caused too many within a minute.
+    /// Number of unlisted records, because one source caused too many within a minute.
     pub unlisted: u64,
     /// The end.
     pub head: Head,
-    /// Seals that hold.
+    /// Number of valid seals.
     pub seals: u64,
-    /// Records behind the last seal: they hang together, and nothing vouches that they are all.
+    /// Number of records after the last seal: they are chained, but nothing proves that none is missing.
     pub unsealed: u64,
-    /// What is wrong; at most 100.
+    /// The faults; at most 100.
     pub faults: Vec<AuditFault>,
 }
 
 impl AuditReport {
-    /// Nothing is wrong.
+    /// Returns whether there are no faults.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.faults.is_empty()
     }
 }
 
-/// A row as far as the check needs it.
+/// A row as far as the verification needs it.
 struct Link {
     seq: i64,
-    /// The number that its hash was made with; `None` where no number near gives its hash.
+    /// The number that its hash was computed with; `None` if no number nearby matches.
     was: Option<i64>,
     prev: Hash,
     hash: Hash,
 }
 
-/// Reads the whole audit. `key` is the public half of the key that seals must be made with; without one (no seal was ever
-/// made here) seals in the file are as good as forged.
+/// Verifies the whole audit. `key` is the public half of the key that seals must be made with; without one (no seal was
+/// ever made here) seals in the file count as forged.
 pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Result<AuditReport> {
     let mut faults = BTreeSet::new();
-    // The file first: what it seals was committed before, so it is in what is read from here on. A reader reads as of one
-    // moment, which begins with its first statement.
+    // The file first: what it seals was committed before, so it is visible to all later reads. A reader's snapshot begins
+    // with its first statement.
     let beside = seal_file(path);
-    // Where there is a key there is a file: both are made at once.
+    // A key always has a file: both are created at once.
     if key.is_some() && beside.is_none() {
         faults.insert(AuditFault::SealLost);
     }
@@ -190,7 +190,7 @@ pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Resu
     })
 }
 
-/// Records that tell of a file that was gone.
+/// Returns records that report a missing file.
 fn lost(conn: &Connection) -> Result<Vec<i64>> {
     conn.prepare(
         "SELECT seq FROM audit WHERE kind = ? AND json_valid(body) AND json_extract(body, '$.decision') = ?",
@@ -210,9 +210,9 @@ fn last_removal(conn: &Connection) -> Result<Option<String>> {
     .map(Option::flatten)
 }
 
-/// The counts stand at the beginning of the subjects.
+/// Returns the sum of unlisted records; the counts are at the start of the subjects.
 fn unlisted(conn: &Connection) -> Result<u64> {
-    // A text that was tampered with is none of JSON, or a count of anything.
+    // A corrupted text may not be JSON, or may contain any count.
     let mut statement = conn.prepare(
         "SELECT CAST(json_extract(body, '$.subject') AS INTEGER) FROM audit
             WHERE json_valid(body) AND json_extract(body, '$.decision') = ?",
@@ -262,9 +262,9 @@ fn read(conn: &Connection) -> Result<Vec<Link>> {
     Ok(links)
 }
 
-/// Every number from the start to the last one belongs to one record. Returns the last number.
+/// Checks that every number from the start to the last one belongs to one record. Returns the last number.
 fn check_numbers(links: &[Link], start: Head, faults: &mut BTreeSet<AuditFault>) -> i64 {
-    // Who says that it was written as which number.
+    // Records by the number that they claim.
     let mut owners: BTreeMap<i64, Vec<&Link>> = BTreeMap::new();
     for link in links {
         match link.was {
@@ -276,7 +276,7 @@ fn check_numbers(links: &[Link], start: Head, faults: &mut BTreeSet<AuditFault>)
             }
             None => {
                 faults.insert(AuditFault::Changed(link.seq));
-                // Where it stands is where it was, unless that number has an owner.
+                // A record's position is its number, unless that number has an owner.
                 owners.entry(link.seq).or_default();
             }
         }
@@ -285,7 +285,7 @@ fn check_numbers(links: &[Link], start: Head, faults: &mut BTreeSet<AuditFault>)
         }
     }
     for owners in owners.values().filter(|owners| owners.len() > 1) {
-        // What was put in between others moved the true one up by a place; else the copy is the one that stands elsewhere.
+        // An inserted record moved the original up by a position; otherwise the copy is the one at another position.
         let shifted = owners.iter().any(|link| link.was == Some(link.seq - 1));
         let put_in = |link: &&&Link| (link.was == Some(link.seq)) == shifted;
         faults.extend(
@@ -306,7 +306,7 @@ fn check_numbers(links: &[Link], start: Head, faults: &mut BTreeSet<AuditFault>)
     last
 }
 
-/// Every record holds the hash of the one before it.
+/// Checks that every record has the hash of the previous one.
 fn check_links(links: &[Link], start: Head, faults: &mut BTreeSet<AuditFault>) {
     let by_number: BTreeMap<i64, &Link> = links
         .iter()
@@ -337,7 +337,7 @@ fn check_links(links: &[Link], start: Head, faults: &mut BTreeSet<AuditFault>) {
     }
 }
 
-/// What was sealed is there. Returns the last number that is.
+/// Checks that sealed records exist. Returns the last existing number.
 fn check_seals(
     links: &[Link],
     seals: &[Seal],
@@ -345,7 +345,7 @@ fn check_seals(
     last: i64,
     faults: &mut BTreeSet<AuditFault>,
 ) -> i64 {
-    // By the number that each was written with, so that a moved row is reported as moved.
+    // By original number, so that a moved row is reported as moved.
     let by_number: BTreeMap<i64, &Link> = links
         .iter()
         .rev()

@@ -1,8 +1,8 @@
-//! Salvage: what can still be read of a damaged file goes into a new one.
+//! Salvage: copies the readable records of a damaged file to a new one.
 //!
 //! The damaged file is read page by page and never written. The hash in each row distinguishes rows from garbage, and
-//! old copies from newer ones: what hashes right is a row of the log as it was written, wherever in the file it is
-//! found. The projections are not read but made anew.
+//! newer copies from old ones: data with a matching hash is a row of the log as it was written, wherever in the file it
+//! is found. The projections are not read but rebuilt.
 
 mod pages;
 
@@ -18,24 +18,24 @@ use crate::open::{self, Lock, OpenOptions, beside};
 use crate::project;
 use pages::{Pages, Value, Version};
 
-/// What a salvage found. `Display` says it in a few lines.
+/// The result of a salvage. `Display` formats it in a few lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
-    /// The damaged file, which is as it was.
+    /// The damaged file, which is unchanged.
     pub from: PathBuf,
     /// The new file.
     pub into: PathBuf,
-    /// Records in the new file.
+    /// Number of records in the new file.
     pub rows: u64,
-    /// Sessions in the new file.
+    /// Number of sessions in the new file.
     pub sessions: u64,
-    /// Messages in the new file.
+    /// Number of messages in the new file.
     pub messages: u64,
-    /// Records that are lost, by number from and to. Of those at the end, the ones that an index knows of.
+    /// Ranges of lost records, by number. At the end, those that an index knows of.
     pub lost: Vec<(i64, i64)>,
-    /// Records that could be read but do not give their hash: their contents may be wrong. They are in the new file.
+    /// Records that could be read but do not match their hash: their contents may be wrong. They are in the new file.
     pub altered: Vec<i64>,
-    /// Bytes missing at the end of the damaged file, as far as its header tells; the newest records stood there.
+    /// Bytes missing at the end of the damaged file, as far as its header shows; they contained the newest records.
     pub missing_bytes: u64,
 }
 
@@ -85,13 +85,13 @@ impl std::fmt::Display for SalvageReport {
     }
 }
 
-/// A row and whether it gives its hash.
+/// A row and whether it matches its hash.
 struct CheckedRow {
     row: Row,
     sound: bool,
 }
 
-/// Where a row was found.
+/// Location of a row.
 #[derive(Clone, Copy)]
 struct RowLocation {
     page: u32,
@@ -114,7 +114,7 @@ pub fn salvage(path: &Path, into: &Path) -> Result<SalvageReport, StoreError> {
         });
     }
     std::fs::metadata(path).map_err(|e| StoreError::io(path, "read", e))?;
-    // Before the first descriptor: closing one would drop the locks of a store that is open in this process.
+    // Before the first descriptor: closing one would release the locks of a store that is open in this process.
     let _lock = Lock::exclusive(path)?;
     let pages = Pages::open(path).map_err(|e| StoreError::io(path, "read", e))?;
     let (places, last) = find(&pages);
@@ -125,7 +125,7 @@ pub fn salvage(path: &Path, into: &Path) -> Result<SalvageReport, StoreError> {
     }
     let result = write(&pages, &places, last, path, into);
     if result.is_err() {
-        // This file is ours and half done.
+        // This file is ours and incomplete.
         for suffix in ["", "-wal", "-shm", "-lock"] {
             let _ = std::fs::remove_file(beside(into, suffix));
         }
@@ -133,8 +133,8 @@ pub fn salvage(path: &Path, into: &Path) -> Result<SalvageReport, StoreError> {
     result
 }
 
-/// Looks at every page for rows of the log. Only their places are kept: a log may be larger than memory.
-/// The other number is that of the last record that an index knows of: it may be lost itself.
+/// Searches every page for rows of the log. Only their locations are kept: a log may be larger than memory. The second
+/// number is that of the last record that an index knows of, which may be lost itself.
 fn find(pages: &Pages) -> (BTreeMap<i64, RowLocation>, i64) {
     let mut places: BTreeMap<i64, RowLocation> = BTreeMap::new();
     let mut last = 0;
@@ -168,7 +168,8 @@ fn find(pages: &Pages) -> (BTreeMap<i64, RowLocation>, i64) {
     (places, last)
 }
 
-/// The record's number in an entry of an index of the log (session or turn, kind, number), if these bytes are one.
+/// Returns the record's number in an entry of an index of the log (session or turn, kind, number), if these bytes are
+/// one.
 fn indexed(payload: &[u8]) -> Option<i64> {
     match pages::record(payload)?.as_slice() {
         [
@@ -180,7 +181,7 @@ fn indexed(payload: &[u8]) -> Option<i64> {
     }
 }
 
-/// The row of the log that these bytes are, if they are one.
+/// Decodes a row of the log, if these bytes are one.
 fn log_row(payload: &[u8]) -> Option<CheckedRow> {
     let values = pages::record(payload)?;
     let [
@@ -209,7 +210,7 @@ fn log_row(payload: &[u8]) -> Option<CheckedRow> {
         body: (*body).to_owned(),
     };
     let sound = row.hash(prev) == *hash;
-    // Without its hash a row must at least be a record that can be read later.
+    // Without a matching hash a row must at least be a record that can be read later.
     if !sound && !serde_json::from_str::<LogRecord>(body).is_ok_and(|record| record.kind() == *kind)
     {
         return None;
@@ -252,7 +253,7 @@ fn write(
                 .get(place.index)
                 .and_then(|cell| log_row(&cell.payload))
             else {
-                // The disk gave it the first time and does not now.
+                // The disk returned it the first time and fails now.
                 continue;
             };
             if seq > head.seq + 1 {

@@ -1,5 +1,5 @@
-//! The pages of a damaged file, read without SQLite (which refuses a file whose first page is gone). The layout is that
-//! of <https://www.sqlite.org/fileformat2.html>; every number read from the file is checked before it is used.
+//! The pages of a damaged file, read without SQLite (which refuses a file whose first page is missing). The layout is
+//! that of <https://www.sqlite.org/fileformat2.html>; every number read from the file is checked before use.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::open::beside;
 
-/// Page size of the files that we make, for a file whose header is gone.
+/// Page size of files created by Outrigger, for a file without a header.
 const OUR_PAGE_SIZE: usize = 4096;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 const WAL_HEADER: u64 = 32;
@@ -19,7 +19,7 @@ const TABLE_LEAF: u8 = 0x0D;
 /// Type byte of a page with entries of an index.
 const INDEX_LEAF: u8 = 0x0A;
 
-/// Which version of a page: as the write-ahead log has it (else the main file), or as the main file has it.
+/// Version of a page: as in the write-ahead log (else the main file), or as in the main file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     Newest,
@@ -32,13 +32,13 @@ pub(super) struct Pages {
     main_len: u64,
     page_size: usize,
     usable: usize,
-    /// Bytes that the header says are there, if it can be read.
+    /// Size according to the header, if it is readable.
     pub(super) expected_len: Option<u64>,
     wal: Option<(File, HashMap<u32, u64>)>,
     wal_len: u64,
 }
 
-/// One row of some table: its number and its columns as they are stored.
+/// One row of some table: its number and its stored columns.
 pub(super) struct Cell {
     pub(super) rowid: i64,
     pub(super) payload: Vec<u8>,
@@ -82,12 +82,12 @@ impl Pages {
         })
     }
 
-    /// How long the main file is.
+    /// Returns the length of the main file.
     pub(super) fn main_len(&self) -> u64 {
         self.main_len
     }
 
-    /// The numbers of all pages, from 1.
+    /// Returns the numbers of all pages, from 1.
     pub(super) fn numbers(&self) -> std::ops::RangeInclusive<u32> {
         let main = self.main_len.div_ceil(self.page_size as u64);
         let wal = self
@@ -100,17 +100,17 @@ impl Pages {
             .max(wal.unwrap_or(0))
     }
 
-    /// The versions of a page that are worth reading.
+    /// Returns the versions of a page that are worth reading.
     pub(super) fn versions(&self, number: u32) -> &'static [Version] {
         match &self.wal {
             Some((_, frames)) if frames.contains_key(&number) => &[Version::Newest, Version::Main],
-            // Its overflow pages may be in the log all the same.
+            // Its overflow pages may still be in the log.
             Some(_) => &[Version::Newest],
             None => &[Version::Main],
         }
     }
 
-    /// A page. The last one of a file that was cut off is filled up with zeros.
+    /// Returns a page. The last one of a truncated file is padded with zeros.
     fn page(&self, number: u32, version: Version) -> Option<Vec<u8>> {
         let mut page = vec![0; self.page_size];
         if version == Version::Newest
@@ -134,14 +134,14 @@ impl Pages {
         (filled > 0).then_some(page)
     }
 
-    /// The rows on a page, if it is one with rows. Rows that cannot be read whole are left out.
+    /// Returns the rows on a page, if it contains any. Rows that cannot be read completely are skipped.
     pub(super) fn cells(&self, number: u32, version: Version) -> Vec<Cell> {
         self.each(number, version, TABLE_LEAF, |page, at| {
             self.cell(page, at, version)
         })
     }
 
-    /// The entries on a page, if it is one of an index. Long ones (over about 1000 bytes) are left out.
+    /// Returns the entries on a page, if it belongs to an index. Long ones (over about 1000 bytes) are skipped.
     pub(super) fn index_cells(&self, number: u32, version: Version) -> Vec<Vec<u8>> {
         let most = (self.usable - 12) * 64 / 255 - 23;
         self.each(number, version, INDEX_LEAF, |page, at| {
@@ -151,7 +151,7 @@ impl Pages {
         })
     }
 
-    /// What `read` makes of each cell of a page of type `kind`.
+    /// Applies `read` to each cell of a page of type `kind`.
     fn each<T>(
         &self,
         number: u32,
@@ -190,7 +190,7 @@ impl Pages {
         })
     }
 
-    /// How much of a row stands on its own page.
+    /// Returns the size of the part of a row on its own page.
     fn local_size(&self, size: usize) -> usize {
         let most = self.usable - 35;
         if size <= most {
@@ -209,7 +209,7 @@ impl Pages {
         payload: &mut Vec<u8>,
     ) -> Option<()> {
         let mut next = first;
-        // Each page adds at least one byte, so this ends even if the chain is a circle.
+        // Each page adds at least one byte, so this terminates even if the chain is circular.
         while payload.len() < size {
             let page = self.page(next, version)?;
             let take = (size - payload.len()).min(self.usable - 4);
@@ -231,7 +231,7 @@ fn wal_page_size(file: &File) -> Option<usize> {
     valid_page_size(size).then_some(size)
 }
 
-/// Where the newest committed version of each page stands in a write-ahead log.
+/// Returns the offset of the newest committed version of each page in a write-ahead log.
 fn committed_frames(file: &File, page_size: usize) -> io::Result<HashMap<u32, u64>> {
     let len = file.metadata()?.len();
     let mut committed = HashMap::new();
@@ -244,7 +244,7 @@ fn committed_frames(file: &File, page_size: usize) -> io::Result<HashMap<u32, u6
     while offset + FRAME_HEADER + page_size as u64 <= len {
         let mut frame = [0; FRAME_HEADER as usize];
         file.read_exact_at(&mut frame, offset)?;
-        // Frames of an earlier round have other salts; what follows them is older still.
+        // Frames of an earlier round have other salts; later frames are older still.
         if frame.get(8..16) != header.get(16..24) {
             break;
         }
@@ -270,7 +270,7 @@ fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     found.try_into().ok().map(u32::from_be_bytes)
 }
 
-/// A number of one to nine bytes, and where it ends.
+/// Reads a number of one to nine bytes; returns it with its end.
 pub(super) fn varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for i in 0..9 {
@@ -295,7 +295,7 @@ pub(super) enum Value<'a> {
     Blob(&'a [u8]),
 }
 
-/// The values of a row, if it is one: every type is known, all of it is there, and nothing is left over.
+/// Decodes the values of a row, if it is one: every type is known, it is complete, and nothing is left over.
 pub(super) fn record(payload: &[u8]) -> Option<Vec<Value<'_>>> {
     let (header_end, mut at) = varint(payload, 0)?;
     let header_end = usize::try_from(header_end).ok()?;
@@ -310,7 +310,7 @@ pub(super) fn record(payload: &[u8]) -> Option<Vec<Value<'_>>> {
             5 => 6,
             6 => 8,
             12.. => usize::try_from((kind - 12) / 2).ok()?,
-            // Floats, which none of our tables has, and types that are not in use.
+            // Floats, which none of our tables has, and unused types.
             _ => return None,
         };
         let bytes = payload.get(body..body.checked_add(size)?)?;
@@ -327,7 +327,7 @@ pub(super) fn record(payload: &[u8]) -> Option<Vec<Value<'_>>> {
     (at == header_end && body == payload.len()).then_some(values)
 }
 
-/// A signed number of at most eight bytes.
+/// Decodes a signed number of at most eight bytes.
 fn integer(bytes: &[u8]) -> i64 {
     let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
     bytes
@@ -369,7 +369,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("x");
             let mut file = bytes.clone();
-            // Half of the time a page that says that it has rows.
+            // Half of the time a page that claims to have rows.
             if file.len() > 4200 && file.first().is_some_and(|b| b % 2 == 0) {
                 file[4096] = TABLE_LEAF;
             }

@@ -1,4 +1,4 @@
-//! The audit of a store: what is added to it, what is asked of it.
+//! The audit of a store: appending and querying.
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::AuditRecord;
@@ -28,15 +28,15 @@ impl Store {
         asked.await.map_err(|_| self.writer().closed())?.map(|_| ())
     }
 
-    /// Appends records to the audit with the next batch, within about 50 ms, and does not wait. What cannot be written
-    /// is reported by the next [`Store::flush`]. Of one source only so many are listed within a minute (30 refusals of
-    /// a rule, 600 other records of a kind); the rest is counted, and the count is a record. What a turn does, its
-    /// hooks, intents and outcomes, is always listed.
+    /// Appends records to the audit with the next batch, within about 50 ms, and does not wait. The next [`Store::flush`]
+    /// reports failed writes. The number of listed records of one source per minute is limited (30 refusals of a rule,
+    /// 600 other records of a kind); the rest is counted, and the count is a record. A turn's hooks, intents and outcomes
+    /// are always listed.
     pub fn audit_lazily(&self, at: Millis, records: Vec<AuditRecord>) {
         self.queue_audit(at, self.bound().records(at, records));
     }
 
-    /// Queues records that have been through the bound.
+    /// Queues records that passed the limit.
     pub(crate) fn queue_audit(&self, at: Millis, records: Vec<AuditRecord>) {
         let count = records.len();
         let queued = self.entries(at, records).and_then(|audit| {

@@ -28,10 +28,10 @@ use crate::read::{
 };
 use crate::writer::{self, Writer};
 
-/// An open store. Clones share it; when the last one is dropped, what is queued is written and the file closed.
+/// An open store. Clones share it; when the last one is dropped, queued jobs are written and the file is closed.
 ///
-/// Reading functions are synchronous and short, except where they say otherwise. They see what was committed before they
-/// began: records handed to [`Store::append_lazily`] only after the next commit or [`Store::flush`].
+/// Reading functions are synchronous and short, unless stated otherwise. They see what was committed before they started:
+/// records passed to [`Store::append_lazily`] only after the next commit or [`Store::flush`].
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<StoreState>,
@@ -47,7 +47,7 @@ struct StoreState {
 
 impl Drop for StoreState {
     fn drop(&mut self) {
-        // The writer's connection must be the last one: it is the one that may clean up the write-ahead log.
+        // The writer's connection must be the last one: it cleans up the write-ahead log.
         self.readers.clear();
     }
 }
@@ -90,7 +90,7 @@ impl Store {
         Ok((store, opened.report))
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -124,9 +124,9 @@ impl Store {
         .await
     }
 
-    /// Appends records with the next batch, within about 50 ms, and does not wait. For records whose loss with the
-    /// process is bearable (hook runs). If they cannot be written, the log of the program and the next
-    /// [`Store::flush`] say so. Requests of one plugin's client are bounded as [`Store::audit_lazily`] has it.
+    /// Appends records with the next batch, within about 50 ms, and does not wait. For records whose loss in a crash is
+    /// acceptable (hook runs). If they cannot be written, the program's log and the next [`Store::flush`] report it.
+    /// Requests of one plugin's client are limited like [`Store::audit_lazily`].
     pub fn append_lazily(&self, at: Millis, mut records: Vec<LogRecord>) {
         let counts = self.inner.bound.requests(at, &mut records);
         self.queue_audit(at, counts);
@@ -405,7 +405,7 @@ impl Store {
         Ok(found.into_iter().filter_map(|r| pick(r.record)).collect())
     }
 
-    /// What the audit keeps of records of the log. They are written in one transaction, so that neither is there without
+    /// Returns the audit records for records of the log. They are written in one transaction, so that neither exists without
     /// the other.
     fn audited(&self, at: Millis, records: &[LogRecord]) -> Result<Vec<Entry>, StoreError> {
         records
@@ -415,7 +415,7 @@ impl Store {
             .collect()
     }
 
-    /// Removes secrets from the audit; add every secret that becomes known.
+    /// Returns the redactor of the audit; add every secret that becomes known.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.inner.redactor
@@ -450,7 +450,7 @@ impl Store {
         asked.await.map_err(|_| self.inner.writer.closed())?
     }
 
-    /// Runs something on the writer's connection.
+    /// Runs a function on the writer's connection.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -467,8 +467,8 @@ impl Store {
     }
 }
 
-/// The rows of some records. Done by the caller, so that the writer's thread only writes, and a record that cannot be
-/// written spoils no one else's batch.
+/// Encodes records to rows. The caller does it, so that the writer's thread only writes, and an invalid record does not fail
+/// the batch of others.
 fn encode(at: Millis, records: &[LogRecord]) -> Result<Vec<Row>, StoreError> {
     records
         .iter()

@@ -1,4 +1,4 @@
-//! What models cost, of a store.
+//! Cost of models, from a store.
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::SessionId;

@@ -1,9 +1,8 @@
-//! The writer: one connection, and a thread that folds what is queued into one transaction.
+//! The writer: one connection, and a thread that combines queued jobs into one transaction.
 //!
-//! A caller that waits for a few small records while nobody else writes commits them on its own thread: waking the
-//! writer and being woken by it cost more than the commit. It waits for nothing: neither for the connection, nor for
-//! another process that writes to the file, nor (except for what the log's length makes SQLite do on its own) for the
-//! disk.
+//! A caller that waits for a few small records while no other caller writes commits them on its own thread: waking the
+//! writer and being woken by it cost more than the commit. It does not wait for the connection, for another process that
+//! writes to the file, or (except for SQLite's own checkpoints of a long log) for the disk.
 
 #[cfg(test)]
 mod tests;
@@ -25,10 +24,10 @@ use crate::open::beside;
 use crate::queue::{Answer, Batch, Done, Job, Queue, Update, Write};
 use crate::{fault, project};
 
-/// Records of the audit after which it is sealed, when no flush to disk comes before.
+/// Number of audit records after which it is sealed, unless a flush to disk comes first.
 const SEAL_AFTER: usize = 1000;
-/// Commits on the threads of callers after which the writer moves the log into the file. A commit of a few records adds six
-/// to eight pages, and at 1,000 SQLite would do it on the caller's thread.
+/// Number of commits on callers' threads after which the writer runs a checkpoint. A commit of a few records adds six to
+/// eight pages, and at 1,000 SQLite would do it on the caller's thread.
 const MAX_HERE: usize = 100;
 
 /// The handle: sends jobs, and ends the thread when dropped.
@@ -81,7 +80,7 @@ impl Writer {
         })
     }
 
-    /// Queues a job. Records that somebody waits for may be committed when this returns.
+    /// Queues a job. Awaited records may be committed when this returns.
     pub(crate) fn send(&self, job: Job) -> Result<(), StoreError> {
         let here = job.is_awaited_append();
         if !self.queue.send(job, here) {
@@ -93,7 +92,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits what is queued on this thread, where that is little and nobody is at it.
+    /// Commits queued jobs on this thread, if they are few and no other thread is writing.
     fn commit_here(&self) -> bool {
         let Ok(mut core) = self.core.try_lock() else {
             return false;
@@ -119,7 +118,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // The thread works off what is in it and ends.
+        // The thread completes its jobs and ends.
         self.queue.close();
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
@@ -129,26 +128,26 @@ impl Drop for Writer {
     }
 }
 
-/// The connection and what goes with it, in the hands of one thread at a time.
+/// The connection with its state, used by one thread at a time.
 struct Core {
     conn: Connection,
     path: PathBuf,
-    /// Commits on the threads of callers since the log was moved into the file; none where there may be none.
+    /// Number of commits on callers' threads since the last checkpoint; `None` if they are not allowed.
     here: Option<usize>,
-    /// How long a commit of the writer's waits for other processes.
+    /// Time that a commit of the writer waits for other processes.
     busy_timeout: Duration,
-    /// Records without an answer that could not be written since the last flush, and why.
+    /// Number of records without a waiting caller that could not be written since the last flush, and the cause.
     lost: Option<(usize, StoreError)>,
     folder_synced: bool,
     sealer: Sealer,
-    /// Records of the audit that were written since the last seal.
+    /// Number of audit records written since the last seal.
     unsealed: usize,
     retention: Retention,
-    /// Behind the connection, which is closed before it goes.
+    /// After the connection, which is closed before this is dropped.
     _keep: Box<dyn Any + Send>,
 }
 
-/// The queue without anybody who takes from it, also when the thread has panicked.
+/// Abandons the queue when its consumer ends, even by a panic.
 struct Taker<'a>(&'a Queue);
 
 impl Drop for Taker<'_> {
@@ -181,7 +180,7 @@ impl Core {
         self.here.is_some_and(|here| here < MAX_HERE) && self.unsealed < SEAL_AFTER
     }
 
-    /// Commits records without waiting for anybody; they come back where another process writes to the file.
+    /// Commits records without waiting; returns them if another process writes to the file.
     fn commit_here(&mut self, mut batch: Batch) -> Result<(), Batch> {
         if batch.writes.is_empty() {
             return Ok(());
@@ -223,7 +222,7 @@ impl Core {
         }
     }
 
-    /// Moves the log into the file, as far as nobody reads from it.
+    /// Runs a checkpoint, as far as no reader prevents it.
     fn checkpoint(&mut self) {
         let moved = self
             .conn
@@ -246,8 +245,8 @@ impl Core {
         }
     }
 
-    /// Seals the audit, and removes what is over its retention. Nobody waits for either, so failures go to the log; it
-    /// is tried again with the next record.
+    /// Seals the audit, and applies the retention. No caller waits for either, so failures are logged; it is retried with
+    /// the next record.
     fn seal(&mut self) {
         let path = &self.path;
         let sql = |e| StoreError::sqlite(path, "seal the audit", e);
@@ -265,7 +264,7 @@ impl Core {
             Ok(removed) => tracing::info!(removed, "old records of the audit were removed"),
             Err(error) => {
                 tracing::warn!(%error, "the audit was not sealed");
-                // What it took over from the file may not be in the store.
+                // The seal copied from the file may not be in the store.
                 self.sealer = Sealer::new(path);
             }
         }
@@ -312,8 +311,8 @@ impl Core {
         }
     }
 
-    /// Puts what is committed on disk. In WAL mode that is the log's file alone, which is what `synchronous=FULL` would
-    /// sync at every commit; frames that are not in it any more were synced into the main file by the checkpoint.
+    /// Syncs committed data to disk. In WAL mode that is the log's file alone, which `synchronous=FULL` would sync at every
+    /// commit; frames that are no longer in it were synced into the main file by the checkpoint.
     fn sync(&mut self) -> Result<(), StoreError> {
         let wal = beside(&self.path, "-wal");
         match File::open(&wal) {
@@ -334,12 +333,12 @@ impl Core {
                 .map_err(|e| StoreError::io(folder, "sync", e))?;
             self.folder_synced = true;
         }
-        // What it seals is on disk now.
+        // The sealed records are on disk now.
         self.sealer.put_beside()
     }
 }
 
-/// One transaction for all of `writes`: all of them are in the file afterwards, or none.
+/// Commits all of `writes` in one transaction.
 fn commit(conn: &mut Connection, writes: &mut [Write]) -> rusqlite::Result<Vec<Done>> {
     // IMMEDIATE: no other writer changes the head that is read below before the commit.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -395,14 +394,14 @@ fn update_meta(
     Ok(new)
 }
 
-/// The value of a `meta` key.
+/// Returns the value of a `meta` key.
 pub(crate) fn meta(conn: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     conn.prepare_cached("SELECT value FROM meta WHERE key = ?")?
         .query_row([key], |row| row.get(0))
         .optional()
 }
 
-/// Values whose key begins with `prefix`, by key.
+/// Returns the values whose key begins with `prefix`, by key.
 pub(crate) fn meta_list(
     conn: &Connection,
     prefix: &str,
