@@ -1,11 +1,11 @@
-//! An abort while a turn waits for a hook: it ends at once, and nothing waits for what was asked. While it waits for a summary:
-//! `compaction.rs` of outrigger-server.
+//! Aborts while a turn waits for a hook: the turn ends at once, and nothing waits for the hook's answer. For aborts during a
+//! summary, see `compaction.rs` of outrigger-server.
 
 use serde_json::json;
 
 use crate::support::*;
 
-/// Holds the hook that `hold.txt` names for as long as a hook may take.
+/// Holds the hook named in `hold.txt` for as long as a hook may take.
 const HOLDING: &str = r"
 import fs from 'node:fs'
 const names = ['chat.message', 'chat.params', 'chat.headers', 'experimental.chat.system.transform',
@@ -54,7 +54,7 @@ fn a_turn_that_waits_for_a_hook_is_ended() {
         "experimental.session.compacting",
     ] {
         let _ = std::fs::remove_file(world.path("held.txt"));
-        // Those of the hooks before come whenever their time is over.
+        // Hooks before the turn run into their timeout.
         let over = format!("over-{hook}.txt");
         let session = server.post("/session", &json!({})).json(200);
         let id = session["id"].as_str().unwrap();
@@ -84,7 +84,7 @@ fn a_turn_that_waits_for_a_hook_is_ended() {
                 "{hook}: the abort waited for the hook"
             );
         });
-        // The session is as usable as before, and so is the plugin.
+        // The session is still usable, and so is the plugin.
         world.file("hold.txt", "nothing");
         let next = json!({ "parts": [{ "type": "text", "text": "and now" }] });
         let answer = server.post(&format!("/session/{id}/message"), &next);

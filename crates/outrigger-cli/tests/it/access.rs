@@ -1,4 +1,4 @@
-//! One answer for a file and for a host on every way (issue 18, item 3): by what form of rule, by which tool or route.
+//! Access to a file or a host gets the same answer on every path: each form of rule, each tool, each route.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ fn bash(command: &str) -> Value {
     call("bash", json!({ "command": command, "description": "x" }))
 }
 
-/// A repository with a secret, one beside it and one in the home folder.
+/// A repository with a secret, a secret next to it and one in the home folder.
 fn world(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
     let world = World::new(turns);
     world.file(".git/HEAD", "ref: refs/heads/main\n");
@@ -40,7 +40,7 @@ fn world(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
     world
 }
 
-/// Every tool that shows a file, and a command, by every form of a rule and every name of the file.
+/// Tries every tool that shows a file, and a command, with every form of rule and every name of the file.
 #[test]
 fn tools_and_commands_get_the_same_answer() {
     let of_project = ["sub/.env", "link", "folder/.env", "hard"];
@@ -105,7 +105,7 @@ fn tools_and_commands_get_the_same_answer() {
             let content = part["state"]["output"].as_str().unwrap_or_default();
             let error = part["state"]["error"].as_str().unwrap_or_default();
             let whole = part["state"]["input"].to_string();
-            // What the rule is not about may be found by a search of everything.
+            // A search of everything may find files the rule does not cover.
             let is_search = whole.contains("grep -rh") || whole == r#"{"pattern":"not-for"}"#;
             if is_search && elsewhere {
                 continue;
@@ -124,7 +124,7 @@ fn tools_and_commands_get_the_same_answer() {
     }
 }
 
-/// Every route that shows files, or their names.
+/// Tries every route that shows files or their names.
 #[test]
 fn routes_neither_show_nor_name_denied_files() {
     for pattern in ["sub/.env", "**/.env", "*.env", "PROJECT/sub/.env", "sub"] {
@@ -144,7 +144,7 @@ fn routes_neither_show_nor_name_denied_files() {
             "/file/content?path=.%2Fplain.txt%2F..%2Fsub%2F.env",
         ] {
             let answer = server.get(path).text();
-            // A client may read the path that it gave.
+            // A client may read back the path it sent.
             let names = !path.starts_with("/file/content") && answer.contains(".env\"");
             let leaked = answer.contains(SECRET) || names;
             assert!(!leaked, "{pattern} {path}: {answer}");
@@ -158,7 +158,7 @@ fn routes_neither_show_nor_name_denied_files() {
     }
 }
 
-/// A part of a prompt, a mention in a command and a file of the command line.
+/// Covers a prompt part, a mention in a command and a file on the command line.
 #[test]
 fn what_goes_with_a_prompt_keeps_to_the_same_rules() {
     for (pattern, file) in [
@@ -192,7 +192,8 @@ fn what_goes_with_a_prompt_keeps_to_the_same_rules() {
     }
 }
 
-/// Asks the server of its own folder once `go` is beside that one, under every name of the folder. It may write to where that is now.
+/// Asks the server about its own folder once a file `go` exists next to it, under every name of the folder. It may write to where the
+/// folder is now.
 const ASKS: &str = r#"
 import fs from 'node:fs'
 import path from 'node:path'
@@ -216,7 +217,7 @@ export const P = async ({ serverUrl: url, directory }) => {
 }
 "#;
 
-/// A subfolder whose agent runs is swapped for a link: it is not what the link leads to, for a client and for a plugin of that agent's.
+/// A subfolder with a running agent is replaced by a link: neither a client nor the agent's plugin gets the link's target.
 #[test]
 fn a_folder_that_becomes_a_link_is_not_searched() {
     let world = world([done()], json!({}));
@@ -229,7 +230,7 @@ fn a_folder_that_becomes_a_link_is_not_searched() {
         "/vcs/status",
         "/vcs/diff?mode=git",
     ];
-    // The user's own: a folder below the project is trusted by itself.
+    // The user's own plugin: a folder inside the project is trusted on its own.
     let plugins = world.home().join(".config/opencode/plugin");
     std::fs::create_dir_all(&plugins).unwrap();
     let asks = ASKS.replace("ROUTES", &json!(routes).to_string());
@@ -283,7 +284,7 @@ fn a_folder_that_becomes_a_link_is_not_searched() {
     );
 }
 
-/// Answers every request, `/to?URL` by a redirect.
+/// Answers every request; `/to?URL` with a redirect.
 fn pages() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -308,7 +309,7 @@ fn pages() -> String {
     base
 }
 
-/// `webfetch` by address, by redirect and by name; an address of this machine takes a rule that names it.
+/// Calls `webfetch` by address, by redirect and by name; an address of this machine needs a rule that names it.
 #[test]
 fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
     let base = pages();
@@ -377,7 +378,7 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
             false,
             "forbids the host 127.0.0.9",
         ),
-        // By a rule, and not only by the policy.
+        // Denied by a rule, not only by the policy.
         (
             format!("{base}/to?http://localhost:{port}/x"),
             json!({ "http://127.0.0.1:*": "allow", "http://localhost*": "deny" }),
@@ -390,7 +391,7 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
             false,
             "no rule allows it by name",
         ),
-        // Another spelling of what a rule denies.
+        // Another spelling of a denied address.
         (base.replace("//", "//u:p@") + "/x", but("/x*"), false, ""),
         (format!("{base}/%78"), but("/x*"), false, ""),
         (format!("{base}//x"), but("/x*"), false, ""),
@@ -422,7 +423,7 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
     }
 }
 
-/// The address of a provider and of an MCP server.
+/// Checks the address of a provider and of an MCP server.
 #[test]
 fn providers_and_servers_are_asked_where_the_policy_leaves_them() {
     let world = World::new([done()]);
@@ -450,8 +451,8 @@ fn providers_and_servers_are_asked_where_the_policy_leaves_them() {
     );
 }
 
-/// A rule that matches nothing, and a key that nothing reads, is reported with its line by every command that reads the configuration. One by
-/// which a rule is lost is an error.
+/// A rule that matches nothing, and a key that nothing reads, are reported with their line by every command that reads the configuration.
+/// If a rule is lost because of it, it is an error.
 #[test]
 fn a_rule_that_never_counts_is_reported() {
     let world = World::new([done()]);

@@ -1,4 +1,5 @@
-//! `outrigger acp`: the official client library of the Agent Client Protocol is the editor (`tests/editors/client.mjs`).
+//! `outrigger acp`, with the official client library of the Agent Client Protocol as the editor
+//! (`tests/editors/client.mjs`).
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// The library, where `cargo xtask setup` has installed it.
+/// The library, if `cargo xtask setup` has installed it.
 const SDK: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../.work/editors/node_modules/@agentclientprotocol/sdk"
@@ -18,7 +19,7 @@ const CLIENT: &str = concat!(
     "/../../tests/editors/client.mjs"
 );
 
-/// What the editor heard, and the session that it had; `None` where the library is not installed.
+/// Returns what the editor received and its session, or `None` if the library is not installed.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test starts a program as a user would"
@@ -53,7 +54,7 @@ fn edits(world: &World, plan: Value) -> Option<(String, String)> {
     Some((heard, session))
 }
 
-/// One edit of `hello.txt`.
+/// Returns one edit of `hello.txt`.
 fn edit(from: &str, to: &str) -> Value {
     let input = json!({ "filePath": "hello.txt", "oldString": from, "newString": to });
     turn([call("edit", input)])
@@ -113,7 +114,7 @@ fn an_editor_prompts_and_is_asked() {
         body.contains("data:image/png;base64,iVBORw0KGgo=") && body.contains("not saved yet"),
         "{body}"
     );
-    // What is attached to a command is read by the model, and no argument of the command.
+    // The model reads what is attached to a command; it is not an argument of the command.
     let of_command = asked
         .iter()
         .find(|it| it.body.to_string().contains("say hello to both"))
@@ -125,7 +126,7 @@ fn an_editor_prompts_and_is_asked() {
         "{said}"
     );
 
-    // In the terminal, and back in the editor.
+    // Continues in the terminal, and then in the editor again.
     world.mock.when("and now", text("Said in the terminal."));
     let run = ["run", "-s", &session, "and now"];
     let done = world.start(world.command(&run)).end().ok();
@@ -253,7 +254,7 @@ fn the_end_of_the_input_ends_all_of_it() {
         assert_eq!(message["jsonrpc"], "2.0", "{line}");
     }
     assert!(done.stdout.contains("-32700"), "{}", done.stdout);
-    // What it started has ended with it: nobody holds the folder.
+    // Everything it started has ended: no process has the folder open.
     let left = std::fs::read_dir("/proc").unwrap().flatten().filter(|it| {
         let here = std::fs::read_link(it.path().join("cwd"));
         here.is_ok_and(|cwd| cwd.starts_with(&folder))

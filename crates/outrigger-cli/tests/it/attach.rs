@@ -1,4 +1,4 @@
-//! `-f` with what is not a plain file, and `--dir`.
+//! `-f` with something other than a plain file, and `--dir`.
 
 use crate::support::*;
 
@@ -49,7 +49,7 @@ fn what_has_no_end_is_not_read() {
             refused.stderr
         );
     }
-    // Its size is 0 for the file system.
+    // The file system reports its size as 0.
     world.run(&["-f", "/proc/self/status", "--", "x"]).ok();
     assert!(world.mock.last().texts("user").join("\n").contains("VmRSS"));
 }
@@ -78,7 +78,8 @@ fn what_is_too_long_is_not_sent() {
     );
 }
 
-/// Who made the project chose where its links lead; what the user names by its own path is the user's choice.
+/// The project's author chose where its links point, so following one needs a confirmation. A path the user
+/// names is the user's own choice.
 #[test]
 fn a_link_that_leads_out_of_the_project_takes_a_yes() {
     const SECRET: &str = "not-for-you";

@@ -1,4 +1,4 @@
-//! `outrigger attach`: an interrupt, and a copy of a session.
+//! `outrigger attach`: interrupts, and copies of a session.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -27,7 +27,7 @@ fn ctrl_c_cancels_the_turn_and_the_conversation_goes_on() {
     };
     events.until("message.part.delta");
     client.signal(Signal::INT);
-    // The same client goes on in the same session.
+    // The same client continues in the same session.
     let busy = || server.get("/session/status").json(200) != json!({});
     assert!(wait_until(WAIT_TIMEOUT, || !busy()), "{}", client.stderr());
     writeln!(input, "and now?").unwrap();
@@ -68,7 +68,8 @@ fn a_signal_at_the_prompt_leaves_before_and_behind_a_turn() {
             assert!(wait_until(WAIT_TIMEOUT, answered), "{}", client.stderr());
         }
         client.signal(signal);
-        // The input is open all the time. Ctrl-C may still have been meant for the turn, and says so: then once more.
+        // The input is always open. Ctrl-C may still have been meant for the turn, which the program reports; then it
+        // takes a second one.
         let over = wait_until(WAIT_TIMEOUT, || {
             let over = client.is_over();
             if !over && client.stderr().contains("Ctrl-C again leaves") {

@@ -1,5 +1,5 @@
-//! `outrigger audit` behind real runs: every run of a hook, every tool call, decision, process and request is in it, no
-//! secret is, and who edits it is found out (C13).
+//! `outrigger audit` after real runs: it has every hook run, tool call, decision, process and request, contains no
+//! secret, and detects edits (C13).
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,7 @@ fn a_run_is_written_down() {
         );
     }
 
-    // Intent before outcome, with the arguments that the hook left: what was approved is what ran.
+    // The intent precedes the outcome and has the arguments as the hooks left them: what was approved is what ran.
     let of_tool: Vec<&Value> = all
         .iter()
         .filter(|r| r["kind"].as_str().unwrap().starts_with("tool_"))
@@ -104,7 +104,7 @@ fn a_run_is_written_down() {
         "the outcome is as old as the effect: {of_tool:?}"
     );
     assert_eq!(of_tool[0]["stepId"], "1");
-    // A call that was refused never had an intent, and says by which rule.
+    // A refused call never has an intent, and names the rule.
     assert_eq!(of_tool[2]["policyCheckResult"], "refused: tool.denied");
     let decided: Vec<&str> = all
         .iter()
@@ -134,7 +134,7 @@ fn a_run_is_written_down() {
         (&threw["decision"], &threw["errored"]),
         (&json!("failed_open"), &json!(true))
     );
-    // A refused answer is an error of its plugin, reported as such, and is in its trace.
+    // A refused answer is an error of its plugin: it is reported as one and stands in the plugin's trace.
     let written = world.read("errors.txt");
     assert!(
         written.contains("chat.params refused") && written.contains("chat.headers error"),
@@ -146,7 +146,7 @@ fn a_run_is_written_down() {
         "{trace}"
     );
 
-    // Of requests only what changes something.
+    // Only requests that change something are recorded.
     let asked: BTreeSet<String> = records(&world, &["--kind", "client"])
         .iter()
         .map(|r| {
@@ -229,7 +229,7 @@ fn records_are_shown_filtered_and_exported() {
     }
 }
 
-/// "Audit edits" of issue 5: by the program's own means and by another's.
+/// Edits of the audit file are detected, whether made with the program or by another one.
 #[test]
 fn who_edits_the_file_is_found_out() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Credentials: `outrigger auth`, the files they come from, and the routes.
+//! Credentials: `outrigger auth`, the files that hold them, and the routes.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// A provider at the mock model that has no key in the configuration.
+/// Creates a provider at the mock model with no key in the configuration.
 fn world(turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     let provider = json!({
@@ -21,7 +21,7 @@ fn world(turns: impl IntoIterator<Item = Value>) -> World {
     world
 }
 
-/// The command with lines on standard input.
+/// Runs the command with these lines on standard input.
 fn typed(world: &World, input: &str, args: &[&str]) -> Done {
     let mut command = world.command(args);
     let path = world.root().join("typed");
@@ -62,7 +62,7 @@ fn a_key_is_stored_for_this_user_used_listed_and_forgotten() {
     world.run(&["hi"]).ok();
     assert_eq!(sent_key(&world), "Bearer sk-first-0123456789");
 
-    // OpenCode's own file is read, and shown as what it is.
+    // OpenCode's own file is read, and shown as such.
     let theirs = world.home().join(".local/share/opencode/auth.json");
     fs::create_dir_all(theirs.parent().unwrap()).unwrap();
     let text = r#"{"groq":{"type":"api","key":"gsk_theirs"},"acme":{"type":"api","key":"theirs"}}"#;
@@ -183,7 +183,7 @@ fn a_provider_is_chosen_from_a_list_whose_last_entry_takes_any_name() {
     assert!(none.stdout.is_empty() && says_why, "{}", none.stderr);
 }
 
-/// One catalog, for one request, on this machine.
+/// Serves a catalog on this machine for one request.
 fn published(text: &'static str) -> (String, std::thread::JoinHandle<String>) {
     use std::io::Read as _;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -244,7 +244,7 @@ fn the_published_catalog_is_fetched_from_where_the_settings_say() {
     );
 }
 
-/// A plugin's view of the routes, which is every client's.
+/// Plugins see the routes as every client does.
 #[test]
 fn clients_store_credentials_and_see_every_provider_without_keys() {
     let world = world([]);

@@ -1,10 +1,10 @@
-//! Configuration that is wrong: the message says where and what to do, and nothing is begun.
+//! Invalid configuration: the message names the place and the remedy, and nothing is started.
 
 use serde_json::json;
 
 use crate::support::*;
 
-/// A run that fails before the model is asked.
+/// Runs and expects a failure before the model is asked.
 #[track_caller]
 fn refused(world: &World, args: &[&str], code: i32) -> String {
     let done = world.run(args).exited(code);
@@ -31,7 +31,7 @@ fn malformed_opencode_json_is_named_with_line_and_column() {
     "#);
 }
 
-/// A broken file of command hooks keeps the program from starting where one of them may guard.
+/// A broken file of command hooks prevents the start if one of its hooks may be a guard.
 #[test]
 fn broken_command_hooks_are_named_where_they_may_guard() {
     let world = World::new([done()]);

@@ -1,4 +1,4 @@
-//! Models that refuse, stall, break off or talk nonsense.
+//! Models that refuse, stall, break off or send nonsense.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::support::*;
 
 const KEY: &str = "sk-this-must-not-be-seen-0815";
 
-/// A plugin that writes down all that it receives of the configuration.
+/// A plugin that writes down everything it receives of the configuration.
 const CURIOUS: &str = "
 import fs from 'node:fs'
 export const Curious = async ({ directory, serverUrl }) => {
@@ -20,7 +20,7 @@ export const Curious = async ({ directory, serverUrl }) => {
   }
 }";
 
-/// The key is in the header of the request, and in nothing that a person or a later program could read.
+/// The key is in the request's header, and in nothing that a user or a later program could read.
 #[test]
 fn a_wrong_key_is_reported_and_the_key_never_shown() {
     let refusal = json!({ "status": 401, "error": format!("Incorrect API key provided: {KEY}") });
@@ -130,7 +130,7 @@ fn a_model_that_stays_down_is_given_up() {
     ");
 }
 
-/// No server for names answers there, which may pass, so that it is tried again: once.
+/// No name server answers there. This may be temporary, so the request is retried once.
 #[test]
 fn without_a_network_a_turn_ends_after_one_more_try() {
     let world = World::new([]);
@@ -152,7 +152,7 @@ fn without_a_network_a_turn_ends_after_one_more_try() {
     );
 }
 
-/// What had come stays; the message carries the error; the next prompt works.
+/// The text received so far stays, the message carries the error, and the next prompt works.
 #[test]
 fn a_model_that_stops_in_the_middle_of_its_answer() {
     let half = json!({ "text": "This is only the first half of", "cut": 4 });
@@ -199,7 +199,7 @@ fn a_model_that_falls_silent_is_cut_off() {
     ");
 }
 
-/// Nothing is run, the model reads what was wrong, and the turn goes on.
+/// Nothing is run, the model reads what was wrong, and the turn continues.
 #[test]
 fn calls_that_cannot_be_made_are_answered() {
     let calls = [
@@ -227,7 +227,7 @@ fn calls_that_cannot_be_made_are_answered() {
     world.verify();
 }
 
-/// The model gets the bound amount, the rest is in a file; the host's memory does not grow with it.
+/// The model gets the limited amount and the rest goes to a file; the host's memory does not grow with it.
 #[test]
 fn a_tool_that_writes_100_mb() {
     let command = "yes 0123456789012345678901234567890123456789012345678901234567890123456789 | head -c 100000000";
@@ -261,7 +261,7 @@ fn a_tool_that_writes_100_mb() {
     world.verify();
 }
 
-/// The last step is made without tools, so that the model can say how far it came; who calls one all the same is cut off.
+/// The last step runs without tools so that the model can report its progress. A model that calls one anyway is cut off.
 #[test]
 fn a_turn_that_never_ends_by_itself_is_ended() {
     let endless = turn([call("glob", json!({ "pattern": "*.txt" }))]);

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// Programs that tools need, and nothing that runs JavaScript.
+/// Returns a `PATH` with the programs that tools need, but no JavaScript runtime.
 fn path_without_runtimes(world: &World) -> String {
     let bin = world.root().join("bin");
     std::fs::create_dir_all(&bin).unwrap();
@@ -25,7 +25,7 @@ export const Good = async () => ({
   'chat.message': async (_, output) => { output.parts[0].text += ' (good was here)' },
 })";
 
-/// The run works with what is left (an empty variable is taken away), says what is not there, and `plugin list` tells more.
+/// The run works without it (an empty variable is removed) and reports what is missing; `plugin list` has the details.
 #[track_caller]
 fn runs_without(world: &World, variables: &[(&str, &str)]) -> (String, String) {
     let [run, list] = [&["run", "hi"], &["plugin", "list"]].map(|args| {
@@ -256,7 +256,7 @@ fn a_plugin_that_never_finishes_loading() {
     );
 }
 
-/// `--pure` loads none, whatever is configured.
+/// `--pure` loads no plugin, whatever is configured.
 #[test]
 fn pure_loads_no_plugin() {
     let world = World::new([done()]);

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 
-/// A world with these plugins; each is a file of the project.
+/// Returns a world with these plugins, each a file of the project.
 fn world(plugins: &[(&str, &str)]) -> World {
     let world = World::new([done()]);
     for (name, source) in plugins {
@@ -12,9 +12,9 @@ fn world(plugins: &[(&str, &str)]) -> World {
 }
 
 const INNOCENT: &str = "export const P = async () => ({ 'chat.params': async () => {} })";
-/// Refuses the message, so that the turn fails.
+/// Throws on the message, so that the turn fails.
 const BREAKS: &str = "export const P = async () => { throw new Error('no database') }";
-/// Leaves a mark where the command looks.
+/// Leaves a mark where the command looks for it.
 fn marks(name: &str) -> String {
     format!(
         "import {{ writeFileSync }} from 'node:fs'
@@ -69,7 +69,7 @@ fn two_that_only_clash_and_one_more_are_found() {
         ("c", &marks("c")),
         ("d", &marks("d")),
     ]);
-    // The script is what the user calls; the program in it obeys.
+    // The user calls the script; the program inside it follows the bisection.
     let script = format!(
         "rm -f mark-*; {} plugin list >/dev/null 2>&1; \
          test ! -e mark-d || exit 7; test ! -e mark-a -o ! -e mark-c",
@@ -109,7 +109,7 @@ fn what_is_no_plugins_fault_is_said() {
     for script in ["exit 0", "exit 1", "kill -9 $$", "exit 125", "sleep 60"] {
         seen.push(format!("{script}: {}", bisect(&world, script)));
     }
-    // It fails with the plugin, and cannot tell without.
+    // Fails with the plugin, and cannot tell without it.
     let unclear = r#"test "$OUTRIGGER_LEAVE_OUT" != "[]" && exit 125; exit 1"#;
     seen.push(format!("unclear: {}", bisect(&world, unclear)));
     seen.push(format!("no program: {}", {

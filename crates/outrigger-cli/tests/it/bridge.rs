@@ -1,4 +1,5 @@
-//! The bridge as a process: what a remote controller has done, what it is refused, and what ends with it (C17, C9).
+//! The bridge as a process: what a remote controller has run, what it is refused, and what ends with the bridge (C17,
+//! C9).
 
 use std::fs;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::support::*;
 
 pub(crate) const TOKEN: &str = "a token of the test, long enough";
 
-/// A bridge of this world, with these options, and its address.
+/// Starts a bridge of this world with these options, and returns its address.
 pub(crate) fn bridge(world: &World, options: &[&str]) -> (Running, String) {
     bridge_of(
         world,
@@ -22,7 +23,7 @@ pub(crate) fn bridge(world: &World, options: &[&str]) -> (Running, String) {
     )
 }
 
-/// The bridge that this command starts, and its address.
+/// Starts a bridge with this command, and returns its address.
 pub(crate) fn bridge_of(world: &World, mut command: std::process::Command) -> (Running, String) {
     command.env("OUTRIGGER_BRIDGE_TOKEN", TOKEN);
     let running = world.start(command);
@@ -70,7 +71,7 @@ impl Controller {
             }
         }
     }
-    /// `ok` with what was said, or the code.
+    /// Returns `ok` with the result, or the error code with the message.
     pub(crate) async fn ask(&mut self, tool: &str, params: Value) -> (String, String) {
         self.send(json!({"type": "invoke", "id": "1", "tool": tool, "params": params, "sessionId": "ses_controller"})).await;
         let answer = self.next().await;
@@ -82,7 +83,7 @@ impl Controller {
     }
 }
 
-/// Plugins are notified of the calls of a connection in order, one after the other, however long a handler takes (C1).
+/// Plugins are notified of a connection's calls in order, one after the other, however long a handler takes (C1).
 #[tokio::test(flavor = "multi_thread")]
 async fn plugins_are_notified_of_calls_in_their_order() {
     let world = World::new([]);
@@ -129,7 +130,7 @@ fn wait_for(command: &str, there: bool) {
     assert!(reached, "{command} runs: {}", !there);
 }
 
-/// Layer by layer through the whole program; the table of what is refused has its rows in outrigger-bridge, too.
+/// Checks layer by layer through the whole program. outrigger-bridge has the same table of refusals.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_and_what_ends_with_it() {
     let world = World::new([]);
@@ -210,7 +211,7 @@ async fn what_is_refused_and_what_ends_with_it() {
             "bridge.command",
             "shell",
         ),
-        // The rules of this machine hold, without questions.
+        // The rules of this machine apply, without questions.
         (
             "read",
             json!({"filePath": "key.pem"}),
@@ -235,7 +236,7 @@ async fn what_is_refused_and_what_ends_with_it() {
         assert_eq!(got, code, "{tool} {params}: {said}");
         assert!(said.contains(says), "{tool} {params}: {said}");
     }
-    // A listed command is sandboxed all the same: what is outside cannot be written, what is denied cannot be read.
+    // A listed command is sandboxed too: it cannot write outside, nor read what is denied.
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() > 0 {
         let touch = json!({"command": format!("touch {}", outside.display())});
         let (_, said) = controller.ask("exec", touch).await;
@@ -295,7 +296,7 @@ async fn what_is_refused_and_what_ends_with_it() {
             .any(|it| it["decision"] == decision && it["policyCheckResult"] == policy);
         assert!(there, "{decision}: {of:#?}");
     }
-    // The intent stands before what came of it.
+    // The intent is recorded before the outcome.
     assert!(!audit(&["--kind", "tool_intent", "--session", "ses_controller"]).is_empty());
     world.cli(&["audit", "verify"]).ok();
 }
@@ -322,7 +323,7 @@ fn a_bridge_that_nobody_could_use_or_that_is_no_secret_does_not_start() {
         let done = world.start(command).end().exited(2);
         assert!(done.stderr.contains(says), "{}", done.stderr);
     }
-    // Without one of the user's a token is made, which only the user can read.
+    // Without a token from the user, one is created that only the user can read.
     let running = world.start(world.command(&["bridge", "--no-origin"]));
     assert!(wait_until(WAIT_TIMEOUT, || running
         .stderr()
@@ -341,8 +342,8 @@ fn a_bridge_that_nobody_could_use_or_that_is_no_secret_does_not_start() {
     assert!(!said.contains(fs::read_to_string(&file).unwrap().trim()));
 }
 
-/// `git status` on the list, and a repository whose configuration names a program: it is not started (a controller
-/// could not write it over the bridge, but others can).
+/// `git status` is listed, and a repository's configuration names a program: it is not started. (A controller could
+/// not write that configuration over the bridge, but others can.)
 #[tokio::test(flavor = "multi_thread")]
 async fn git_starts_nothing_that_a_repository_names() {
     let world = World::new([]);

@@ -1,5 +1,5 @@
-//! What holds at the bridge however a controller tries (C9): the path guard in the sandbox of listed programs, and the
-//! bound of the audit.
+//! Guards of the bridge that hold whatever a controller tries (C9): the path guard in the sandbox of listed programs,
+//! and the limit on the audit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use crate::bridge::{Controller, bridge};
 use crate::support::*;
 
-/// Everything below a folder, with what is in it.
+/// Returns everything below a folder with its contents.
 fn tree(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -84,7 +84,7 @@ async fn nothing_that_a_listed_program_does_writes_into_git() {
         );
         assert!(trees() == before, "{command}: {said}");
     }
-    // What is not git's is written.
+    // Files that are not git's are written.
     let (code, said) = controller
         .ask("exec", json!({"command": "cp evil new.txt"}))
         .await;
@@ -94,13 +94,13 @@ async fn nothing_that_a_listed_program_does_writes_into_git() {
     running.end();
 }
 
-/// A file of the user's, by the options of a listed program; and how it is given.
+/// Covers a user's file passed with the options of a listed program, and the ways to pass it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listed_program_reads_what_it_is_given() {
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() == 0 {
         return;
     }
-    // Any folder that is not for temporary files, which commands share.
+    // Any folder other than the one for temporary files, which commands share.
     let homes = std::env::home_dir().into_iter();
     let folders = homes.chain([Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()]);
     let Some(outside) = folders
@@ -144,7 +144,7 @@ async fn a_listed_program_reads_what_it_is_given() {
     }
 }
 
-/// A client without a token, and a controller that sends nothing but nonsense.
+/// Covers a client without a token, and a controller that sends only nonsense.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_does_not_fill_the_audit() {
     const MANY: usize = 500;
@@ -164,7 +164,7 @@ async fn a_flood_does_not_fill_the_audit() {
     let mut controller = Controller::new(&url).await;
     let long = "x".repeat(1024 * 1024);
     for number in 0..MANY {
-        // A name of a megabyte now and then: all of them would only take long.
+        // Only some names have a megabyte, because it would take too long otherwise.
         let name = match number % 50 {
             0 => &long,
             _ => "nothing",
@@ -190,7 +190,7 @@ async fn a_flood_does_not_fill_the_audit() {
         .lines();
     for code in ["bridge.unauthorized", "bridge.contract", "bridge.frame"] {
         let of = listed.iter().filter(|it| it["decision"] == code);
-        // Thirty a minute, and this takes no whole one on any machine that it is run on, or a few.
+        // Thirty a minute; this test takes less than a minute on any machine, or at most a few.
         let count = of.count();
         assert!((30..=150).contains(&count), "{code}: {count}");
         let rest = listed.iter().any(|it| {

@@ -1,4 +1,5 @@
-//! A browser through the whole program: its tools, the points `cdp.*`, and what a hook cannot make of a failure (C9, 7; C12).
+//! A browser through the whole program: its tools, the points `cdp.*`, and a failure that a hook cannot turn into a success
+//! (C9, 7; C12).
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// A site on loopback, served by a thread of this test.
+/// Serves a site on loopback from a thread of this test.
 fn site(page: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());

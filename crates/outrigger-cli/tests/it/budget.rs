@@ -1,10 +1,10 @@
-//! What a session may use, and how many steps a turn has (C16).
+//! The budget of a session and the step limit of a turn (C16).
 
 use serde_json::json;
 
 use crate::support::*;
 
-/// C16: what a session may use, its subagents included; a project does not raise the user's limit of steps.
+/// C16: a session's budget includes its subagents; a project does not raise the user's step limit.
 #[test]
 fn a_budget_holds_for_a_session_and_its_subagents() {
     let world = World::new([
@@ -26,11 +26,11 @@ fn a_budget_holds_for_a_session_and_its_subagents() {
     let over = world.run(&["-c", "once more"]).exited(1).stderr;
     assert!(over.contains("budget.turns"), "{over}");
     assert_eq!(world.mock.requests().len(), asked);
-    // Another session has its own.
+    // Another session has its own budget.
     world.run(&["hi"]).ok();
 }
 
-/// C16: tokens and money are counted as the provider reports them; what goes beyond the limit is the last.
+/// C16: tokens and money are counted as the provider reports them; the request that exceeds the limit is the last one.
 #[test]
 fn a_budget_of_tokens_or_money_ends_with_what_uses_it_up() {
     for (settings, code, shown) in [
@@ -73,7 +73,7 @@ fn a_project_does_not_raise_the_limit_of_steps() {
     }
 }
 
-/// C16: a plugin that has the turn go on whenever the session is idle comes to an end, and the user's next prompt begins again;
+/// C16: a plugin that continues the turn whenever the session is idle is stopped, and the user's next prompt starts a new count;
 /// with a budget it does not.
 #[test]
 fn turns_that_a_plugin_starts_in_a_row_have_a_limit() {
@@ -89,8 +89,8 @@ fn turns_that_a_plugin_starts_in_a_row_have_a_limit() {
     }
 }
 
-/// A plugin that goes on and on under these settings: how many requests there were after each prompt of the user's, and the code of
-/// what the plugin was answered in the end.
+/// Runs a plugin that always continues, under these settings. Checks the number of requests after each of the user's prompts, and
+/// the code of the plugin's last answer.
 fn goes_on(settings: &str, rounds: &[usize], code: &str) {
     let world = World::new((0..12).map(|_| text("done")));
     world.plugin(

@@ -1,10 +1,11 @@
-//! What is costly is made once and not at every step: the tools of plugins and MCP servers, the files that bring them.
+//! Costly objects are built once, not at every step: the tools of plugins and MCP servers, and the files they come
+//! from.
 
 use serde_json::json;
 
 use crate::support::*;
 
-/// An MCP server that writes down what it is asked.
+/// An MCP server that writes down each request.
 const SERVER: &str = "
 import fs from 'node:fs'
 import readline from 'node:readline'
@@ -59,7 +60,7 @@ fn tools_are_listed_once_for_a_turn_of_many_steps() {
             "{made:?}"
         );
     }
-    // How often the object is looked at while it is taken over does not depend on the number of steps.
+    // How often the object is inspected while it is converted does not depend on the number of steps.
     let looks = made.iter().filter(|line| *line == "tools").count();
     assert!(looks < 6, "{made:?}");
 }

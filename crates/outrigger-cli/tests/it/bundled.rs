@@ -1,10 +1,11 @@
-//! The bundled plugins that OpenCode has no counterpart of, through `run` (D5). Telegram: `telegram.rs`.
+//! The bundled plugins that have no counterpart in OpenCode, through `run` (D5). For Telegram, see
+//! `telegram.rs`.
 
 use serde_json::json;
 
 use crate::support::*;
 
-/// What the last request said of the tools that were called.
+/// Returns the results of tool calls in the last request.
 fn results(world: &World) -> String {
     world.plain(&world.mock.last().texts("tool").join("\n---\n"))
 }
@@ -81,7 +82,7 @@ fn a_bundled_plugin_that_is_switched_off_has_no_tools_and_no_provider() {
     assert!(offered.iter().any(|it| it == "python"), "{offered:?}");
 }
 
-/// A page on this machine.
+/// Serves a page on this machine.
 fn page() -> String {
     use std::io::{Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -100,7 +101,8 @@ fn page() -> String {
     url
 }
 
-/// `builtin-tools`, `skill-source-local`, `core-fs`, `core-command` and `core-web`: a tool of each, in one turn.
+/// Calls a tool of each of `builtin-tools`, `skill-source-local`, `core-fs`, `core-command` and `core-web` in
+/// one turn.
 #[test]
 fn the_tools_of_each_bundled_plugin_work_in_a_run() {
     let todo = json!({"content": "look", "status": "pending", "priority": "low"});

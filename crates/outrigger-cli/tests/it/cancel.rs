@@ -1,4 +1,5 @@
-//! Ctrl-C once cancels the turn and keeps everything, twice leaves; SIGTERM cancels too and leaves no process behind.
+//! The first Ctrl-C cancels the turn and keeps everything, the second exits; SIGTERM cancels too and leaves no
+//! process behind.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -44,7 +45,7 @@ fn a_cancelled_tool_is_gone_and_the_session_goes_on() {
     world.verify();
 }
 
-// How much of the answer is kept: `outrigger-server`, `turns::an_abort_ends_what_waits_too`.
+// For how much of the answer is kept, see `turns::an_abort_ends_what_waits_too` of `outrigger-server`.
 #[test]
 fn a_cancelled_answer_is_an_error_of_the_run() {
     let world = World::new([json!({ "text": "not all of it", "stall": 3 })]);

@@ -1,4 +1,5 @@
-//! A plugin that is a single file gets that file and what it imports, not the folder that it lies in (issue 18).
+//! A plugin that is a single file gets that file and its imports, not its whole folder, which may hold the
+//! user's secrets.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Imports from beside it and below, and writes down which of some files it can read.
+/// Imports from its own folder and below, and writes down which of some files it can read.
 const GUARD: &str = r"
 import fs from 'node:fs'
 import { near } from './near.js'
@@ -23,7 +24,7 @@ export const Guard = async ({ directory }) => {
   return {}
 }";
 
-/// A home folder with a plugin and what it needs in `place`, and secrets everywhere.
+/// Returns a home folder with a plugin and its dependencies in `place`, and secrets everywhere.
 fn world(place: &str, spec: &str) -> (World, Vec<String>) {
     let world = World::new([done()]);
     let home = world.home();
@@ -100,7 +101,7 @@ fn a_file_of_the_home_folder_gets_no_home_folder() {
     }
 }
 
-/// A package of its own, or a folder for plugins, is read as a whole as before.
+/// A package, or a folder for plugins, is still read as a whole.
 #[test]
 fn a_folder_of_its_own_is_read() {
     if bun_or_skip().is_none() {
@@ -127,7 +128,7 @@ fn a_folder_of_its_own_is_read() {
     }
 }
 
-/// A folder that holds the home folder or the project is no plugin's.
+/// A folder that contains the home folder or the project does not become a plugin's folder.
 #[test]
 fn a_folder_that_holds_everything_is_no_plugins() {
     for spec in ["~", "~/", "file:///", "/"] {
@@ -140,7 +141,7 @@ fn a_folder_that_holds_everything_is_no_plugins() {
         let run = world.run(&["do it"]).ok();
         assert_eq!(world.read("said.json"), "", "{spec}: {}", run.stderr);
     }
-    // A package.json in the home folder does not make it the package of a file that lies there.
+    // A package.json in the home folder does not turn a file there into part of that package.
     if bun_or_skip().is_some() {
         let (world, files) = world("", "~/guard.js");
         fs::write(

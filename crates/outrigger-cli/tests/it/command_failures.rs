@@ -1,4 +1,4 @@
-//! What hooks say of a call that failed, and what a command says that nobody waits for, through the real program.
+//! What hooks add to a failed call, and the output of a command nothing waits for, through the real program.
 
 use serde_json::{Value, json};
 
@@ -36,8 +36,8 @@ fn context(text: &str) -> String {
     format!("printf '%s' '{object}'")
 }
 
-/// C4: the message stays, and what is said of it, before and after the call, is read behind it. A call that a rule denies
-/// never began.
+/// C4: the message stays, and the explanations from before and after the call follow it. A call denied by a rule never
+/// started.
 #[test]
 fn a_failure_is_reported_and_explained() {
     let hooks = json!({
@@ -74,7 +74,7 @@ fn a_failure_is_reported_and_explained() {
     world.verify();
 }
 
-/// A plugin in JavaScript may do the same at the point, and can neither empty the message nor turn it into a success.
+/// A JavaScript plugin may do the same at the point, but can neither empty the message nor turn it into a success.
 #[test]
 fn a_plugin_explains_a_failure_and_cannot_swallow_it() {
     let world = World::new([read("gone.txt"), done()]);
@@ -96,7 +96,7 @@ fn a_plugin_explains_a_failure_and_cannot_swallow_it() {
     );
 }
 
-/// It holds nothing up, and what it says is read in the same turn once it has ended.
+/// It delays nothing, and its output is read in the same turn once it has ended.
 #[test]
 fn an_async_command_is_heard_later() {
     let command = format!(
@@ -106,7 +106,7 @@ fn an_async_command_is_heard_later() {
     let hooks = json!({
         "PreToolUse": group(json!({"command": command, "async": true, "if": "Bash(touch *)"})),
     });
-    // The second call waits until it is about to end; what it said is read with one of the next.
+    // The second call waits until the hook is about to end; one of the next requests has its output.
     let wait = bash("until [ -e said ]; do sleep 0.05; done; sleep 0.3");
     let more = (1..10).map(|n| bash(&format!("sleep 0.{n}")));
     let calls = [bash("touch go"), wait].into_iter().chain(more);
@@ -120,13 +120,13 @@ fn an_async_command_is_heard_later() {
     assert_eq!(result.matches("3 tests fail").count(), 1, "{result}");
 }
 
-/// The program ends although one does not, and leaves nothing behind.
+/// The program exits although a command has not ended, and leaves nothing behind.
 #[test]
 fn an_async_command_ends_with_the_program() {
     let mut hooks = json!({
         "Stop": group(json!({"command": "readlink /proc/self/ns/pid | tr -dc 0-9 > pid.new; mv pid.new pid; exec sleep 1000", "async": true})),
     });
-    // The program does not end before it has begun.
+    // The program does not exit before the command has started.
     let begun = json!({"type": "command", "command": "until [ -e pid ]; do sleep 0.05; done", "timeout": 60});
     hooks["Stop"][0]["hooks"]
         .as_array_mut()

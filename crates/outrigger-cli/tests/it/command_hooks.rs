@@ -14,7 +14,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// A hook for each of these: event, matcher, command.
+/// Returns a hook for each event, matcher and command.
 fn settings(hooks: &[(&str, &str, &str)]) -> Value {
     let mut events = serde_json::Map::new();
     for (event, matcher, command) in hooks {
@@ -25,7 +25,7 @@ fn settings(hooks: &[(&str, &str, &str)]) -> Value {
     json!({ "hooks": events })
 }
 
-/// The user's own hooks.
+/// Sets up the user's own hooks.
 fn with_hooks(turns: impl IntoIterator<Item = Value>, hooks: &[(&str, &str, &str)]) -> World {
     let world = World::new(turns);
     let folder = world.home().join(".claude");
@@ -67,7 +67,7 @@ fn before_a_tool_it_gets_the_call_and_may_refuse_it() {
     assert!(input["tool_use_id"].is_string());
 }
 
-/// A guard of the user's that Bun runs, and a `bunfig.toml` of the folder that would answer for it.
+/// A user's guard runs in Bun, and a `bunfig.toml` in the folder would answer in its place.
 #[test]
 fn a_guard_reads_no_settings_of_its_runtime_from_the_folder() {
     let Some(bun) = outrigger_test_support::bun_or_skip() else {
@@ -99,7 +99,7 @@ fn what_a_matcher_does_not_mean_is_not_run() {
     assert!(!world.path("ran").exists());
 }
 
-/// Invariant 7: what a command rewrote is asked about like anything else.
+/// Invariant 7: a call that a command rewrote is asked about like any other.
 #[test]
 fn a_rewritten_call_is_checked_again() {
     let rewrite = |command: &str| {
@@ -120,7 +120,7 @@ fn a_rewritten_call_is_checked_again() {
         assert_eq!(world.path("two.txt").exists(), ran);
         assert_eq!(results[0].contains("denies bash"), !ran, "{}", results[0]);
     }
-    // The schema comes first.
+    // The schema is checked first.
     let wrong = specific("PreToolUse", json!({"updatedInput": {"command": 7}}));
     let world = with_hooks(
         [bash("echo one > one.txt"), done()],
@@ -130,7 +130,7 @@ fn a_rewritten_call_is_checked_again() {
     assert!(!world.path("one.txt").exists());
 }
 
-/// Hooks of an event run at the same time: what one of them makes of a call, the others are asked about again.
+/// Hooks of an event run at the same time: if one of them changes the call, the others are asked again.
 #[test]
 fn a_guard_sees_what_another_hook_makes_of_the_call() {
     let guard = "cat > it; cat it >> seen; grep -q FORBID it && { echo 'the guard says no' >&2; exit 2; }; true";
@@ -143,7 +143,7 @@ fn a_guard_sees_what_another_hook_makes_of_the_call() {
     };
     let evil = rewrite("echo evil > evil.txt # FORBID");
     let fails_closed = "[plugins.\"claude:user\"]\nfail_closed = [\"tool.execute.before\"]\n";
-    // In one file; by a project, whose file comes after the user's; where the guard's failures refuse, too.
+    // In one file; in a project's file, which comes after the user's; and with guards whose failure refuses.
     for (of_project, settings_of_user) in [(false, ""), (true, ""), (true, fails_closed)] {
         let of_user = [("PreToolUse", "Bash", guard), ("PreToolUse", "Bash", &evil)];
         let count = if of_project { 1 } else { 2 };
@@ -163,7 +163,7 @@ fn a_guard_sees_what_another_hook_makes_of_the_call() {
         assert!(!world.path("evil.txt").exists());
         assert_eq!(world.read("seen").lines().count(), 2);
     }
-    // What it has nothing against is made as it was changed, and who changed it is not asked again.
+    // If the guard does not object, the changed call is made, and the hook that changed it is not asked again.
     let counted = format!("echo x >> changes; {}", rewrite("echo fine > fine.txt"));
     let hooks = [
         ("PreToolUse", "Bash", guard),
@@ -174,7 +174,7 @@ fn a_guard_sees_what_another_hook_makes_of_the_call() {
     world.run(&["--auto", "do it"]).ok();
     assert!(world.path("fine.txt").exists());
     assert_eq!(world.read("changes"), "x\n");
-    // Two that change it both: there is no third time.
+    // If two hooks both change it, there is no third round.
     let hooks = [
         ("PreToolUse", "Bash", &*rewrite("echo one > one.txt")),
         ("PreToolUse", "Bash", &*rewrite("echo two > two.txt")),
@@ -186,7 +186,7 @@ fn a_guard_sees_what_another_hook_makes_of_the_call() {
     assert!(results[0].contains("only one of them"), "{}", results[0]);
 }
 
-/// A guard that repeats what it denies: the model makes the call as long as it likes.
+/// A guard repeats the call it denies, which the model can make as long as it likes.
 #[test]
 fn a_denial_that_repeats_a_long_call_counts() {
     let deny = |pad: &str| {
@@ -209,11 +209,11 @@ fn a_denial_that_repeats_a_long_call_counts() {
     }
 }
 
-/// What is asked about by default is answered; a rule of the user's that asks is the user's to answer.
+/// A hook answers a question that is asked by default. If a rule of the user's asks, only the user answers.
 #[test]
 fn allow_answers_the_question_of_that_call_and_no_rule() {
     let allow = specific("PreToolUse", json!({"permissionDecision": "allow"}));
-    // Only the first of the two is allowed; both are asked about by default, and nobody is there to answer.
+    // Only the first of the two is allowed. Both are asked about by default, and nobody is there to answer.
     let hook = format!("in=$(cat); case $in in *one.env*) {allow};; esac");
     let read = |file: &str| turn([call("read", json!({ "filePath": file }))]);
     let world = with_hooks(
@@ -233,8 +233,8 @@ fn allow_answers_the_question_of_that_call_and_no_rule() {
     assert!(!world.path("a").exists(), "{}", ran.stderr);
 }
 
-/// Of two commands a question counts more than a permission; it is asked regardless of the rules, also for tools that
-/// otherwise need no approval.
+/// If two commands disagree, the one that asks wins over the one that allows. The user is asked whatever the rules allow,
+/// also for tools that need no approval otherwise.
 #[test]
 fn ask_asks_the_user_whatever_the_rules_allow() {
     let ask = specific(
@@ -259,7 +259,7 @@ fn ask_asks_the_user_whatever_the_rules_allow() {
                 ran.stderr
             );
             assert_eq!(world.mock.requests().len(), 1, "{matcher}");
-            // With someone who says yes it is made.
+            // If the user says yes, the call is made.
             world.run(&["--auto", "do it"]).ok();
             assert_eq!(world.path("a").exists(), matcher == "Bash");
         }
@@ -278,7 +278,7 @@ fn a_question_may_be_answered_by_a_command() {
     for (behavior, by_rule, ran) in [
         ("allow", false, true),
         ("deny", false, false),
-        // It is the user's rule that asks.
+        // The question comes from the user's rule.
         ("allow", true, false),
         ("deny", true, false),
     ] {
@@ -304,7 +304,7 @@ fn a_question_may_be_answered_by_a_command() {
     }
 }
 
-/// A question that is answered with another call stays one; who denies says why to the model, too, and may end the turn.
+/// A question answered about another call stays open. A denial gives its reason to the model, too, and may end the turn.
 #[test]
 fn a_question_is_answered_about_the_call_that_was_asked() {
     let read = || turn([call("read", json!({ "filePath": "x.env" }))]);
@@ -338,7 +338,7 @@ fn a_question_is_answered_about_the_call_that_was_asked() {
     }
 }
 
-/// What an object says counts whatever the code is.
+/// The decision in the output object applies whatever the exit code is.
 #[test]
 fn a_denial_counts_whatever_the_code_is() {
     let deny = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "because of JSON"}});
@@ -355,7 +355,7 @@ fn a_denial_counts_whatever_the_code_is() {
     }
 }
 
-/// Tools that Claude Code has not are held by the guards of those that do the same there.
+/// Tools that Claude Code lacks are held by the guards of its equivalents.
 #[test]
 fn guards_of_files_and_commands_hold_our_other_tools() {
     let guard = |result: &str| {
@@ -437,7 +437,7 @@ fn guards_of_files_and_commands_hold_our_other_tools() {
     assert!(world.path("b.txt").exists());
 }
 
-/// A path or an address is what it leads to, however it is spelled.
+/// A path or an address means what it resolves to, however it is spelled.
 #[test]
 fn a_condition_means_what_a_call_does() {
     let (port, times) = asked();
@@ -478,7 +478,7 @@ fn a_condition_means_what_a_call_does() {
     assert_eq!(times.load(std::sync::atomic::Ordering::SeqCst), 0);
 }
 
-/// An entry that is there twice is run once, as strictly as either of them says.
+/// A duplicate entry runs once, under the stricter of the two settings.
 #[test]
 fn of_two_entries_the_stricter_counts() {
     let hook = |more: Value| {
@@ -506,7 +506,7 @@ fn of_two_entries_the_stricter_counts() {
     }
 }
 
-/// What a command takes out of a result never reaches the model, and neither does it stay where clients look.
+/// What a command removes from a result reaches neither the model nor the places clients look at.
 #[test]
 fn a_result_may_be_replaced() {
     let redact = specific(
@@ -524,7 +524,7 @@ fn a_result_may_be_replaced() {
     assert!(!exported.contains("key=42"), "{exported}");
 }
 
-/// Printed before the call, read after its result; and output without effect is reported.
+/// Context printed before the call is read after its result; output without effect is reported.
 #[test]
 fn context_before_a_tool_is_read_behind_it() {
     let says = specific(
@@ -554,7 +554,7 @@ fn context_at_the_end_goes_on_with_it() {
     assert_eq!(world.mock.requests().len(), 2);
 }
 
-/// `transcript_path` is a file that can be read, in the sandbox too, and is gone afterwards.
+/// `transcript_path` is a readable file, in the sandbox too, and is deleted afterwards.
 #[test]
 fn the_conversation_is_a_file() {
     let copy = "p=$(sed 's/.*\"transcript_path\":\"\\([^\"]*\\)\".*/\\1/'); echo \"$p\" > path; cp \"$p\" copy";
@@ -642,7 +642,7 @@ fn a_prompt_gets_context_or_is_refused() {
 
     let refuse = says(json!({"decision": "block", "reason": "not that word"}));
     let world = with_hooks([done()], &[("UserPromptSubmit", "", &refuse)]);
-    // What a subagent is to do for a command is the user's prompt as well.
+    // A subagent's task from a command counts as the user's prompt as well.
     let sub = json!({"command": {"sub": {"template": "do $ARGUMENTS", "subtask": true}}});
     world.config(sub);
     for arguments in [&["hello"][..], &["--command", "sub", "hello"]] {
@@ -663,7 +663,7 @@ fn a_failing_hook_stops_nothing_and_is_reported() {
     assert!(ran.stderr.contains("broken"), "{}", ran.stderr);
 }
 
-/// A turn that an error has ended has an event of its own, by the kind of the error.
+/// A turn that ends in an error has an event of its own, by the kind of the error.
 #[test]
 fn a_turn_that_fails_is_reported() {
     for (status, kind) in [(401, "authentication_failed"), (400, "invalid_request")] {
@@ -692,7 +692,7 @@ fn a_hook_may_end_the_turn() {
     }
 }
 
-/// What a project brings runs only after the user has allowed it, as it is.
+/// A project's hooks run only after the user has allowed them, with their content.
 #[test]
 fn hooks_of_a_project_have_to_be_allowed() {
     let world = World::new([
@@ -732,13 +732,13 @@ fn hooks_of_a_project_have_to_be_allowed() {
     world.run(&["do it"]).ok();
     assert_eq!(world.read("ran"), "x\n");
 
-    // Another command is another question.
+    // A different command is asked about again.
     world.file(".claude/settings.json", &hooks("echo y >> ran"));
     world.run(&["do it"]).ok();
     assert_eq!(world.read("ran"), "x\n");
 }
 
-/// `hooks/hooks.json` of a Claude Code plugin that the configuration names.
+/// Runs `hooks/hooks.json` of a Claude Code plugin that the configuration names.
 #[test]
 fn hooks_of_a_claude_plugin_know_its_folder() {
     let world = World::new([bash("echo 1"), done(), bash("echo 2"), done()]);
@@ -768,7 +768,7 @@ fn hooks_of_a_claude_plugin_know_its_folder() {
     assert!(listed.stdout.contains("claude:plugin"), "{}", listed.stdout);
 }
 
-/// The sandbox of the shell tool holds for hooks too.
+/// The sandbox of the shell tool applies to hooks too.
 #[test]
 fn a_hook_cannot_read_what_a_rule_denies() {
     let world = with_hooks(
@@ -790,7 +790,7 @@ fn a_hook_cannot_read_what_a_rule_denies() {
 
 #[test]
 fn a_turn_that_is_done_goes_on_when_a_hook_wants_more() {
-    // The second time its input says that it has done so before, and it lets the turn end.
+    // The second time, the input states that the hook has already continued the turn, and it lets the turn end.
     let hook = "cat > in$(ls in* 2>/dev/null | wc -l).json; if [ -e in1.json ]; then exit 0; fi; echo 'the tests fail' >&2; exit 2";
     let world = with_hooks([text("first"), text("second")], &[("Stop", "", hook)]);
     world.run(&["do it"]).ok();
@@ -885,7 +885,7 @@ fn a_subagent_has_its_own_event() {
     assert!(!world.path("other").exists());
     let below = world.mock.requests()[1].texts("user").join("\n");
     assert!(below.contains("be brief"), "{below}");
-    // The task of a subagent is not a prompt of the user's.
+    // A subagent's task is not a user's prompt.
     assert_eq!(world.read("prompts"), "x\n");
 }
 
@@ -906,7 +906,7 @@ fn a_compaction_is_reported() {
     let input = world.json("in.json");
     assert_eq!(input["trigger"], "manual");
     assert_eq!(input["custom_instructions"], "keep the port numbers");
-    // What the user says is for the summary, whether or not there are hooks.
+    // The user's instructions go to the summary, with or without hooks.
     let asked = world.mock.last().texts("user").join("\n");
     assert!(
         asked.ends_with("The user says of this summary: keep the port numbers"),
@@ -915,8 +915,8 @@ fn a_compaction_is_reported() {
     assert!(!world.path("auto").exists());
 }
 
-/// One that only is due is put off, and nothing of it is left for the model to read; one that the user asked for fails with
-/// what the hook says.
+/// If a compaction is merely due, it is postponed and the model reads nothing of it. If the user asked for it, it fails
+/// with the hook's message.
 #[test]
 fn a_compaction_may_be_refused() {
     let code = "echo 'not before the release' >&2; exit 2";
@@ -959,7 +959,7 @@ fn a_compaction_may_be_refused() {
     }
 }
 
-/// The point is everybody's: a plugin in JavaScript may use it too.
+/// The point is open to all: a JavaScript plugin may use it too.
 #[test]
 fn a_plugin_may_keep_a_turn_from_ending() {
     let world = World::new([text("first"), text("second")]);

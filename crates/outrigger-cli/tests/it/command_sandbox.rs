@@ -1,5 +1,5 @@
-//! What commands of the model see and change where nobody set anything (`tools.sandbox`, issue 18): not the secrets of the home
-//! folder, and nothing that is run the next time.
+//! What the model's commands see and change under the defaults (`tools.sandbox`): they cannot read the secrets of the home
+//! folder, nor write anything that runs later.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::support::*;
 use crate::user_grants::granting;
 
 const SECRET: &str = "not-for-you";
-/// Long enough for a look at what was made.
+/// Long enough to inspect what was created.
 const LOOKS: std::time::Duration = std::time::Duration::from_millis(600);
 
 fn bash(command: &str) -> Value {
@@ -20,7 +20,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// Rows run as one turn each.
+/// Runs each row as one turn.
 fn with(rows: &[&str]) -> World {
     let turns: Vec<Value> = rows.iter().map(|row| bash(row)).chain([done()]).collect();
     let world = World::new(turns);
@@ -47,7 +47,7 @@ pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-/// A repository with a commit.
+/// Creates a repository with a commit.
 fn repository(world: &World) {
     world.file("a.txt", "a\n");
     let project = world.project();
@@ -111,7 +111,7 @@ fn home_file(world: &World, name: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Of the folder of the user's settings a model reads texts unasked, and what may have keys in it after a question.
+/// In the folder of the user's settings, the model reads texts without asking, and files that may hold keys after a question.
 #[test]
 fn of_the_users_settings_a_model_reads_texts_unasked() {
     let open = ["AGENTS.md", "skills/x/scripts/run.py", "agent/a.md"];
@@ -172,7 +172,7 @@ fn secrets_of_the_home_folder_are_hidden_from_commands() {
         home_file(&world, name, SECRET);
     }
     home_file(&world, "plain.txt", "plain");
-    // A project shows itself nothing.
+    // A project cannot grant itself access.
     let home = world.home().display().to_string();
     world.settings(&format!("[tools]\nsecrets = [\"{home}\"]\n"));
     let done = world.run(&["do it"]).ok();
@@ -206,7 +206,7 @@ fn a_user_shows_commands_what_they_need() {
     assert!(!world.home().join(".ssh/rc").exists());
 }
 
-/// Another program would run each of these later. `G` is `.git`.
+/// Each of these would be run later by another program. `G` is `.git`.
 const PLANTS: [&str; 67] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
@@ -277,7 +277,8 @@ const PLANTS: [&str; 67] = [
     "mv packages/old/.claude packages/old/c; mkdir packages/old/.claude; echo '{}' > packages/old/.claude/settings.json; rm -rf packages/old/c",
 ];
 
-/// All files below a folder with their contents, except what is moved aside, made for commands, or the store's own.
+/// Returns all files below a folder with their contents, except those moved aside, those created for commands, and the store's
+/// own.
 fn state(folder: &Path, leave: &[&str]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -392,7 +393,7 @@ fn commands_change_nothing_that_runs_the_next_time() {
     assert!(!marker.exists() && !world.path("ran").exists());
 }
 
-/// What it is, whether file or folder.
+/// Returns the state of a path, whether file or folder.
 fn state_of(path: &Path) -> Vec<(String, Vec<u8>)> {
     match path.is_dir() {
         true => state(path, &[]),
@@ -405,7 +406,7 @@ fn make_executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The work that commands are there for.
+/// Ordinary work of commands keeps working.
 #[test]
 fn ordinary_work_goes_on() {
     let rows = [
@@ -438,13 +439,13 @@ fn ordinary_work_goes_on() {
         );
     }
     assert!(!answers[9].contains('x'), "{}", answers[9]);
-    // The folder for temporary files goes with the agent.
+    // The folder for temporary files is removed with the agent.
     let left = fs::read_dir(world.root().join("tmp")).unwrap().flatten();
     let left = left.filter(|it| it.path().join("kept").is_file());
     assert_eq!(left.count(), 0);
 }
 
-/// The home folder as the project: it is written, but for what runs next.
+/// If the home folder is the project, it is writable except for files that run later.
 #[test]
 fn the_home_folder_as_a_project_keeps_its_startup_files() {
     if !has_views() {
@@ -491,7 +492,7 @@ fn the_home_folder_as_a_project_keeps_its_startup_files() {
     );
 }
 
-/// A command that the sandbox refuses, and how that is reported.
+/// A command that the sandbox refuses, and the report about it.
 const REFUSED: &str = "echo x > ~/outside.txt";
 
 #[test]
@@ -575,7 +576,7 @@ fn a_command_is_offered_outside_of_its_sandbox_once() {
     }
 }
 
-/// A script that is exchanged while the question stands is asked about again, and what was not looked at does not run.
+/// A script that is replaced while the question is open is asked about again, and the version nobody saw does not run.
 #[test]
 fn what_a_person_lets_run_outside_is_what_was_there_when_they_were_asked() {
     if !has_views() {
@@ -607,7 +608,7 @@ fn what_a_person_lets_run_outside_is_what_was_there_when_they_were_asked() {
     assert!(!world.home().join("exchanged").exists());
 }
 
-/// The question that stands after the one of `known`: its id, and its reason.
+/// Returns the ID and reason of the question after `known`.
 fn next_question(server: &Server, known: &str) -> (String, String) {
     let mut asked = Value::Null;
     assert!(wait_until(WAIT_TIMEOUT, || {
@@ -642,7 +643,7 @@ fn a_line_with_more_files_than_are_looked_at_says_so() {
     );
 }
 
-/// A terminal of the user's takes nothing that a command writes, and gives it nothing that the user types.
+/// Commands can neither write to a terminal of the user's nor read what the user types there.
 #[test]
 fn commands_reach_no_terminal_of_the_users() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -685,7 +686,7 @@ fn commands_reach_no_terminal_of_the_users() {
     assert!(!shown.contains("forged"), "{shown:?}");
 }
 
-/// Repositories that a command makes in the project, and adds: the user's `git status` looks into them.
+/// Commands create repositories in the project and add them; the user's `git status` then looks into them.
 #[test]
 fn repositories_of_commands_run_nothing_for_the_user() {
     if !has_views() {
@@ -708,7 +709,7 @@ fn repositories_of_commands_run_nothing_for_the_user() {
     let world = with(&rows);
     repository(&world);
     home_file(&world, ".gitconfig", "[user]\nname=me\nemail=me@x\n");
-    // A submodule of the user's, with settings of its own.
+    // A submodule of the user's, with its own settings.
     let users = world.path("users");
     fs::create_dir_all(&users).unwrap();
     git(&users, &["init", "-q"]);
@@ -743,7 +744,7 @@ fn repositories_of_commands_run_nothing_for_the_user() {
     assert_eq!(fs::read(users.join(".git/config")).unwrap(), settings);
 }
 
-/// What exists when Outrigger is killed is moved aside by the next start.
+/// What exists when Outrigger is killed is moved aside at the next start.
 #[test]
 fn what_a_killed_outrigger_left_is_moved_aside() {
     if !has_views() {
@@ -762,7 +763,7 @@ fn what_a_killed_outrigger_left_is_moved_aside() {
     for name in [".git/commondir", ".envrc"] {
         assert!(!world.path(name).exists(), "{name} (left: {left})");
     }
-    // What the user makes after that is the user's.
+    // Files that the user creates afterwards stay.
     world.file(".envrc", "mine");
     world.run(&["again"]);
     assert_eq!(world.read(".envrc"), "mine");

@@ -1,10 +1,10 @@
-//! The commands beside `run`.
+//! The commands other than `run`.
 
 use serde_json::json;
 
 use crate::support::*;
 
-/// Identifiers, times and counts replaced.
+/// Replaces identifiers, times and counts.
 fn filters() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\b(ses|msg|prt|trn)_[0-9A-Za-z]+", "${1}_ID");
@@ -177,7 +177,8 @@ fn doctor_says_what_is_wrong() {
             well.stdout
         );
     }
-    // What the system enforces has a name of its own: `full` is the sandbox that keeps nothing from a command.
+    // The line for the system's enforcement must not be confused with `full`, the sandbox setting that
+    // restricts nothing.
     let sandbox = well.stdout.lines().find(|line| line.contains(" sandbox "));
     let sandbox = sandbox.unwrap_or_default();
     assert!(
@@ -200,7 +201,7 @@ fn doctor_says_what_is_wrong() {
     );
 }
 
-/// One page on standard output, or one file for each command that `--help` lists.
+/// Writes one page to standard output, or one file for each command that `--help` lists.
 #[test]
 fn man_pages_of_every_command() {
     let world = World::new([]);

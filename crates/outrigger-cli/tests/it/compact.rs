@@ -1,16 +1,16 @@
-//! Compaction, with the real program: what is shown of it, its hooks, and kills. The rest is `compaction.rs` of outrigger-server.
+//! Compaction with the real program: its output, its hooks, and kills. For the rest, see `compaction.rs` of outrigger-server.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A turn whose request filled this many tokens.
+/// Returns a turn whose request used this many tokens.
 pub(crate) fn filled(mut turn: Value, tokens: u64) -> Value {
     turn["usage"] = json!([tokens, 10]);
     turn
 }
 
-/// Roles of the last session's messages, with `summary` and `compaction` for those of a compaction.
+/// Returns the roles of the last session's messages, with `summary` and `compaction` for those of a compaction.
 pub(crate) fn roles(world: &World) -> Vec<String> {
     let session = world.export();
     let role = |message: &Value| {
@@ -25,7 +25,7 @@ pub(crate) fn roles(world: &World) -> Vec<String> {
     messages.iter().map(role).collect()
 }
 
-/// The texts of a request behind its system prompt: `role: text`.
+/// Returns the texts of a request after its system prompt, as `role: text`.
 pub(crate) fn said(body: &Value) -> Vec<String> {
     let messages = body["messages"].as_array().unwrap();
     let line = |message: &Value| {
@@ -43,7 +43,7 @@ pub(crate) fn said(body: &Value) -> Vec<String> {
     messages.iter().filter(not_system).map(line).collect()
 }
 
-/// What a hook wrote into a file of the project, one JSON value a line.
+/// Returns what a hook wrote into a file of the project, one JSON value per line.
 pub(crate) fn noted(world: &World, name: &str) -> Vec<Value> {
     let parse = |line: String| serde_json::from_str(&line).unwrap();
     world.lines(name).into_iter().map(parse).collect()
@@ -276,7 +276,7 @@ export const P = async () => ({
     );
 }
 
-/// A turn that is compacted in the middle, killed at every pass of these points, comes to the same end.
+/// A turn with a compaction in the middle, killed at each of these points, has the same result.
 #[test]
 fn killed_in_a_compaction_the_turn_goes_on() {
     let kill = |point: &str, n: usize| -> bool {
@@ -289,12 +289,12 @@ fn killed_in_a_compaction_the_turn_goes_on() {
         killed.exited(137);
         let resumed = world.run(&["--pure", "-c"]);
         if resumed.code == 2 {
-            // Killed before anything was stored, or behind the last step.
+            // Killed before anything was stored, or after the last step.
             world.verify();
             return true;
         }
         resumed.ok();
-        // A step whose end was not stored is taken as ended, with nothing known of its tokens: another one follows.
+        // A step whose end was not stored counts as ended with an unknown number of tokens, and another one follows.
         let roles = roles(&world);
         let want = ["assistant", "compaction", "summary", "user", "assistant"];
         assert!(

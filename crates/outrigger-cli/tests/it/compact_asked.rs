@@ -1,4 +1,4 @@
-//! Compaction by plugins and clients in the middle of a turn, and its cancellation.
+//! Compactions that plugins and clients request in the middle of a turn, and their cancellation.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ export const P = async ({ serverUrl }) => {
 }
 ";
 
-/// As in OpenCode, the message is there at once and the summary comes after the step.
+/// As in OpenCode, the message is added at once and the summary follows after the step.
 #[test]
 fn a_plugin_asks_for_a_compaction_in_the_middle_of_a_turn() {
     let world = World::new([turn([call("shrink", json!({}))]), done()]);
@@ -59,7 +59,8 @@ fn a_plugin_asks_for_a_compaction_in_the_middle_of_a_turn() {
     world.verify();
 }
 
-/// A tool that waits for the summary would wait for itself: it is answered once the request is stored.
+/// A tool that waits for the summary would wait for itself, so it is answered once the request is
+/// stored.
 #[test]
 fn a_plugin_that_waits_for_a_compaction_of_its_own_turn_is_answered() {
     let world = World::new([turn([call("waits", json!({}))]), done()]);

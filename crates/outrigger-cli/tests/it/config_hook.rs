@@ -1,18 +1,18 @@
-//! What a `config` hook changes counts, whichever key it is (facts 3.3, section 2.1): one row for each.
+//! Changes made by a `config` hook take effect for every key: one row for each.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A row: the key, what the hook does, and what came of it.
+/// A row: the key, the hook's change, and its result.
 struct Row {
     key: &'static str,
     hook: String,
-    /// What the model says.
+    /// The model's turns.
     turns: Vec<Value>,
     /// Arguments of `run`.
     args: &'static [&'static str],
-    /// What to look at behind it.
+    /// Reads the result afterwards.
     look: fn(&World, &Done) -> String,
 }
 
@@ -41,7 +41,7 @@ fn model(world: &World) -> String {
 }
 
 fn rows() -> Vec<Row> {
-    // In the project: what a plugin brings reads what the plugin may read.
+    // Inside the project, because what a plugin adds can read only what the plugin can.
     let (rich, lsp) = ("servers/rich.mjs", "servers/server.py");
     let edit = || {
         let change = json!({ "filePath": "hello.txt", "oldString": "there", "newString": "error" });
@@ -105,7 +105,7 @@ fn rows() -> Vec<Row> {
                 },
             )
         },
-        // A server that takes its time: the setting ends the wait for it.
+        // A slow server: the setting ends the wait for it.
         Row {
             turns: vec![turn([call("slow_hang", json!({}))]), done()],
             ..row(
@@ -185,7 +185,7 @@ fn every_key_that_the_hook_changes_counts() {
     "#);
 }
 
-/// Keys may go, too, and a value of the wrong type costs that key alone.
+/// A hook may also delete keys, and a value of the wrong type affects only its own key.
 #[test]
 fn what_the_hook_takes_away_or_spoils_costs_that_alone() {
     let rows = [
@@ -241,7 +241,7 @@ fn what_the_hook_takes_away_or_spoils_costs_that_alone() {
     "#);
 }
 
-/// A hook that throws half way: what it did is undone, the next one's changes count.
+/// A hook throws half way: its changes are undone, and the next one's apply.
 #[test]
 fn a_config_hook_that_throws_is_undone() {
     for throw in [

@@ -1,11 +1,11 @@
-//! Plugins that bring what is neither a hook nor a tool: executors (C6) and skills (D9).
+//! Plugins that contribute neither a hook nor a tool: executors (C6) and skills (D9).
 
 use serde_json::json;
 
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// Fulfils contracts, and says what it was asked.
+/// Fulfils contracts, and reports each request.
 const BOX: &str = r#"
 export default async () => ({ tool: { box: {
   description: "executes elsewhere", args: {},
@@ -60,7 +60,7 @@ fn a_plugin_may_execute_what_the_user_routes_to_it() {
         world.mock.last().texts("tool")
     };
     manifest(&world, "connectors = [\"box\"]\ntools = []");
-    // C1: `bridge.*` is of the side that asks, too.
+    // C1: `bridge.*` also runs on the requesting side.
     world.plugin(
         "listens",
         "import fs from 'node:fs'
@@ -93,7 +93,7 @@ fn a_plugin_may_execute_what_the_user_routes_to_it() {
         assert!(record["sessionId"].is_string(), "{record}");
     }
 
-    // C6: a plugin of another kind executes for nobody.
+    // C6: a plugin of another kind cannot be an executor.
     manifest_of(&world, "toolset", "connectors = [\"box\"]");
     let errors = run();
     assert!(errors[0].contains("of the kind \"toolset\""), "{errors:?}");
@@ -133,7 +133,7 @@ fn skills_of_a_plugin_are_those_in_its_package() {
     world.file("tools/acme/skills/foo/SKILL.md", &skill("foo", "of acme"));
     world.file("tools/acme/skills/bar/SKILL.md", &skill("bar", "of acme"));
     world.file("elsewhere/evil/SKILL.md", &skill("evil", "of nobody"));
-    // The user's own counts.
+    // The user's own skill wins.
     world.file(".opencode/skill/bar/SKILL.md", &skill("bar", "of the user"));
     std::os::unix::fs::symlink(world.path("elsewhere"), world.path("tools/acme/linked")).unwrap();
     manifest_of(

@@ -1,11 +1,11 @@
-//! Behaviour contracts (C14), layer end to end: the real program, real plugins, a scripted model. docs/contracts.md has the
-//! mapping.
+//! Behaviour contracts (C14), end to end: the real program, real plugins, a scripted model. For the mapping, see
+//! docs/contracts.md.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Notes each of its hooks.
+/// Returns a plugin that notes each of its hooks.
 fn noting(name: &str, more: &str) -> String {
     let hooks = [
         "chat.message",
@@ -42,13 +42,13 @@ fn world() -> World {
     ])
 }
 
-/// Of a step with a tool and a step without, titles apart.
+/// The hooks of a step with a tool and a step without, except for titles.
 const STEPS: &str = "chat.message\nexperimental.chat.messages.transform\nexperimental.chat.system.transform\nchat.params\n\
                      chat.headers\ntool.execute.before\ntool.execute.after\nexperimental.chat.messages.transform\n\
                      experimental.chat.system.transform\nchat.params\nchat.headers\nexperimental.text.complete\n";
 
-/// `BHV-AGENT-HOOK-LIFECYCLE`: the hooks of a turn fire in OpenCode's order, of each plugin alike, and each run is in
-/// the audit once, with turn and step.
+/// `BHV-AGENT-HOOK-LIFECYCLE`: the hooks of a turn fire in OpenCode's order, in the same way for each plugin, and the audit
+/// has each run once, with turn and step.
 #[test]
 fn bhv_agent_hook_lifecycle() {
     let world = world();
@@ -74,8 +74,8 @@ fn bhv_agent_hook_lifecycle() {
     assert!(order.chunks(2).all(|pair| pair == ["a", "b"]), "{order:?}");
 }
 
-/// `BHV-PLUGIN-FAILURE-ISOLATION`: a plugin that throws in every hook it may, and one that ends its process, cost their own
-/// changes: the turn ends as without them, the plugin beside them sees all, and what failed is in the audit.
+/// `BHV-PLUGIN-FAILURE-ISOLATION`: a plugin that throws in every hook, and one that ends its process, lose only their own
+/// changes. The turn ends as without them, the plugin next to them sees everything, and the audit has the failures.
 #[test]
 fn bhv_plugin_failure_isolation() {
     let world = world();
@@ -109,8 +109,8 @@ fn bhv_plugin_failure_isolation() {
     world.cli(&["audit", "verify"]).ok();
 }
 
-/// `BHV-CAPABILITY-PROVIDER-ROUTING`: the same turn is done here, or by a bridge in another folder, as the user's
-/// routes say; the model gets the same result, and nothing of the turn changes.
+/// `BHV-CAPABILITY-PROVIDER-ROUTING`: the same turn runs here or through a bridge in another folder, as the user's routes
+/// define. The model gets the same result, and nothing else about the turn changes.
 #[test]
 fn bhv_capability_provider_routing() {
     let calls = || {

@@ -1,4 +1,4 @@
-//! Conversations over `/outrigger/v1`: what a client has followed is what is stored, whatever ended in between.
+//! Conversations over `/outrigger/v1`: a client that follows them has what is stored, whatever was stopped in between.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// A client: what it was sent that is stored, and the entries that it has.
+/// A client: the stored events it received, and its entries.
 #[derive(Default)]
 pub(crate) struct Client {
     merge: bool,
@@ -43,7 +43,7 @@ impl Client {
         }
     }
 
-    /// Takes what comes, up to where it holds.
+    /// Takes events until the condition holds.
     pub(crate) fn until(&mut self, events: &mut Events, holds: impl Fn(&Self) -> bool) {
         while !holds(self) {
             let Some(item) = events.next() else {
@@ -88,7 +88,7 @@ impl Client {
         })
     }
 
-    /// The conversation from the store, page by page.
+    /// Returns the conversation from the store, page by page.
     pub(crate) fn stored(&self, server: &Server, session: &str) -> Vec<Value> {
         let (mut all, mut before) = (Vec::new(), String::new());
         loop {
@@ -107,8 +107,8 @@ impl Client {
     }
 }
 
-/// E5: a client follows, the server is killed in the middle of a call and started again, the client goes on from its last event: it
-/// has what the store has, and was sent what the log has, each once. Merged and apart.
+/// E5: a client follows, and the server is killed in the middle of a call and restarted. The client continues from its last event: it has
+/// what the store has, and received each event of the log once. Tested with merged and with separate streams.
 #[test]
 fn a_client_goes_on_after_the_server_was_killed() {
     let world = World::with(Mock::new([
@@ -151,14 +151,14 @@ fn a_client_goes_on_after_the_server_was_killed() {
         .json(200);
     for (client, stream) in clients.iter_mut().zip(&mut streams) {
         client.until(stream, |client| client.has("text", "All done."));
-        // The end of the call that was killed, and of the turn.
+        // The end of the killed call, and of the turn.
         let stored = client.stored(&server, &session);
         client.until(stream, |client| client.entries.values().eq(&stored));
         assert!(
             stored.iter().all(|entry| entry["state"] == "done"),
             "{stored:?}"
         );
-        // From the beginning, and at once.
+        // From the beginning, and all at once.
         let mut again = Client::new(client.merge);
         let mut stream = again.open(&server, &session);
         again.until(&mut stream, |again| again.sent.len() == client.sent.len());
@@ -183,7 +183,7 @@ fn a_client_goes_on_after_the_server_was_killed() {
     );
 }
 
-/// Conversations of all projects stand in one list, what waits for a person first; it is answered without saying which project it is of.
+/// One list has the conversations of all projects, those waiting for the user first. An answer does not need to name the project.
 #[test]
 fn what_waits_is_seen_and_answered_from_anywhere() {
     let world = World::new([bash("echo asked"), done()]);
@@ -267,7 +267,7 @@ fn what_waits_is_seen_and_answered_from_anywhere() {
     assert_eq!(server.get("/outrigger/v1/waiting").json(200), json!([]));
 }
 
-/// Texts that are being written come as pieces; who comes late gets what there is so far, and the whole text takes its place.
+/// A text in progress arrives in pieces. A client that joins late gets the text so far, and the complete text replaces it.
 #[test]
 fn a_text_that_is_being_written_comes_in_pieces() {
     let world = World::new([json!({ "text": "I begin", "stall": 2 })]);
@@ -315,7 +315,8 @@ const DEPLOY: &str = r"
 export const Deploy = async () => ({ tool: { deploy: { description: 'deploys', args: {},
   execute: async () => ({ output: 'ok', metadata: { summary: 'Deployed a', details: { type: 'fileList', data: { files: ['a'] } } } }) } } })";
 
-/// E3: a tool of a plugin says itself how its result is shown; that of a subagent names its conversation, in which everything is of the same task.
+/// E3: a plugin's tool defines how its result is shown. The subagent tool names its conversation, in which everything belongs to the same
+/// task.
 #[test]
 fn a_plugins_tool_describes_itself_and_a_subagent_is_linked() {
     let task =

@@ -1,4 +1,4 @@
-//! Killed with SIGKILL at every named point of a turn, the next `run -c` goes on to the end; what was done is not done again.
+//! After a SIGKILL at any named point of a turn, the next `run -c` continues to the end and repeats nothing that was done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// After SIGKILL a shell sees 128 + 9.
+/// The exit code that a shell reports after SIGKILL: 128 + 9.
 const KILLED: i32 = 137;
-/// What the model reads of a call whose outcome nobody knows.
+/// The result that the model reads for a call with an unknown outcome.
 const UNKNOWN: &str = "interrupted, outcome unknown";
 
-/// A turn with a tool that changes nothing and one that does.
+/// Sets up a turn with a read-only tool and one that changes something.
 fn world() -> World {
     let effect = json!({ "command": "echo did >> effects.txt", "description": "leaves a trace" });
     let turns = [
@@ -24,7 +24,7 @@ fn world() -> World {
     World::with(Mock::new(turns).by_results())
 }
 
-/// Kills a run at the n-th pass of a point and resumes it; false when the run never reached it.
+/// Kills a run at the n-th pass of a point and resumes it. Returns false if the run never reached it.
 fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> bool {
     let what = format!("{point}:{n}");
     let killed = world.run_with(
@@ -38,7 +38,7 @@ fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> boo
     let resumed = world.run(&[options, &["-c"]].concat());
     match resumed.code {
         0 => {}
-        // Killed before the turn was stored, or after its last step: nothing is left to resume, and the error says so.
+        // Killed before the turn was stored or after its last step: nothing is left to resume, and the error says so.
         2 => {
             assert!(
                 resumed.stderr.contains("nothing to say"),
@@ -55,7 +55,7 @@ fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> boo
     true
 }
 
-/// The turn completed, no call was lost or doubled, and the command ran at most once.
+/// Checks that the turn completed, no call was lost or doubled, and the command ran at most once.
 fn check(world: &World, what: &str) {
     let texts = world.parts("text");
     assert_eq!(
@@ -90,7 +90,8 @@ fn check(world: &World, what: &str) {
     world.verify();
 }
 
-/// Kills at the passes `from`, `from + step`, … until a run is no longer killed. Fewer than `least`: the point is dead.
+/// Kills at the passes `from`, `from + step`, … until a run is no longer killed. Fewer than `least` kills mean that the point
+/// is dead.
 fn sweep(point: &str, from: usize, step: usize, least: usize) {
     let mut kills = 0;
     let mut n = from;
@@ -147,7 +148,7 @@ fn a_call_in_flight_is_reported_with_its_outcome_unknown() {
     }
 }
 
-/// Two processes that want to resume the same turn: one does it, the other one gets an error.
+/// Of two processes that want to resume the same turn, one does and the other gets an error.
 #[test]
 fn an_interrupted_turn_is_gone_on_with_once() {
     let world = world();
@@ -161,7 +162,7 @@ fn an_interrupted_turn_is_gone_on_with_once() {
         .map(|_| world.start(world.command(&["run", "--pure", "-c"])))
         .collect();
     let codes: Vec<i32> = both.into_iter().map(|run| run.end().code).collect();
-    // The second one comes while the first is at work (1) or when nothing is left to do (2).
+    // The second process arrives while the first is at work (1) or when nothing is left to do (2).
     assert!(
         codes.contains(&0) && codes.iter().all(|code| [0, 1, 2].contains(code)) && codes != [0, 0],
         "{codes:?}"
@@ -221,7 +222,7 @@ fn a_message_is_shown_to_plugins_once_however_often_the_host_dies() {
     }
 }
 
-/// Beside SIGKILL nothing of the host runs any more, so that the kernel must end its plugins.
+/// After SIGKILL no code of the host runs, so the kernel must end its plugins.
 #[test]
 fn plugin_processes_do_not_outlive_a_killed_host() {
     for point in [
@@ -246,8 +247,8 @@ fn plugin_processes_do_not_outlive_a_killed_host() {
     }
 }
 
-/// A plugin with a timer that never ends, and a tool's shell, go with the host. What the shell had started is ended by the
-/// next start, which finds it in the ledger of the dead host.
+/// A plugin with an endless timer and a tool's shell end with the host. The next start finds what the shell had started in
+/// the dead host's ledger and ends it.
 #[test]
 fn nothing_outlives_a_host_killed_in_the_middle_of_a_tool() {
     let command = "N=$(readlink /proc/self/ns/pid | tr -dc 0-9); echo $N >> pids.txt; sleep 321 & echo $N >> pids.txt; wait";
@@ -296,7 +297,7 @@ fn nothing_outlives_a_host_killed_in_the_middle_of_a_tool() {
     );
 }
 
-/// The kinds of events whose content is stored, by what they say.
+/// Returns the content of events whose content is stored.
 fn stored_content(event: &serde_json::Value) -> Option<(String, serde_json::Value)> {
     let properties = &event["properties"];
     let (key, body) = match kind(event) {
@@ -308,8 +309,8 @@ fn stored_content(event: &serde_json::Value) -> Option<(String, serde_json::Valu
     Some((format!("{key} {id}"), body.clone()))
 }
 
-/// Issue 20: fifty turns run, their server is killed, and the next one has all that a client was notified of, within a second
-/// (five, here: others use this machine).
+/// Fifty turns run and their server is killed. The next server must have everything that a client was notified of within a
+/// second (five here, because the machine is shared).
 #[test]
 fn nothing_that_a_client_knows_is_lost_with_its_server() {
     const TURNS: usize = 50;
@@ -329,7 +330,7 @@ fn nothing_that_a_client_knows_is_lost_with_its_server() {
         let path = format!("/session/{session}/prompt_async");
         assert_eq!(server.post(&path, &prompt).status, 204);
     }
-    // The last that was said of each message and part.
+    // The last known state of each message and part.
     let mut known = BTreeMap::new();
     let mut of_tools = 0;
     while of_tools < 2 * TURNS {
@@ -338,7 +339,7 @@ fn nothing_that_a_client_knows_is_lost_with_its_server() {
         known.extend(stored_content(&event));
     }
     server.running.signal(Signal::KILL);
-    // What was on its way is known, too.
+    // Events still in transit count as known, too.
     while let Some(event) = events.next() {
         known.extend(stored_content(&event));
     }
@@ -364,7 +365,7 @@ fn nothing_that_a_client_knows_is_lost_with_its_server() {
     assert!(known.len() > 3 * TURNS, "{}", known.len());
     for (name, body) in &known {
         let stored = stored.get(name).unwrap_or_else(|| panic!("{name} is lost"));
-        // A call under way may be further in the store than anybody knew.
+        // The store may be ahead of the client for a call in progress.
         for field in ["role", "type", "text", "callID", "sessionID"] {
             let known = body.get(field).filter(|it| it.as_str() != Some(""));
             assert!(

@@ -1,4 +1,4 @@
-//! Points and events that plugins declare (B8), through the whole program: the example of `examples/plugin-points`.
+//! Points and events that plugins declare (B8), through the whole program, with the example of `examples/plugin-points`.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// The example, in the project; `rules` is loaded first, since who subscribes need not be behind who declares.
+/// Copies the example into the project. `rules` is loaded first, since a subscriber need not be loaded after the declaring
+/// plugin.
 fn example(world: &World) {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugin-points");
     for name in ["deploy", "rules"] {
@@ -51,7 +52,7 @@ fn a_plugin_asks_others_at_its_own_point_and_tells_its_own_event() {
         ]
     );
     assert_eq!(world.lines("releases.log"), ["staging 3"]);
-    // Who subscribed, what it did, in which session: in the trace and in the audit, as at any other point.
+    // The trace and the audit have the subscriber, its effect and its session, as at any other point.
     let audit = world
         .cli(&["audit", "list", "--hook", "deploy/release.before", "--json"])
         .ok();
@@ -122,7 +123,7 @@ fn points_are_listed_with_who_declares_and_who_subscribes() {
     );
 }
 
-/// The example's types are those of its manifest.
+/// The example's types match those generated from its manifest.
 #[test]
 fn types_are_made_from_the_schemas() {
     let world = World::new([]);
@@ -140,7 +141,7 @@ fn types_are_made_from_the_schemas() {
     assert_eq!(nobody.code, 1);
 }
 
-/// A plugin whose `event` hook tells the event `tells` when it hears `hears`.
+/// Returns a plugin that emits the event `tells` when its `event` hook receives `hears`.
 fn answering(world: &World, id: &str, hears: &str, tells: &str) {
     let dir = format!("tools/{id}");
     let manifest = format!(
@@ -164,8 +165,8 @@ fn answering(world: &World, id: &str, hears: &str, tells: &str) {
     );
 }
 
-/// The step in a record is that at which the turn reached the point, not that at which the handler had answered: at a point that
-/// plugins are only notified of, and at one that such a handler reaches (C13).
+/// A record has the step at which the turn reached the point, not the one at which the handler answered. Covers a
+/// notification-only point, and a point that its handler reaches (C13).
 #[test]
 fn a_slow_handler_is_recorded_at_the_step_that_reached_it() {
     let wait = "touch second; for n in $(seq 400); do [ -e answered ] && break; sleep 0.05; done";
@@ -211,13 +212,13 @@ fn a_slow_handler_is_recorded_at_the_step_that_reached_it() {
     };
     assert_eq!(steps("late/check.made"), ["\"1\""]);
     assert_eq!(steps("llm.after_response"), ["\"1\"", "\"2\"", "\"3\""]);
-    // A declaration that nothing tests is one that fails.
+    // A declaration that nothing tests fails.
     let tested = world.cli(&["plugin", "test", "late"]).exited(1).stdout;
     assert_eq!(tested, "failed  late/check.made: it has no example\n");
     world.verify();
 }
 
-/// An event that leads to itself comes to an end, through one plugin and through two, at the bound of calls.
+/// An event that triggers itself stops at the call limit, through one plugin and through two.
 #[test]
 fn events_that_lead_to_themselves_end() {
     for (plugins, round) in [
@@ -233,7 +234,7 @@ fn events_that_lead_to_themselves_end() {
             ["a/ball.ping", "b/ball.pong"],
         ),
     ] {
-        // The turn waits until it is over.
+        // The turn waits until it has ended.
         let wait = "for n in $(seq 200); do grep -q refused rounds && break; sleep 0.05; done";
         let world = World::new([
             turn([call(

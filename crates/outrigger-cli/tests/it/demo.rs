@@ -1,4 +1,5 @@
-//! `outrigger demo` on machines with Node, with Bun and with neither; nothing of the user's has a say, nothing is left behind.
+//! `outrigger demo` on machines with Node, with Bun and with neither: none of the user's settings apply, and nothing is left
+//! behind.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -7,10 +8,10 @@ use std::process::{Command, Output};
 
 use crate::support::bun_or_skip;
 
-/// What a machine has beside a JavaScript runtime. No git, no npm.
+/// What a machine has besides a JavaScript runtime. No git, no npm.
 const PROGRAMS: [&str; 8] = ["sh", "bash", "cat", "ls", "env", "mkdir", "rm", "uname"];
 
-/// A machine: programs, a home with settings that no program could start with, a place for temporary files.
+/// A machine: programs, a home with settings that would prevent any start, a folder for temporary files.
 struct Machine {
     root: tempfile::TempDir,
 }
@@ -81,13 +82,13 @@ impl Machine {
         command
     }
 
-    /// Everything below a folder, with when it was changed.
+    /// Returns everything below a folder with its modification times.
     fn trace(&self, folder: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.at(folder)];
         while let Some(next) = open.pop() {
             for entry in fs::read_dir(&next).unwrap().flatten() {
-                // The folder of all temporary folders of this user stays, empty.
+                // The parent of this user's temporary folders stays, empty.
                 let is_shared = entry
                     .file_name()
                     .to_string_lossy()
@@ -109,7 +110,7 @@ impl Machine {
         found
     }
 
-    /// Runs the demo among settings that must not count, and looks for traces.
+    /// Runs the demo with settings that must not apply, and looks for traces.
     fn demo(&self) -> Output {
         let before = ["home", "tmp", "cwd"].map(|folder| self.trace(folder));
         let mut command = self.command(&["demo"]);
@@ -139,7 +140,7 @@ fn on_path(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Standard output of a demo that went well and had nothing to say on the other one.
+/// Returns the standard output of a successful demo, whose standard error is empty.
 fn stdout_of(output: &Output) -> String {
     let [stdout, stderr] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -152,7 +153,7 @@ fn stdout_of(output: &Output) -> String {
     stdout
 }
 
-/// What differs from machine to machine and from run to run.
+/// Parts that differ by machine and run.
 const FILTERS: [(&str, &str); 5] = [
     (r"ROOT/tmp/outrigger-demo-[0-9a-f]{5}", "TEMP"),
     (r"(Node|Bun) \d+\.\d+\.\d+ \(.*\)", "RUNTIME"),

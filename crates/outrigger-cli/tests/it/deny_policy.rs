@@ -1,5 +1,4 @@
-//! Files and programs that the policy of the machine forbids everybody (issue 5, items 4 and 5), and that a project changes
-//! nothing about a guard (C5).
+//! Files and programs that the machine's policy forbids to everyone, and guards that a project cannot change (C5).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,7 +20,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// A program on PATH, secrets, a policy that forbids them, and settings that would allow everything.
+/// Sets up a program on PATH, secrets, a policy that forbids them, and settings that would allow everything.
 fn forbidding(turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     world.file(".git/HEAD", "ref: refs/heads/main\n");
@@ -62,7 +61,7 @@ fn command(world: &World, args: &[&str]) -> Command {
     command
 }
 
-/// `read .env` and `f=.env; cat "$f"` come to the same, and so does every other way.
+/// `read .env` and `f=.env; cat "$f"` have the same result, and so does every other way.
 #[test]
 fn what_the_policy_forbids_no_tool_and_no_command_reaches() {
     let read = |path: &str| turn([call("read", json!({ "filePath": path }))]);
@@ -72,7 +71,7 @@ fn what_the_policy_forbids_no_tool_and_no_command_reaches() {
         (bash("cat .env"), Some("The policy of this machine forbids")),
         (bash("f=.env; cat \"$f\"; cat deep/.e*"), None),
         (bash("cat \"$HOME\"/keys/*; ls \"$HOME/keys\""), None),
-        // What the line does not say is not refused beforehand, so these run.
+        // The line does not name the file, so it is not refused up front and runs.
         (
             bash("e=$(printf .en)v; mv deep moved; cat moved/$e; cp $e copy; cat copy"),
             None,
@@ -143,7 +142,7 @@ export const Nosy = async ({ directory }) => ({
 })
 "#;
 
-/// Plugins to which the user grants both, command hooks, MCP servers, files that are mentioned, and the configuration.
+/// Covers plugins with both grants, command hooks, MCP servers, mentioned files, and the configuration.
 #[test]
 fn nor_does_anything_else_whatever_is_granted() {
     let world = forbidding([done()]);
@@ -194,7 +193,7 @@ fn nor_does_anything_else_whatever_is_granted() {
         let text = request.body.to_string();
         assert!(!text.contains(SECRET) && !text.contains(RAN), "{text}");
     }
-    // What the configuration itself would read, also by the path that a forbidden place leads to.
+    // Files that the configuration itself would read, also through the path of a link to a forbidden place.
     let keys = world.home().join("keys");
     let elsewhere = world.root().join("really");
     fs::rename(&keys, &elsewhere).unwrap();
@@ -219,7 +218,7 @@ fn nor_does_anything_else_whatever_is_granted() {
     }
 }
 
-/// Files of the command line, here and for a server elsewhere, and those of a client of the HTTP API.
+/// Covers files on the command line, locally and for a remote server, and those of an HTTP API client.
 #[test]
 fn nor_does_a_file_that_goes_with_a_prompt() {
     let world = forbidding([done(), done(), done()]);
@@ -268,7 +267,7 @@ fn nor_does_a_file_that_goes_with_a_prompt() {
     assert_eq!(most, Some(2), "{sent:?}");
 }
 
-/// A remote controller that may run every command.
+/// Covers a remote controller that may run every command.
 #[tokio::test(flavor = "multi_thread")]
 async fn nor_does_a_remote_controller() {
     let world = forbidding([]);
@@ -330,7 +329,7 @@ fn what_is_forbidden_is_shown() {
             assert!(shown.contains(line), "{args:?}: {shown}");
         }
     }
-    // The sandbox, which keeps processes from it, is not switched off.
+    // The sandbox that keeps processes from the file cannot be switched off.
     let doctor = with(&world, &["doctor"]);
     let both = doctor.stdout + &doctor.stderr;
     assert!(
@@ -374,16 +373,16 @@ fn a_mistake_in_the_policy_ends_the_start_with_its_place() {
             );
         }
     }
-    // Hooks that plugins declare are known when these are there.
+    // Hooks that plugins declare are known only once these are loaded.
     let policy = "[plugins.require]\nguard = [\"acme/check\", \"tool.before_call\"]\n";
     fs::write(world.root().join("policy.toml"), policy).unwrap();
     assert!(with(&world, &["plugin", "snapshot"]).code == 0);
 }
 
-/// Says what it was called with; the user holds it to be a guard.
+/// Reports its input; the user treats it as a guard.
 const GUARD: &str = "export const G = async () => ({ 'tool.execute.before': async () => { await new Promise((r) => setTimeout(r, 300)) } })\n";
 
-/// A project would let a guard be late, be asked about something else, or come after others.
+/// A project tries to make a guard late, have it asked about something else, or reorder it.
 #[test]
 fn a_project_changes_nothing_about_a_guard() {
     let options =
@@ -430,7 +429,7 @@ fn a_project_changes_nothing_about_a_guard() {
             "{}",
             run.stderr
         );
-        // With 1 ms it would have been late, and what it guards refused.
+        // With 1 ms it would have timed out, and the call would have been refused.
         let ran = world.path("ran.txt").exists();
         assert!(ran, "{policy}{user}: {}", run.stderr);
     }

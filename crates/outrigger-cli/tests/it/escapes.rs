@@ -1,6 +1,5 @@
-//! Ways out of the sandbox through another process: a plugin that cannot do a thing itself has it done by our server,
-//! by the configuration, or by what unsandboxed processes read (issue 5; docs/bypass.md). Each attack is one that
-//! worked.
+//! Ways out of the sandbox through another process: a plugin that cannot do something itself has it done by our server, by
+//! the configuration, or by files that unsandboxed processes read (docs/bypass.md). Each of these attacks once worked.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use crate::user_grants::granting;
 
 const SECRET: &str = "not-for-you";
 
-/// Begins an attack: `req` asks a route, `say` notes what came of it.
+/// Starts an attack: `req` requests a route, `say` notes the result.
 const PRELUDE: &str = r#"
 import fs from "node:fs"
 const seen = []
@@ -23,7 +22,7 @@ const asker = (serverUrl) => async (method, path, body) => {
 }
 "#;
 
-/// A project in version control with a secret that a rule denies, and a key outside of it.
+/// Sets up a project in version control with a secret that a rule denies, and a key outside of it.
 pub(crate) fn attacked(turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     world.file(".git/HEAD", "ref: refs/heads/main\n");
@@ -35,12 +34,12 @@ pub(crate) fn attacked(turns: impl IntoIterator<Item = Value>) -> World {
     world
 }
 
-/// Where nobody but the user writes.
+/// Returns a folder where only the user writes.
 pub(crate) fn outside(world: &World) -> PathBuf {
     world.home().join("outside")
 }
 
-/// What the attack's programs do: take the key, and leave a mark.
+/// Returns a program for attacks, which takes the key and leaves a mark.
 fn steal(world: &World, name: &str) -> String {
     let (outside, project) = (outside(world), world.project());
     format!(
@@ -50,7 +49,7 @@ fn steal(world: &World, name: &str) -> String {
     )
 }
 
-/// Nothing of `names` got out, nor was anything denied seen.
+/// Checks that nothing of `names` got out, and that nothing denied was seen.
 #[track_caller]
 fn kept(world: &World, names: &[&str]) {
     for name in names {
@@ -65,7 +64,7 @@ fn kept(world: &World, names: &[&str]) {
     }
 }
 
-/// What commands may do where the sandbox of commands leaves it to the rules.
+/// Lifts the sandbox of commands, so that only the rules restrict them.
 const FULL: [(&str, &str); 1] = [("OUTRIGGER_TOOLS_SANDBOX", "full")];
 
 fn has_views() -> bool {
@@ -155,7 +154,7 @@ export const A = async ({{ serverUrl, directory }}) => ({{
         ),
     );
     world.run(&["do it"]).ok();
-    // They ran, where the plugin itself could have run them.
+    // They ran where the plugin itself could have run them.
     for name in ["mcp", "lsp", "formatter", "command"] {
         assert!(world.path(&format!("ran-{name}")).exists(), "{name}");
     }
@@ -218,7 +217,7 @@ export const A = async ({{ serverUrl, directory }}) => ({{
     );
 }
 
-/// What the user grants besides is the plugin's, for what it brings too.
+/// A plugin's grants also apply to what it contributes.
 #[test]
 fn what_it_brings_gets_what_the_plugin_was_granted() {
     let world = attacked([
@@ -258,8 +257,8 @@ fn git(world: &World, args: &[&str]) {
     assert!(status.status.success(), "{args:?}: {status:?}");
 }
 
-/// A program that the repository's own files name runs where git runs, and that is sandboxed; what a rule denies is in
-/// no diff, and no patch touches it.
+/// A program named by the repository's own files runs where git runs, which is sandboxed. No diff contains what a rule
+/// denies, and no patch touches it.
 #[test]
 fn what_git_is_asked_by_a_plugin_stays_in_the_project() {
     let world = World::new([done()]);
@@ -284,7 +283,7 @@ fn what_git_is_asked_by_a_plugin_stays_in_the_project() {
         steal(&world, "git").replace('"', "\\\""),
         world.path(".git/lfs/ran").display()
     );
-    // Written before, as a command of the model could have: a plugin itself cannot change it.
+    // Written earlier, as a command of the model could have: a plugin itself cannot change it.
     let config = world.read(".git/config");
     world.file(".git/config", &(config + &filter));
     world.file(".gitattributes", "plain.txt filter=z\n");
@@ -333,8 +332,8 @@ export const A = async ({{ serverUrl, directory }}) => ({{ 'chat.message': async
     assert_eq!(world.read(".env"), SECRET);
 }
 
-/// Git that this program runs by itself, before anybody asks: which project it is, and what the files were. A repository that
-/// somebody prepared has nothing started outside of the project, and nothing of a denied file gets into a difference.
+/// Outrigger runs git on its own, before any request, to identify the project and to read earlier file contents. A prepared
+/// repository starts nothing outside of the project, and no difference contains a denied file.
 #[test]
 fn what_git_is_asked_by_ourselves_stays_in_the_project() {
     for of_missing in [true, false] {
@@ -386,7 +385,7 @@ fn what_git_is_asked_by_ourselves_stays_in_the_project() {
     }
 }
 
-/// A plugin that leaves a link in the place of a folder of its own, and ends: what is started again does not follow it.
+/// A plugin replaces its own folder with a link and exits: the next start does not follow the link.
 #[test]
 fn a_link_in_the_place_of_its_own_folder_leads_nowhere() {
     let world = attacked([done()]);
@@ -432,8 +431,8 @@ export const A = async ({{ directory }}) => ({{
     kept(&world, &["written"]);
 }
 
-/// Our process reads instructions for the model, and starts formatters: what a plugin points it at is not read, and what the
-/// plugin has put into the project is not started.
+/// Our process reads instructions for the model and starts formatters. It reads nothing that a plugin points it at, and
+/// starts nothing that a plugin put into the project.
 #[test]
 fn a_plugin_has_nothing_read_or_run_by_pointing_at_it() {
     const KEY: &str = "key-of-the-user";
@@ -506,7 +505,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// What decides about the sandbox is made before any command runs, so no command makes it or replaces it.
+/// The files that define the sandbox exist before any command runs, so no command can create or replace them.
 #[test]
 fn a_command_does_not_say_what_is_read_at_the_next_start() {
     let settings = "mkdir -p $C/outrigger; echo 'sandbox = \"off\"' > $C/outrigger/outrigger.toml";
@@ -570,7 +569,7 @@ fn a_command_does_not_say_what_is_read_at_the_next_start() {
     world.verify();
 }
 
-/// The same for what is read if it is there, where it is not.
+/// Checks the same for optional files that do not exist.
 fn what_is_not_there_is_not_made(turns: Vec<Value>) {
     let last = turns.len() - 1;
     let make = "for f in .cache/opencode/models.json .local/share/opencode/auth.json .cache/outrigger/x; do mkdir -p $HOME/${f%/*}; echo '{\"evil\":1}' > $HOME/$f; mv $HOME/${f%/*} $HOME/${f%/*}.old; done";
@@ -589,8 +588,7 @@ fn what_is_not_there_is_not_made(turns: Vec<Value>) {
     assert!(at(".cache/outrigger").is_dir() && !at(".cache/outrigger/x").exists());
 }
 
-/// Where a rule denies something, a service that listens on a UNIX socket reads it for nobody, and the kernel's settings
-/// name no program.
+/// If a rule denies something, no service behind a UNIX socket reads it for a command, and no kernel setting names a program.
 #[test]
 fn a_service_of_the_user_does_nothing_for_a_command() {
     let connect = "python3 -c \"import socket; s = socket.socket(socket.AF_UNIX); s.connect('service.sock'); print('connected')\" 2>&1 | tail -1";
@@ -614,7 +612,7 @@ fn a_service_of_the_user_does_nothing_for_a_command() {
     }
 }
 
-/// A terminal of the host's, or of the user's, is not for plugins to open; one of its own is.
+/// A plugin cannot open a terminal of the host or the user; it can open its own.
 #[test]
 fn terminals_of_others_are_not_a_plugins() {
     let world = attacked([done()]);
@@ -645,10 +643,10 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
     );
 }
 
-/// One plugin that takes its time to load does not keep itself, or another, reading what was saved again.
+/// A plugin that loads slowly cannot read a newly saved denied file, nor can another one.
 #[test]
 fn a_plugin_that_loads_slowly_reads_nothing_meanwhile() {
-    // The first command is ended with the plugins' processes; the second holds the turn until the new ones have begun.
+    // The first command ends with the plugins' processes; the second holds the turn until the new ones have started.
     let world = attacked([
         bash("touch started; while [ ! -e over ]; do sleep 0.1; done"),
         bash("while [ ! -e over ]; do sleep 0.1; done"),
@@ -658,7 +656,7 @@ fn a_plugin_that_loads_slowly_reads_nothing_meanwhile() {
         return skip("there are no mount namespaces");
     }
     let mut settings = String::new();
-    // The slow ones are asked for first and last.
+    // The slow ones are requested first and last.
     for name in ["a-slow", "b-quick", "c-slow"] {
         let slow = name.ends_with("slow");
         let plugin = world.plugin(
@@ -689,7 +687,7 @@ export const A = async ({{ directory }}) => {{
         .iter()
         .all(|name| starts(name) >= 2)));
     let ticks = || names.map(|name| world.lines(&format!("{name}-ticks.txt")).len());
-    // A second is what is promised; on a busy machine it is a matter of their turn.
+    // The promise is one second; on a busy machine it depends on scheduling.
     assert!(
         wait_until(WAIT_TIMEOUT, || {
             let before = ticks();
@@ -703,10 +701,10 @@ export const A = async ({{ directory }}) => {{
     running.end().ok();
 }
 
-/// The user saves a denied file as editors do, by another one that is renamed: a plugin that runs does not see that, either.
+/// The user saves a denied file as editors do, by renaming another one over it: a running plugin cannot see that one, either.
 #[test]
 fn a_denied_file_that_is_saved_anew_stays_denied() {
-    // The first command is ended with the plugin's process; the second holds the turn until the new one is in use.
+    // The first command ends with the plugin's process; the second holds the turn until the new one is in use.
     let world = attacked([
         bash("touch started; while [ ! -e over ]; do sleep 0.1; done"),
         bash("while [ ! -e over ]; do sleep 0.1; done"),
@@ -730,7 +728,7 @@ export const A = async ({{ directory }}) => {{
     world.file(".env.new", &format!("{SECRET} anew"));
     fs::rename(world.path(".env.new"), world.path(".env")).unwrap();
     assert!(wait_until(WAIT_TIMEOUT, || world.lines("starts.txt").len() == 2));
-    // It is in use as soon as it has loaded.
+    // It is in use once it has loaded.
     std::thread::sleep(std::time::Duration::from_secs(2));
     world.file("over", "");
     running.end().ok();
@@ -739,9 +737,9 @@ export const A = async ({{ directory }}) => {{
     assert_eq!(seen.last().map(String::as_str), Some("env: "), "{seen:?}");
 }
 
-/// Settings that were not there cannot be covered: what a plugin or a command puts in their place is not read at the
-/// next start, and a plugin that it puts there is not started, before the user has said so. What our own tools wrote,
-/// and what the user writes while nothing runs, is as in OpenCode.
+/// Settings that did not exist cannot be covered. What a plugin or a command creates in their place is not read at the next
+/// start, and a plugin created there is not started, until the user agrees. What our own tools wrote, and what the user
+/// writes while nothing runs, is handled as in OpenCode.
 #[test]
 fn what_was_put_in_the_place_of_settings_waits_for_the_user() {
     let server = json!(["sh", "-c", "echo ran > ran-mcp"]);
@@ -774,7 +772,7 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
         if let Some(code) = attack {
             fs::write(place.join("attack.js"), code).unwrap();
         }
-        // In its sandbox a command does not make the plugin at all.
+        // In its sandbox a command cannot create the plugin at all.
         world.run_with(&FULL, &["do it"]).ok();
         assert!(world.path(".opencode/plugin/x.js").exists());
         let refused = world.run(&["again"]).exited(2);
@@ -785,7 +783,7 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
             refused.stderr
         );
         assert!(!world.path("ran-mcp").exists() && !world.path("ran-plugin").exists());
-        // The user takes the settings away, and not the plugin.
+        // The user removes the settings, but not the plugin.
         let taken = world.read(".opencode/opencode.json");
         fs::remove_file(world.path(".opencode/opencode.json")).unwrap();
         let _ = fs::remove_file(place.join("attack.js"));
@@ -796,15 +794,15 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
             run.stderr
         );
         assert!(!world.path("ran-plugin").exists());
-        // What the user writes between two runs counts.
+        // What the user writes between two runs takes effect.
         world.file(".opencode/opencode.json", &taken);
         world.run(&["again"]).ok();
         assert!(world.path("ran-mcp").exists() && !world.path("ran-plugin").exists());
     }
 }
 
-/// What our own tools write with the user's permission counts; what they add to another process's changes does not.
-/// Changes made while a run was killed count once the user accepts them.
+/// Settings that our own tools write with the user's permission take effect; what they add to another process's changes does
+/// not. Changes made while a run was killed take effect once the user accepts them.
 #[test]
 fn settings_that_our_tools_wrote_count() {
     let path = ".opencode/opencode.json";
@@ -842,7 +840,7 @@ fn settings_that_our_tools_wrote_count() {
     world.run(&["again"]).ok();
 }
 
-/// Nor does a command that runs: it is ended, and what is started then does not see the file.
+/// The same for a running command: it is ended, and what is started afterwards cannot see the file.
 #[test]
 fn a_command_does_not_outlive_a_denied_file_that_is_saved_anew() {
     let waits = "touch started; while [ ! -e over ]; do sleep 0.1; done; cat .env > stolen-late";
@@ -858,7 +856,7 @@ fn a_command_does_not_outlive_a_denied_file_that_is_saved_anew() {
     assert!(wait_until(WAIT_TIMEOUT, || world.path("started").exists()));
     world.file(".env.new", &format!("{SECRET} anew"));
     fs::rename(world.path(".env.new"), world.path(".env")).unwrap();
-    // Nobody says that it is over.
+    // Nothing reports the end.
     let run = running.end().ok();
     assert!(!world.path("stolen-late").exists());
     assert!(run.stderr.contains("was saved anew"), "{}", run.stderr);

@@ -1,4 +1,4 @@
-//! Other vendors' agents in a session: what the real programs printed is played by a script that waits for our answers as they do.
+//! Other vendors' agents in a session: a script replays the real programs' output and waits for our answers as they do.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -9,8 +9,8 @@ use super::conversations::Client;
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// Prints what a program printed. Before the answer to a request of ours it reads that one, and after a question of its own the answer,
-/// which is kept.
+/// Prints a program's recorded output. Before an answer to our request it reads that request, and after its own question it reads and
+/// keeps the answer.
 const PLAYER: &str = r#"#!/usr/bin/env python3
 import json, sys
 asked = []
@@ -42,7 +42,7 @@ const GEMINI: &str =
 const OPENCODE: &str =
     include_str!("../../../outrigger-executors/tests/fixtures/acp-opencode-1.18.33.jsonl");
 
-/// A program outside of the project.
+/// Installs a program outside of the project.
 fn program(world: &World, name: &str, text: &str) {
     let file = world.root().join("bin").join(name);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -50,12 +50,12 @@ fn program(world: &World, name: &str, text: &str) {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A world in which these programs are installed, and a rule refuses to remove anything.
+/// Sets up a world with these programs, and a rule that refuses to remove anything.
 fn world() -> World {
     installed([done()])
 }
 
-/// The same, with a model that answers this.
+/// Sets up the same world, with a model that gives these answers.
 fn installed(turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     let project = world.project().display().to_string();
@@ -89,7 +89,7 @@ fn run(world: &World, args: &[&str]) -> Done {
     world.start(with_path(world, command)).end()
 }
 
-/// What the program was answered: allowed and refused.
+/// Returns how often the program was allowed and refused.
 fn answers(world: &World) -> (usize, usize) {
     let sent = world.read("sent.jsonl");
     let count = |words: &[&str]| words.iter().map(|word| sent.matches(word).count()).sum();
@@ -148,7 +148,7 @@ fn each_works_in_a_session_under_the_rules_of_its_user() {
             .matches("without a question that could have stopped it")
             .count();
         assert_eq!(marked, unasked, "{executor}: {audit}");
-        // The next prompt goes on with the vendor's session.
+        // The next prompt continues the vendor's session.
         std::fs::remove_file(world.path("sent.jsonl")).unwrap();
         run(&world, &["-c", "--executor", executor, "Again"]).ok();
         let sent = world.read("sent.jsonl");
@@ -162,7 +162,7 @@ fn each_works_in_a_session_under_the_rules_of_its_user() {
     }
 }
 
-/// Rules do not allow every command: one that cannot ask gets none.
+/// The rules do not allow every command, so an agent that cannot ask gets none.
 #[test]
 fn one_that_cannot_ask_is_given_what_rules_allow_as_a_whole() {
     let world = world();
@@ -253,7 +253,7 @@ fn a_hung_a_crashed_and_a_missing_one_cost_a_turn_and_say_so() {
     client.until(&mut stream, |client| client.has("text", "method"));
     server.post(&format!("/session/{session}/abort"), &json!({}));
     client.until(&mut stream, |client| client.has("error", "aborted"));
-    // The session goes on, with its own model.
+    // The session continues with its own model.
     let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
     server
         .post(&format!("/session/{session}/message"), &prompt)
@@ -261,7 +261,7 @@ fn a_hung_a_crashed_and_a_missing_one_cost_a_turn_and_say_so() {
     client.until(&mut stream, |client| client.has("text", "All done."));
 }
 
-/// The user's own settings have an agent `helper` that is another vendor's.
+/// Adds another vendor's agent `helper` to the user's own settings.
 fn helper(world: &World) {
     let agent = json!({ "agent": { "helper": { "mode": "all", "description": "Helps", "executor": "codex" } } });
     let folder = world.home().join(".config/opencode");
@@ -269,7 +269,8 @@ fn helper(world: &World) {
     std::fs::write(folder.join("opencode.json"), agent.to_string()).unwrap();
 }
 
-/// A plugin with the grant to prompt asks in every form for one: it starts nobody, for what they do no grant of a plugin's bounds.
+/// A plugin with the grant to prompt requests an executor in every form. None is started, because no plugin grant bounds what executors
+/// do.
 #[test]
 fn a_plugins_prompt_starts_no_executor() {
     let world = installed([turn([call("mine", json!({}))]), done()]);
@@ -301,7 +302,7 @@ export const P = async ({ serverUrl: url }) => ({ tool: { mine: { description: '
     }
 }
 
-/// One that cannot ask is let loose by nobody's rules where a guard is to be asked about each call.
+/// If a guard must be asked about each call, no rule allows an agent that cannot ask.
 #[test]
 fn one_that_cannot_ask_does_not_pass_a_guard() {
     let world = world_of_rules(json!({ "*": "allow" }));
@@ -314,7 +315,7 @@ fn one_that_cannot_ask_does_not_pass_a_guard() {
     assert!(!sent.contains("yolo"), "{sent}");
 }
 
-/// A note asks nobody.
+/// A note prompts no model.
 #[test]
 fn a_note_starts_nobody() {
     let world = world();
@@ -328,7 +329,7 @@ fn a_note_starts_nobody() {
     assert!(!world.path("sent.jsonl").exists());
 }
 
-/// An agent of the user's names one, and another agent's model delegates to it. A project's does not.
+/// The user's settings may define such an agent, and another agent's model may delegate to it. A project's settings may not.
 #[test]
 fn an_agent_of_the_users_settings_names_one_and_a_projects_does_not() {
     let task = json!({ "description": "Change it", "prompt": "Change one to two", "subagent_type": "helper" });
@@ -347,7 +348,7 @@ fn an_agent_of_the_users_settings_names_one_and_a_projects_does_not() {
     }
 }
 
-/// What the agent starts opens neither its input, to answer our questions, nor its output, to say things in its place.
+/// Processes that the agent starts can open neither its input, to answer our questions, nor its output, to report in its name.
 #[test]
 fn its_streams_are_not_opened_by_what_it_starts() {
     let world = world();
@@ -367,7 +368,7 @@ print(json.dumps({"type": "result", "subtype": "success"}), flush=True)
     }
 }
 
-/// A fake Claude Code that asks about these calls, one after the other.
+/// Sets up a fake Claude Code that asks about these calls one after the other.
 fn asking(world: &World, calls: &[(&str, Value)]) {
     let mut lines = Vec::new();
     for (n, (tool, input)) in calls.iter().enumerate() {
@@ -381,11 +382,11 @@ fn asking(world: &World, calls: &[(&str, Value)]) {
     program(world, "claude.jsonl", &lines.concat());
 }
 
-/// What a call of a tool that we do not have names, wherever it stands in its arguments, is held to the rules about commands, files and
-/// folders; one that names nothing is allowed by its own name alone.
+/// For a call of a tool that we do not have, commands, files and folders anywhere in its arguments are checked against their rules. A
+/// call that names nothing is allowed by its own name alone.
 #[test]
 fn a_call_that_hides_what_it_names_is_held_to_the_rules_about_that() {
-    // In this order: the last rule that matches holds.
+    // In this order: the last rule that matches wins.
     let world = world_of_rules(json!("allow"));
     world.config(json!({ "permission": {
         "*": "allow", "external_directory": "deny", "bash": { "*": "allow", "rm *": "deny" },
@@ -413,7 +414,7 @@ fn a_call_that_hides_what_it_names_is_held_to_the_rules_about_that() {
     assert_eq!(answers(&world), (2, 5), "{}", world.read("sent.jsonl"));
 }
 
-/// A plugin's words in the user's prompt: one that asks nobody is not handed them without the grant.
+/// A plugin adds words to the user's prompt: without the grant, an agent that cannot ask does not get them.
 #[test]
 fn what_a_plugin_adds_to_a_prompt_goes_to_none_that_cannot_ask() {
     let adds = "export const P = async () => ({ 'chat.message': async (_, output) => {
@@ -436,7 +437,7 @@ fn what_a_plugin_adds_to_a_prompt_goes_to_none_that_cannot_ask() {
     }
 }
 
-/// A plugin that may change calls makes a call of the user's model a task for an executor: its grant does not reach that far.
+/// A plugin that may change calls turns one of the user's model into a task for an executor: its grant does not extend to that.
 #[test]
 fn no_plugin_has_a_users_model_start_an_executor() {
     let task = json!({ "description": "Change it", "prompt": "Change one to two", "subagent_type": "general" });
@@ -455,7 +456,7 @@ fn no_plugin_has_a_users_model_start_an_executor() {
     assert!(said.contains("starts no executor"), "{said}");
 }
 
-/// A server whose model works, and a prompt for Codex that waits until it is done.
+/// Starts a server whose model is at work, and sends a prompt for Codex that waits until it is done.
 fn waiting(turns: impl IntoIterator<Item = Value>) -> (World, Server, String) {
     let world = installed(turns);
     let command = world.command(&["serve", "--port", &free_port(), "--no-auth"]);
@@ -511,7 +512,7 @@ fn a_prompt_for_an_executor_that_waited_survives_a_kill_and_goes_to_it() {
     assert!(!asked_of_the_model(&world));
 }
 
-/// Words are shown as they come, in the part that is stored in the end; what was used up is the session's; a picture goes along.
+/// Text is shown as it arrives, in the part that is stored in the end; usage counts towards the session; an image is passed along.
 #[test]
 fn words_come_one_by_one_and_what_they_cost_is_the_sessions() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Security-critical hooks (`fail_closed`): where one cannot say yes, it is no (C5).
+//! Security-critical hooks (`fail_closed`): if one cannot say yes, the answer is no (C5).
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,8 @@ fn critical(hook: &str) -> String {
     format!("[deadlines]\nnormal_ms = 2000\n[plugins.guard]\nfail_closed = [\"{hook}\"]\n")
 }
 
-/// A turn that calls a tool; what the model read of it, and what was said of plugins.
+/// Runs a turn that calls a tool. Returns what the model read of it, and the messages about
+/// plugins.
 fn run_turn(guard: &str, settings: &str) -> (World, String) {
     let world = World::new([bash("echo ran >> ran.txt"), done()]);
     world.plugin("guard", guard);
@@ -75,7 +76,7 @@ fn the_same_guards_let_it_pass_where_they_are_not_critical() {
     }
 }
 
-/// At the third call the breaker is open, and that refuses as well, with a code in the record.
+/// The third call opens the breaker, which refuses as well, with a code in the record.
 #[test]
 fn an_open_breaker_refuses() {
     let calls = || (0..4).map(|n| bash(&format!("echo {n} >> ran.txt")));
@@ -105,7 +106,7 @@ fn session(world: &World) -> String {
     list.json()[0]["id"].as_str().unwrap().to_owned()
 }
 
-/// A request that a critical hook has not seen is not sent, and the turn says why.
+/// A request that a critical hook has not seen is not sent, and the turn gives the reason.
 #[test]
 fn a_request_that_was_not_looked_at_is_not_sent() {
     let world = World::new([done()]);
@@ -121,7 +122,7 @@ fn a_request_that_was_not_looked_at_is_not_sent() {
     world.verify();
 }
 
-/// One that is refused is refused for whatever it is made: the title's would say the same prompt.
+/// A refused prompt is not sent in the title's request either.
 #[test]
 fn a_refused_request_is_not_sent_as_the_titles() {
     let world = World::new([done()]);
@@ -153,7 +154,7 @@ fn a_permission_that_could_not_be_looked_at_is_not_given() {
     assert!(result.contains("no idea (hook.failed_closed)"), "{result}");
 }
 
-/// What has no effect is said where plugins are listed.
+/// The list of plugins reports settings without effect.
 #[test]
 fn names_without_effect_are_listed() {
     let world = World::new([]);

@@ -1,4 +1,4 @@
-//! What is shown while something is fetched from npm: a registry on loopback that takes its time.
+//! Progress output during downloads from npm, with a slow registry on loopback.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -17,13 +17,13 @@ struct Package {
     name: &'static str,
     /// Each version with its tarball.
     versions: Vec<(&'static str, Vec<u8>)>,
-    /// Which of them is the latest.
+    /// The index of the latest version.
     latest: AtomicUsize,
-    /// Pause after each eighth of a tarball.
+    /// The pause after each eighth of a tarball.
     pause: Duration,
 }
 
-/// A tarball as npm has them, with so many random bytes in it, so that it is as large packed.
+/// Returns a tarball as npm has them. Its random bytes make it as large when packed.
 #[expect(
     clippy::disallowed_methods,
     reason = "tar makes what a registry would have"
@@ -37,7 +37,7 @@ fn tarball(world: &World, name: &str, version: &str, bytes: usize) -> Vec<u8> {
     std::fs::write(folder.join("package.json"), manifest.to_string()).unwrap();
     let source = "export const Slow = async () => ({ 'chat.message': async () => {} })\n";
     std::fs::write(folder.join("index.js"), source).unwrap();
-    // xorshift: what does not compress.
+    // xorshift, because its output does not compress.
     let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         seed ^= seed << 13;
@@ -56,7 +56,7 @@ fn tarball(world: &World, name: &str, version: &str, bytes: usize) -> Vec<u8> {
     std::fs::read(file).unwrap()
 }
 
-/// Answers what npm asks for the package. Ends with the test's process.
+/// Serves npm's requests for the package. Ends with the test's process.
 fn registry(package: &Arc<Package>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -110,7 +110,7 @@ fn answer(mut stream: TcpStream, package: &Package, own: &str) -> std::io::Resul
     Ok(())
 }
 
-/// npm and Node, and no Bun: npm is the installer.
+/// Returns a `PATH` with npm and Node but no Bun, so that npm is the installer.
 fn programs(world: &World) -> Option<std::path::PathBuf> {
     let folder = world.root().join("bin");
     std::fs::create_dir_all(&folder).unwrap();
@@ -170,7 +170,7 @@ fn how_much_of_a_package_has_come_is_said_every_few_seconds() {
         "{}",
         done.stderr
     );
-    // Nobody waits for the plugin: it is fetched, and that is what was said.
+    // Nothing waits for the plugin: it is fetched, and the output says so.
     assert!(
         !done.stderr.contains("waiting for plugin"),
         "{}",
@@ -178,7 +178,7 @@ fn how_much_of_a_package_has_come_is_said_every_few_seconds() {
     );
 }
 
-/// What is listed without an exact version stays at the one that was installed until somebody asks for a newer one.
+/// A plugin listed without an exact version stays at the installed one until the user asks for an update.
 #[test]
 fn a_plugin_is_updated_when_that_is_asked_for() {
     let world = World::new([]);
@@ -220,12 +220,12 @@ fn a_plugin_is_updated_when_that_is_asked_for() {
         updated.starts_with("new-plugin 1.0.0 -> 1.1.0\n"),
         "{updated}"
     );
-    // It is not what was trusted, and starts when somebody has looked at it.
+    // It is not the trusted version, and starts once the user has reviewed it.
     let accept = "`outrigger plugin review new-plugin --accept`";
     assert!(updated.contains(accept), "{updated}");
     plugin(&url, &["review", "new-plugin", "--accept"]).ok();
     assert_eq!(listed(), "\"1.1.0\" \"active\"");
-    // Nobody answers: what is there stays.
+    // The registry does not answer: the installed version stays.
     let kept = plugin("http://127.0.0.1:9/", &["update", "new-plugin"]).exited(1);
     assert_eq!(kept.stdout, "new-plugin 1.1.0 stays: npm did not answer\n");
     let newest = plugin(&url, &["update"]).ok().stdout;
@@ -237,7 +237,7 @@ fn a_plugin_is_updated_when_that_is_asked_for() {
     assert!(unknown.contains("lists an npm plugin `other`"), "{unknown}");
 }
 
-/// Runs the program in a terminal of its own.
+/// Runs the program in its own terminal.
 const IN_TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn([os.environ['OUTRIGGER']] + sys.argv[1:])))";
 
 #[test]
@@ -259,7 +259,7 @@ fn a_bar_moves_on_a_terminal_while_bun_is_fetched() {
     let (Some(node), Some(python)) = (found("node"), found("python3")) else {
         return skip("there is no Node or no Python on PATH");
     };
-    // npm as it looks from outside: what it fetches grows in the folder, here by 20 MB each time.
+    // npm as seen from outside: its downloads grow in the folder, here by 20 MB each time.
     let bin = world.root().join("bin");
     std::fs::create_dir(&bin).unwrap();
     link(&node, &bin.join("node"));

@@ -1,4 +1,4 @@
-//! What plugins cost and did, shown by `plugin perf`, `trace` and `top` (A1, A2).
+//! Cost and activity of plugins, shown by `plugin perf`, `trace` and `top` (A1, A2).
 
 use serde_json::{Value, json};
 
@@ -28,10 +28,10 @@ fn every_call_of_a_session_is_reported_in_order_and_what_hooks_cost() {
         .filter(|line| line.starts_with(' '))
         .map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
-            // Number, since the turn's beginning, "ms", hook, plugin, outcome, time, unit, the rest.
+            // Number, time since the turn's beginning, "ms", hook, plugin, outcome, time, unit, the rest.
             [&words[3..6], &words[8..]].concat().join(" ")
         })
-        // That of the title's request comes at any time.
+        // The one for the title's request comes at any time.
         .filter(|line| !line.starts_with("chat.params"))
         .collect();
     assert_eq!(
@@ -93,7 +93,7 @@ fn a_running_server_tells_what_its_plugins_use() {
     }
 }
 
-/// Figures, process numbers and times removed.
+/// Removes figures, process numbers and times.
 fn figures_removed(text: &str) -> String {
     let mut out = String::new();
     let mut digits = false;
@@ -107,7 +107,7 @@ fn figures_removed(text: &str) -> String {
             out.push(c);
         }
     }
-    // A busy machine takes seconds where another takes milliseconds.
+    // A busy machine takes seconds instead of milliseconds.
     let lines = out
         .lines()
         .filter(|line| !line.contains("each start waits"));
@@ -177,7 +177,7 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
     );
 }
 
-/// Nothing of them needs a level of all others (A12).
+/// Writing them needs no log level for everything else (A12).
 #[test]
 fn the_lines_of_the_plugin_log_can_be_written_alone() {
     let bash = || {
@@ -214,7 +214,7 @@ fn the_lines_of_the_plugin_log_can_be_written_alone() {
         seq.is_some_and(|line| line.contains("chat.message(rules)")),
         "{said}"
     );
-    // The line is written when plugins have been notified of all of the turn, and that of an equal turn is equal (A2).
+    // The line is written once plugins have been notified of the whole turn, and an equal turn has an equal line (A2).
     let sequence = |said: &str| {
         let line = said.lines().find(|line| line.contains("[plugin-seq]"));
         let (_, rest) = line.unwrap().split_once(" sequence=").unwrap();
@@ -260,7 +260,7 @@ fn the_lines_of_the_plugin_log_can_be_written_alone() {
         said.contains("[plugin-perf]") && said.contains("[plugin-seq]"),
         "{said}"
     );
-    // A flag that changed is said at the level that everybody sees, once, and is in the audit.
+    // A changed flag is reported once at the level that everyone sees, and is in the audit.
     let off = [("OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS", "false")];
     let said = [(), ()].map(|()| world.run_with(&off, &["-c", "more"]).ok().stderr);
     let line = "[flags] plugin_seq_hooks is off since this start (environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS)";
@@ -285,8 +285,8 @@ fn the_lines_of_the_plugin_log_can_be_written_alone() {
     );
 }
 
-/// Its CPU time is shown as its own, also when its process is long gone, and plugins of the same process are not
-/// blamed.
+/// A plugin's CPU time is shown as its own, even long after its process has ended, and plugins of the same process are
+/// not blamed.
 #[test]
 fn the_doctor_tells_whose_cpu_time_and_restarts_were() {
     let world = World::new([done()]);
@@ -330,7 +330,7 @@ fn the_doctor_tells_whose_cpu_time_and_restarts_were() {
     assert!(spent("good") < 200.0, "{records}");
 }
 
-/// One process, and both read 99 %: the output names the plugins inside, and says that the figures are not one
+/// One process, and both show 99 %: the output names the plugins inside it, and says that the figures are not one
 /// plugin's.
 #[test]
 fn who_holds_a_shared_process_is_seen_while_it_does() {

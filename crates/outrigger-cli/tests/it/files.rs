@@ -1,10 +1,10 @@
-//! `-f`: what goes with a message.
+//! `-f`: files sent with a message.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// The content of the last user message of the request, as sent.
+/// Returns the content of the request's last user message, as sent.
 fn content(world: &World) -> Value {
     let messages = world.mock.last().body["messages"]
         .as_array()
@@ -44,7 +44,7 @@ fn a_folder_is_listed() {
     "#);
 }
 
-/// Only for models that can see; the configured one says so.
+/// Only for models with image input, which the configured one declares.
 #[test]
 fn an_image_is_sent_as_an_image() {
     let world = World::new([done()]);
@@ -88,7 +88,7 @@ fn files_that_cannot_go_along() {
     insta::assert_snapshot!(refused("large.txt"), @r"
     error: cannot attach PROJECT/large.txt: it is longer than 256 KiB; let the agent read what it needs of it instead [agent.attachment]
     ");
-    // No more than a size of the disk is written.
+    // Only its size is set; no data is written to the disk.
     let picture = std::fs::File::create(world.path("large.png")).unwrap();
     picture.set_len(10 * 1024 * 1024 + 1).unwrap();
     insta::assert_snapshot!(refused("large.png"), @r"

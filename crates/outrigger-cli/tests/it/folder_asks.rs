@@ -1,5 +1,5 @@
-//! The one question about a folder (issue 18): everything of a project that executes, reads or sends elsewhere or loosens is
-//! asked about at one time, by content, and again when any of it changes.
+//! The one question about a folder: everything of a project that executes something, reads or sends data elsewhere or
+//! loosens a rule is asked about at once, by content, and again when any of it changes.
 
 use std::fs;
 
@@ -10,14 +10,14 @@ use crate::support::*;
 
 const ASKS: &str = "? trust this folder";
 
-/// The model is the user's own; the project says nothing yet.
+/// The user has a model; the project has no settings yet.
 fn users() -> World {
     let world = World::new([done()]);
     world.trusts_nothing();
     world
 }
 
-/// A question of any kind that waited for an answer.
+/// Returns the questions of any kind that waited for an answer.
 fn questions(person: &Person) -> Vec<String> {
     let screen = person.screen();
     let lines = screen.lines().filter(|line| line.starts_with("? "));
@@ -39,7 +39,7 @@ fn hooks(line: &str) -> String {
     json!({ "hooks": { "UserPromptSubmit": hook } }).to_string()
 }
 
-/// A project as OpenCode and Claude Code know it, with something of everything.
+/// Sets up a project as OpenCode and Claude Code know it, with something of everything.
 fn project(world: &World) {
     world.file("one.js", &plugin("one"));
     let settings = json!({
@@ -119,12 +119,12 @@ fn a_project_is_one_question_and_each_change_one_more() {
     let (screen, done) = answered(&["y\n"]);
     assert!(screen.contains("files │ changed: hooks/a.sh\n"), "{screen}");
     assert_eq!(done, MARKS, "{screen}");
-    // The code of a plugin, which is trusted by its hash as well.
+    // A plugin's code, which is also trusted by its hash.
     world.file("one.js", &format!("{}// more\n", plugin("one")));
     let (screen, done) = answered(&["y\n"]);
     assert!(screen.contains("changed: one.js"), "{screen}");
     assert_eq!(done, MARKS, "{screen}");
-    // A plugin that comes later.
+    // A plugin added later.
     world.file("two.js", &plugin("two"));
     let settings = world.read("opencode.json");
     world.file(
@@ -137,7 +137,7 @@ fn a_project_is_one_question_and_each_change_one_more() {
     assert_eq!(answered(&[]).1, MARKS);
 }
 
-/// What only Bun runs, of the project's and from npm, where there is no Bun: no second question.
+/// Something only Bun can run, of the project's and from npm, on a machine without Bun: no second question.
 #[test]
 fn what_plugins_need_is_part_of_the_one_question() {
     let world = users();
@@ -162,7 +162,7 @@ fn what_plugins_need_is_part_of_the_one_question() {
     }
 }
 
-/// Nobody is there: one line says what is left out, and what lets it count.
+/// Without a terminal, one line says what is skipped, and how to enable it.
 #[test]
 fn without_a_terminal_one_line_says_what_is_left_out() {
     let world = users();
@@ -307,7 +307,7 @@ fn a_change_of_anything_that_runs_asks_again() {
             None => fs::remove_file(world.path(file)).unwrap(),
         }
     }
-    // What takes the place of a script: a pipe, another file behind a link, nothing.
+    // Replacements of a script: a pipe, another file behind a link, nothing.
     let script = world.path("hooks/a.sh");
     let text = fs::read(&script).unwrap();
     for place in ["pipe", "link", "nothing"] {
@@ -332,7 +332,7 @@ fn a_change_of_anything_that_runs_asks_again() {
     assert!(is_trusted());
 }
 
-/// A single server or the hooks of a file that were allowed by themselves: with the scripts that they name.
+/// A single server or one file's hooks that were allowed on their own are allowed with the scripts they name.
 #[test]
 fn what_was_allowed_alone_is_allowed_with_its_scripts() {
     let world = users();

@@ -1,5 +1,5 @@
-//! A folder that nobody trusted is written by others (issue 18): those of its settings that start something, read or
-//! send elsewhere, or loosen a rule do not count. A trusted one lifts no deny of the user's.
+//! An untrusted folder may be an attacker's: its settings that start something, read or send data elsewhere, or loosen a rule do not
+//! apply. A trusted folder lifts no deny of the user's.
 
 use std::fs;
 use std::process::Command;
@@ -16,7 +16,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// The model is the user's own, with these rules; the project says nothing yet.
+/// The user has a model and these rules; the project has no settings yet.
 fn users(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
     let world = World::new(turns);
     world.config(json!({ "permission": permission }));
@@ -39,13 +39,13 @@ fn run(world: &World) -> Done {
     world.start(untrusted(world, &["run", "do it"])).end()
 }
 
-/// Everything that was sent to the model.
+/// Returns everything that was sent to the model.
 fn sent(world: &World) -> String {
     let requests = world.mock.all_requests();
     requests.iter().map(|it| it.body.to_string()).collect()
 }
 
-/// A project that does what it can, against a user who allows little.
+/// A project does everything it can, against a user who allows little.
 #[test]
 fn a_hostile_repository_starts_reads_sends_and_loosens_nothing() {
     let ran = "touch \"$0\" ran.txt";
@@ -160,7 +160,7 @@ fn a_hostile_repository_starts_reads_sends_and_loosens_nothing() {
     }
 }
 
-/// Files that are found by their place.
+/// Files that are discovered by their location.
 #[test]
 fn files_of_a_hostile_repository_do_not_run() {
     let js = "import fs from 'node:fs'\nfs.writeFileSync('ran.txt', '')\nexport const P = async () => ({})\nexport default { description: 'x', args: {}, execute: async () => 'x' }\n";
@@ -208,7 +208,7 @@ fn files_of_a_hostile_repository_do_not_run() {
     assert!(!world.path("ran.txt").exists());
 }
 
-/// Plugins with a manifest, in every folder in which they are found.
+/// Plugins with a manifest, in every folder where they are discovered.
 #[test]
 fn plugins_with_a_manifest_of_a_hostile_repository_do_not_run() {
     let world = users([done(), done(), done(), done()], json!({}));
@@ -259,7 +259,7 @@ fn plugins_with_a_manifest_of_a_hostile_repository_do_not_run() {
     assert_eq!(said(), ("hi".to_owned(), true), "another one came");
 }
 
-/// What Claude Code's places hold: a command that runs something, and a skill that brings a server.
+/// Claude Code's locations: a command that runs something, and a skill with a server.
 #[test]
 fn commands_and_skills_of_a_hostile_repository_run_nothing() {
     let skill = json!({ "name": "evil" });
@@ -292,7 +292,7 @@ fn commands_and_skills_of_a_hostile_repository_run_nothing() {
     );
 }
 
-/// The policy of the machine is above every word of the user's.
+/// The machine's policy overrides every setting of the user's.
 #[test]
 fn where_the_policy_forbids_it_no_project_counts() {
     let world = users([bash("touch ran.txt"), done()], json!({ "bash": "ask" }));
@@ -317,7 +317,7 @@ fn where_the_policy_forbids_it_no_project_counts() {
     assert!(done.stderr.contains(why), "{}", done.stderr);
 }
 
-/// What asks for nothing works without a word.
+/// Settings that request nothing work without a question.
 #[test]
 fn harmless_settings_count_without_trust() {
     let world = users([bash("touch ran.txt"), done()], json!({}));
@@ -342,7 +342,7 @@ fn harmless_settings_count_without_trust() {
     assert!(!world.path("ran.txt").exists());
 }
 
-/// Trust is by content: what changes is left out again; it can be taken back.
+/// Trust is by content: changed settings are skipped again. Trust can be revoked.
 #[test]
 fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
     let world = users([], json!({ "bash": "ask" }));
@@ -395,7 +395,7 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
     settings(json!(["./one.js", "./two.js"]));
     assert_eq!(models(), (false, false, true));
     assert!(trust(&["."]).contains("two.js"));
-    // The second plugin is new in a project that is known: it was in the list (trust.projects).
+    // The second plugin is new in a known project: it was in the list (trust.projects).
     assert_eq!(models(), (true, true, false));
     assert_eq!(trust(&["--revoke"]), "PROJECT is not trusted any more\n");
     assert_eq!(trust(&["--revoke"]), "PROJECT was not trusted\n");
@@ -410,7 +410,7 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
     );
 }
 
-/// A project that is trusted answers what the user would be asked about, and lifts no deny.
+/// A trusted project answers questions that the user would be asked, but lifts no deny.
 #[test]
 fn a_trusted_project_lifts_no_deny() {
     for (rules, agent, ran) in [
@@ -440,7 +440,8 @@ fn a_trusted_project_lifts_no_deny() {
     }
 }
 
-/// What a trusted project gets of the user's is in the question; another server of a name of the user's gets nothing.
+/// The question lists the user's secrets that a trusted project gets. Another server with the name of one of the user's gets
+/// nothing.
 #[test]
 fn a_trusted_project_gets_the_secrets_that_its_question_named() {
     let world = users([done()], json!({}));
@@ -485,7 +486,8 @@ fn a_trusted_project_gets_the_secrets_that_its_question_named() {
     assert!(done.stderr.contains(said), "{}", done.stderr);
 }
 
-/// A folder that a client names is one of its own, also where the server's own is trusted, and one that a plugin made.
+/// A folder that a client names is checked on its own, even if the server's own folder is trusted, and so is one that a plugin
+/// created.
 #[test]
 fn a_folder_that_a_client_names_is_not_trusted_with_the_servers() {
     let world = users(
@@ -524,7 +526,7 @@ fn a_folder_that_a_client_names_is_not_trusted_with_the_servers() {
     }
 }
 
-/// A plugin makes a project of its own below this one, with a server, and has it started: by the query, by the header, for a prompt.
+/// A plugin creates a project with a server below this one, and requests its start: by the query, by the header, for a prompt.
 #[test]
 fn a_project_that_a_plugin_makes_is_started_for_nobody() {
     const MAKES: &str = r"
@@ -571,7 +573,7 @@ export const P = async ({ serverUrl: url, directory }) => ({ tool: { make: { des
     assert!(!parts.contains("SECRET=1"), "{parts}");
 }
 
-/// git is asked what changed in any folder that a client names: what its settings have as filters does not run there.
+/// git runs in any folder that a client names to find changes: filters in its settings do not run there.
 #[test]
 #[expect(
     clippy::disallowed_methods,
@@ -610,7 +612,7 @@ fn filters_of_a_repository_that_is_not_trusted_are_not_run() {
     }
 }
 
-/// A git worktree of a trusted repository, and a folder below it, are folders of their own.
+/// A git worktree of a trusted repository, and a folder below it, are separate folders.
 #[test]
 #[expect(
     clippy::disallowed_methods,
@@ -647,8 +649,8 @@ fn a_worktree_of_a_trusted_repository_is_not_trusted_with_it() {
     }
 }
 
-/// A token that is there for something else opens a provider of the catalog: the user may choose that one, and a project that nobody
-/// trusts may not.
+/// A token that exists for another purpose would open a catalog provider. The user may choose that provider, an untrusted project
+/// may not.
 #[test]
 fn a_project_chooses_no_provider_that_the_user_did_not() {
     let with = |model: Option<&str>, trusts: bool| {

@@ -1,4 +1,4 @@
-//! A guard of the user's that is not admitted still guards, and no project takes its place (C5, D1 to D4).
+//! A user's guard that is not admitted still guards, and no project takes its place (C5, D1 to D4).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,14 +16,14 @@ fn user(world: &World, name: &str) -> PathBuf {
     world.home().join(".config/outrigger/plugins").join(name)
 }
 
-/// A guard that refuses everything.
+/// Creates a guard that refuses everything.
 fn guard(folder: &Path, more: &str) {
     put(folder, "guard", more);
     let refuses = "export const G = async () => ({ 'tool.execute.before': async () => { throw new Error('guard says no') } })\n";
     fs::write(folder.join("main.js"), refuses).unwrap();
 }
 
-/// A plugin with a guard's id that does nothing.
+/// Creates a plugin with a guard's id that does nothing.
 fn impostor(folder: &Path, more: &str) {
     put(folder, "guard", more);
 }
@@ -35,7 +35,7 @@ fn bash() -> serde_json::Value {
     )])
 }
 
-/// What the model read of its call, and what was said on screen.
+/// Returns what the model read of its call, and the screen output.
 fn run_turn(world: &World, variables: &[(&str, &str)]) -> (String, String) {
     let run = world.run_with(variables, &["hi"]).ok();
     let result = world.mock.last().texts("tool").concat();
@@ -121,7 +121,7 @@ fn a_guard_that_is_not_admitted_refuses_and_is_named() {
     }
 }
 
-/// One that went before it and guards the same stands for it.
+/// A later guard with the same id and the same hooks replaces it.
 #[test]
 fn another_guard_of_its_name_stands_for_it() {
     let world = World::new([bash(), done()]);
@@ -133,7 +133,8 @@ fn another_guard_of_its_name_stands_for_it() {
     assert!(result.contains("guard says no"), "{result}");
 }
 
-/// A user who names a guard that nobody contributes, or a hook that it does not have, reads so at the start, and nothing passes.
+/// If the user names a guard that no plugin provides, or a hook that it does not have, this is reported at the start, and
+/// nothing passes.
 #[test]
 fn a_guard_that_is_missing_misnamed_or_left_out_refuses_and_is_named() {
     let named = |id: &str, hook: &str| format!("[plugins.\"{id}\"]\nfail_closed = [\"{hook}\"]\n");
@@ -179,7 +180,7 @@ fn a_guard_that_is_missing_misnamed_or_left_out_refuses_and_is_named() {
     ];
     for (settings, arguments, says, screen) in cases {
         let world = World::new([bash(), done()]);
-        // It has no hook of that name, and the other one guards nothing that anybody named.
+        // It has no hook of that name, and the other one is not named as a guard.
         impostor(&user(&world, "guard"), "");
         put(&user(&world, "other"), "other", "");
         world.plugin("third", "export const T = async () => ({})");
@@ -190,7 +191,7 @@ fn a_guard_that_is_missing_misnamed_or_left_out_refuses_and_is_named() {
         assert!(run.stderr.contains(screen), "{screen}: {}", run.stderr);
         assert!(!world.path("ran.txt").exists(), "{settings}");
     }
-    // The command hooks of a project, which not each project has, and a plugin of another folder.
+    // A project's command hooks, which not every project has, and a plugin of another folder.
     let world = World::new([bash(), done()]);
     let elsewhere = world.root().join("elsewhere.js");
     fs::write(&elsewhere, "").unwrap();
@@ -258,7 +259,7 @@ fn no_project_takes_the_place_of_a_guard_of_the_user() {
     }
 }
 
-/// Without rules of the user D1's order holds, for what is trusted; a project's own switch is for its own plugins.
+/// Without rules of the user's, D1's order applies to trusted plugins; a project's switch applies to its own plugins only.
 #[test]
 fn what_is_not_trusted_displaces_nothing() {
     for (setting, heard) in [("trust", "hi theirs"), ("deny", "hi mine")] {
@@ -281,7 +282,7 @@ fn what_is_not_trusted_displaces_nothing() {
     }
 }
 
-/// One that runs takes a bundled one's place, and that is said.
+/// A plugin that runs in place of a bundled one is reported.
 #[test]
 fn a_bundled_plugin_that_is_replaced_is_named() {
     let world = World::new([done()]);
@@ -308,7 +309,8 @@ fn bundled_plugins_stay_when_what_would_replace_them_is_off() {
     }
 }
 
-/// What the user wrote for his own plugin by its id does not admit a project's of the same id; by its place it does.
+/// A user's setting by id for the user's own plugin does not admit a project's plugin with the same id; a setting by location
+/// does.
 #[test]
 fn switches_of_the_user_are_for_his_own() {
     let world = World::new([]);
@@ -347,7 +349,7 @@ fn switches_of_the_user_are_for_his_own() {
     );
 }
 
-/// What an administrator requires: nobody does without it, by whatever way, and no project's plugin stands for it.
+/// A plugin that an administrator requires cannot be bypassed in any way, and no project's plugin replaces it.
 #[test]
 fn what_the_policy_requires_is_refused_without_it() {
     type Setup = fn(&World);

@@ -1,4 +1,4 @@
-//! What people have in their fingers from other agents, and the commands that write `opencode.json`.
+//! Options people are used to from other agents, and the commands that write `opencode.json`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// The object that ends the output, with the fields that say the same in each run.
+/// Returns the object at the end of the output, with the fields that are the same in each run.
 fn result(stdout: &str) -> Value {
     let mut result: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
     assert!(result["session_id"].as_str().unwrap().starts_with("ses_"));
@@ -53,7 +53,7 @@ fn print_exec_and_output_formats_are_known() {
         })
         .collect();
     assert_eq!(kinds, ["step_start", "text", "step_finish", "result"]);
-    // What fails has a result, too.
+    // A failure has a result, too.
     let failed = world.cli(&["-p", "hi", "--output-format", "json", "-m", "no/such"]);
     let result: Value = serde_json::from_str(failed.stdout.trim()).unwrap();
     assert_eq!((failed.code, &result["is_error"]), (1, &json!(true)));
@@ -66,7 +66,7 @@ fn a_session_is_named_by_the_start_of_its_id() {
     world.run(&["second"]).ok();
     let list = world.cli(&["session", "list", "--json"]).ok().json();
     let id = list[1]["id"].as_str().unwrap().to_owned();
-    // IDs of sessions begin with their time: those of one test differ late.
+    // Session IDs begin with their time, so those of one test differ late.
     let common = id.bytes().zip(list[0]["id"].as_str().unwrap().bytes());
     let common = common.take_while(|(a, b)| a == b).count();
     let prefix = &id[..=common];
@@ -152,7 +152,7 @@ fn servers_and_plugins_are_added_and_removed_and_comments_stay() {
             .stdout
             .contains("already")
     );
-    // The secret is in a file that only the user reads.
+    // The secret is in a file that only the user can read.
     let text = world.read("opencode.json");
     let (_, secret) = text.split_once("{file:").unwrap();
     let secret = Path::new(secret.split_once('}').unwrap().0).to_owned();
@@ -206,7 +206,7 @@ fn servers_and_plugins_are_added_and_removed_and_comments_stay() {
     }
 }
 
-/// A plugin can have a table by its ID and one by its place; both are to say the same.
+/// A plugin can have one table by its ID and one by its location; both must agree.
 #[test]
 fn disabled_and_enabled_again_a_plugin_runs() {
     let world = World::new([]);

@@ -1,5 +1,5 @@
-//! Formatters and language servers run in the sandbox of commands: what the model puts in the place of their programs gets no
-//! further than a command of its own (issue 18; docs/bypass.md). Each attack is one that worked.
+//! Formatters and language servers run in the sandbox of commands: a program that the model replaces can do no more than its commands
+//! (docs/bypass.md). Each of these attacks once worked.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ pub(crate) const STEAL: &str =
     "#!/bin/sh\n{ cat $HOME/.ssh/id_rsa; touch $HOME/escaped; } > $PWD/leak.txt 2>&1\n";
 const KEY: &str = "PRIVATE KEY";
 
-/// A home with a key, and a project of these files, scripts among them.
+/// Sets up a home with a key, and a project with these files, some of them scripts.
 pub(crate) fn keyed(turns: impl IntoIterator<Item = Value>, files: &[(&str, &str)]) -> World {
     let world = World::new(turns);
     world.file(".git/HEAD", "ref: refs/heads/main\n");
@@ -28,7 +28,7 @@ pub(crate) fn keyed(turns: impl IntoIterator<Item = Value>, files: &[(&str, &str
     world
 }
 
-/// The same where the settings are the user's own, and nobody trusts the folder.
+/// Sets up the same with the user's own settings in an untrusted folder.
 pub(crate) fn untrusted(
     turns: impl IntoIterator<Item = Value>,
     config: Value,
@@ -40,7 +40,7 @@ pub(crate) fn untrusted(
     world
 }
 
-/// Nothing got out.
+/// Checks that nothing got out.
 #[track_caller]
 pub(crate) fn kept(world: &World, case: &str) {
     assert!(!world.home().join("escaped").exists(), "{case}");
@@ -63,7 +63,7 @@ fn write(file: &str, text: &str) -> Value {
     turn([call("write", json!({ "filePath": file, "content": text }))])
 }
 
-/// The model's command puts the script in the place of another.
+/// Returns a command of the model that replaces another script with this one.
 fn swap(file: &str) -> Value {
     bash(&format!(
         "mkdir -p $(dirname {file}); cat > {file} <<'X'\n{STEAL}X\nchmod +x {file}"
@@ -156,7 +156,7 @@ fn a_formatter_of_the_project_does_not_run_where_the_folder_is_not_trusted() {
     }
 }
 
-/// Nor does one that the user's own settings name by a path from the project.
+/// Neither does a program start that the user's own settings name by a path in the project.
 #[test]
 fn a_program_by_a_path_from_an_untrusted_project_is_not_started() {
     for (key, entry) in [
@@ -181,7 +181,7 @@ fn a_program_by_a_path_from_an_untrusted_project_is_not_started() {
     }
 }
 
-/// One in PATH runs, in the sandbox, and writes what it formats.
+/// A formatter in PATH runs in the sandbox, and writes what it formats.
 #[test]
 fn a_formatter_in_path_works_in_an_untrusted_folder() {
     let script = "echo formatted > $1; cat $HOME/.ssh/id_rsa >> $1; echo x > $HOME/escaped";
@@ -192,7 +192,7 @@ fn a_formatter_in_path_works_in_an_untrusted_folder() {
     kept(&world, "in PATH");
 }
 
-/// As the user has it: `tools.sandbox = "full"` is about them, too.
+/// It runs as the user has it: `tools.sandbox = "full"` covers formatters, too.
 #[test]
 fn without_the_sandbox_of_commands_a_formatter_does_what_the_user_may() {
     let world = keyed([write("b.txt", "x"), done()], &[("x.sh", STEAL)]);
@@ -204,8 +204,8 @@ fn without_the_sandbox_of_commands_a_formatter_does_what_the_user_may() {
     assert!(world.home().join("escaped").exists());
 }
 
-/// What the user makes while a language server runs is not undone, and the server changes no start-up file that is there. A repository that
-/// it leaves starts no program for the user.
+/// Files that the user creates while a language server runs stay, and the server changes no existing start-up file. A repository it leaves
+/// starts no program for the user.
 #[test]
 fn a_language_server_changes_no_startup_file_and_undoes_none() {
     let script = "while read -r line; do break; done; echo evil > .envrc; git init -q sub; git -C sub config core.fsmonitor 'touch ../../ran; false'; \

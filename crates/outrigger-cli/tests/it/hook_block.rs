@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A plugin that refuses at one point, and writes down the failing hooks that it is notified of.
+/// Returns a plugin that refuses at one point, and writes down the failing hooks it is notified of.
 fn refusing(at: &str) -> String {
     format!(
         r#"
@@ -27,7 +27,7 @@ fn session(world: &World) -> String {
     list.json()[0]["id"].as_str().unwrap().to_owned()
 }
 
-/// What the audit and the trace have of the refusal: decision, rule and text.
+/// Returns decision, rule and text of the refusal from the audit and the trace.
 fn written(world: &World, point: &str) -> (String, String, String) {
     let audit = world.cli(&["audit", "export", "--kind", "hook"]).ok();
     let mut records = audit.lines().into_iter();
@@ -76,7 +76,8 @@ fn a_refused_prompt_or_request_fails_with_the_plugins_words() {
     }
 }
 
-/// As a throw in OpenCode: the model reads the text and goes on. Code and details are kept with the call.
+/// As with a throw in OpenCode, the model reads the text and continues. Code and details are stored with
+/// the call.
 #[test]
 fn a_refused_call_is_read_by_the_model_and_kept_with_its_code() {
     let bash = json!({ "command": "echo ran > ran.txt", "description": "x" });

@@ -1,4 +1,5 @@
-//! Hooks reach everything: each agent, each subagent, each call of a batch, tools of MCP servers; none is declared in vain.
+//! Hooks reach everything: each agent, each subagent, each call of a batch, tools of MCP servers; no declared hook stays
+//! uncalled.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ const RICH: &str = concat!(
     "/../outrigger-mcp/tests/it/rich.mjs"
 );
 
-/// Writes down every hook that is called, with the agent, the tool and the session where the hook's input has them.
+/// Writes down each hook call, with the agent, the tool and the session if the hook's input has them.
 const EVERY: &str = r"
 import fs from 'node:fs'
 const names = ['config', 'chat.message', 'chat.params', 'chat.headers', 'permission.ask', 'command.execute.before',
@@ -124,7 +125,7 @@ fn each_call_of_a_batch_and_each_agent_is_seen() {
     world.verify();
 }
 
-/// Those that a plain turn does not reach.
+/// Covers the hooks that a plain turn does not reach.
 #[test]
 fn hooks_of_commands_and_compactions_are_called() {
     let world = World::new([done()]);
@@ -145,7 +146,7 @@ fn hooks_of_commands_and_compactions_are_called() {
     }
 }
 
-/// What `shell.env` says is said again for each session: a cache of it would hand one session the other's.
+/// `shell.env` is asked again for each session: a cache would give one session the other's answer.
 #[test]
 fn shell_env_knows_its_session() {
     let world = World::with(

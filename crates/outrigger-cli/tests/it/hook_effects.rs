@@ -1,5 +1,5 @@
-//! What hooks beside the turn bring about: which model makes the title, and the environment of terminals and of commands
-//! of the user (requirement B3).
+//! Effects of hooks outside the turn: the model for titles, and the environment of terminals and the user's commands
+//! (requirement B3).
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::omo_server::session;
 use crate::support::*;
 use crate::user_grants::{granting, rewrites};
 
-/// Chooses `m2` of the provider that it is handed, and notes what that was.
+/// Chooses `m2` of the provider it receives, and notes its input.
 const SMALL: &str = r#"
 import fs from "node:fs"
 export const Small = async ({ directory }) => ({
@@ -22,7 +22,7 @@ fn the_title_is_made_by_the_model_that_a_plugin_chose() {
     for (name, choice, configured, titled_by) in [
         ("chosen", "'m2'", None, "m2"),
         ("not there", "'none'", None, "m1"),
-        // The user's choice goes first, without a question.
+        // The user's choice has priority, and the hook is not asked.
         ("configured", "'m2'", Some("mock/m3"), "m3"),
     ] {
         let world = World::new([done()]);
@@ -81,7 +81,7 @@ fn terminals_and_commands_of_the_user_have_the_variables_that_a_plugin_adds() {
     assert!(wait_until(WAIT_TIMEOUT, || !world
         .read("pty.txt")
         .is_empty()));
-    // The plugin's word comes last, and what loads code into programs is nobody's to set.
+    // The plugin has the last word, but nothing may set variables that load code into programs.
     assert_eq!(world.read("pty.txt"), "yes, by the plugin, client, none\n");
 
     let shell = json!({ "agent": "build", "command": say("shell.txt") });

@@ -1,15 +1,15 @@
-//! What command hooks execute of the project: nothing changes it while the agent works, and what was changed all the same is not
-//! asked (issue 18).
+//! Project files that command hooks execute: nothing changes them while the agent works, and a file that changed anyway is not
+//! run.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// Refuses what says so.
+/// Refuses input that contains the word.
 const GUARD: &str = "if grep -q forbidden; then echo 'the guard says no' >&2; exit 2; fi\n";
 
-/// Tries to put another guard in its place, in every way.
+/// Tries to replace the guard in every way.
 const SWAPS: &str = "echo 'exit 0' > tools/guard.sh
 rm -f tools/guard.sh
 mv tools old
@@ -25,7 +25,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// A project whose hook is a script of it, by its own settings or the user's.
+/// Sets up a project with a script as hook, named by its own settings or the user's.
 fn guarded(turns: impl IntoIterator<Item = Value>, by_user: bool) -> World {
     let world = World::new(turns);
     world.file("tools/guard.sh", GUARD);
@@ -54,7 +54,7 @@ fn a_command_does_not_change_the_script_of_a_hook() {
         let run = world.run(&["hi"]).ok();
         assert!(world.path("tried").exists(), "{sandbox}: {}", run.stderr);
         assert_eq!(world.read("tools/guard.sh"), GUARD, "{sandbox}");
-        // What else lies there stays the project's.
+        // Other files in the folder stay writable.
         assert_eq!(world.read("tools/other"), "x\n");
         let result = world.mock.last().texts("tool").concat();
         assert!(result.contains("the guard says no"), "{result}");
@@ -84,7 +84,7 @@ fn tools_ask_before_they_change_the_script_of_a_hook() {
     }
 }
 
-/// Without a sandbox, or by another program: what is not as it was is not asked, and what it guards is refused.
+/// Without a sandbox, or by another program: a changed script is not run, and what it guards is refused.
 #[test]
 fn a_script_that_was_changed_all_the_same_is_not_asked() {
     for (by_user, swap) in [
@@ -116,7 +116,7 @@ fn a_script_that_was_changed_all_the_same_is_not_asked() {
     }
 }
 
-/// Exchanged while it runs: its answer does not count.
+/// If it is replaced while it runs, its answer does not count.
 #[test]
 fn a_script_that_is_changed_while_it_runs_does_not_count() {
     let world = guarded([bash("touch made"), done()], false);

@@ -1,4 +1,4 @@
-//! Hooks in the whole program: composition, order, what survives, whom they reach.
+//! Hooks in the whole program: composition, order, preserved keys, coverage.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn bash(command: &str) -> Value {
     call("bash", json!({ "command": command, "description": "x" }))
 }
 
-/// Each sees what the one before left; one that does nothing takes nothing back; priority goes before load order.
+/// Each sees the result of the one before; one that does nothing reverts nothing; priority goes before load order.
 #[test]
 fn plugins_compose_in_load_order() {
     let world = World::new([turn([bash("echo base > out.txt")]), done()]);
@@ -45,7 +45,7 @@ fn plugins_compose_in_load_order() {
     );
 }
 
-/// Plugins of the configuration come first, in its order, with their options; then those that the project finds itself.
+/// Plugins of the configuration load first, in its order and with their options, then those discovered in the project.
 #[test]
 fn all_forms_of_modules_load_in_order() {
     let world = World::new([done()]);
@@ -121,7 +121,7 @@ fn rewritten_arguments_are_validated_again() {
     "#);
 }
 
-/// What hosts of typed structures lose.
+/// Keys that hosts with typed structures lose.
 #[test]
 fn keys_that_plugins_add_survive() {
     let world = World::new([turn([bash("echo hi")]), done()]);
@@ -153,7 +153,8 @@ export const Adds = async () => ({
     world.verify();
 }
 
-/// What is shown of a command's output is not what the command printed: a line says whose it is, while it runs, behind it, and later.
+/// The displayed output differs from what the command printed: a line names the plugin responsible, during the run, after it, and
+/// later.
 #[test]
 fn output_that_a_plugin_made_is_shown_with_its_name() {
     let world = World::new([
@@ -167,7 +168,7 @@ fn output_that_a_plugin_made_is_shown_with_its_name() {
     assert_eq!(shown.matches("changed by fake").count(), 2, "{shown}");
     let later = world.cli(&["session", "show"]).ok().stdout;
     assert!(later.contains("plugin fake changed its result"), "{later}");
-    // What only the model reads, and what a plugin says of others.
+    // Covers output that only the model reads, and a plugin's text about others.
     let world = World::new([turn([bash("echo REAL")]), done()]);
     world.config(json!({ "permission": { "bash": "allow" } }));
     world.plugin("fake", "export const F = async () => ({ 'tool.execute.after': async (_, o) => { o.output += ' and more'; o.metadata.outriggerChangedBy = ['other'] } })");
@@ -212,7 +213,7 @@ fn events_of(world: &World) -> Vec<Value> {
     events.collect()
 }
 
-/// B4: what failed comes to an `event` hook as the bus has it, once, and before the session is idle.
+/// B4: an `event` hook receives a failure as the bus has it, once, and before the session is idle.
 #[test]
 fn an_event_hook_sees_the_error_of_a_turn() {
     let world = World::new([json!({ "status": 400, "error": "no such thing" })]);
@@ -281,7 +282,7 @@ export const Trace = async ({ directory }) => {
   }
 }";
 
-/// Hooks fire for the bundled agents and for what their subagents do.
+/// Hooks fire for the bundled agents and for their subagents.
 #[test]
 fn hooks_reach_subagents_and_shells() {
     let task = call(
@@ -341,7 +342,7 @@ export const Tools = async ({ serverUrl }) => ({ tool: {
   } },
 }, 'chat.message': async (_, o) => { o.parts[0].text += '!' } })";
 
-/// A plugin is entered again while a call of its own is open: its tool prompts a child session, whose hooks are its own.
+/// A plugin is re-entered during one of its own calls: its tool prompts a child session, whose hooks are its own.
 #[test]
 fn tools_of_plugins_may_ask_report_and_prompt() {
     let world = World::new([
@@ -389,7 +390,7 @@ fn a_tool_of_a_plugin_that_asks_is_refused_without_a_terminal() {
     assert_eq!(world.parts("tool")[0]["state"]["status"], "error");
 }
 
-/// A plugin's tool with the name of a bundled one takes its place.
+/// A plugin's tool with the name of a bundled one replaces it.
 #[test]
 fn a_tool_of_a_plugin_replaces_a_bundled_one() {
     let world = World::new([turn([call("glob", json!({}))]), done()]);
@@ -408,7 +409,7 @@ fn a_tool_of_a_plugin_replaces_a_bundled_one() {
     );
 }
 
-/// Where there is no Bun, Node does it.
+/// Without Bun, Node runs them.
 #[test]
 fn plain_plugins_run_under_node() {
     let world = World::new([turn([bash("echo base > out.txt")]), done()]);
@@ -431,7 +432,7 @@ fn plain_plugins_run_under_node() {
     );
 }
 
-/// A tool gets OpenCode's eleven keys (facts 2.5).
+/// A tool gets OpenCode's eleven keys.
 #[test]
 fn a_tool_gets_every_key_of_its_context() {
     let world = World::new([turn([call("look", json!({}))]), done()]);

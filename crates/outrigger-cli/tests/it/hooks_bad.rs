@@ -1,4 +1,4 @@
-//! Hooks that throw, hang, crash or make noise: each costs what it must, and the culprit is named.
+//! Hooks that throw, hang, crash or make noise: each has only the necessary cost, and the culprit is named.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ export const Neighbour = async ({ directory }) => ({
   'tool.execute.after': async () => fs.appendFileSync(directory + '/after.txt', 'after\\n'),
 })";
 
-/// A turn with one tool, a neighbour in the same process, and the plugin in question.
+/// Sets up a turn with one tool, a neighbour in the same process, and this plugin.
 fn beside(source: &str) -> World {
     let world = World::new([bash("echo ran >> ran.txt"), done()]);
     world.plugin("culprit", source);
@@ -27,7 +27,8 @@ fn beside(source: &str) -> World {
     world
 }
 
-/// The turn is what it would have been without the culprit; the answer is what was said beside the turn.
+/// Checks that the turn is what it would have been without the culprit, and returns the output outside the
+/// turn.
 #[track_caller]
 fn costs_nothing(world: &World) -> String {
     let done = world.run(&["hi"]).ok();
@@ -48,7 +49,7 @@ fn costs_nothing(world: &World) -> String {
     without_turn(&done.stderr)
 }
 
-/// Lines of standard error that are not about the turn itself.
+/// Returns the lines of standard error that are not about the turn itself.
 fn without_turn(stderr: &str) -> String {
     let about = |line: &&str| !line.is_empty() && !line.starts_with(['>', '$', '(']);
     let lines = stderr.lines().map(str::trim_start).filter(about);
@@ -83,7 +84,7 @@ fn stray_promises_and_late_errors() {
     costs_nothing(&world);
 }
 
-/// stdout is not the protocol.
+/// stdout does not carry the protocol.
 #[test]
 fn noise_on_standard_output() {
     let world = beside("
@@ -104,7 +105,7 @@ fn a_hook_that_never_answers_costs_one_call() {
     insta::assert_snapshot!(costs_nothing(&world), @"WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 700 ms");
 }
 
-/// The process does no longer answer at all: it is started again, and who was inside is named.
+/// The process no longer answers at all: it is restarted, and the plugin whose hook was running is named.
 #[test]
 fn a_hook_that_spins() {
     let world =
@@ -125,8 +126,7 @@ fn a_crash_in_the_middle_of_a_turn() {
     ");
 }
 
-/// The tool is not run when the process dies while it may still forbid it? It is: a crash is not a refusal
-/// (C5).
+/// If the process dies before it could forbid the tool, the tool runs: a crash is not a refusal (C5).
 #[test]
 fn a_crash_before_a_tool() {
     let world = beside(
@@ -135,7 +135,7 @@ fn a_crash_before_a_tool() {
     costs_nothing(&world);
 }
 
-/// Guards may be declared such that their failure is a refusal.
+/// A guard may be declared so that its failure is a refusal.
 #[test]
 fn what_hooks_return_does_not_matter_and_bad_shapes_are_refused() {
     let world = beside(
@@ -152,7 +152,7 @@ export const C = async () => ({
     world.verify();
 }
 
-/// Once per process: what a plugin held in memory is lost when its process is started again, and only then.
+/// Once per process: what a plugin holds in memory is lost only when its process is restarted.
 #[test]
 fn a_plugin_keeps_its_memory_for_the_whole_run() {
     let world = World::new([bash("true"), bash("true"), bash("true"), done()]);
@@ -164,7 +164,7 @@ fn a_plugin_keeps_its_memory_for_the_whole_run() {
     );
 }
 
-/// Frames far over what a socket takes at once.
+/// Frames far larger than a socket accepts at once.
 #[test]
 fn large_payloads_reach_hooks_and_come_back() {
     let world = World::new([bash("head -c 40000 /dev/zero | tr '\\0' x"), done()]);

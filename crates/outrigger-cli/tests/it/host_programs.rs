@@ -1,6 +1,6 @@
-//! Programs that Outrigger starts by their names, with a folder of the project in front of `PATH` as an activated `.venv` or direnv has
-//! it: what a command of the model puts there is not run as the user, nor in a wider sandbox, nor in the place of a guard (issue 18;
-//! docs/bypass.md). Each attack is one that worked.
+//! Programs that Outrigger starts by name, with a project folder first in `PATH` as with an activated `.venv` or direnv. What a command
+//! of the model puts there does not run as the user, in a wider sandbox, or in place of a guard (docs/bypass.md). Each of these attacks
+//! once worked.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,10 +13,10 @@ use crate::helper_sandbox::{STEAL, kept, keyed, untrusted};
 use crate::mcp::RICH;
 use crate::support::*;
 
-/// The folder of the project in front of `PATH`.
+/// The project folder at the front of `PATH`.
 const BIN: &str = ".venv/bin";
 
-/// A command of the model that makes a program there.
+/// Returns a command of the model that creates a program there.
 fn makes(name: &str, text: &str) -> Value {
     let line = format!("mkdir -p {BIN}; cat > {BIN}/{name} <<'X'\n{text}X\nchmod +x {BIN}/{name}");
     turn([call("bash", json!({ "command": line, "description": "x" }))])
@@ -28,7 +28,7 @@ fn path(world: &World) -> OsString {
     std::env::join_paths([world.path(BIN)].into_iter().chain(folders)).unwrap()
 }
 
-/// Runs it with the folder in front of `PATH`, and without a Bun that is named.
+/// Runs with the folder first in `PATH`, and without a configured Bun.
 fn active(world: &World, args: &[&str]) -> Done {
     let mut command = world.command(args);
     command.env("PATH", path(world)).env_remove("OUTRIGGER_BUN");
@@ -62,7 +62,7 @@ fn no_runtime_or_git_is_taken_from_where_commands_write() {
     }
 }
 
-/// The server's program is outside of the project at its first start, and is in front of it afterwards.
+/// The server's program is outside of the project at its first start, and one in the project shadows it afterwards.
 #[test]
 fn a_server_of_the_user_stays_the_program_that_it_was() {
     let world = keyed(
@@ -83,7 +83,7 @@ fn a_server_of_the_user_stays_the_program_that_it_was() {
     assert!(listed.contains("as you, in "), "{listed}");
     assert!(!world.path("leak.txt").exists());
     kept(&world, "a server");
-    // One that begins in the project is in the sandbox of commands.
+    // A server that starts from the project is in the sandbox of commands.
     let world = keyed([done()], &[]);
     fs::create_dir_all(world.home().join(".config/opencode")).unwrap();
     let file = world.home().join(".config/opencode/opencode.json");
@@ -96,7 +96,7 @@ fn a_server_of_the_user_stays_the_program_that_it_was() {
     kept(&world, "a server that begins in the project");
 }
 
-/// By another program of the name that starts it or that it uses, and by modules of the project.
+/// Covers another program with the name of the one that starts the guard or that it uses, and modules of the project.
 #[test]
 fn a_guard_is_not_answered_for_by_programs_of_the_project() {
     const PYTHON: &str =
@@ -155,7 +155,8 @@ fn a_guard_is_not_answered_for_by_programs_of_the_project() {
     }
 }
 
-/// This program and npm's launcher of it lie in the project: what a plugin without grants or a command puts there is not started next.
+/// This program and its npm launcher lie in the project: what a plugin without grants or a command puts in their place is not started
+/// next.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the program at another place")]
 fn this_program_is_replaced_by_nobody_where_it_lies_in_the_project() {

@@ -1,4 +1,4 @@
-//! Another process listens where a server of ours is expected: it does not get the kept password.
+//! Another process listens at the address of our server: it does not get the stored password.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::*;
 
-/// Writes down what it is sent, and answers as our server would.
+/// Records what it receives, and answers as our server would.
 struct Impostor {
     port: u16,
     heard: Arc<Mutex<String>>,
@@ -77,7 +77,7 @@ fn the_kept_password_goes_to_our_own_server_only() {
     refused("the server that listened there was killed");
 
     assert_eq!(attach(&server.url()).ok().stdout, "All done.\n");
-    // A password that is given is meant for the address that is given with it.
+    // A given password is meant for the address given with it.
     world.run_with(
         &[("OPENCODE_SERVER_PASSWORD", "told by the user")],
         &["--attach", &impostor.url(), "hi"],
@@ -93,7 +93,8 @@ fn the_kept_password_goes_to_our_own_server_only() {
     assert!(!file.exists(), "a server that ends is announced no more");
 }
 
-/// A server that is killed leaves the file that led a browser to its page. What is in it is a token of that server's life.
+/// A killed server leaves the file that opened its page in a browser. The token in it is valid only for that server's
+/// lifetime.
 #[test]
 fn what_a_killed_server_left_for_a_browser_goes_with_the_next_one() {
     let world = World::new([done()]);
@@ -102,7 +103,7 @@ fn what_a_killed_server_left_for_a_browser_goes_with_the_next_one() {
     fs::write(&leftover, "of a server that was killed").unwrap();
     let server = world.serve(&[]);
     assert!(!leftover.exists());
-    // Everybody may ask who the server is; that is another one after each start.
+    // Anyone may ask for the server's identity, which changes with each start.
     let who = |server: &Server| server.get("/outrigger/web/session").json(200)["instance"].clone();
     let first = who(&server);
     assert!(first.is_string());

@@ -1,4 +1,4 @@
-//! Signals outside of a turn, and where the program is busy with something else. (Those of a turn: `cancel`.)
+//! Signals outside of a turn, and while the program is busy otherwise. For those of a turn, see `cancel`.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -61,10 +61,10 @@ fn once_the_turn_is_over_one_is_enough() {
     world.verify();
 }
 
-/// Bytes in a pipe that has room for no more than another page.
+/// Fills a pipe except for one page.
 const FULL: u64 = 60 * 1024;
 
-/// A pipe that nobody reads holds the thread that prints; the second Ctrl-C ends the program all the same.
+/// A pipe that nothing reads blocks the thread that prints; the second Ctrl-C still ends the program.
 #[test]
 fn a_reader_that_does_not_read_cannot_hold_the_program() {
     let long = "0123456789abcdef".repeat(16 * 1024);

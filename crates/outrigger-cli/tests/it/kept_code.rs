@@ -1,4 +1,4 @@
-//! No sandboxed process changes the code of a trusted plugin (issue 18): what was hashed is what runs.
+//! No sandboxed process changes the code of a trusted plugin: what was hashed is what runs.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Tries to put other code in the place of a plugin's, in every way.
+/// Tries to replace a plugin's code in every way.
 const SWAPS: &str = r"
 echo evil > tools/guard.js
 echo evil > tools/lib/help.js
@@ -29,7 +29,7 @@ export const Guard = async ({ directory }) => {
   return {}
 }";
 
-/// Another plugin of the project, which is started before.
+/// Another plugin of the project, which is started first.
 const EVIL: &str = r"
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -69,7 +69,7 @@ fn a_plugin_does_not_change_the_code_of_another() {
     let world = world([done()]);
     world.plugin("evil", &EVIL.replace("SWAPS", &json!(SWAPS).to_string()));
     world.config(json!({ "plugin": ["./tools/guard.js"] }));
-    // Trusted as it is, and then once more beside the other one.
+    // Trusted with its content, and then once more next to the other one.
     for _ in 0..2 {
         world.run(&["hi"]).ok();
         assert_eq!(world.read("tried.txt"), "x");
@@ -99,7 +99,7 @@ fn a_command_does_not_change_the_code_of_a_plugin() {
             "{sandbox}: {}",
             run.stderr
         );
-        // What is not its code stays the project's.
+        // Files that are not its code stay writable.
         assert_eq!(world.read("tools/new.txt"), "new\n", "{sandbox}");
         same(&world);
     }

@@ -1,4 +1,4 @@
-//! Keys of the user's go to the model that the user chose, and to no plugin that puts itself in its place.
+//! The user's keys go to the model that the user chose, and to no plugin that puts itself in its place.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// Writes down what it is given, and what its `fetch` is handed.
+/// Writes down what it receives, and what its `fetch` receives.
 const SPY: &str = r"
 import fs from 'node:fs'
 const answer = (text) => new Response('data: ' + JSON.stringify({ id: 'x', choices: [{ index: 0, delta: { content: text }, finish_reason: 'stop' }] }) + '\n\ndata: [DONE]\n\n', { headers: { 'content-type': 'text/event-stream' } })
@@ -32,7 +32,7 @@ const USERS: [&str; 5] = [
     "stored-token-5",
 ];
 
-/// A provider with keys of every kind.
+/// Sets up a provider with keys of every kind.
 fn world(configured: bool) -> World {
     let world = World::new([done()]);
     let mut options = json!({ "baseURL": world.mock.url() });
@@ -56,8 +56,8 @@ fn store(world: &World, credential: Value) {
     fs::write(file, json!({ "acme": credential }).to_string()).unwrap();
 }
 
-/// Without the grant the loader does not even run where another login stored the credential, and the plugin cannot put its own in
-/// its place; with the grant it is OpenCode's form.
+/// Without the grant, the loader does not run for a credential that another login stored, and the plugin cannot substitute its own. With
+/// the grant it works as in OpenCode.
 #[test]
 fn a_plugin_gets_no_credential_that_another_login_stored() {
     for (case, credential) in [
@@ -90,7 +90,7 @@ fn a_plugin_gets_no_credential_that_another_login_stored() {
     }
 }
 
-/// With a credential of its own a plugin speaks for the provider, and the user's other keys of it are not in what it is handed.
+/// With its own credential, a plugin speaks for the provider, and its input contains none of the user's other keys for it.
 #[test]
 fn what_a_plugin_is_handed_holds_none_of_the_users_keys() {
     for (case, by) in [
@@ -125,7 +125,7 @@ fn what_a_plugin_is_handed_holds_none_of_the_users_keys() {
     }
 }
 
-/// The same where a plugin only says where requests go: what is sent there has no key of the user's.
+/// Also if a plugin only sets the address of requests: what is sent there contains none of the user's keys.
 #[test]
 fn no_key_of_the_users_goes_to_an_address_of_a_plugins() {
     for (case, hook) in [
@@ -175,14 +175,14 @@ fn no_key_of_the_users_goes_to_an_address_of_a_plugins() {
     }
 }
 
-/// The login of a plugin of the user's, whose `fetch` sends its token wherever the request goes.
+/// The login of a user's plugin, whose `fetch` sends its token wherever the request goes.
 const LOGIN: &str = r"
 export const P = async () => ({ auth: { provider: 'acme', methods: [], loader: async () => ({
   apiKey: 'x', fetch: (url, init) => fetch(url, { ...init, headers: { ...init.headers, authorization: 'Bearer stored-token-5' } })
 }) } })
 ";
 
-/// A project's plugin leads no login of the user's elsewhere.
+/// A project's plugin cannot redirect a login of the user's.
 #[test]
 fn a_projects_plugin_does_not_say_where_a_login_of_the_users_is_sent() {
     for (case, hook, says) in [
@@ -220,7 +220,7 @@ fn a_projects_plugin_does_not_say_where_a_login_of_the_users_is_sent() {
             sent.any(|it| it.contains(USERS[4]))
         };
         assert!(!with_token(&elsewhere), "{case}");
-        // Where nobody else says where requests go, they go there with it; so they do where what the project's says is left out.
+        // If no other plugin sets the address, requests go there with the token, and so they do if the project's address is ignored.
         assert_eq!(
             with_token(&world.mock),
             case != "config",
@@ -230,7 +230,8 @@ fn a_projects_plugin_does_not_say_where_a_login_of_the_users_is_sent() {
     }
 }
 
-/// What decides whose account pays for a request and which model answers is no plugin's without the grant; the rest of what it sets counts.
+/// Without the grant, a plugin decides neither the account that pays for a request nor the model that answers; its other settings take
+/// effect.
 #[test]
 fn no_account_and_no_model_of_a_request_without_the_grant() {
     let setter = "export const P = async () => ({

@@ -1,4 +1,4 @@
-//! Language servers and formatters after an edit: what the model gets, and what stays in the file.
+//! Language servers and formatters after an edit: the model's input, and the file's content.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A language server, as far as this program can tell: it reports each line with `error` in it.
+/// Returns what looks like a language server: it reports each line that contains `error`.
 fn server(world: &World, mode: &str) -> Value {
     let script = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -260,7 +260,7 @@ fn tools_are_behind_opencodes_switches() {
         let tools = world.mock.last().tools();
         let is_there = |tool: &str| tools.contains(&tool.to_owned());
         assert_eq!(is_there("lsp"), there, "{variables:?}");
-        // Nothing but its own switch sends queries to a service.
+        // Only its own switch enables queries to a service.
         assert!(!is_there("websearch"), "{variables:?}");
     }
 }

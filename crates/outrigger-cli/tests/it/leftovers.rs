@@ -1,4 +1,4 @@
-//! Nothing outlives the server, whatever it had started and however it ends: plugins, MCP servers, language servers, shells.
+//! Nothing outlives the server, however it ends: plugins, MCP servers, language servers, shells.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Keeps itself busy, and has a child of its own; and one that has left its group and session and lost its parent.
+/// Keeps itself busy, and has two children: a plain one, and one that has left its group and session and lost its parent.
 fn plugin(daemon: &str) -> String {
     format!(
         "
@@ -22,7 +22,7 @@ export const P = async () => {{
     )
 }
 
-/// Processes that run this, wherever they are; what lost its parent is below nobody.
+/// Returns all processes that run this. Orphans are below no other process.
 fn running(line: &str) -> BTreeMap<u32, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -38,7 +38,7 @@ fn running(line: &str) -> BTreeMap<u32, String> {
     found
 }
 
-/// The processes below this one, with what they run.
+/// Returns the processes below this one, with their command lines.
 fn below(root: u32) -> BTreeMap<u32, String> {
     let mut parents = BTreeMap::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -102,7 +102,7 @@ fn a_server_that_ends_leaves_no_process() {
             "mcp": { "notes": { "type": "local", "command": ["node", rich] } },
             "lsp": { "scripted": { "command": ["python3", language, "push", log], "extensions": [".txt"] } },
         }));
-        // No other test's, and no other run's.
+        // Unique to this test and this run.
         let daemon = format!("sleep 326.{}", std::process::id());
         world.plugin("busy", &plugin(&daemon));
         let server = world.serve(&["--no-auth"]);
@@ -130,7 +130,7 @@ fn a_server_that_ends_leaves_no_process() {
         seen.extend(running(&daemon));
         server.running.signal(signal);
         server.running.end();
-        // After SIGKILL the kernel ends what we started; what that had started is found by the next start, in the ledger.
+        // After SIGKILL the kernel ends what we started; the next start finds what that had started in the ledger.
         let ours = |runs: &str| {
             ["host.mjs", "rich.mjs", "server.py"]
                 .iter()

@@ -1,11 +1,11 @@
-//! The life of plugins while a server runs (C7): suspend, resume, reload; nothing that is in flight is lost.
+//! The life of plugins while a server runs (C7): suspend, resume, reload; no call in progress is lost.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// Its tool waits for a file; both it and its hook say which version they are.
+/// Its tool waits for a file; the tool and the hook both report their version.
 fn version(number: u32) -> String {
     format!(
         r#"
@@ -56,7 +56,7 @@ fn talk(server: &Server) -> Talk<'_> {
     }
 }
 
-/// The last thing that the user said, as the model got it.
+/// Returns the user's last message, as the model received it.
 fn heard(world: &World) -> String {
     world.mock.last().texts("user").pop().unwrap_or_default()
 }
@@ -99,7 +99,7 @@ fn a_reload_takes_over_and_what_is_in_flight_ends_where_it_began() {
         "{}",
         reloaded.stdout
     );
-    // The tool of the old one is still at it; the new one answers already.
+    // The old one's tool is still running; the new one already answers.
     two.say("new?");
     assert_eq!(heard(&world), "new? v2");
     let tools = world.mock.last().tools();
@@ -218,7 +218,7 @@ fn a_process_that_does_not_answer_a_health_check_is_started_again() {
     talk.say("one");
     let plugin = || server.get("/outrigger/plugin").json(200)["plugins"][0].clone();
     let pid = i32::try_from(plugin()["pid"].as_i64().unwrap()).unwrap();
-    // In a sandbox the plugin is the child of an init of its own.
+    // In a sandbox the plugin is a child of that sandbox's init.
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     let children = children
         .split_whitespace()

@@ -1,5 +1,5 @@
-//! How plugins are found, resolved and loaded, against the rules of OpenCode (facts 3.1 to 3.3): a row for each rule,
-//! real plugin processes, and the whole outcome as `plugin list` tells it.
+//! How plugins are found, resolved and loaded, against OpenCode's rules: a row for each rule, real plugin processes, and
+//! the complete result as `plugin list` prints it.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// What `plugin list` says of each plugin, in its order.
+/// Returns what `plugin list` prints about each plugin, in its order.
 fn listed(world: &World, variables: &[(&str, String)], args: &[&str]) -> Vec<(String, String)> {
     let mut command = world.command(&[args, &["plugin", "list", "--json"]].concat());
     command.envs(variables.iter().map(|(name, value)| (*name, value)));
@@ -51,7 +51,7 @@ fn outcome(world: &World, plugin: &Value) -> String {
     }
     if let Some(message) = plugin["cause"]["message"].as_str() {
         let code = plugin["cause"]["code"].as_str().unwrap();
-        // The runtimes' own words differ.
+        // Error texts differ by runtime.
         let message = message
             .split_once(" at import: ")
             .map_or(message, |(ours, _)| ours);
@@ -71,7 +71,7 @@ fn lines(list: &[(String, String)]) -> String {
     lines.join("\n")
 }
 
-/// A plugin that appends a word to the prompt.
+/// Returns a plugin that appends a word to the prompt.
 fn says(word: &str) -> String {
     format!(
         "export const P = async (_, options) => ({{ 'chat.message': async (_, o) => {{ o.parts[0].text += ' {word}' + (options?.word ?? '') }} }})\n"
@@ -87,7 +87,7 @@ fn naming(entries: &[&str]) -> String {
     json!({ "plugin": entries }).to_string()
 }
 
-/// 3.1, 1 and 6: the order of the sources is that of loading, and hooks run in it.
+/// The order of the sources is the order of loading, and hooks run in it.
 #[test]
 fn sources_come_in_their_order() {
     let world = World::new([done()]);
@@ -128,7 +128,7 @@ fn sources_come_in_their_order() {
     insta::assert_snapshot!(world.mock.last().texts("user").concat(), @"hi user extra project sub user-auto sub-auto dot dot-auto home-auto named named-auto content");
 }
 
-/// 3.1, 2: `{plugin,plugins}/*.{ts,js}` with dot files and links, and nothing else.
+/// Discovers `{plugin,plugins}/*.{ts,js}` with dot files and links, and nothing else.
 #[test]
 fn files_are_found_by_themselves() {
     let world = World::new([done()]);
@@ -173,7 +173,7 @@ fn files_are_found_by_themselves() {
     ");
 }
 
-/// 3.1, 3: what an entry may look like. A package by its exact version is taken from the cache without a network.
+/// Covers the forms of an entry. A package with an exact version is taken from the cache without a network.
 #[test]
 fn entries_have_many_forms() {
     let world = World::new([done()]);
@@ -208,7 +208,7 @@ fn entries_have_many_forms() {
         "", "not a name", ["./p/rel.js"], 7, ["./p/never.js", "no options"],
     ] }));
     let run = world.run(&["hi"]);
-    // The columns depend on how long the path of the folder is.
+    // The columns depend on the length of the folder's path.
     insta::with_settings!({ filters => vec![(r"json:1:[0-9]+:", "json:1:N:")] }, {
     insta::assert_snapshot!(format!("{}\n{}", run.code, world.plain(&run.stderr)), @r"
     2
@@ -236,8 +236,8 @@ fn entries_have_many_forms() {
     insta::assert_snapshot!(world.mock.last().texts("user").concat(), @"hi demo scoped rel abs url opts! package tilde");
 }
 
-/// 3.1, 4 and 5: of two entries for one thing the last counts, with its options and its place, and the other one is listed
-/// with the reason; so is what is left out on purpose.
+/// Of two entries for one plugin the last applies, with its options and its place, and the other is listed with the
+/// reason; so is one that is switched off.
 #[test]
 fn what_is_named_twice_or_switched_off_is_listed_with_the_reason() {
     let world = World::new([done()]);
@@ -288,7 +288,7 @@ fn what_is_named_twice_or_switched_off_is_listed_with_the_reason() {
     }
 }
 
-/// A package in our cache, as the installation of this version left it.
+/// Creates a package in our cache, as the installation of this version leaves it.
 fn cached(world: &World, name: &str, version: &str, manifest: &str, files: &[(&str, &str)]) {
     let dir = world.home().join(format!(
         ".cache/outrigger/plugins/{name}@{version}/node_modules/{name}"
@@ -301,12 +301,12 @@ fn cached(world: &World, name: &str, version: &str, manifest: &str, files: &[(&s
     }
 }
 
-/// A rule, and a plugin that it is about: from a path, or from npm where `manifest` is there.
+/// A rule and its plugin: from a path, or from npm if `manifest` is set.
 struct Row {
     rule: &'static str,
     manifest: Option<&'static str>,
     files: &'static [(&'static str, &'static str)],
-    /// What of the folder is named; the folder itself if empty.
+    /// The named file of the folder, or the folder itself if empty.
     file: &'static str,
 }
 
@@ -629,7 +629,7 @@ fn a_module_becomes_hooks_by_the_rules() {
     ");
 }
 
-/// Plugins that read and edit OpenCode's database (oh-my-opencode does) have a file of their own to do it to.
+/// Plugins that read and edit OpenCode's database (oh-my-opencode does) get a separate file for it.
 #[test]
 fn no_plugin_edits_the_database_of_opencode() {
     let world = World::new([done()]);

@@ -1,4 +1,4 @@
-//! Plugins that bring authentication and models: logins, loaders, a `fetch` of their own.
+//! Plugins that provide authentication and models: logins, loaders, their own `fetch`.
 
 use std::fs;
 use std::process::Stdio;
@@ -140,7 +140,7 @@ fn a_login_in_the_browser_ends_by_itself_and_its_fetch_sends_the_requests() {
 fn a_login_with_a_code_asks_what_the_plugin_asks() {
     let world = world();
     let args = ["auth", "login", "-p", "Acme"];
-    // Method, kind, a host that will not do, one that will, the code.
+    // Method, kind, an invalid host, a valid one, the code.
     let done = typed(&world, "2\nOwn\nnodot\nb.test\nbad\n", &args).exited(1);
     assert!(done.stderr.contains("a host has a dot"), "{}", done.stderr);
     assert!(
@@ -158,7 +158,7 @@ fn a_login_with_a_code_asks_what_the_plugin_asks() {
         Some("Bearer access-code")
     );
 
-    // A key that the plugin makes of what was typed.
+    // A key that the plugin derives from the input.
     typed(
         &world,
         "typed\n",
@@ -234,8 +234,7 @@ fn a_long_answer_comes_whole_and_a_cancelled_turn_ends_the_plugins_request() {
     assert!(log.contains(&"aborted".to_owned()), "{log:?}");
 }
 
-/// Invariant 10: the credential of a login is seen by the plugin that owns the provider's authentication, and by no
-/// other.
+/// Invariant 10: only the plugin that owns the provider's authentication sees the credential of a login.
 #[test]
 fn a_plugin_with_secrets_lives_alone() {
     let world = world();
@@ -307,7 +306,7 @@ fn a_provider_hook_answers_the_models() {
     assert_eq!(done.stdout, "openai/special\n", "{}", done.stderr);
 }
 
-/// A project's plugin takes no login that the user means for the provider, nor one of a plugin of the user's.
+/// A project's plugin receives no login that the user means for the provider, nor one of a user's plugin.
 #[test]
 fn a_projects_plugin_takes_a_login_only_where_the_user_chose_it() {
     let world = world();
@@ -359,7 +358,7 @@ fn clients_log_in_over_the_routes() {
     let calls = json!([
         ["GET", "/provider/auth"],
         ["POST", format!("{at}/callback"), { "method": 0 }],
-        // A plugin can tell a client that has no answers from one that has.
+        // A plugin can distinguish a client without answers from one with them.
         ["POST", format!("{at}/authorize"), { "method": 0 }],
         ["POST", format!("{at}/authorize"), { "method": 0, "inputs": {} }],
         ["POST", format!("{at}/authorize"), { "method": 9 }],

@@ -1,4 +1,4 @@
-//! Logins that are built in: `auth login` and the routes, against a server of this machine that plays the login servers.
+//! Built-in logins: `auth login` and the routes, against a local server that plays the login servers.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -21,7 +21,7 @@ struct Stand {
 }
 
 impl Stand {
-    /// `error` is what the token endpoint says instead of giving a token.
+    /// `error` is the token endpoint's answer instead of a token.
     fn new(error: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -85,7 +85,7 @@ fn answer(socket: TcpStream, error: Option<&str>, seen: &Mutex<Vec<String>>) {
     );
 }
 
-/// Writes down all that hooks and its client show it, and tries to log in and to store a login.
+/// Writes down everything that hooks and its client show it, and tries to log in and to store a login.
 const SPY: &str = r"
 import fs from 'node:fs'
 export const Spy = async ({ directory, serverUrl }) => {
@@ -148,7 +148,7 @@ fn a_login_at_github_is_used_and_no_plugin_sees_it() {
         !asked.is_empty() && asked.iter().all(|head| head.contains(&carries)),
         "{asked:?}"
     );
-    // Whatever a plugin is shown, and what it may do about it.
+    // Checks what a plugin is shown, and what it may do.
     let seen = world.lines("seen.txt");
     for what in ["providers ", "headers ", "begin 403", "put 403"] {
         let kinds: Vec<String> = seen
@@ -188,7 +188,7 @@ fn a_login_that_is_refused_stores_nothing() {
         );
         assert_eq!(stored(&world, "github-copilot"), Value::Null);
     }
-    // A company's own GitHub is asked for until its address is one.
+    // The address of a company's own GitHub is asked for until it is valid.
     let stand = Stand::new(None);
     let done = login(
         &world,
@@ -207,7 +207,7 @@ fn a_login_that_is_refused_stores_nothing() {
         stored(&world, "github-copilot")["enterpriseUrl"],
         "company.ghe.com"
     );
-    // The lines of a script are a key, as where there is nothing but keys.
+    // A script's lines are a key, as for providers that have only keys.
     login(&world, &stand, "sk-piped-0123456789\n", &["-p", "openai"]).ok();
     assert_eq!(
         stored(&world, "openai"),
@@ -264,7 +264,7 @@ fn clients_log_in_with_a_browser_over_the_routes() {
         stream.read_to_string(&mut text).unwrap();
         text.split(' ').nth(1).unwrap_or_default().to_owned()
     };
-    // One that was begun again takes the place of the one before.
+    // A login that is started again replaces the one before.
     let _ = authorize();
     let (redirect, state) = authorize();
     assert_eq!(
@@ -288,6 +288,6 @@ fn clients_log_in_with_a_browser_over_the_routes() {
         callback().json(400)["name"],
         "ProviderAuthOauthCallbackFailed"
     );
-    // What was there stays.
+    // The existing one stays.
     assert_eq!(stored(&world, "openai"), credential);
 }

@@ -1,6 +1,6 @@
 //! The real binary, end to end: a scripted model on loopback, fresh folders for each test, plugins as plain JavaScript.
 //!
-//! Needs a JavaScript runtime (`OUTRIGGER_BUN`, the Bun of `.work/tools`, or Bun or Node on `PATH`) for the tests with plugins.
+//! Tests with plugins need a JavaScript runtime (`OUTRIGGER_BUN`, the Bun of `.work/tools`, or Bun or Node on `PATH`).
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What a plugin with a manifest reaches, through the whole program.
+//! What a plugin with a manifest can access, through the whole program.
 
 use std::fs;
 
@@ -71,13 +71,13 @@ fn a_manifest_asks_and_the_user_grants() {
         ),
     );
     let saw = sees(&world, &format!("[\"127.0.0.1:{port}\"]"));
-    // Asked for and no secret; not asked for; asked for and granted; asked for only; granted only.
+    // Requested and not secret; not requested; requested and granted; only requested; only granted.
     assert_eq!(
         saw["env"],
         json!(["v-ACME_MODE", "none", "v-ACME_API_KEY", "none", "none"])
     );
     assert_eq!(saw["routes"], json!([200, 403, 403, 403]));
-    // What its manifest does not ask for is refused, and written down as its own.
+    // A request beyond its manifest is refused, and recorded under its name.
     let refused = world.cli(&["audit", "export", "--plugin", "acme", "--kind", "client"]);
     for route in ["GET /config", "POST /session"] {
         let mut lines = refused.stdout.lines();

@@ -1,5 +1,5 @@
-//! Published plugins, unmodified, each in a project of its own: every one loads, and what it declares and names is what
-//! `docs/plugin-matrix.csv` says (requirement B11). `cargo xtask matrix` writes that file again.
+//! Published plugins, unmodified, each in a separate project: every one loads, and its declarations and names match
+//! `docs/plugin-matrix.csv` (requirement B11). `cargo xtask matrix` regenerates that file.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::npm::{installed, reaching_npm, world};
 use crate::support::*;
 
-/// The plugins of the compatibility promise, with the versions that were tried. `@zenobius/opencode-background` is not
-/// among them: npm cannot install it, for OpenCode as little as for us.
+/// The plugins of the compatibility promise, with the tested versions. `@zenobius/opencode-background` is missing
+/// because npm cannot install it, for OpenCode as little as for us.
 const PLUGINS: &[&str] = &[
     "@sureshsankaran/opencode-destructive-check@1.0.5",
     "@tarquinen/opencode-dcp@3.1.14",
@@ -142,7 +142,7 @@ fn the_matrix_tells_declarations_sources_and_use_apart() {
     );
 }
 
-/// The lines that only one of the two has.
+/// Returns the lines that only one of the two has.
 fn differences(old: &str, new: &str) -> String {
     let only = |a: &str, b: &str, sign: char| -> String {
         let known: Vec<&str> = b.lines().collect();

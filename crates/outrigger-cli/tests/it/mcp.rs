@@ -9,7 +9,7 @@ pub(crate) const RICH: &str = concat!(
     "/../outrigger-mcp/tests/it/rich.mjs"
 );
 
-/// A world with the server `notes`, which has everything.
+/// Sets up a world with the server `notes`, which has every feature.
 fn with_notes(turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     let notes = json!({"type": "local", "command": ["node", RICH], "timeout": 20_000});
@@ -17,7 +17,7 @@ fn with_notes(turns: impl IntoIterator<Item = Value>) -> World {
     world
 }
 
-/// Calls routes from within a plugin's hook and keeps what they answer.
+/// Calls routes from a plugin's hook and keeps the answers.
 fn asking(requests: &str) -> String {
     format!(
         "import fs from 'node:fs'
@@ -105,7 +105,7 @@ fn resources_are_listed_and_read_by_tools_that_hooks_see() {
     "#);
 }
 
-/// They count as reading: a rule for `read` holds, with patterns of their own.
+/// Resources count as reading: a rule for `read` applies, with its own patterns.
 #[test]
 fn rules_for_reading_hold_for_resources() {
     let world = with_notes([
@@ -147,7 +147,7 @@ fn instructions_of_servers_are_in_the_system_prompt() {
     assert!(!system.contains("<mcp_instructions>"));
 }
 
-/// A server and its tool may spell the name of one of ours together.
+/// A server's name and its tool's may together spell one of our tools.
 #[test]
 fn a_tool_of_a_server_takes_no_name_of_ours_and_no_more_than_its_share() {
     let server = r#"
@@ -179,7 +179,7 @@ fn a_tool_of_a_server_takes_no_name_of_ours_and_no_more_than_its_share() {
     assert!(!body.contains(&"x".repeat(32769)));
 }
 
-/// `tool` of the server `a_b` and `b_tool` of `a` have one name: rules for the one would be the other's.
+/// `tool` of the server `a_b` and `b_tool` of `a` get the same name: rules for one would apply to the other.
 #[test]
 fn a_tool_of_a_server_takes_no_name_of_another_ones() {
     let server = r#"
@@ -263,7 +263,7 @@ fn clients_look_at_servers_and_switch_them() {
     "#);
 }
 
-/// A client names a resource, and the model gets what it says.
+/// A client names a resource, and the model gets its content.
 #[test]
 fn resources_go_with_a_prompt() {
     let world = with_notes([done()]);
@@ -386,7 +386,7 @@ fn a_server_is_added_to_the_configuration() {
     ");
 }
 
-/// What a project brings is not started before somebody has looked at it; a changed entry is looked at again.
+/// A project's server is not started before the user has reviewed it; a changed entry is reviewed again.
 #[test]
 fn servers_of_the_project_wait_for_leave() {
     let world = World::new([done()]);

@@ -1,5 +1,5 @@
-//! The MCP project's own conformance suite against the client: each of its client scenarios starts a server of its own and has
-//! [`the_client`] use it with `outrigger mcp auth` and `outrigger run`, as a person would.
+//! The MCP project's own conformance suite against the client: each client scenario starts a server and has [`the_client`] use it with
+//! `outrigger mcp auth` and `outrigger run`, as a user would.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// The suite, where `cargo xtask setup` has installed it.
+/// The suite, if `cargo xtask setup` has installed it.
 const SUITE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../.work/conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 );
-/// The scenarios that run at once.
+/// The number of scenarios that run at the same time.
 const AT_ONCE: usize = 3;
-/// It measures with its own clock when a stream is opened again, which a busy machine delays.
+/// It measures when a stream is reopened with its own clock, which a busy machine delays.
 const TIMED: &str = "sse-retry";
 const TRIES: usize = 3;
 
@@ -52,7 +52,7 @@ const SCENARIOS: [&str; 26] = [
     "auth/cross-app-access-complete-flow",
 ];
 
-/// The suite with these arguments; `None` where it is not installed, or there is no Bun to run it.
+/// Runs the suite with these arguments. Returns `None` if it is not installed, or if there is no Bun to run it.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test starts another project's program"
@@ -155,7 +155,7 @@ impl Client {
             TIMED => ("m_test_reconnection", json!({})),
             _ => ("m_test-tool", json!({})),
         };
-        // Each run is a session of its own, and calls the tool.
+        // Each run is a separate session, and calls the tool.
         let turns = [turn([call(tool, arguments)]), done()];
         let world = World::with(Mock::new(turns).by_results());
         let mut oauth = json!({"callbackPort": free_port().parse::<u16>().unwrap()});
@@ -171,7 +171,7 @@ impl Client {
         client
     }
 
-    /// What the user says of the login, in `outrigger.toml`.
+    /// Writes the user's login settings to `outrigger.toml`.
     fn set_up(&self, url: &str, scenario: &str, context: &Value) {
         let file = |name: &str, text: &Value| {
             let path = self.world.home().join(name);
@@ -208,7 +208,7 @@ impl Client {
         assert_eq!(list[0]["state"], "connected", "{list}");
     }
 
-    /// What the tool answers.
+    /// Calls the tool and returns its answer.
     fn calls(&self) -> String {
         let done = self.world.run(&["go"]);
         let results = self.world.mock.last().texts("tool");
@@ -216,7 +216,7 @@ impl Client {
         result.unwrap_or_else(|| format!("{}{}", done.stdout, done.stderr))
     }
 
-    /// Logs in where a person has to, and again for as long as the client says that it helps.
+    /// Logs in if the user must, and again as long as the client says that it helps.
     fn logs_in(&self, context: &Value) {
         let by_itself = context["private_key_pem"].is_string()
             || context["idp_id_token"].is_string()
@@ -235,7 +235,7 @@ impl Client {
         }
     }
 
-    /// `outrigger mcp auth`, with a browser at which somebody agrees.
+    /// Runs `outrigger mcp auth`, with a browser in which the user agrees.
     fn opens_browser(&self) {
         let command = self.world.command(&["mcp", "auth", "m"]);
         let running = self.world.start(command);
@@ -255,7 +255,7 @@ impl Client {
         running.end().ok();
     }
 
-    /// The person answers a form with what it proposes. The server is one that clients use, as those with a screen are.
+    /// The user answers a form with its defaults, over a server as used by clients with a screen.
     fn fills_in_forms(&self) {
         let server = self.world.serve(&["--no-auth"]);
         let session = server.post("/session", &json!({})).json(200);
@@ -280,7 +280,7 @@ impl Client {
     }
 }
 
-/// Where a page sends the browser.
+/// Returns the redirect target of a page.
 fn located(url: &str) -> String {
     let rest = url.strip_prefix("http://").unwrap();
     let (host, target) = rest.split_once('/').unwrap();
@@ -303,8 +303,8 @@ fn located(url: &str) -> String {
     location.unwrap_or_default()
 }
 
-/// What the suite's own server of tests has and a coding agent does not: tools that answer with certain bytes, resources, prompts with
-/// named arguments, requests of its own.
+/// Features of the suite's own test server that a coding agent lacks: tools that answer with certain bytes, resources, prompts with
+/// named arguments, its own requests.
 const NOT_OFFERED: [&str; 17] = [
     "tools-call-embedded-resource",
     "tools-call-mixed-content",
@@ -325,7 +325,7 @@ const NOT_OFFERED: [&str; 17] = [
     "prompts-get-with-image",
 ];
 
-/// Tools and a prompt of the names that the suite asks for, as a plugin and a command bring them.
+/// Provides tools and a prompt with the names that the suite uses, from a plugin and a command.
 fn with_fixtures() -> World {
     let world = World::new([done()]);
     world.plugin(

@@ -1,5 +1,5 @@
-//! The MCP project's own conformance suite against `outrigger-mcp-server` with the tools, resources and prompts that the suite's
-//! scenarios name: what a coding agent does not have, and its protocol carries nevertheless.
+//! The MCP project's own conformance suite against `outrigger-mcp-server` with the tools, resources and prompts of the suite's
+//! scenarios: features that a coding agent lacks but its protocol carries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn content(content: impl Into<Vec<Value>>) -> Value {
     json!({"content": content.into()})
 }
 
-/// The schema of a tool without arguments, but for that which is about schemas.
+/// Returns the schema of a tool without arguments, except for the tool that is about schemas.
 fn schema(tool: &str) -> Value {
     match tool {
         "json_schema_2020_12_tool" => json!({
@@ -55,7 +55,7 @@ fn one_of(choices: &[(&str, &str)]) -> Value {
     choices.iter().map(choice).collect()
 }
 
-/// What each tool asks the client's user.
+/// Returns the form that each tool shows to the client's user.
 fn form(tool: &str) -> Option<Value> {
     let string = || json!({"type": "string"});
     let options = || json!({"type": "string", "enum": ["option1", "option2", "option3"]});

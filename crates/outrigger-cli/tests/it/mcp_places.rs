@@ -1,5 +1,5 @@
-//! Where MCP servers start, and in what (issue 18; docs/bypass.md): those of the user's not in a folder that nobody trusts, those
-//! of the project's settings in the sandbox of commands and as they were trusted. Each attack is one that worked.
+//! Where MCP servers start, and in which sandbox (docs/bypass.md): the user's do not start in an untrusted folder, and the project's
+//! run in the sandbox of commands with the content that was trusted. Each of these attacks once worked.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ const CRASHING: &str = concat!(
     "/../outrigger-mcp/tests/it/server.mjs"
 );
 
-/// Names and what they hold.
+/// File names and contents.
 type Files<'a> = &'a [(&'a str, &'a str)];
 
 fn server(command: &[&str]) -> Value {
@@ -25,7 +25,7 @@ fn server(command: &[&str]) -> Value {
     } } })
 }
 
-/// The settings of the user's that no project has a say in.
+/// Writes the user's own settings, which no project can change.
 fn own_settings(world: &World, toml: &str) {
     let folder = world.home().join(".config/outrigger");
     fs::create_dir_all(&folder).unwrap();
@@ -108,7 +108,7 @@ fn nor_does_one_that_names_the_project_by_its_whole_path() {
             3 => server["command"] = json!(["sh", "-c", "exec $HOME/../project/x.sh"]),
             4 => server["command"] = json!(["sh", "-c", format!("cd {project}; ./x.sh")]),
             5 => server["command"] = json!(["git", "-C", ".", "-c", "alias.x=!./x.sh", "x"]),
-            // Not there yet.
+            // Does not exist yet.
             6 => server["command"] = json!(["node", format!("{project}/dist/server.js")]),
             7 => server["command"] = json!(["sh", "-c", "sleep 1; node $HOME/../project/y.js"]),
             8 => server["environment"]["PYTHONPATH"] = json!(format!("{project}/sub")),
@@ -124,7 +124,7 @@ fn nor_does_one_that_names_the_project_by_its_whole_path() {
         assert!(listed.contains("`outrigger trust`"), "{case}: {listed}");
         assert!(!world.path("leak.txt").exists(), "{case}");
     }
-    // A folder of the project in PATH is passed over.
+    // A folder of the project in PATH is skipped.
     let world = untrusted([done()], server(&["node", RICH]), &[("bin/node", STEAL)]);
     let path = format!(
         "{}:{}",
@@ -138,7 +138,7 @@ fn nor_does_one_that_names_the_project_by_its_whole_path() {
     assert!(!world.path("leak.txt").exists());
 }
 
-/// What it prints of its start, before it is a server.
+/// Notes its start, before it becomes a server.
 fn noting(rest: &[&str]) -> Value {
     let script = format!(
         "{{ pwd; ls -A; for it; do echo \"$it\"; done; }} > $HOME/started; exec node {RICH}"
@@ -190,7 +190,7 @@ fn a_server_of_the_user_works_in_a_folder_that_nobody_trusts() {
         stdout.contains("s starts as you, in an empty folder"),
         "{stdout}"
     );
-    // One that is trusted is where it starts, as in OpenCode.
+    // A trusted one starts in its folder, as in OpenCode.
     let mut command = world.command(&["mcp", "list"]);
     command.env("OUTRIGGER_TRUST_PROJECT", "1");
     let listed = world.start(command).end().ok().stdout;
@@ -239,7 +239,7 @@ fn a_server_of_the_project_runs_in_the_sandbox_of_commands_unless_the_user_says_
             kept(&world, "a server of the project");
         }
     }
-    // Where it fails, the hint names the line.
+    // If it fails, the hint names the line.
     let world = keyed([done()], &[("s.sh", "#!/bin/sh\nexit 3\n")]);
     world.config(server(&["./s.sh"]));
     let listed = world.cli(&["mcp", "list"]).ok().stdout;
@@ -249,14 +249,14 @@ fn a_server_of_the_project_runs_in_the_sandbox_of_commands_unless_the_user_says_
     );
 }
 
-/// A command of the model that tries to write `s.sh`, and waits until somebody else has done so where it may not itself.
+/// Returns a command of the model that tries to write `s.sh`. If it may not, it waits until another process has done so.
 fn rewriting(text: &str) -> String {
     format!(
         "touch s.new; (cat > s.sh) <<'X' || {{ touch asks; until [ -e wrote ]; do sleep 0.05; done; }}\n{text}X"
     )
 }
 
-/// Runs the command, and writes `s.sh` in its place where it may not: as another program of the user's would.
+/// Runs the command, and writes `s.sh` for it if it may not, as another program of the user's would.
 fn run_beside(world: &World, command: std::process::Command, text: &str) -> Done {
     let running = world.start(command);
     while !running.is_over() {
@@ -269,8 +269,8 @@ fn run_beside(world: &World, command: std::process::Command, text: &str) -> Done
     running.end().ok()
 }
 
-/// What a server that is started again runs is rewritten: by a command of the model, which it may not where the project's settings
-/// name it, and then by another program.
+/// The files of a server are rewritten before it is restarted: by a command of the model, which is prevented if the project's
+/// settings name the server, and then by another program.
 #[test]
 fn a_server_whose_files_changed_is_not_started_again() {
     let script = format!("#!/bin/sh\nexec node {CRASHING}\n");
@@ -311,7 +311,7 @@ fn a_server_whose_files_changed_is_not_started_again() {
     }
 }
 
-/// The same of a formatter, and of a language server before its first start.
+/// The same for a formatter, and for a language server before its first start.
 #[test]
 fn a_formatter_or_language_server_whose_files_changed_is_not_started() {
     let write = || {
@@ -356,7 +356,7 @@ fn a_formatter_or_language_server_whose_files_changed_is_not_started() {
     }
 }
 
-/// In a folder that a person trusts, a server of the user's runs what it ran when it was first started there, also at a later start.
+/// In a trusted folder, a user's server runs the content of its first start there, also at a later start.
 #[test]
 fn what_a_server_of_the_user_runs_of_a_trusted_folder_is_kept_by_content() {
     let script = format!("#!/bin/sh\nexec node {RICH}\n");
@@ -372,8 +372,8 @@ fn what_a_server_of_the_user_runs_of_a_trusted_folder_is_kept_by_content() {
     assert!(listed().contains("connected    s"), "{}", listed());
 }
 
-/// A server of the user's whose file lies where commands write, and is exchanged between the look at it and the moment it is read: by
-/// then a command may have done so, or have written what the file imports, so it runs in the sandbox of commands.
+/// A user's server has its file where commands write, and the file is replaced between the check and the read. A command may have
+/// done so, or may have written a file it imports, so the server runs in the sandbox of commands.
 #[test]
 fn a_server_of_the_user_that_commands_may_rewrite_is_in_their_sandbox() {
     let evil = format!(
@@ -386,14 +386,14 @@ fn a_server_of_the_user_that_commands_may_rewrite_is_in_their_sandbox() {
     let linked = format!("#!/bin/sh\nsleep 1\nexec node {RICH}\n");
     let stolen = format!("{STEAL}exec node {RICH}\n");
     let late = |rest: &str| format!("touch looked; sleep 1; exec {rest}");
-    // Command, files at the look, the file that is exchanged behind it.
+    // Command, files at the check, the file that is replaced after it.
     let cases: [(&[&str], Files, (&str, &str)); 4] = [
         (
             &["sh", "-c", &late("node dist/server.js")],
             &[("dist/server.js", &good)],
             ("dist/server.js", &evil),
         ),
-        // Away at the look.
+        // Missing at the check.
         (
             &["sh", "-c", &late("node ./dist/server.js")],
             &[("dist/other.js", "")],
@@ -465,7 +465,7 @@ fn a_server_of_the_user_that_commands_may_rewrite_is_in_their_sandbox() {
     }
 }
 
-/// Programs that the settings of a trusted project name in other ways than as a file (`named_files.rs` has more).
+/// Programs that a trusted project's settings name in other ways than as a file (for more, see `named_files.rs`).
 #[test]
 fn a_change_of_what_a_command_runs_asks_again_however_it_is_named() {
     let good = "#!/bin/sh\ntrue\n";

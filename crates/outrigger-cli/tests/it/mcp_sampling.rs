@@ -1,10 +1,10 @@
-//! Answers of the model for MCP servers: only a person lets them be made, each time.
+//! Model answers for MCP servers: only the user can approve them, each time.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A server whose tool has the client's model answer, and gives back what it got.
+/// A server whose tool requests an answer of the client's model, and returns it.
 const SERVER: &str = r#"
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\n')
 let call
@@ -22,7 +22,7 @@ fn with_server() -> World {
     let world = World::with(Mock::new(turns).by_results());
     let file = world.file("thinker.cjs", SERVER);
     let entry = json!({"type": "local", "command": ["node", file], "timeout": 20_000});
-    // No rule stands for the person.
+    // No rule replaces the user's approval.
     world.config(json!({"mcp": {"m": entry}, "permission": {"mcp_sampling": "allow"}}));
     world
 }
@@ -59,7 +59,7 @@ fn a_server_gets_an_answer_of_the_model_from_a_person_alone() {
     assert!(open.to_string().contains("What is it?"), "{open}");
     let reply = format!("/permission/{}/reply", open[0]["id"].as_str().unwrap());
     server.post(&reply, &json!({"reply": "once"})).json(200);
-    // A request without tools is one for a title to the scripted model.
+    // The scripted model takes a request without tools for a title request.
     let is_answered = wait_until(WAIT_TIMEOUT, || answered(&world).contains("A title"));
     assert!(is_answered, "{}", answered(&world));
     assert!(world.mock.all_requests().len() > asked_before);

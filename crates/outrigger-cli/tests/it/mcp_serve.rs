@@ -1,4 +1,4 @@
-//! `outrigger mcp serve`: another agent's way in.
+//! `outrigger mcp serve`: access for another agent.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -64,7 +64,7 @@ impl Other {
         }
     }
 
-    /// The text of a tool's answer, and whether it is an error.
+    /// Returns the text of a tool's answer, and whether it is an error.
     #[track_caller]
     fn calls(&mut self, tool: &str, arguments: Value) -> (String, bool) {
         let answer = self.asks("tools/call", json!({"name": tool, "arguments": arguments}));
@@ -154,7 +154,7 @@ fn another_agent_prompts_reads_and_calls_tools_under_our_rules() {
         let (text, is_error) = other.calls(tool, arguments);
         assert!(is_error && !text.contains("the secret"), "{tool}: {text}");
     }
-    // A search goes by the same rules as reading.
+    // A search follows the same rules as reading.
     let (found, _) = other.calls("grep", json!({"pattern": "the secret"}));
     assert!(!found.contains("secret.txt"), "{found}");
     let (said, is_error) = other.calls(
@@ -170,7 +170,7 @@ fn another_agent_prompts_reads_and_calls_tools_under_our_rules() {
     assert!(audit.contains("mcp client tester"), "{audit}");
 }
 
-/// A client that wants to know is notified of each call that ends, and of a session that it watches.
+/// A subscribed client is notified of each call that ends, and of a session it watches.
 #[test]
 fn another_agent_follows_what_is_done() {
     let read = call("read", json!({"filePath": "hello.txt"}));

@@ -1,10 +1,10 @@
-//! What MCP tools declare, and what the user holds them to.
+//! Declarations of MCP tools, and the user's limits on them.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A server whose tools answer with what their names say. `late` is there from the second list on, which it tells of when
+/// A server whose tools answer with what their names say. `late` appears in the second list, which is announced when
 /// `grow` is called.
 const SHAPES: &str = r#"
 import { writeFileSync } from 'node:fs'
@@ -68,7 +68,7 @@ fn structured_answers_satisfy_the_schema_of_their_tool() {
     assert!(shown.contains("\"required\":[\"n\"]"), "{shown}");
 }
 
-/// Limits of the user's hold for a tool that a server brings later.
+/// The user's limits apply to a tool that a server adds later.
 #[test]
 fn limits_hold_for_a_tool_that_comes_later() {
     let wait = call(

@@ -1,4 +1,4 @@
-//! `message.completed`: exactly once for each message of a model (A4), however its turn ends.
+//! `message.completed` fires exactly once for each message of a model (A4), however its turn ends.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Writes a line for each call: hook, message, how many of its parts are of a tool that is still at work.
+/// Writes a line for each call: hook, message, and the number of its tool parts still in progress.
 const SCRIBE: &str = r"
 import fs from 'node:fs'
 export const P = async ({ directory }) => {
@@ -22,7 +22,7 @@ export const P = async ({ directory }) => {
 }
 ";
 
-/// The lines of one hook, each with how often it was written.
+/// Returns the lines of one hook, each with its number of occurrences.
 fn heard(world: &World, hook: &str) -> BTreeMap<String, usize> {
     let mut heard = BTreeMap::new();
     for line in world.lines("completed.log") {
@@ -33,7 +33,7 @@ fn heard(world: &World, hook: &str) -> BTreeMap<String, usize> {
     heard
 }
 
-/// What [`heard`] is when each message of a model was notified of once, with nothing of it unfinished.
+/// Returns the expected [`heard`] if each message of a model was reported once, with nothing unfinished.
 fn once_each(world: &World) -> BTreeMap<String, usize> {
     let (store, _) = Store::open(&world.store()).unwrap();
     let mut want = BTreeMap::new();
@@ -84,7 +84,7 @@ fn an_aborted_turn_and_a_subagent_complete_once() {
     world.verify();
 }
 
-/// Killed after any step, the next process notifies of what this one could not, and of nothing twice.
+/// After a kill at any step, the next process reports what this one could not, and reports nothing twice.
 #[test]
 fn a_killed_process_loses_none_and_doubles_none() {
     for n in [5, 7, 9, 11] {

@@ -1,4 +1,4 @@
-//! Which hosts plugins reach, through the whole program, under both runtimes (issue 5, item 5).
+//! The hosts that plugins reach, through the whole program, under both runtimes.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::npm_auth::Services;
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// Tries ways to a server, and writes down what came of each.
+/// Tries ways to a server, and writes down each result.
 const TRIES: &str = r#"
 import fs from "node:fs"
 import net from "node:net"
@@ -169,7 +169,8 @@ export const Tries = async ({ directory }) => ({
 })
 "#;
 
-/// A server that answers each request with its path, or leads to another port, and tells of each connection.
+/// Starts a server that answers each request with its path, or redirects to another port, and reports each
+/// connection.
 fn server(to: Option<u16>) -> (u16, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -221,7 +222,7 @@ fn ways(runtime: &str) {
         .replace("FREE", &free.to_string())
         .replace("SHUT", &shut.to_string());
     let plugin = world.plugin("poor", &source.replace("NAME", "poor"));
-    // Another one, whose token would open the door.
+    // Another plugin, whose token would grant access.
     let rich = world.plugin(
         "rich",
         "export const Rich = async () => ({ 'chat.params': async () => {} })",
@@ -249,7 +250,7 @@ fn ways(runtime: &str) {
     ] {
         assert_eq!(saw[name], want, "{name}: {saw:#}");
     }
-    // What goes past the proxy is led there, and refused where the proxy says so, whatever its port is.
+    // Direct connections are redirected to the proxy, and refused if the proxy says so, whatever the port.
     assert_eq!(saw["grantedStraight"], "connected", "{saw:#}");
     for name in ["child", "elsewhere"] {
         let said = saw[name].as_str().unwrap();
@@ -257,7 +258,7 @@ fn ways(runtime: &str) {
     }
     if runtime == "bun" {
         assert_eq!(saw["grantedNative"], "connected", "{saw:#}");
-        // By name, which the proxy looks up, and says why where it does not.
+        // By name: the proxy looks it up, and reports the reason if it does not.
         let said = saw["grantedNamed"].as_str().unwrap();
         assert!(said.ends_with("server /named"), "{saw:#}");
         let said = saw["named"].as_str().unwrap();
@@ -277,7 +278,7 @@ fn ways(runtime: &str) {
     }
     let said = saw["lookup"].as_str().unwrap();
     assert!(said.contains("names are not looked up here"), "{saw:#}");
-    // The proxy's answer says why.
+    // The proxy's answer contains the reason.
     let asked = [
         "fetch", "byName", "decimal", "octal", "six", "metadata", "redirect", "http", "agent",
         "socket", "curl", "guessed",
@@ -308,7 +309,7 @@ fn ways(runtime: &str) {
     assert!(refused.contains(&format!("127.0.0.1:{shut}")), "{refused}");
     assert!(refused.contains("169.254.169.254:80"), "{refused}");
     assert!(refused.contains("127.0.0.2:"), "{refused}");
-    // Once for a host, however often it was connected to.
+    // Once per host, however many connections were made.
     assert_eq!(
         passed.matches(&format!("127.0.0.1:{free}")).count(),
         1,
@@ -329,7 +330,7 @@ fn ways_to_a_host_that_was_not_granted_under_node() {
     ways("node");
 }
 
-/// Fetches over TLS, with the whole of what stands between: our proxy, and the one that leads out of this machine.
+/// Fetches over TLS through the whole path: our proxy, and the one that leads out of this machine.
 const SECURE: &str = r#"
 import fs from "node:fs"
 import https from "node:https"

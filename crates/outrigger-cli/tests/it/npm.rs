@@ -1,7 +1,7 @@
-//! Published plugins, unmodified, from npm: installed by the binary, at work in a turn, and at work again with no registry.
+//! Published plugins, unmodified, from npm: the binary installs them, they work in a turn, and work again with no registry.
 //!
-//! What they and npm bring is kept in `.work/plugin-cache`, so that only the first run of these tests costs the network.
-//! Where the packages can be neither found there nor fetched, each test says so and ends: `outrigger_test_support::skip` has what follows.
+//! Packages and npm's downloads are kept in `.work/plugin-cache`, so only the first run of these tests uses the network. If the packages
+//! are neither there nor fetched, each test says so and ends: see `outrigger_test_support::skip`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ const RECORDER: &str = "opencode-prompt-recorder@1.9.9";
 const CHECK: &str = "@sureshsankaran/opencode-destructive-check@1.0.5";
 const SKILLS: &str = "opencode-skills@0.1.7";
 
-/// An address where nobody answers.
+/// An address where nothing answers.
 const NO_REGISTRY: &str = "http://127.0.0.1:9/";
 
-/// Where installed things are kept between runs of the tests.
+/// Returns the folder for files kept between test runs.
 pub(crate) fn kept(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
@@ -29,7 +29,7 @@ pub(crate) fn kept(name: &str) -> PathBuf {
     folder
 }
 
-/// The user's own way to the registry, and the kept folders.
+/// Sets the user's own access to the registry, and the kept folders.
 pub(crate) fn reaching_npm(command: &mut Command) {
     for name in [
         "NODE_EXTRA_CA_CERTS",
@@ -70,7 +70,7 @@ pub(crate) fn without_npm(command: &mut Command) {
         .env("BUN_INSTALL_CACHE_DIR", "/nowhere");
 }
 
-/// A project with this plugin, whose model speaks these turns. The SDK for plugins is a kept one.
+/// Sets up a project with this plugin, and a model with these turns. Uses the kept SDK for plugins.
 pub(crate) fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     world.config(json!({ "plugin": [plugin] }));
@@ -80,14 +80,14 @@ pub(crate) fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> Wor
     world
 }
 
-/// Whether this package is kept from an earlier run, and with it the SDK for plugins.
+/// Checks whether this package and the SDK for plugins are kept from an earlier run.
 pub(crate) fn is_kept(name: &str, version: &str) -> bool {
     let package = format!("outrigger/plugins/{name}@{version}/node_modules/{name}/package.json");
     let mut modules = fs::read_dir(kept("modules")).unwrap().flatten();
     kept("xdg").join(package).is_file() && modules.any(|it| it.path().join("node_modules").is_dir())
 }
 
-/// The plugin as `plugin list` has it after it was installed, or `None`, with a word, where that cannot be done here.
+/// Returns the plugin as `plugin list` has it after the installation, or prints a note and returns `None` if it cannot be installed here.
 pub(crate) fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option<Value> {
     let mut list = world.command(&["plugin", "list", "--json"]);
     reaching_npm(&mut list);
@@ -108,7 +108,7 @@ pub(crate) fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option
     None
 }
 
-/// Whether npm is there and reaches its registry.
+/// Checks whether npm is installed and reaches its registry.
 #[expect(clippy::disallowed_methods, reason = "a test asks npm itself")]
 pub(crate) fn registry(world: &World) -> Result<(), String> {
     let mut npm = Command::new("npm");
@@ -138,7 +138,7 @@ pub(crate) fn registry(world: &World) -> Result<(), String> {
     }
 }
 
-/// `outrigger run` with what is installed and no registry in reach.
+/// Runs `outrigger run` with the installed packages and no reachable registry.
 #[track_caller]
 pub(crate) fn run_offline(world: &World, args: &[&str]) -> Done {
     let mut run = world.command(&[&["run"], args].concat());
@@ -157,7 +157,7 @@ pub(crate) fn names(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Files below a folder of the project, with their text.
+/// Returns the files below a folder of the project, with their text.
 fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
