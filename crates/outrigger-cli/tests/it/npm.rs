@@ -173,7 +173,7 @@ fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
 
 #[test]
 fn the_prompt_recorder_writes_prompts_and_answers_into_the_project() {
-    // The plugin writes a prompt and its answer each on its own, into one file: an answer within milliseconds gets in the way.
+    // The plugin writes a prompt and its answer separately into one file: an answer within milliseconds interferes.
     let think = || {
         turn([call(
             "bash",
@@ -214,7 +214,7 @@ fn the_prompt_recorder_writes_prompts_and_answers_into_the_project() {
         .unwrap_or_default()
         .to_owned();
     let texts = texts(&world.path(".prompts"));
-    // One file for the session, named by day and title, with both prompts in it.
+    // One file for the session, named by day and title, contains both prompts.
     assert!(
         texts.iter().any(|(path, text)| {
             path.extension().is_some_and(|extension| extension == "txt")
@@ -236,7 +236,7 @@ fn the_destructive_check_sees_the_command_before_it_is_allowed_and_tells_the_mod
     let status = call("destructive-check-status", json!({}));
     let world = world(CHECK, [turn([reset()]), turn([status]), done()]);
     world.config(json!({ "permission": { "bash": "ask" } }));
-    // TypeScript in `node_modules`: only Bun runs it, and where Node and npm are and no Bun, it is fetched.
+    // TypeScript in `node_modules`: only Bun runs it. With Node and npm but no Bun, Bun is fetched.
     let Some(plugin) = installed(&world, |_| ()) else {
         return;
     };
@@ -354,7 +354,7 @@ fn bun_comes_from_npm_where_a_plugin_needs_it_and_by_the_command() {
     };
     let no_bun = |command: &mut Command| {
         command.env("PATH", &programs).env_remove("OUTRIGGER_BUN");
-        // Nobody can be asked here.
+        // No one can be asked here.
         command.env("OUTRIGGER_JS_INSTALL", "auto");
     };
     if installed(&world, no_bun).is_none() {
@@ -368,7 +368,7 @@ fn bun_comes_from_npm_where_a_plugin_needs_it_and_by_the_command() {
     world.start(run).end().ok();
     assert!(world.mock.last().texts("tool")[0].contains("\"enabled\": true"));
 
-    // Ahead of any need.
+    // Before it is needed.
     fs::remove_file(&bun).unwrap();
     let mut setup = world.command(&["plugin", "setup"]);
     reaching_npm(&mut setup);

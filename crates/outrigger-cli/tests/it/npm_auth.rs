@@ -1,5 +1,5 @@
-//! Published plugins that bring authentication, unmodified: a login, a turn and a tool call against imitations of their
-//! services, which they reach under the real names through a proxy on loopback (`services/services.mjs`).
+//! Published authentication plugins, unmodified: a login, a turn and a tool call against imitations of their services,
+//! which they reach under the real names through a proxy on loopback (`services/services.mjs`).
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -15,14 +15,14 @@ use crate::user_grants::granting;
 const CODEX: &str = "opencode-openai-codex-auth@4.4.0";
 const GEMINI: &str = "opencode-gemini-auth@1.3.8";
 
-/// The imitations; gone with their value.
+/// The imitations, which end when this is dropped.
 pub(crate) struct Services {
     child: Child,
     port: String,
 }
 
 impl Services {
-    /// `None`, with a word, where there is no Bun to run them.
+    /// Returns `None` and prints a note if there is no Bun to run them.
     #[expect(
         clippy::disallowed_methods,
         reason = "a third party's service is not started by our program"
@@ -48,7 +48,7 @@ impl Services {
         Some(Self { child, port })
     }
 
-    /// The binary, with the way to the imitations.
+    /// Returns the binary with its connection to the imitations.
     pub(crate) fn command(&self, world: &World, args: &[&str]) -> Command {
         let mut command = world.command(args);
         crate::npm::without_npm(&mut command);
@@ -77,7 +77,7 @@ impl Drop for Services {
     }
 }
 
-/// Requests that a service got.
+/// Returns the requests that a service received.
 pub(crate) fn got(world: &World, name: &str) -> Vec<Value> {
     let log = fs::read_to_string(world.root().join("services.log")).unwrap_or_default();
     let all = log

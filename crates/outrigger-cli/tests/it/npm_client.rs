@@ -1,4 +1,4 @@
-//! The real SDK and the real zod, as plugins have them: kept between runs as in `npm.rs`.
+//! The real SDK and the real zod, as plugins use them: kept between runs as in `npm.rs`.
 
 use std::fs;
 
@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::npm::{kept, reaching_npm, registry};
 use crate::support::*;
 
-/// A world with the kept modules, or `None`, with a word, where they are not there and cannot be fetched.
+/// Returns a world with the kept modules. If they are missing and cannot be fetched, prints a note and
+/// returns `None`.
 fn with_modules(turns: impl IntoIterator<Item = serde_json::Value>) -> Option<World> {
     let world = World::new(turns);
     let data = world.home().join(".local/share/outrigger");
@@ -170,7 +171,7 @@ fn zod_arguments_lose_nothing_on_the_way_to_the_model() {
         "none",
     ];
     assert_eq!(parameters["required"], json!(required));
-    // What does not fit is reported to the model, and the tool does not run.
+    // Invalid arguments are reported to the model, and the tool does not run.
     let results = world.mock.last().texts("tool");
     insta::assert_snapshot!(results.join("\n---\n"), @r#"
     {"union":1,"record":{"a":2},"literal":"only","either":{"kind":"b"},"choice":"y","text":"abc","number":4,"list":["one"],"nested":{"deep":{"inner":true}},"none":null}

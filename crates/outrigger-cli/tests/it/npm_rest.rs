@@ -1,5 +1,5 @@
-//! The other published plugins of the compatibility promise, unmodified from npm: each loads and does its main thing in
-//! a turn, with nothing but loopback in reach. Services and programs that they need are stand-ins.
+//! The other published plugins of the compatibility promise, unmodified from npm: each loads and does its main task in
+//! a turn, with access to loopback only. The services and programs that they need are stand-ins.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -27,7 +27,7 @@ const SUPERMEMORY: &str = "opencode-supermemory@2.0.10";
 const ANTIGRAVITY: &str = "opencode-antigravity-auth@1.6.0";
 const BACKGROUND: &str = "@zenobius/opencode-background@0.1.0-alpha.2";
 
-/// A project with the plugin, whose model speaks these turns; `None` where the package cannot be had.
+/// Sets up a project with the plugin, and a model with these turns. Returns `None` if the package is not available.
 fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> Option<World> {
     let world = world_with(plugin, turns);
     world.config(json!({ "permission": { "*": "allow" } }));
@@ -35,7 +35,7 @@ fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> Option<World> 
     Some(world)
 }
 
-/// The binary, with nothing but loopback in reach: plugins look for newer versions of themselves.
+/// Returns the binary with access to loopback only, because plugins look for newer versions of themselves.
 fn command(world: &World, args: &[&str]) -> Command {
     let mut command = world.command(args);
     without_npm(&mut command);
@@ -60,7 +60,7 @@ fn serve(world: &World) -> Server {
     ))
 }
 
-/// Puts a stand-in for a program, a shell script, into the project's `bin`, and that in front of `PATH`.
+/// Puts a stand-in for a program, a shell script, into the project's `bin`, and that folder at the front of `PATH`.
 fn with_program(world: &World, mut command: Command, name: &str, script: &str) -> Command {
     let path = world.file(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -69,12 +69,12 @@ fn with_program(world: &World, mut command: Command, name: &str, script: &str) -
     command
 }
 
-/// The results that the model got last.
+/// Returns the results that the model received last.
 fn results(world: &World) -> Vec<String> {
     world.mock.last().texts("tool")
 }
 
-/// Asserts that a text has all of these in it.
+/// Asserts that a text contains all of these.
 #[track_caller]
 fn has(text: &str, wanted: &[&str]) {
     for wanted in wanted {
@@ -181,7 +181,7 @@ fn pty_keeps_a_terminal_between_turns_and_tells_when_its_program_ends() {
         world.mock.when(said, turn([call(name, args)]));
     }
     has(&ask("write it"), &["Sent 5 bytes"]);
-    // What was typed, and what `cat` says.
+    // The typed line, and the output of `cat`.
     let echoed = || ask("read it").matches("| ahoy").count() == 2;
     assert!(wait_until(WAIT_TIMEOUT, echoed), "{:?}", results(&world));
     has(&ask("list it"), &[pty, "Echo", "Status: running"]);
@@ -236,7 +236,7 @@ fn lmstudio_finds_the_models_of_a_server_and_they_can_be_used() {
     assert_eq!(world.mock.last().body["model"], "qwen/qwen3-4b");
 }
 
-/// A stand-in for LM Studio: its list of models; whatever else is asked goes to the scripted model.
+/// Starts a stand-in for LM Studio: it has the list of models and passes other requests to the scripted model.
 fn lm_studio(mock: &str) -> String {
     let mock = mock.trim_start_matches("http://").trim_end_matches("/v1");
     let mock = mock.to_owned();
@@ -252,7 +252,7 @@ fn lm_studio(mock: &str) -> String {
 }
 
 fn lm_studio_answers(mut client: TcpStream, mock: &str) -> std::io::Result<()> {
-    // Nothing behind the line may be taken from the one who answers.
+    // Nothing after the line may be read, since it is for the one who answers.
     let mut line = String::new();
     BufReader::with_capacity(1, client.try_clone()?).read_line(&mut line)?;
     if line.starts_with("GET /v1/models ") {
@@ -343,7 +343,7 @@ fn wakatime_tells_its_program_what_was_read_written_and_edited() {
         &calls,
         &[
             "--entity-type file --category ai coding",
-            // The program's version, which it asks for while it loads.
+            // The program's version, which the plugin asks for while it loads.
             concat!("opencode-cli/", env!("CARGO_PKG_VERSION")),
             "opencode-wakatime/1.3.9",
             "--write",
@@ -375,7 +375,7 @@ fn context_mode_indexes_and_finds_and_runs_programs_outside_of_the_sandbox() {
     has(&found[1], &["Tie the zebra line first."]);
     assert!(!found[1].contains("Hoist"), "{}", found[1]);
 
-    // It goes past `TMPDIR` to a folder that the sandbox does not have; see docs/compatibility.md.
+    // It ignores `TMPDIR` and uses a folder that the sandbox does not have; see docs/compatibility.md.
     let mut unconfined = command(&world, &["run", "compute"]);
     unconfined.env("OUTRIGGER_SANDBOX", "off");
     world.start(unconfined).end().ok();
@@ -403,7 +403,7 @@ fn swarm_detects_domains_saves_code_and_answers_its_command() {
     has(&results[1], &["Extracted 1 file(s)", "out/ahoy.py"]);
     assert_eq!(world.read("out/ahoy.py"), "def ahoy():\n    pass");
 
-    // Its `command.execute.before` puts the answer in the place of the template.
+    // Its `command.execute.before` replaces the template with the answer.
     run(&world, &["--command", "swarm", "agents"]);
     let said = world.mock.last().texts("user").join("\n");
     has(
@@ -471,7 +471,7 @@ fn antigravity_auth_logs_in_speaks_to_its_service_and_searches_with_it() {
 
     let command = services.command(&world, &["serve", "--port", &free_port(), "--no-auth"]);
     let server = world.serve_with(command);
-    // With `inputs` it would ask questions on a terminal; a client that sends none has to enter the code.
+    // With `inputs` it would ask questions on a terminal; a client that sends none must enter the code.
     let begun = server.post("/provider/google/oauth/authorize", &json!({ "method": 0 }));
     assert_eq!(begun.json(200)["method"], "code");
     let said = say(&server, &session(&server), "search the web for harbours");
@@ -483,7 +483,7 @@ fn antigravity_auth_logs_in_speaks_to_its_service_and_searches_with_it() {
     );
 }
 
-/// It wants a version of the SDK that npm no longer has, so nobody can install it: OpenCode says the same
+/// It requires a version of the SDK that npm no longer has, so it cannot be installed. OpenCode reports the same
 /// (docs/compatibility.md).
 #[test]
 fn the_background_plugin_cannot_be_installed_and_the_list_says_why() {
@@ -495,7 +495,7 @@ fn the_background_plugin_cannot_be_installed_and_the_list_says_why() {
         return skip_npm(&format!("npm cannot be asked for {BACKGROUND}: {why}"));
     }
     assert_eq!(listed["stage"], "failed", "{listed}");
-    // npm and Bun each put it in their own words.
+    // npm and Bun word it differently.
     assert_eq!(listed["cause"]["code"], "plugin.install", "{listed}");
     has(
         &listed["cause"]["message"].to_string(),

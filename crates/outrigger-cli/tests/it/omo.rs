@@ -1,7 +1,7 @@
 //! `oh-my-opencode`, unmodified from npm (requirement B7): a test for each of its functions that the requirement names.
 //!
-//! The package is fetched once and kept, as in `npm.rs`. Its telemetry is switched off with its own variable, and
-//! nothing but loopback is in reach.
+//! The package is fetched once and kept, as in `npm.rs`. Its telemetry is switched off with its own variable, and it
+//! can reach loopback only.
 
 use std::process::Command;
 
@@ -15,12 +15,12 @@ use crate::user_grants::granting;
 pub(crate) const MAY_REWRITE: &str = "[plugins.oh-my-opencode]\nrewrite = true\n";
 pub(crate) const OMO: &str = "oh-my-opencode@4.19.4";
 
-/// A project with the plugin, whose model speaks these turns; `None` where the package cannot be had.
+/// Sets up a project with the plugin, and a model with these turns. Returns `None` if the package is not available.
 pub(crate) fn omo(turns: impl IntoIterator<Item = Value>) -> Option<World> {
     let world = world(OMO, turns);
     world.config(json!({ "permission": { "*": "allow" } }));
     let (name, version) = OMO.split_once('@').unwrap();
-    // To install it is to start it as well, which takes seconds.
+    // Installing also starts it, which takes seconds.
     if !is_kept(name, version) {
         installed(&world, |command| {
             command.env("OMO_DISABLE_POSTHOG", "1");
@@ -29,29 +29,29 @@ pub(crate) fn omo(turns: impl IntoIterator<Item = Value>) -> Option<World> {
     Some(world)
 }
 
-/// The program with the kept plugin, without its telemetry and with no registry in reach: without the kept folder each
-/// command would fetch 400 MB.
+/// Returns the program with the kept plugin, without its telemetry and without a reachable registry: without the kept
+/// folder each command would fetch 400 MB.
 pub(crate) fn offline(world: &World, args: &[&str]) -> Command {
     let mut command = world.command(args);
     without_npm(&mut command);
     command.env("OMO_DISABLE_POSTHOG", "1");
-    // Where there is a network, nothing of it either.
+    // No access to a network, even if there is one.
     let nobody = "http://127.0.0.1:9";
     command.env("HTTPS_PROXY", nobody).env("HTTP_PROXY", nobody);
     command.env("NO_PROXY", "127.0.0.1,localhost");
     command
 }
 
-/// `outrigger run` in that way.
+/// Runs `outrigger run` in the same way.
 #[track_caller]
 pub(crate) fn run(world: &World, args: &[&str]) -> Done {
     let mut command = offline(world, &[&["run"], args].concat());
-    // Some tests add a plugin of theirs after it was installed, and nobody is there to be asked.
+    // Some tests add their own plugin after the installation, and nobody is there to be asked.
     command.env("OUTRIGGER_TRUST_CHANGES", "allow");
     world.start(command).end()
 }
 
-/// What a client of the API sees once the plugin is at work.
+/// What an API client sees while the plugin is active.
 const LOOK: &str = r#"
 import { writeFileSync } from "node:fs";
 export const Look = async ({ client, directory }) => ({
@@ -85,7 +85,7 @@ fn its_config_hook_brings_agents_in_its_order_commands_servers_and_skills() {
         "{}",
         run.stderr
     );
-    // Three of its servers are somewhere that is not in reach: one line.
+    // Three of its servers are out of reach, which takes one line.
     let warnings = run.stderr.lines().filter(|it| it.contains(" WARN "));
     let warnings: Vec<&str> = warnings.collect();
     let unreached = "[mcp] 3 servers cannot be reached (context7 at mcp.context7.com, grep_app at mcp.grep.app, websearch at mcp.exa.ai)";
@@ -125,12 +125,12 @@ fn its_config_hook_brings_agents_in_its_order_commands_servers_and_skills() {
             .unwrap()
             .clone()
     };
-    // What its chain of fallbacks finds: of the providers here only ours has a model.
+    // The result of its fallback chain: only our provider has a model here.
     assert_eq!(
         agent("oracle")["model"],
         json!({ "providerID": "mock", "modelID": "m1" })
     );
-    // It puts `build` behind its own agents, and restricts what its subagents may do.
+    // It puts `build` behind its own agents, and restricts its subagents.
     assert_eq!(agent("build")["mode"], "subagent");
     assert!(
         agent("explore")["permission"]
@@ -169,7 +169,7 @@ fn its_config_hook_brings_agents_in_its_order_commands_servers_and_skills() {
         servers,
         ["websearch", "context7", "grep_app", "lsp", "codegraph"]
     );
-    // Its local server is up, and its tools are on offer beside the plugin's own 14.
+    // Its local server is running, and its tools are offered next to the plugin's own 14.
     let offered = world.mock.requests()[0].tools();
     for name in [
         "lsp_status",
@@ -184,7 +184,7 @@ fn its_config_hook_brings_agents_in_its_order_commands_servers_and_skills() {
             "{name}: {offered:?}"
         );
     }
-    // The keyword, and a skill of its own.
+    // The keyword, and one of its skills.
     let asked = world.mock.requests()[0].texts("user").join("\n");
     assert!(asked.starts_with("<ultrawork-mode>"), "{asked}");
     let skill = world.mock.last().texts("tool").remove(0);
@@ -239,7 +239,7 @@ fn its_guards_and_injectors_work_on_tool_calls() {
     let [read, task, bash, write, grep, skill_mcp] = &result[..] else {
         panic!("{result:#?}")
     };
-    // Directory AGENTS and README, and a conditional rule, behind what was read.
+    // AGENTS and README of the directory, and a conditional rule, after what was read.
     for injected in [
         "[Directory Context:",
         "SUB AGENTS RULE",
@@ -291,9 +291,9 @@ fn its_session_tools_see_our_sessions_and_look_at_asks_another_model() {
         found.contains("Found 1 matches") && found.contains("find the zebra"),
         "{found}"
     );
-    // The script has nothing for the child session of `multimodal-looker`, which offers no tools: it gets the title.
+    // The script has no turn for the child session of `multimodal-looker`, which offers no tools, so it gets the title.
     assert_eq!(looked, "A title");
-    // What it was asked about reached that model, the text of the file with it.
+    // The question reached that model together with the file's text.
     let requests = world.mock.all_requests();
     let mut bodies = requests.iter().map(|request| request.body.to_string());
     let of_looker =

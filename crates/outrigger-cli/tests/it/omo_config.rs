@@ -1,5 +1,5 @@
-//! Functions of `oh-my-opencode` that its own configuration switches on (requirement B7). It stands in `.omo/omo.json` under
-//! `[opencode]`: this version reads no other file, and passes over these keys anywhere else in it.
+//! Functions of `oh-my-opencode` that its own configuration enables (requirement B7). The configuration is in
+//! `.omo/omo.json` under `[opencode]`: this version reads no other file, and ignores these keys elsewhere in it.
 
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use crate::omo::omo;
 use crate::omo_server::{background, command, is_asked, say, serve, session, until_asked};
 use crate::support::*;
 
-/// Its configuration, marked as being of its newest form: what it makes of `fallback_models` otherwise, it does not read.
+/// Writes its configuration, marked as the newest form: otherwise it converts `fallback_models` into something it does not
+/// read.
 pub(crate) fn configure(world: &World, own: &Value) {
     let whole = json!({ "[opencode]": own, "_migrations": ["2026-08-reasoning-unification"] });
     world.file(".omo/omo.json", &whole.to_string());
 }
 
-/// A project with the plugin and its configuration, and a second model beside the first.
+/// Sets up a project with the plugin, its configuration, and a second model.
 fn configured(own: &Value, turns: impl IntoIterator<Item = Value>) -> Option<World> {
     let world = omo(turns)?;
     configure(&world, own);
@@ -74,7 +75,7 @@ fn another_model_goes_on_where_the_first_is_refused() {
 
 #[test]
 fn no_more_background_tasks_run_at_once_than_a_model_may_have() {
-    // The model must be named: the limit of a task without one goes by its agent.
+    // The model must be named: without one, a task's limit is per agent.
     let own = json!({
         "background_task": { "modelConcurrency": { "mock/m1": 1 } },
         "agents": { "explore": { "model": "mock/m1" } },
@@ -92,7 +93,7 @@ fn no_more_background_tasks_run_at_once_than_a_model_may_have() {
     }
     let server = serve(&world);
     let parent = session(&server);
-    // The call of the task that must wait does so for up to half a minute, and its turn with it.
+    // The call of the waiting task, and so its turn, takes up to half a minute.
     let body = json!({ "parts": [{ "type": "text", "text": "both in the background" }] });
     let path = format!("/session/{parent}/prompt_async");
     assert_eq!(server.post(&path, &body).status, 204);
@@ -109,7 +110,7 @@ fn no_more_background_tasks_run_at_once_than_a_model_may_have() {
 
 #[test]
 fn no_more_background_tasks_run_at_once_than_a_provider_may_have() {
-    // Two models, one provider: what counts is whose they are.
+    // Two models, one provider: the limit is per provider.
     let own = json!({
         "background_task": { "providerConcurrency": { "mock": 1 }, "modelConcurrency": {} },
         "agents": { "explore": { "model": "mock/m1" }, "librarian": { "model": "mock/m2" } },

@@ -1,4 +1,4 @@
-//! What `oh-my-opencode` does about the model's context, and beside the turn (requirement B7).
+//! What `oh-my-opencode` does about the model's context, and outside the turn (requirement B7).
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::omo_config::configure;
 use crate::omo_server::{background, command, say, serve, session, until_asked};
 use crate::support::*;
 
-/// A server of the Model Context Protocol with one tool.
+/// An MCP server with one tool.
 const ECHO: &str = r#"
 import readline from 'node:readline'
 const send = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\n')
@@ -23,7 +23,7 @@ readline.createInterface({ input: process.stdin }).on('line', (line) => {
 })
 "#;
 
-/// Takes the result away from the first call that it sees.
+/// Removes the result of the first call that it sees.
 const LOSER: &str = r#"
 export const Loser = async () => ({
   "experimental.chat.messages.transform": async (_, output) => {
@@ -33,7 +33,7 @@ export const Loser = async () => ({
 });
 "#;
 
-/// A turn that fills most of the context of [`it_keeps_the_context_small_and_whole`]'s model.
+/// Returns a turn that fills most of the context of [`it_keeps_the_context_small_and_whole`]'s model.
 fn filled(tool: Value) -> Value {
     let mut turn = turn([tool]);
     turn["usage"] = json!([16_500, 10]);
@@ -66,7 +66,7 @@ fn it_keeps_the_context_small_and_whole() {
         echo.display(),
     );
     world.file(".opencode/skills/echoes/SKILL.md", &skill);
-    // Before the plugin: it must mend what this one does.
+    // Loaded before the plugin, which must repair the damage.
     let loser = world.file("loser.js", LOSER);
     let plugins = [
         format!("file://{}", loser.display()),
@@ -85,7 +85,8 @@ fn it_keeps_the_context_small_and_whole() {
         .iter()
         .filter_map(|request| request.texts("tool").pop())
         .collect();
-    // An MCP server of a skill's own. Its result reached the log, and the other plugin took it from the request.
+    // An MCP server of one of its skills. Its result reached the log, and the other plugin removed it from the
+    // request.
     assert!(result[0].contains("interrupted"), "{}", result[0]);
     let calls = world.parts("tool");
     assert!(
@@ -96,7 +97,7 @@ fn it_keeps_the_context_small_and_whole() {
         "{}",
         calls[0]
     );
-    // A call without a result gets a word behind it.
+    // A call without a result is followed by a note.
     let mended = "Recovered missing tool results.";
     assert!(
         requests[1]
@@ -106,13 +107,13 @@ fn it_keeps_the_context_small_and_whole() {
         "{:#?}",
         requests[1].body["messages"]
     );
-    // Output is cut to what the context has left.
+    // Output is cut to what fits into the context.
     let grep = calls[2]["state"]["output"].as_str().unwrap_or_default();
     assert!(
         grep.contains("truncated due to context window limit"),
         "{grep}"
     );
-    // A summary before the context is full, with what it wants to be in it.
+    // A summary before the context is full, with the parts the plugin requires.
     let summary = requests.iter().find(|request| request.is_summary);
     let asked = summary.unwrap().texts("user").concat();
     assert!(asked.contains("## 8. Delegated Agent Sessions"), "{asked}");
@@ -162,7 +163,7 @@ fn it_tells_of_a_session_that_waits_and_of_an_agent_that_hangs() {
     until_asked(&world, "Unstable background agent appears idle");
 }
 
-/// The program's own compaction is switched off: what brings the session back is the plugin's.
+/// The program's own compaction is switched off, so the plugin recovers the session.
 #[test]
 fn a_full_context_is_summarised_and_the_session_goes_on() {
     let error = "prompt is too long: 210000 tokens > 200000 maximum";
@@ -193,7 +194,7 @@ fn a_full_context_is_summarised_and_the_session_goes_on() {
     toast("Context Limit Hit");
     toast("Auto Compact: Summarizing session (attempt 1/");
     events.until("session.compacted");
-    // With the summary in place of what was said, the model is asked again.
+    // The model is asked again, with the summary in place of the conversation.
     let answered = || {
         let messages = server.get(&format!("/session/{id}/message")).json(200);
         messages.to_string().contains("Here it is.")
@@ -207,7 +208,7 @@ fn a_full_context_is_summarised_and_the_session_goes_on() {
     );
 }
 
-/// After a summary its plan executor begins a list of its own, which must not replace the one that was there.
+/// After a summary its plan executor starts its own list, which must not replace the existing one.
 #[test]
 fn a_list_of_todos_outlives_a_summary() {
     let todo =
@@ -260,7 +261,7 @@ fn a_plan_is_gone_on_with_until_it_is_stopped() {
     until_asked(&world, "BOULDER CONTINUATION]");
     command(&server, &id, "stop-continuation", "");
     let asked = world.mock.requests().len();
-    // Its cool-down is of five seconds: without the stop it would have gone on by then.
+    // Its cool-down is five seconds: without the stop it would have continued by then.
     std::thread::sleep(Duration::from_secs(8));
     assert_eq!(world.mock.requests().len(), asked);
 }

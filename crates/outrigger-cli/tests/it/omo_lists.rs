@@ -1,7 +1,7 @@
-//! What `oh-my-opencode` brings, as whole lists (requirement B7), and what it no longer has.
+//! Complete lists of what `oh-my-opencode` contributes (requirement B7), and what it no longer has.
 //!
-//! The lists are those that OpenCode 1.18.33 answered with this package, in a project like the one here and nothing of
-//! the network in reach (`GET /agent`, `/command`, `/config`, `/experimental/tool/ids`; 2026-11-22).
+//! The lists are OpenCode 1.18.33's answers with this package, in a project like the one here with no network (`GET
+//! /agent`, `/command`, `/config`, `/experimental/tool/ids`; 2026-11-22).
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use crate::omo_server::serve;
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// In order, with their modes; of the bundled agents `explore` is replaced, `build` and `plan` are put behind.
+/// In order, with their modes. Of the bundled agents, `explore` is replaced, and `build` and `plan` come last.
 pub(crate) const AGENTS: [(&str, &str); 17] = [
     ("Sisyphus - ultraworker", "primary"),
     ("Hephaestus - Deep Agent", "primary"),
@@ -34,7 +34,7 @@ pub(crate) const AGENTS: [(&str, &str); 17] = [
     ("title", "primary"),
 ];
 
-/// In order; the bundled `init` and `review` stand in front of them.
+/// In order, after the bundled `init` and `review`.
 pub(crate) const COMMANDS: [&str; 16] = [
     "playwright",
     "frontend",
@@ -67,7 +67,7 @@ const SERVERS: [(&str, &str, &str); 5] = [
     ("codegraph", "local", "codegraph serve --mcp"),
 ];
 
-/// In order. `interactive_bash` is there where tmux is.
+/// In order. `interactive_bash` exists if tmux does.
 const TOOLS: [&str; 14] = [
     "grep",
     "glob",
@@ -151,7 +151,7 @@ fn its_agents_commands_servers_and_tools_are_those_that_opencode_lists() {
         wanted.pop();
     }
     assert_eq!(texts(&listed[0]["tools"]), wanted);
-    // All of them are on offer, with those of the same name replaced and not doubled.
+    // All of them are offered; tools of the same name are replaced, not doubled.
     let ids = server.get("/experimental/tool/ids").json(200);
     let ids = texts(&ids);
     for tool in &wanted {
@@ -159,13 +159,13 @@ fn its_agents_commands_servers_and_tools_are_those_that_opencode_lists() {
     }
 }
 
-/// Whether there is a tmux here.
+/// Checks whether tmux is installed.
 pub(crate) fn has_tmux() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join("tmux").is_file())
 }
 
-/// A tool of the name that its hook looks for; OpenCode's own is called `question`.
+/// A tool with the name that its hook looks for; OpenCode's own is called `question`.
 const ASKS: &str = r#"
 export const Asks = async () => ({ tool: { askuserquestion: {
   description: "Asks the user",
@@ -188,7 +188,7 @@ fn long_labels_of_questions_are_cut_where_its_hook_finds_its_tool() {
     assert_eq!(labels, json!([["a label that is far too lon...", "short"]]));
 }
 
-/// What older descriptions name is neither among its hooks nor anywhere in its code.
+/// Names from older descriptions are neither among its hooks nor anywhere in its code.
 #[test]
 fn what_it_no_longer_has_is_not_in_the_package() {
     if omo([]).is_none() {
@@ -200,7 +200,7 @@ fn what_it_no_longer_has_is_not_in_the_package() {
     let code = fs::read_to_string(package.join("dist/index.js")).unwrap();
     let start = code.find("HookNameSchema = ").unwrap();
     let hooks = &code[start..start + code[start..].find("]);").unwrap()];
-    // The sample is the list: what it has is found in this way.
+    // A cross-check with names that it does have, which must be found this way.
     for there in ["stop-continuation-guard", "tool-pair-validator", "\"goal\""] {
         assert!(hooks.contains(there), "{there}: {hooks}");
     }

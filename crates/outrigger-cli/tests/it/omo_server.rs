@@ -1,4 +1,4 @@
-//! `oh-my-opencode` on a running server (requirement B7): what it does once a session is idle, beside it, or across
+//! `oh-my-opencode` on a running server (requirement B7): its work once a session is idle, in the background, and across
 //! sessions.
 
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) fn say(server: &Server, session: &str, text: &str) -> Value {
         .json(200)
 }
 
-/// Waits until a request to the model has this in what the user says.
+/// Waits until a request to the model contains this in the user's text.
 #[track_caller]
 pub(crate) fn until_asked(world: &World, text: &str) {
     assert!(
@@ -108,7 +108,7 @@ fn unfinished_todos_are_gone_on_with_until_the_user_stops_it() {
     until_asked(&world, "TODO CONTINUATION]");
     command(&server, &id, "stop-continuation", "");
     let asked = world.mock.requests().len();
-    // Its own countdown is of two seconds, its cool-downs of five and six: without the stop it would have gone on by then.
+    // Its own countdown is two seconds, its cool-downs five and six: without the stop it would have continued by then.
     std::thread::sleep(Duration::from_secs(15));
     assert_eq!(world.mock.requests().len(), asked);
 }

@@ -1,5 +1,5 @@
 //! Tools of `oh-my-opencode` at work (requirement B7): `interactive_bash` in a real tmux, background tasks from launch
-//! to completion, and the reminders after results of tools.
+//! to completion, and the reminders after tool results.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +17,8 @@ fn tmux(command: &str) -> Value {
     call("interactive_bash", json!({ "tmux_command": command }))
 }
 
-/// A project whose model speaks these turns, and in which the plugin keeps book of its terminals; nothing, with a word,
-/// where there is no tmux.
+/// Sets up a project with a model with these turns, in which the plugin tracks its terminals. Without tmux, prints a
+/// note and returns `None`.
 fn with_tmux(turns: impl IntoIterator<Item = Value>) -> Option<World> {
     if !has_tmux() {
         skip("there is no tmux on PATH (Debian: apt-get install tmux)");
@@ -26,7 +26,7 @@ fn with_tmux(turns: impl IntoIterator<Item = Value>) -> Option<World> {
     }
     let world = omo(turns)?;
     configure(&world, &json!({ "tmux": { "enabled": true } }));
-    // In the sandbox nothing of a plugin makes a socket unless the user says so, nor does a command.
+    // In the sandbox neither a plugin nor a command can create a socket unless the user grants it.
     granting(
         &world,
         "[plugins.\"oh-my-opencode\"]\nunix_sockets = true\n[tools]\nunix_sockets = true\n",
@@ -34,7 +34,7 @@ fn with_tmux(turns: impl IntoIterator<Item = Value>) -> Option<World> {
     Some(world)
 }
 
-/// Processes that were started with something of this folder in their environment.
+/// Returns the processes with a part of this folder in their environment.
 fn processes_of(folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -78,7 +78,7 @@ fn interactive_bash_drives_a_real_tmux_that_the_shell_sees_and_that_ends_with_us
         "(no output)\n\n[System Reminder] Active omo-* tmux sessions: omo-it"
     );
     assert_eq!(sent, "(no output)");
-    // The plugin sends the model to its shell for that, which finds the same server.
+    // The plugin refers the model to its shell for that, which finds the same server.
     assert!(
         captured.contains("**USE BASH TOOL INSTEAD:**"),
         "{captured}"
@@ -92,7 +92,7 @@ fn interactive_bash_drives_a_real_tmux_that_the_shell_sees_and_that_ends_with_us
     assert!(killed.ends_with("sessions: omo-two"), "{killed}");
     assert_eq!(list.trim(), "omo-two");
     assert_eq!(odd, "Error: unknown command: no-such-command");
-    // The session that nobody ended went with the program.
+    // The session that was never closed ended with the program.
     let gone = || processes_of(&world.home()).is_empty();
     assert!(
         wait_until(WAIT_TIMEOUT, gone),
@@ -123,7 +123,7 @@ fn a_deleted_session_takes_its_tmux_sessions_with_it() {
     assert!(wait_until(WAIT_TIMEOUT, gone));
 }
 
-/// The output of the last call of a tool in a session.
+/// Returns the output of a tool's last call in a session.
 fn result(server: &Server, session: &str, tool: &str) -> String {
     let messages = server.get(&format!("/session/{session}/message")).json(200);
     let parts = messages.as_array().unwrap().iter();
@@ -135,7 +135,7 @@ fn result(server: &Server, session: &str, tool: &str) -> String {
     said.unwrap_or_else(|| panic!("{last:#}")).to_owned()
 }
 
-/// What stands behind a label in a tool's answer.
+/// Returns what follows a label in a tool's answer.
 fn named(text: &str, label: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(label));
     let line = line.unwrap_or_else(|| panic!("no {label:?} in {text}"));
@@ -147,7 +147,7 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
     let Some(world) = omo([text("Two zebras graze.")]) else {
         return;
     };
-    // The child's command is requested by a prompt of the plugin.
+    // The child's command comes from a prompt of the plugin.
     granting(&world, "[plugins.oh-my-opencode]\nprompt = true\n");
     let server = serve(&world);
     let id = session(&server);
@@ -170,7 +170,7 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
         ask(said, "background_output", args)
     };
 
-    // Its child waits in a command until it may go on.
+    // Its child waits in a command until it may continue.
     let wait = "while [ ! -e go ]; do sleep 0.05; done";
     let wait = call("bash", json!({ "command": wait, "description": "waits" }));
     world.mock.when("Look for zebras", turn([wait]));
@@ -227,7 +227,7 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
     let polled = output("poll the second", &lions, false);
     assert!(polled.contains("**cancelled**"), "{polled}");
 
-    // All that are left.
+    // All remaining ones.
     launch("launch the third", "Look for lions");
     launch("launch the fourth", "Look for lions");
     let all = ask(
@@ -255,7 +255,7 @@ fn it_reminds_of_agents_and_of_skills() {
         .collect();
     // Three times at most.
     assert_eq!(reminded, [true, true, true, false]);
-    // Once, before the user's own words, when three tools were used that another could have been sent for.
+    // Once, before the user's own words, after three tools that another agent could have been sent for.
     let skills: Vec<usize> = requests
         .iter()
         .map(|request| {
@@ -269,10 +269,10 @@ fn it_reminds_of_agents_and_of_skills() {
     assert_eq!(skills, [0, 0, 0, 1, 0]);
 }
 
-/// An `edit` that answers with what it is given, in place of the program's own.
+/// An `edit` that returns its arguments, in place of the program's own.
 const EDITS: &str = "export default { description: 'edits', args: { says: { type: 'string' } }, execute: async (args) => args.says }\n";
 
-/// Its pattern is of another `edit` tool's words, and it sees results only, while OpenCode's own tool throws.
+/// Its pattern matches another `edit` tool's messages, and it sees results only, while OpenCode's own tool throws.
 #[test]
 fn it_helps_after_edits_that_fail_where_the_tool_answers_so() {
     let edit = json!({ "filePath": "hello.txt", "oldString": "not in there", "newString": "x" });
@@ -315,7 +315,7 @@ fn its_agents_may_not_use_what_they_are_denied_and_sessions_are_read() {
     let Some(world) = omo([text("Two whales swim.")]) else {
         return;
     };
-    // Without a model of its own, that tool asks for the first of its chain, which nobody has here.
+    // Without its own model, that tool requests the first of its chain, which is not available here.
     configure(
         &world,
         &json!({ "agents": { "explore": { "model": "mock/m1" } } }),
@@ -333,7 +333,7 @@ fn its_agents_may_not_use_what_they_are_denied_and_sessions_are_read() {
         let children = server.get(&format!("/session/{id}/children")).json(200);
         children[0]["id"].as_str().map(str::to_owned)
     };
-    // What an agent is denied is not on offer, and a call of it is refused all the same.
+    // A tool denied to an agent is not offered, and a call of it is refused anyway.
     let refused = |session: &str, tool: &str| {
         let refused = result(&server, session, "invalid");
         let says = format!("Model tried to call unavailable tool '{tool}'.");
@@ -372,8 +372,8 @@ fn its_agents_may_not_use_what_they_are_denied_and_sessions_are_read() {
     );
 }
 
-/// Without a model of its own, `call_omo_agent` asks for the first of its chain, which nobody has here. The message is
-/// kept as in OpenCode: the tool waits half a minute for one that is not.
+/// Without its own model, `call_omo_agent` requests the first of its chain, which is not available here. The message is
+/// stored as in OpenCode; otherwise the tool would wait half a minute for it.
 #[test]
 fn a_model_that_nobody_has_does_not_hold_its_agents_up() {
     let Some(world) = omo([text("Two whales swim.")]) else {

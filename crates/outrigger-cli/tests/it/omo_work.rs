@@ -1,5 +1,5 @@
-//! What of `oh-my-opencode` is at work beside the functions that requirement B7 names: each of its commands and agents once, tools
-//! that models call rarely, and hooks about single calls. Each test shares one server, since the plugin takes seconds to start.
+//! Functions of `oh-my-opencode` beyond those that requirement B7 names: each of its commands and agents once, tools that models
+//! call rarely, and hooks for single calls. The tests share servers, since the plugin takes seconds to start.
 
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::user_grants::granting;
 
 const LEADER: &str = "Sisyphus - ultraworker";
 
-/// Says something to an agent in a session of its own, which answers with these calls; the messages of the session.
+/// Prompts an agent in a new session, which answers with these calls. Returns the session's messages.
 fn ask(world: &World, server: &Server, agent: &str, said: &str, calls: &[Value]) -> Value {
     if !calls.is_empty() {
         world.mock.when(said, turn(calls.to_vec()));
@@ -29,7 +29,7 @@ fn tell(server: &Server, body: &Value) -> Value {
     server.get(&path).json(200)
 }
 
-/// What each call of a tool came to, in order.
+/// Returns the outcome of each tool call, in order.
 fn results(messages: &Value) -> Vec<String> {
     let parts = messages.as_array().unwrap().iter();
     let parts = parts.flat_map(|message| message["parts"].as_array().unwrap());
@@ -45,7 +45,7 @@ fn results(messages: &Value) -> Vec<String> {
     states.filter_map(said).collect()
 }
 
-/// The longest line of a template that is the same for all arguments.
+/// Returns the longest line of a template that is the same for all arguments.
 fn fixed_line(template: &str) -> &str {
     let fixed = template
         .lines()
@@ -53,7 +53,7 @@ fn fixed_line(template: &str) -> &str {
     fixed.max_by_key(|it| it.len()).unwrap_or_default().trim()
 }
 
-/// Its text, and what the user wrote behind it.
+/// Its text, followed by the user's.
 #[test]
 fn each_of_its_commands_reaches_the_model() {
     let Some(world) = omo([text("Understood.")]) else {
@@ -77,13 +77,13 @@ fn each_of_its_commands_reaches_the_model() {
     }
 }
 
-/// Leaders are asked by the user, the others through `task`.
+/// The user prompts leaders; the others are prompted through `task`.
 #[test]
 fn each_of_its_agents_answers() {
     let Some(world) = omo([text("Two whales swim.")]) else {
         return;
     };
-    // One of them is for models of one kind, and asks for one of OpenAI's where none is named.
+    // One of them is for one kind of model, and requests one of OpenAI's if none is named.
     let gpt =
         json!({ "name": "G", "tool_call": true, "limit": { "context": 100_000, "output": 4000 } });
     world.config(json!({ "provider": { "mock": { "models": { "gpt-5": gpt } } } }));
@@ -128,7 +128,7 @@ fn each_of_its_agents_answers() {
         ));
     }
     let silent: Vec<&str> = seen.iter().filter(|it| !it.1).map(|it| it.0).collect();
-    // That one has the project's notes before what the user says, and nobody else has.
+    // Only that one gets the project's notes before the user's text.
     let noted = world.mock.requests().into_iter();
     let noted: Vec<String> = noted
         .flat_map(|request| request.texts("user"))
@@ -160,7 +160,7 @@ fn each_of_its_agents_answers() {
     assert_eq!(children[0]["agent"], "Sisyphus-Junior");
 }
 
-/// A picture of one pixel.
+/// An image of one pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const PDF: &str = "%PDF-1.4\n%%EOF\n";
 const SAYS: &str = "export default { description: 'says', args: { says: { type: 'string' } }, execute: async (args) => args.says }\n";
@@ -206,7 +206,7 @@ fn its_rarer_tools_and_its_guards_of_single_calls_work() {
     };
     // The script answers a request without tools with a title.
     assert_eq!([picture.as_str(), document], ["A title"; 2]);
-    // Both files were before the model that was asked about them, whole.
+    // Both files were sent, complete, to the model that was asked about them.
     let requests = world.mock.all_requests();
     for file in [PNG.to_owned(), base64.encode(PDF)] {
         assert!(
@@ -248,7 +248,7 @@ fn its_rarer_tools_and_its_guards_of_single_calls_work() {
         "{found:#?}"
     );
 
-    // Its executor's tasks carry the place of notes, and say how they are gone on with.
+    // Its executor's tasks contain the location of notes, and how they are continued.
     let task = json!({
         "description": "whales", "prompt": "Look for whales", "subagent_type": "explore", "run_in_background": false,
         "load_skills": [],
@@ -271,7 +271,7 @@ fn its_rarer_tools_and_its_guards_of_single_calls_work() {
             .any(|it| it.texts("user").concat().contains(notes))
     );
 
-    // Words that ask for more thought, and a model that its leader is not made for.
+    // Covers words that ask for more thought, and a model its leader is not made for.
     let messages = ask(&world, &server, LEADER, "ultrathink please", &[]);
     assert_eq!(
         messages[0]["info"]["variant"], "high",

@@ -1,4 +1,4 @@
-//! What is printed, where, and that nothing is missing.
+//! Where output is printed, and that it is complete.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -88,7 +88,8 @@ fn start_and_result_apart_on_request() {
     "#);
 }
 
-/// Nobody reads the output while the turn runs: more is published meanwhile than a listener's backlog holds.
+/// Nothing reads the output while the turn runs: meanwhile more is published than a listener's backlog
+/// holds.
 #[test]
 fn a_slow_reader_misses_nothing() {
     let long = |word: &str| word.repeat(16 * 1024);

@@ -1,4 +1,5 @@
-//! What becomes of a call of `apply_patch`. Who is offered it is in `patch.rs` of outrigger-server.
+//! The outcome of calls of `apply_patch`. For which models are offered it, see `patch.rs` of
+//! outrigger-server.
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ fn patch(body: &str) -> Value {
     turn([call("apply_patch", json!({ "patchText": text }))])
 }
 
-/// The project's model is known to its provider under this name.
+/// Sets the name under which the provider knows the project's model.
 pub(crate) fn named(world: &World, api: &str) {
     world.config(json!({ "provider": { "mock": { "models": { "m1": { "id": api } } } } }));
 }

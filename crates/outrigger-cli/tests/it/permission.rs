@@ -1,4 +1,4 @@
-//! What tools may do, with nobody there to ask, and what plugins answer. What rules decide: `permission.rs` of outrigger-server.
+//! What tools may do with nobody to ask, and what plugins answer. For what rules decide, see `permission.rs` of outrigger-server.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn asking(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
     world
 }
 
-/// As in OpenCode: the question is refused at once, the model is not asked again, and the run has not failed.
+/// As in OpenCode, the question is refused at once, the model is not asked again, and the run has not failed.
 #[test]
 fn a_question_without_a_terminal_is_refused_at_once() {
     let world = asking(
@@ -26,7 +26,7 @@ fn a_question_without_a_terminal_is_refused_at_once() {
         json!({ "bash": "ask" }),
     );
     let done = world.run(&["do it"]);
-    // How long the refusal took is this machine's affair.
+    // How long the refusal takes depends on the machine.
     let failure = match done.stderr.split_once(" failed  ") {
         Some((before, after)) => {
             let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -46,7 +46,7 @@ fn a_question_without_a_terminal_is_refused_at_once() {
     ");
     assert!(!world.path("ran.txt").exists());
     assert_eq!(world.mock.requests().len(), 1);
-    // What was refused is part of the history of the next prompt.
+    // The refusal is part of the history of the next prompt.
     assert_eq!(world.run(&["-c", "then not"]).ok().stdout, "All done.\n");
     assert!(world.mock.last().texts("tool")[0].contains("Permission was not given"));
     world.verify();
@@ -66,14 +66,14 @@ fn auto_allows_what_no_rule_denies() {
     ");
 }
 
-/// A plugin that answers in the user's place with a statement.
+/// Returns a plugin that answers in the user's place with this statement.
 fn answers(name: &str, statement: &str) -> String {
     format!(
         "export const {name} = async () => ({{ 'permission.ask': async (_, o) => {{ {statement} }} }})\n"
     )
 }
 
-/// `permission.ask`, which OpenCode declares and never calls. To allow takes the user's grant; to deny takes none.
+/// `permission.ask`, which OpenCode declares and never calls. Allowing needs the user's grant; denying does not.
 #[test]
 fn a_plugin_answers_instead_of_the_user() {
     for (status, granted, ran) in [
@@ -95,7 +95,7 @@ fn a_plugin_answers_instead_of_the_user() {
     }
 }
 
-/// A plugin allows only what the user granted it to (`approve`), however it puts it.
+/// A plugin can allow only with the user's grant (`approve`), in whatever form it answers.
 #[test]
 fn no_plugin_allows_without_a_grant() {
     let status = "o.status = 'allow'";
@@ -152,7 +152,7 @@ fn no_plugin_allows_without_a_grant() {
     }
 }
 
-/// Replies to every question over its client, by both routes, and writes down the status of each reply.
+/// Replies to every question through its client, over both routes, and writes down each status.
 const REPLIES: &str = r"
 import fs from 'node:fs'
 export const R = async ({ serverUrl, directory }) => ({
@@ -171,7 +171,7 @@ export const R = async ({ serverUrl, directory }) => ({
   },
 })";
 
-/// A plugin's client approves only with the same grant as its hook; it may reject.
+/// A plugin's client can approve only with the same grant as its hook; it may always reject.
 #[test]
 fn a_plugins_client_approves_nothing_without_a_grant() {
     let approvals = "['once', 'always']";
@@ -204,7 +204,7 @@ fn a_plugins_client_approves_nothing_without_a_grant() {
         assert_eq!(world.lines("replies.txt"), statuses, "{replies} {grant:?}");
         let asked = server.get("/permission").json(200);
         let open = asked.as_array().unwrap();
-        // What no plugin could answer still waits for the user.
+        // Questions that no plugin could answer still wait for the user.
         assert_eq!(open.len(), usize::from(statuses[0] == "403"), "{asked}");
         if ran {
             assert!(wait_until(WAIT_TIMEOUT, || world.path("ran.txt").exists()));
@@ -221,7 +221,7 @@ fn a_plugins_client_approves_nothing_without_a_grant() {
     }
 }
 
-/// What the user wants to be asked about stays so: in the configuration that a plugin changes, and in the sessions that it makes.
+/// A question that the user requires stays, both in a configuration that a plugin changes and in sessions that it creates.
 #[test]
 fn a_plugin_lifts_no_question_of_the_user() {
     let world = asking(

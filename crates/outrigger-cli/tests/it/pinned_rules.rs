@@ -1,5 +1,5 @@
-//! Rules of the user's hold where a project or a plugin is more precise, puts them in another order, changes a file that they take a text
-//! from, or has another agent answer.
+//! The user's rules hold if a project or a plugin has more precise rules, reorders them, changes a file that their text comes from, or
+//! has another agent answer.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn touch() -> Value {
     turn([call("bash", input)])
 }
 
-/// The user's settings; the project, which nobody trusts, says nothing yet.
+/// Writes the user's settings; the untrusted project has no settings yet.
 fn users(settings: Value) -> World {
     let world = World::with(Mock::new([touch(), done()]).by_results());
     world.config(settings);
@@ -88,7 +88,7 @@ fn an_untrusted_project_is_not_more_precise_than_the_user() {
     }
 }
 
-/// A trusted project may allow what it says, and no more than that.
+/// A trusted project may allow what its settings list, and no more.
 #[test]
 fn a_trusted_project_adds_to_the_users_rules() {
     let world = users(json!({ "permission": { "bash": "ask" } }));
@@ -107,7 +107,7 @@ fn a_trusted_project_adds_to_the_users_rules() {
     assert!(has_run(&world));
 }
 
-/// What was trusted means what it meant: the order of rules, the rules that narrow, and what `{file:…}` says are part of it.
+/// Trusted settings keep their meaning: the order of rules, narrowing rules, and the contents of `{file:…}` are part of it.
 #[test]
 fn a_change_of_what_trusted_settings_mean_is_not_trusted() {
     let rules = |text: &str| format!(r#"{{ "permission": {{ "bash": {text} }} }}"#);
@@ -136,12 +136,12 @@ fn a_change_of_what_trusted_settings_mean_is_not_trusted() {
         world.file("rule.txt", if rule.is_empty() { "ask" } else { rule });
         assert!(!has_run(&world), "{name}");
         world.trust(&world.project());
-        // A key that the user has, too, keeps its place in front.
+        // A key that the user has, too, keeps its place at the front.
         assert_eq!(has_run(&world), name != "order", "{name}, trusted again");
     }
 }
 
-/// The same of plugins, which have no say in it whatever is trusted.
+/// The same for plugins, which cannot do this whatever is trusted.
 #[test]
 fn a_plugin_takes_no_agent_away_that_has_rules() {
     for (name, hook) in [
@@ -171,7 +171,7 @@ fn a_plugin_takes_no_agent_away_that_has_rules() {
     }
 }
 
-/// A guard of the user's that takes a moment, as they do, and refuses by throwing; it is no `fail_closed` one.
+/// A user's guard that takes a moment, as guards do, and refuses by throwing; it is not `fail_closed`.
 const GUARD: &str = r"
 import fs from 'node:fs/promises'
 export const G = async () => ({ 'tool.execute.before': async () => {
@@ -259,7 +259,7 @@ fn an_untrusted_project_switches_the_user_into_no_other_agent() {
             ran.stderr
         );
     }
-    // A command file says it, too.
+    // A command file may name the agent, too.
     let world = users(wide("primary"));
     world.file(".opencode/command/c.md", "---\nagent: wide\n---\nhi\n");
     world.run(&["--command", "c"]);
@@ -274,7 +274,7 @@ fn an_untrusted_project_switches_the_user_into_no_other_agent() {
     assert!(has_run(&world));
 }
 
-/// `plan` changes no files: what a project asks about does not come in the place of that.
+/// `plan` changes no files: a project's `ask` rule does not replace that deny.
 #[test]
 fn an_untrusted_projects_question_lifts_no_deny_of_a_built_in_agent() {
     let write = call("write", json!({ "filePath": "ran.txt", "content": "x" }));

@@ -1,5 +1,5 @@
-//! Addresses that plugins name and our own process asks, and files that it writes for them (issue 5; docs/bypass.md). Each
-//! attack is one that worked.
+//! Addresses that plugins name and our own process requests, and files that it writes for them (docs/bypass.md). Each of these
+//! attacks once worked.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use crate::escapes::{attacked, outside};
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// A server of this machine, and how often it was asked.
+/// Starts a server on this machine, and returns its port and a counter of requests.
 pub(crate) fn asked() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -31,7 +31,7 @@ pub(crate) fn asked() -> (u16, Arc<AtomicUsize>) {
     (port, times)
 }
 
-/// What a `config` hook names is asked by our process, and that reaches what the plugin itself does.
+/// Our process requests addresses from a `config` hook, but reaches only what the plugin itself can.
 #[test]
 fn an_address_of_a_config_hook_is_asked_as_its_plugin_would() {
     for (allowed, asks) in [("", false), ("127.0.0.1", true)] {
@@ -47,7 +47,7 @@ fn an_address_of_a_config_hook_is_asked_as_its_plugin_would() {
                 "{ ...c.provider, spy: { npm: '@ai-sdk/openai-compatible', options: { baseURL: base + '/v1', apiKey: 'x' }, models: { m: {} } } }",
                 vec!["-m", "spy/m", "hi"],
             ),
-            // It is asked without what is before it.
+            // It is requested without the part before it.
             (
                 "provider",
                 "{ ...c.provider, spy: { npm: '@ai-sdk/openai-compatible', options: { baseURL: ' ' + base + '/v1', apiKey: 'x' }, models: { m: {} } } }",
@@ -78,7 +78,7 @@ fn an_address_of_a_config_hook_is_asked_as_its_plugin_would() {
     }
 }
 
-/// A server of the plugin's own process is not an address of somebody else's: oh-my-opencode serves skills in that way.
+/// A server in the plugin's own process is not a foreign address: oh-my-opencode serves skills in this way.
 #[test]
 fn what_a_plugin_serves_itself_is_asked() {
     let world = World::new([turn([call("skill", json!({ "name": "mine" }))]), done()]);
@@ -101,7 +101,7 @@ fn what_a_plugin_serves_itself_is_asked() {
     assert!(skill.contains("ITS OWN SKILL"), "{skill}\n{}", run.stderr);
 }
 
-/// One that connects to nothing has nothing asked, whatever else stands beside the address.
+/// A server entry that connects to nothing sends no request, whatever keys stand next to the address.
 #[test]
 fn a_key_that_means_nothing_does_not_hide_an_address() {
     for (what, entry, prompt) in [
@@ -132,7 +132,7 @@ fn a_key_that_means_nothing_does_not_hide_an_address() {
         run.env("OUTRIGGER_NETWORK_ALLOW", "");
         let run = world.start(run).end();
         assert_eq!(times.load(Ordering::SeqCst), 0, "{what}: {}", run.stderr);
-        // Where its sandbox has a proxy, that refuses.
+        // If its sandbox has a proxy, the proxy refuses.
         let refused = ["the plugin may connect to nothing", "network.private"]
             .iter()
             .any(|it| run.stderr.contains(it));
@@ -140,8 +140,8 @@ fn a_key_that_means_nothing_does_not_hide_an_address() {
     }
 }
 
-/// The same for the address of a provider that an `auth` or `provider` hook answers; a hook that keeps the user's own
-/// address is not refused.
+/// The same for a provider's address from an `auth` or `provider` hook; a hook that keeps the user's own address is not
+/// refused.
 #[test]
 fn an_address_of_an_auth_hook_is_asked_as_its_plugin_would() {
     for (allowed, granted) in [("", false), ("127.0.0.1", true)] {
@@ -208,8 +208,8 @@ fn an_address_of_an_auth_hook_is_asked_as_its_plugin_would() {
     }
 }
 
-/// Published plugins of authentication put a server of their own before a provider. It is asked where the plugin has the right
-/// to answer for the model, and nothing else on this machine is: `times` says how often that was.
+/// Published authentication plugins put their own server in front of a provider. It is used if the plugin may answer for the
+/// model, and nothing else on this machine is. `times` is the number of requests.
 #[test]
 fn a_server_of_the_plugin_itself_is_asked_for_its_provider() {
     let server = "const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(SAID, { headers: { 'content-type': \
@@ -294,7 +294,7 @@ fn a_plugin_names_no_file_that_is_recorded_to() {
             .contains("a plugin changed `record` of the provider mock");
         assert_eq!(says, want, "{}", run.stderr);
     }
-    // The user's own is.
+    // The user's own file is allowed.
     let world = attacked([done(), done()]);
     let file = outside(&world).join("recorded");
     world.config(json!({ "provider": { "mock": { "options": { "record": file } } } }));

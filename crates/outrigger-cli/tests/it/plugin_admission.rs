@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// The hooks that such a plugin, and a guard, has.
+/// The hooks of such a plugin, and of a guard.
 const NAMED: &str = "allowed_hooks = [\"chat.message\", \"tool.execute.before\"]\n";
 
-/// A plugin in a folder, which adds its word to what the user said.
+/// Creates a plugin in a folder, which adds its word to the user's message.
 pub(crate) fn put(folder: &Path, id: &str, more: &str) {
     fs::create_dir_all(folder).unwrap();
     let word = format!(
@@ -211,7 +211,7 @@ fn every_reason_is_reported() {
     world
         .cli(&["plugin", "snapshot", "--explain", "nobody"])
         .exited(2);
-    // It says what is loaded: what is listed as on is what runs.
+    // The list matches what is loaded: a plugin listed as on runs.
     world.config(json!({ "plugin": ["./gone.js"] }));
     let snapshot = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
     world.packages();
@@ -244,7 +244,7 @@ fn a_bundled_plugin_that_is_off_takes_its_tools_with_it() {
     world.run(&["hi"]).ok();
     let less = world.mock.last().tools();
     let gone: Vec<&String> = all.iter().filter(|it| !less.contains(it)).collect();
-    // What is required stays.
+    // A required one stays.
     assert_eq!(gone, ["bash"]);
     let listed = world.cli(&["audit", "list", "--plugin", "core-command", "--json"]);
     assert!(
@@ -288,7 +288,7 @@ fn servers_that_the_configuration_names_start_in_every_profile_and_not_without_m
     world.config(json!({ "mcp": { "s": { "type": "local", "command": ["no-such-server"] } } }));
     let answer = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
     assert_eq!(entry(&answer, "mcp")["enabled"], true);
-    // So is a provider whose key stands elsewhere than in its variable.
+    // Also for a provider whose key is not in its variable.
     assert_eq!(
         entry(&answer, "openrouter")["reason"]["reason"],
         "MissingEnv"
@@ -309,7 +309,8 @@ fn servers_that_the_configuration_names_start_in_every_profile_and_not_without_m
     assert!(!run.stderr.contains("no-such-server"), "{}", run.stderr);
 }
 
-/// D2: what is in use does not read disabled, no matter what brings it: a plugin that depends on `mcp`, a skill, a `config` hook.
+/// D2: a capability in use is not shown as disabled, whatever provides it: a plugin that depends on `mcp`, a skill, a `config`
+/// hook.
 #[test]
 fn mcp_is_enabled_where_a_skill_or_a_plugin_brings_servers() {
     let mcp = |world: &World| {
@@ -336,7 +337,7 @@ fn mcp_is_enabled_where_a_skill_or_a_plugin_brings_servers() {
     granting(&world, "[plugins.mcp]\nenabled = false\n");
     assert_eq!(mcp(&world).0["reason"]["reason"], "SwitchedOff");
 
-    // What a `config` hook brings is known when it has run.
+    // What a `config` hook adds is known only after it has run.
     let world = World::new([]);
     world.plugin(
         "brings",

@@ -1,10 +1,11 @@
-//! What a plugin reaches over its client: streams of events, its own project, and nothing outside of its sandbox.
+//! What a plugin reaches through its client: event streams and its own project, and nothing outside of its
+//! sandbox.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Subscribes when the first message comes and writes down its events until the session is idle.
+/// Subscribes at the first message and writes down its events until the session is idle.
 const LISTENER: &str = r"
 import fs from 'node:fs'
 const events = async function* (response) {
@@ -32,7 +33,7 @@ export const Listener = async ({ directory, serverUrl }) => {
   }
 }";
 
-/// Each kind once, in the order in which it came first.
+/// Returns each kind once, in order of first appearance.
 fn kinds(lines: &[String]) -> Vec<&str> {
     let mut seen: Vec<&str> = Vec::new();
     for line in lines {
@@ -72,7 +73,7 @@ fn events_are_streamed_to_a_plugin_in_a_run() {
     world.verify();
 }
 
-/// Asks for what the line in `ask.txt` says, `METHOD PATH`, whenever a message comes, and writes down the answer.
+/// Sends the request in `ask.txt` (`METHOD PATH`) whenever a message arrives, and writes down the answer.
 const ASKER: &str = r"
 import fs from 'node:fs'
 export const Asker = async ({ directory, serverUrl }) => ({
@@ -166,14 +167,14 @@ fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
     let said = said.replace(&world.root().display().to_string(), "ROOT");
     insta::assert_snapshot!(said, @"ROOT/other is not in the project of this plugin (ROOT/project): a plugin's client reaches its own project only");
     assert!(!world.path("shell.txt").exists());
-    // For its user all of them are there.
+    // The user sees all of them.
     assert_eq!(server.get(&format!("/path?directory={there}")).status, 200);
 }
 
-/// Routes of the API that wait for something to happen.
+/// API routes that wait for an event.
 const WAITING: [&str; 3] = ["/event", "/global/event", "/tui/control/next"];
 
-/// Of a session in another folder nothing is read, whatever route is asked.
+/// No route returns anything about a session in another folder.
 #[test]
 fn no_route_tells_of_other_projects() {
     let world = World::new([done()]);
@@ -212,12 +213,12 @@ fn no_route_tells_of_other_projects() {
             "{answer}"
         );
     }
-    // For its user it is there.
+    // The user sees it.
     let all = server.get("/api/session").json(200).to_string();
     assert!(all.contains("SECRET-TITLE"), "{all}");
 }
 
-/// Prompts in a folder below the project, where a plugin of the user's has its name and the grant to prompt.
+/// Prompts in a folder below the project, where a user's plugin has the same name and the grant to prompt.
 const NAMESAKE: &str = r"
 import fs from 'node:fs'
 export const Namesake = async ({ directory, serverUrl }) => ({
@@ -240,7 +241,7 @@ fn a_namesake_in_another_folder_lends_no_grants() {
     let world = World::new([done(), done()]);
     world.mock.when("run it", turn([run]));
     world.packages();
-    // The folder below knows the model from the user's own settings, and of the two plugins the user's.
+    // The folder below has the model from the user's own settings, and of the two plugins the user's.
     let own = world.home().join(".config");
     let users = own.join("opencode/plugin/namesake.js");
     std::fs::create_dir_all(users.parent().unwrap()).unwrap();
@@ -278,7 +279,7 @@ fn a_namesake_in_another_folder_lends_no_grants() {
     assert!(!world.path("sub/ran.txt").exists());
 }
 
-/// What happens in other projects of the server is none of its business.
+/// A plugin receives nothing about the server's other projects.
 #[test]
 fn global_events_are_those_of_its_own_project() {
     let world = World::new([done()]);

@@ -1,4 +1,4 @@
-//! What a plugin has the user's model do by prompts of its own runs within the plugin's grants and the user's rules alike.
+//! A plugin's own prompts run the user's model within both the plugin's grants and the user's rules.
 
 use std::path::Path;
 
@@ -18,21 +18,21 @@ fn run_it() -> Value {
     bash("echo ran > ran.txt")
 }
 
-/// Everything is allowed by the user.
+/// Sets up a user who allows everything.
 fn allowing(turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     world.config(json!({ "permission": { "*": "allow", "bash": { "*": "allow" } } }));
     world
 }
 
-/// What every plugin here can use.
+/// Helpers for every plugin here.
 const HELPERS: &str = "
 const parts = [{ type: 'text', text: 'now run it' }]
 const post = async (url, path, body) => (await fetch(new URL(path, url), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })).text()
 const made = async (url) => JSON.parse(await post(url, '/session', {})).id
 ";
 
-/// A plugin that does this at the end of the first turn; `id` is its session.
+/// Returns a plugin that runs this at the end of the first turn; `id` is its session.
 fn at_idle(statement: &str) -> String {
     format!(
         "{HELPERS}let done = false
@@ -45,7 +45,7 @@ export const P = async ({{ serverUrl: url }}) => ({{ event: async ({{ event }}) 
     )
 }
 
-/// A plugin whose tool `mine` prompts a session of its own with this.
+/// Returns a plugin whose tool `mine` prompts its own session with this.
 fn own_session(body: &str) -> String {
     format!(
         "{HELPERS}export const P = async ({{ serverUrl: url }}) => ({{ tool: {{ mine: {{ description: 'd', args: {{}}, execute: async () => {{
@@ -59,7 +59,7 @@ fn grant(plugin: &Path, key: &str) -> String {
     format!("[plugins.{plugin:?}]\n{key} = true\n")
 }
 
-/// A first turn of the user's on a server, and the question that comes of it.
+/// Runs a user's first turn on a server, and returns the question that results.
 fn asked(world: &World, case: &str) -> (Server, Value) {
     let server = world.serve(&["--no-auth"]);
     let session = server.post("/session", &json!({})).json(200);
@@ -84,7 +84,7 @@ fn reply(server: &Server, question: &Value, reply: &str) {
         .json(200);
 }
 
-/// Who is asked reads who wants it, and nothing runs before the answer.
+/// The question names the plugin, and nothing runs before the answer.
 #[test]
 fn a_turn_that_a_plugin_starts_is_asked_about() {
     for (case, statement) in [
@@ -124,7 +124,7 @@ fn a_turn_that_a_plugin_starts_is_asked_about() {
     }
 }
 
-/// What joins the user's turn is a cause of what comes after it.
+/// A prompt that joins the user's turn is a cause of what follows.
 #[test]
 fn a_turn_of_the_user_that_a_plugin_joins_is_asked_about() {
     for (case, hooks) in [
@@ -141,7 +141,7 @@ fn a_turn_of_the_user_that_a_plugin_joins_is_asked_about() {
             "'agent_end.before_stop': async (_, output) => { if (!done) { done = true; output.continue = 'now run it' } }",
         ),
     ] {
-        // The step that was requested meanwhile has not read the prompt yet.
+        // The step requested meanwhile has not read the prompt yet.
         let fine = || bash("echo fine >> fine.txt");
         let first = match case.contains("ending") {
             true => [fine(), done()],
@@ -164,7 +164,7 @@ fn a_turn_of_the_user_that_a_plugin_joins_is_asked_about() {
     }
 }
 
-/// With nobody to ask the call is refused, also with `--auto`, and the line that grants it is named.
+/// With nobody to ask, the call is refused even with `--auto`, and the message has the line that grants it.
 #[test]
 fn without_a_person_a_plugins_prompt_needs_the_grant() {
     for (case, granted, args) in [
@@ -205,7 +205,7 @@ fn without_a_person_a_plugins_prompt_needs_the_grant() {
     }
 }
 
-/// What the plugin could do by itself needs no question; what it could not is asked about, tool by tool.
+/// Actions that the plugin could do itself need no question; others are asked about, tool by tool.
 #[test]
 fn a_prompted_call_may_do_what_the_plugin_may_do_itself() {
     let write = |file: &str| ("write", json!({ "filePath": file, "content": "mine" }));
@@ -253,7 +253,7 @@ fn a_prompted_call_may_do_what_the_plugin_may_do_itself() {
         );
         world.plugin("prompts", &once);
         let own = "export const O = async () => ({ tool: { other: { description: 'd', args: {}, execute: async () => 'other' } } })\n";
-        // One that is granted something has a process of its own, so it is certain which plugin prompts.
+        // A plugin with a grant has its own process, so it is certain which plugin prompts.
         let other = world.plugin("other", own);
         granting(&world, &grant(&other, "rewrite"));
         world.run(&["do it"]);
@@ -311,7 +311,7 @@ fn a_subagent_of_a_prompted_turn_is_held_to_the_same() {
     assert!(world.mock.requests().len() >= 3);
 }
 
-/// What a plugin answers in the user's place, or has a terminal interface send, is the user's word to nobody.
+/// A plugin's answer in the user's place, or a prompt it sends through a terminal interface, does not count as the user's.
 #[test]
 fn a_plugin_speaks_for_nobody_over_the_interface() {
     let source = "
@@ -354,7 +354,7 @@ export const P = async ({ serverUrl, directory, client }) => ({
     }
 }
 
-/// Who caused what is in the log, the API, the audit and what is shown, and stays there.
+/// The log, the API, the audit and the display all have the cause, permanently.
 #[test]
 fn who_caused_a_call_is_written_down_and_shown() {
     let world = allowing([
@@ -429,7 +429,7 @@ fn who_caused_a_call_is_written_down_and_shown() {
         "{shown:?}"
     );
     world.verify();
-    // A turn of the user's says nothing of it.
+    // A turn of the user's has no such cause.
     world.run(&["again"]).ok();
     let plain = world.export();
     let asked = &plain["messages"][0]["info"];
@@ -440,7 +440,7 @@ fn who_caused_a_call_is_written_down_and_shown() {
     assert!(!plain.to_string().contains("\"prompts\""), "{plain}");
 }
 
-/// Guards run last and read who caused the call, those that changed it before them among them; so do command hooks.
+/// Guards run last and read who caused the call, including plugins that changed it before them; so do command hooks.
 #[test]
 fn guards_read_who_caused_a_call() {
     let world = World::new([
@@ -509,7 +509,7 @@ export const G = async ({ directory }) => {
     );
 }
 
-/// `plugin grant` writes the line that the refusal names, for the plugin that is meant, and takes it back.
+/// `plugin grant` writes the line that the refusal names, for the right plugin, and `revoke` removes it.
 #[test]
 fn a_grant_is_given_and_taken_back_by_a_command() {
     let world = allowing([turn([call("mine", json!({}))]), run_it(), done(), done()]);
@@ -545,8 +545,8 @@ fn a_grant_is_given_and_taken_back_by_a_command() {
     }
 }
 
-/// The host is killed in the middle of a turn that a plugin started. Whichever process resumes it, it stays the
-/// plugin's.
+/// The host is killed in the middle of a turn that a plugin started. Whichever process resumes it, the plugin stays its
+/// cause.
 #[test]
 fn a_plugins_turn_that_is_gone_on_with_stays_the_plugins() {
     let read = turn([call("read", json!({ "filePath": "hello.txt" }))]);
@@ -565,7 +565,7 @@ fn a_plugins_turn_that_is_gone_on_with_stays_the_plugins() {
     );
 }
 
-/// It deletes its prompt once a model answered, or adds to what a model said.
+/// It deletes its prompt after a model answered, or adds to a model's text.
 #[test]
 fn what_a_plugin_takes_back_or_adds_it_stays_a_cause_of() {
     let takes_back = "const id = await made(url)
@@ -607,7 +607,7 @@ export const P = async ({{ serverUrl: url, directory }}) => ({{ tool: {{ mine: {
     }
 }
 
-/// A compaction after which the session goes on by itself.
+/// Requests a compaction after which the session continues by itself.
 #[test]
 fn a_session_that_a_plugin_has_compacted_goes_on_as_the_plugins() {
     let plugin = at_idle(
@@ -622,7 +622,8 @@ fn a_session_that_a_plugin_has_compacted_goes_on_as_the_plugins() {
     assert!(!world.path("ran.txt").exists());
 }
 
-/// git writes with the host's rights: a patch changes what the plugin that sends it could change by itself, or was granted.
+/// git writes with the host's rights: a patch may change only what the plugin that sends it could change itself or was
+/// granted.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the user's own git")]
 fn a_plugins_patch_changes_what_the_plugin_could_change() {
@@ -687,7 +688,7 @@ fn a_file_of_a_plugins_prompt_passes_the_guards() {
     assert!(!all.contains("the secret"), "{all}");
 }
 
-/// A command and an agent of the project's own files are causes, where what they did is written down.
+/// A command and an agent from the project's own files are recorded as causes.
 #[test]
 fn what_the_project_contributed_is_written_down_and_shown() {
     let world = allowing([bash("echo plain"), done()]);

@@ -1,4 +1,4 @@
-//! A provider that a plugin speaks for with a protocol of its own (B8), from the list of models to the bill: the example of
+//! A provider that a plugin implements with its own protocol (B8), from the list of models to the bill: the example of
 //! `examples/plugin-provider` against an imitation of its service, and a plugin that does everything wrong.
 
 use std::fs;
@@ -17,7 +17,7 @@ use crate::user_grants::granting;
 
 const KEY: &str = "acme-key-7f3b";
 
-/// The service: it speaks as its last person does, and writes down what it was asked.
+/// The service: it answers as its last message asks, and records its requests.
 struct Parley {
     port: u16,
     asked: Arc<Mutex<Vec<Value>>>,
@@ -36,7 +36,7 @@ impl Parley {
             for stream in listener.incoming().flatten() {
                 let (seen, gone) = (Arc::clone(&seen), Arc::clone(&gone));
                 std::thread::spawn(move || {
-                    // A client that leaves is part of the tests.
+                    // A client that disconnects is part of the tests.
                     let _ = serve(stream, &seen, &gone);
                 });
             }
@@ -48,7 +48,7 @@ impl Parley {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// What it was asked, without what asks for a title.
+    /// Returns its requests, except those for a title.
     fn asked(&self) -> Vec<Value> {
         let asked = self.asked.lock().unwrap();
         let turns = asked
@@ -177,13 +177,13 @@ fn stream_lines(
     stream.write_all(b"0\r\n\r\n")
 }
 
-/// The example in a project, with its key granted.
+/// Sets up the example in a project, with its key granted.
 fn world(parley: &Parley, options: Value) -> World {
     let world = World::new([done()]);
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugin-provider");
     for name in ["main.js", "package.json", "outrigger.plugin.toml"] {
         let text = fs::read_to_string(from.join(name)).unwrap();
-        // The imitation is here.
+        // The imitation's address.
         let text = text.replace(
             "hosts = [\"parley.acme.example\"]",
             "hosts = [\"127.0.0.1\"]",
@@ -231,7 +231,7 @@ fn a_model_of_a_plugins_provider_is_listed_asked_and_billed() {
         listed(WITH_KEY).ok().stdout,
         "acme/acme-large\nacme/acme-small\n"
     );
-    // The example of its manifest is a request that the service answers, or not.
+    // The test request of its manifest, which the service answers or not.
     let tested = |key: &str| {
         let mut command = world.command(&["plugin", "test", "acme"]);
         command.env("ACME_API_KEY", key);
@@ -268,7 +268,7 @@ fn a_model_of_a_plugins_provider_is_listed_asked_and_billed() {
     let script = asked[1]["script"].as_array().unwrap();
     assert_eq!(script.last().unwrap()["who"], "helper");
     assert_eq!(script[script.len() - 2]["asks"][0]["ref"], "r1");
-    // Streamed in pieces, kept as blocks.
+    // Streamed in pieces, stored as blocks.
     let texts: Vec<Value> = world
         .parts("text")
         .iter()
@@ -296,11 +296,11 @@ fn a_model_of_a_plugins_provider_is_listed_asked_and_billed() {
 fn its_key_goes_to_it_alone_and_only_when_it_was_granted() {
     let parley = Parley::new();
     let world = world(&parley, json!({}));
-    // Nothing is set.
+    // Not set.
     let none = world.run(&["hi"]);
     assert_ne!(none.code, 0);
     assert!(none.stderr.contains("ACME_API_KEY"), "{}", none.stderr);
-    // Set and not granted: the plugin does not get around the grant by naming it as its key.
+    // Set and not granted: naming it as its key does not give the plugin access.
     granting(&world, "");
     let run = world.run_with(WITH_KEY, &["hi"]);
     assert_ne!(run.code, 0);
@@ -318,7 +318,7 @@ fn its_key_goes_to_it_alone_and_only_when_it_was_granted() {
 fn failures_of_the_service_are_what_they_are() {
     let parley = Parley::new();
     let world = world(&parley, json!({ "chunkTimeout": 4000 }));
-    // Busy before the first piece: asked again.
+    // Busy before the first piece: the request is retried.
     let run = world.run_with(WITH_KEY, &["busy"]).ok();
     assert!(
         run.stdout.contains("Hello."),
@@ -408,7 +408,7 @@ fn an_abort_reaches_the_service() {
     server.stop();
 }
 
-/// Does with its answer what the last message says.
+/// Answers as the last message says.
 const ODD: &str = r#"
 export const Odd = async () => ({ provider: {
   id: "odd",
@@ -453,7 +453,7 @@ fn a_plugin_that_fails_in_an_answer_is_named_and_the_next_works() {
     odd(&world, "[provides]\nproviders = [\"odd\"]\n");
     let options = json!({ "chunkTimeout": 4000, "headerTimeout": 30_000 });
     world.config(json!({ "plugin": ["./tools/odd"], "model": "odd/m", "provider": { "odd": { "options": options } } }));
-    // Its manifest says nothing of the provider: what nothing tests fails.
+    // Its manifest has no test of the provider: an untested declaration fails.
     let tested = world.cli(&["plugin", "test"]).exited(1).stdout;
     assert_eq!(
         tested,
@@ -484,12 +484,12 @@ fn a_plugin_that_fails_in_an_answer_is_named_and_the_next_works() {
         let id = session(&server);
         let mut answer = ask(&server, &id, said);
         let error = |answer: &Value| answer["info"]["error"]["data"]["message"].to_string();
-        // A process that did not let go of the answer before is ended some time later, with what it answers then.
+        // A process that still holds the previous answer is ended after some time, along with its current answer.
         if error(&answer).contains("did not let go") {
             answer = ask(&server, &id, said);
         }
         assert!(error(&answer).contains(tells), "{said}: {answer}");
-        // The one behind it is answered, by a process that was started again where it had to be.
+        // The next request is answered, by a restarted process if necessary.
         let works = || ask(&server, &id, "hi")["info"]["error"].is_null();
         assert!(wait_until(WAIT_TIMEOUT, works), "{said}");
     }
@@ -520,7 +520,7 @@ fn nobody_speaks_for_what_he_did_not_declare_or_what_is_known() {
             all["provider"] = provider;
         }
         world.config(all);
-        // Its `models`, as in OpenCode, may be those of a provider that another plugin serves.
+        // Its `models`, as in OpenCode, may belong to a provider that another plugin serves.
         let listed = world.cli(&["models", "odd"]).stdout;
         let theirs = name == "configured for somebody else";
         assert!(theirs || !listed.contains("odd/m"), "{name}: {listed}");
@@ -529,7 +529,7 @@ fn nobody_speaks_for_what_he_did_not_declare_or_what_is_known() {
         let run = world.start(run).end().ok();
         assert!(run.stderr.contains(says), "{name}: {}", run.stderr);
     }
-    // A name that everybody knows, with a key that was stored for it.
+    // A well-known name with a stored key.
     let world = World::new([done()]);
     odd(&world, "[provides]\nproviders = [\"openai\"]\n");
     world.file(
@@ -549,7 +549,7 @@ fn nobody_speaks_for_what_he_did_not_declare_or_what_is_known() {
     );
 }
 
-/// Brings a provider and the login at it, and says in its answers which key it was given.
+/// Adds a provider with its login, and reports the key it received in its answers.
 const OWNER: &str = r#"
 export const Own = async () => ({
   provider: {
@@ -567,7 +567,7 @@ export const Own = async () => ({
 })
 "#;
 
-/// One at a place of the world, as NAME.
+/// Creates one as NAME in the world.
 fn owner(world: &World, name: &str) -> std::path::PathBuf {
     let folder = world.root().join(name);
     fs::create_dir_all(&folder).unwrap();
@@ -589,8 +589,8 @@ fn owner(world: &World, name: &str) -> std::path::PathBuf {
     folder
 }
 
-/// B8 with a login, and whose it is: what a plugin of the user's is called no plugin of a project takes over, and what was stored
-/// for the one is not given to the other.
+/// B8 with a login and its owner: no project's plugin takes the name of a user's plugin, and what was stored for one is not given to the
+/// other.
 #[test]
 fn a_login_is_for_the_plugin_that_made_it() {
     let world = World::new([done()]);
@@ -618,7 +618,7 @@ fn a_login_is_for_the_plugin_that_made_it() {
     };
     let login = |label: &str| world.cli(&["auth", "login", "-p", "own", "-m", label]);
 
-    // A project's alone: its login works, and what came of it goes to it.
+    // Only a project's: its login works and the result goes to it.
     login("By theirs").ok();
     let run = world.run(&["hi"]).ok();
     assert!(
@@ -628,7 +628,7 @@ fn a_login_is_for_the_plugin_that_made_it() {
         run.stderr
     );
 
-    // One of the user's wins, and is not given what the other's login stored.
+    // The user's wins, and does not get what the other's login stored.
     users(json!([mine]));
     assert!(!login("By theirs").stderr.contains("logged in"));
     let run = world.run(&["hi"]);
@@ -642,7 +642,7 @@ fn a_login_is_for_the_plugin_that_made_it() {
         run.stderr
     );
 
-    // Without it the project's speaks for the provider again, and has neither its login nor a key that was stored for nobody.
+    // Without it, the project's plugin serves the provider again, and gets neither the other's login nor a key stored for no plugin.
     users(json!([]));
     let file = world.store().with_file_name("auth.json");
     let by_hand = json!({ "own": { "type": "api", "key": "stored-by-hand" } }).to_string();
@@ -664,7 +664,7 @@ fn a_login_is_for_the_plugin_that_made_it() {
     );
 }
 
-/// Speaks for a provider that takes a key, and logs in at it for another one.
+/// Serves a provider that takes a key, and logs in to another provider.
 const TAKER: &str = r#"
 export const Taker = async () => ({
   provider: {
@@ -681,8 +681,8 @@ export const Taker = async () => ({
 })
 "#;
 
-/// A key that is typed for a provider which only a project's plugin brings, at the terminal or by a client, goes to that plugin where the
-/// user chose it by name, or granted it; and what it logs in at is its own provider.
+/// A key entered for a provider that only a project's plugin has, at the terminal or by a client, goes to that plugin if the user chose
+/// it by name or granted it. Its login is for its own provider only.
 #[test]
 fn a_key_goes_to_a_projects_plugin_by_name_alone() {
     let world = World::new([done()]);

@@ -1,5 +1,5 @@
-//! Rules that a plugin gives, by its `config` hook or to a session, against what holds where the user says nothing: folders outside,
-//! `.env`, services of this machine, what the built-in agents are denied. They may be narrower, and wider with the user's grant only.
+//! Rules from a plugin, through its `config` hook or for a session, against the defaults: folders outside, `.env`, services of this
+//! machine, the denies of built-in agents. They may be narrower; to be wider they need the user's grant.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn world(turns: impl IntoIterator<Item = Value>) -> World {
     world
 }
 
-/// Everything that was sent to the model.
+/// Returns everything that was sent to the model.
 fn results(world: &World) -> String {
     let requests = world.mock.requests();
     let texts = requests.iter().flat_map(|request| request.texts("tool"));
@@ -49,7 +49,7 @@ fn results(world: &World) -> String {
 
 fn got_through(world: &World) -> bool {
     let results = results(world);
-    // A request that went out is refused by the port.
+    // A request that was sent is refused by the port.
     results.contains(SECRET) || world.path("ran.txt").exists() || results.contains("127.0.0.1:9 ")
 }
 
@@ -192,7 +192,7 @@ fn with_the_grant_the_rules_of_a_plugin_count() {
     assert!(!ran.stderr.contains("WARN"), "{}", ran.stderr);
 }
 
-/// `[g]` at the question that a wider rule of a plugin leads to: from then on it counts, also in the agents that there are.
+/// `[g]` at the question caused by a plugin's wider rule grants it from then on, also for existing agents.
 #[test]
 fn a_question_about_what_a_plugins_rules_would_allow_offers_the_grant() {
     let more = [Step::Outside.turn(), Step::Outside.turn(), done()];
@@ -280,7 +280,7 @@ fn a_session_gets_narrower_rules_of_a_plugin_and_loses_them_by_it() {
     assert!(!world.path("ran.txt").exists());
 }
 
-/// As plugins make sessions of their own: everything is denied but their tool, or what no agent is denied.
+/// As plugins create their own sessions: everything but their tool is denied, or what no agent is denied is allowed.
 #[test]
 fn a_session_gets_rules_that_leave_no_more_than_there_is() {
     let own = "rule('*', '*', 'deny').concat(rule('give'))";
@@ -299,7 +299,7 @@ fn a_session_gets_rules_that_leave_no_more_than_there_is() {
             json!({ "permission": { "give": "allow", "*": "ask" } }),
             "403",
         ),
-        // Another tool than its own, which one of the agents is denied.
+        // A tool other than its own, which one of the agents is denied.
         (
             "rule('*', '*', 'deny').concat(rule('todowrite'))",
             json!({}),

@@ -1,17 +1,18 @@
-//! Subtasks that hooks of plugins add to the messages of the user, or change.
+//! Subtasks that plugin hooks add to the user's messages, or change.
 
 use serde_json::json;
 
 use crate::support::*;
 
-/// The answers that the model read.
+/// Returns the answers that the model read.
 fn results(world: &World) -> String {
     let requests = world.mock.requests();
     let texts = requests.iter().flat_map(|request| request.texts("tool"));
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A subtask that a plugin's hook adds, or changes, is the plugin's prompt: nobody gets a subagent's wider rules by it.
+/// A subtask that a plugin's hook adds or changes is the plugin's prompt, so it does not grant a subagent's wider
+/// rules.
 #[test]
 fn a_subtask_of_a_plugins_hook_has_the_callers_limits_and_is_the_plugins() {
     let task = "{ type: 'subtask', agent: 'wide', prompt: 'read it', description: 'd'";
@@ -65,7 +66,7 @@ fn a_subtask_of_a_plugins_hook_has_the_callers_limits_and_is_the_plugins() {
         );
         assert!(!causes.contains("model"), "{causes}");
     }
-    // A command of the user's starts its subagent with that one's own rules, also where a plugin reads it.
+    // A user's command starts its subagent with that agent's own rules, even if a plugin reads it.
     let world = World::new([text("fine"), text("fine")]);
     world.mock.when(
         "read it",

@@ -1,4 +1,4 @@
-//! Hook points of our own: each is reached as often as it happens (C1, C5, A4).
+//! Hook points of our own: each fires as often as it happens (C1, C5, A4).
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn each_is_reached_as_often_as_it_happens() {
         ("execute.before_step 2", 1),
         ("hook.on_error chat.headers", 2),
         ("llm.after_response", 2),
-        // The title's.
+        // The title's request.
         ("llm.before_request", 1),
         ("llm.before_request 1", 1),
         ("llm.before_request 2", 1),
@@ -52,7 +52,7 @@ fn each_is_reached_as_often_as_it_happens() {
     world.verify();
 }
 
-/// A call that is refused before it comes to the runtime is a failed one, too.
+/// A call that is refused before it reaches the runtime counts as failed, too.
 #[test]
 fn a_call_that_is_refused_as_a_loop_is_reported() {
     let again = || turn([call("read", json!({ "filePath": "hello.txt" }))]);
@@ -77,14 +77,14 @@ fn a_throw_before_a_request_costs_nothing_and_is_reported() {
     world.plugin("points", PLUGIN);
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.requests().len(), 1);
-    // The title's request is asked about, too.
+    // The title's request reaches the point, too.
     assert_eq!(
         counts(&world).get("hook.on_error llm.before_request"),
         Some(&2)
     );
 }
 
-/// A4: on request a plugin's `chat.message` is about completed assistant messages, with every part in its final state.
+/// A4: on request, a plugin's `chat.message` covers completed assistant messages, with every part in its final state.
 #[test]
 fn chat_message_can_be_about_the_assistant() {
     let world = World::new([
@@ -112,8 +112,8 @@ export const P = async () => ({ 'chat.message': async (_, o) => fs.appendFileSyn
     assert_eq!(world.lines("usual.log"), ["user text"]);
 }
 
-/// Notify-only points come in the order in which a turn reaches them, one after the other, however long a handler
-/// takes; the turn continues meanwhile (C1, C4).
+/// Notify-only points arrive in the order in which a turn reaches them, one after the other, however long a handler takes;
+/// the turn continues meanwhile (C1, C4).
 #[test]
 fn notify_only_points_come_in_order_and_hold_nothing_up() {
     const STEPS: usize = 4;
@@ -167,7 +167,7 @@ export const P = async ({ directory }) => {
     world.verify();
 }
 
-/// C3: a handler of `llm.before_request` sees the request and may change it; a tool that was not offered stays out.
+/// C3: a handler of `llm.before_request` sees the request and may change it; it cannot add a tool that was not offered.
 #[test]
 fn a_request_may_be_changed_when_it_is_complete() {
     let world = World::new([done()]);
@@ -196,8 +196,8 @@ fn a_request_may_be_changed_when_it_is_complete() {
     world.verify();
 }
 
-/// C3: a handler of `execute.after_step` may change what the calls of the step answered, before the model reads it; what it
-/// makes longer than a tool may answer is cut, and a failed call stays failed.
+/// C3: a handler of `execute.after_step` may change the results of the step's calls before the model reads them. A result
+/// longer than the limit is cut, and a failed call stays failed.
 #[test]
 fn what_a_step_leaves_may_be_changed_when_it_is_over() {
     let world = World::new([
@@ -243,7 +243,7 @@ fn what_a_step_leaves_may_be_changed_when_it_is_over() {
     world.verify();
 }
 
-/// C4: what a hook adds to an error is read where the error is, and the error stays; who throws there takes nothing away.
+/// C4: a hook's addition is read together with the error, and the error stays; a handler that throws removes nothing.
 #[test]
 fn context_stands_behind_the_error_of_a_request() {
     let world = World::new([json!({ "status": 400, "error": "no such thing" })]);
@@ -271,7 +271,7 @@ fn context_stands_behind_the_error_of_a_request() {
     assert!(message.contains("no such thing"), "{message}");
     assert!(message.ends_with("\n\nasked in step 1"), "{message}");
     assert!(!message.contains("all is well"), "{message}");
-    // Nobody waits at the other points of errors: it is said beside the error.
+    // The other error points are notify-only: the addition is shown next to the error.
     assert!(
         run.stderr.contains("run.on_error: the turn of ses_"),
         "{}",
@@ -280,7 +280,7 @@ fn context_stands_behind_the_error_of_a_request() {
     world.verify();
 }
 
-/// Beside the error, where it is published before anybody could add to it (C4).
+/// Shown next to the error if that is published before any hook could add to it (C4).
 #[test]
 fn context_of_errors_is_published_beside_them() {
     let world = World::new([json!({ "status": 400, "error": "no such thing" })]);
@@ -320,7 +320,7 @@ fn context_of_errors_is_published_beside_them() {
     }
 }
 
-/// Hooks that nobody waits for fail as others do: in the log, at `hook.on_error` and in the audit (C5, C13).
+/// Failures of notify-only hooks are treated like others: in the log, at `hook.on_error` and in the audit (C5, C13).
 #[test]
 fn failures_that_nobody_waits_for_are_reported_and_recorded() {
     let world = World::new([done()]);
@@ -345,7 +345,7 @@ fn failures_that_nobody_waits_for_are_reported_and_recorded() {
     let events = heard.iter().filter(|it| *it == "fails event").count();
     heard.dedup();
     assert_eq!(heard, ["fails config", "fails event"]);
-    // So many a minute; one run takes no longer.
+    // The limit per minute; one run takes no longer.
     assert!((1..=60).contains(&events), "{events}");
     assert!(
         run.stderr.contains("plugin fails: dispose hook failed: no"),
@@ -368,7 +368,7 @@ fn failures_that_nobody_waits_for_are_reported_and_recorded() {
     );
     assert_eq!(listed("session.on_event"), vec![fails(); events]);
     assert_eq!(listed("runtime.dispose"), [fails()]);
-    // A1: each call is measured, those that throw with the time that they took.
+    // A1: each call is measured, including those that throw.
     let perf = world.cli(&["plugin", "perf", "--json"]).ok().stdout;
     let perf: serde_json::Value = serde_json::from_str(&perf).unwrap();
     let rows = perf.as_array().unwrap();

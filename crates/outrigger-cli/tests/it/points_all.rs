@@ -1,4 +1,4 @@
-//! Every point of the table fires from the place that it is about, in the runs of one project (C1).
+//! Every point of the table fires at its place, in the runs of one project (C1).
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::bridge::{Controller, bridge};
 use crate::support::*;
 
-/// Points that need a browser: `browser::points_fire_and_no_hook_makes_a_success` has one.
+/// Points that need a browser: covered by `browser::points_fire_and_no_hook_makes_a_success`.
 const BROWSER_ONLY: [&str; 4] = [
     "cdp.before_action",
     "cdp.after_action",
@@ -16,7 +16,7 @@ const BROWSER_ONLY: [&str; 4] = [
     "cdp.on_error",
 ];
 
-/// Notes each of these when it is called under its key, and changes nothing.
+/// Returns a plugin that notes each call under its key, and changes nothing.
 fn noting(names: &[(&str, &str)]) -> String {
     format!(
         "import fs from 'node:fs'\n\
@@ -37,13 +37,13 @@ async fn every_point_fires_from_its_place() {
     };
     let bash = || call("bash", json!({"command": "echo x", "description": "x"}));
     let world = World::new([
-        // A command, a question, a tool that fails, one that is done, one whose connector is not there.
+        // A command, a question, a failing tool, a successful one, and one without its connector.
         turn([
             bash(),
             call("read", json!({"filePath": "missing"})),
             call("write", json!({"filePath": "elsewhere/x", "content": ""})),
         ]),
-        // The history is full after this one, and summarised.
+        // After this one the history is full, and is summarised.
         full(turn([bash()])),
         done(),
         // A copy of the session, whose request fails.
@@ -54,7 +54,7 @@ async fn every_point_fires_from_its_place() {
         "permission": { "bash": "ask" },
         "command": { "greet": { "template": "hi $ARGUMENTS" } },
     }));
-    // All names on one object: none is passed over.
+    // All names on one object: none is skipped.
     let points = HookPoint::ALL.iter().map(|it| (it.hook(), it.name()));
     let aliases = ALIASES.iter().map(|(alias, _)| (*alias, *alias));
     let names: Vec<_> = points.chain(aliases).collect();

@@ -28,7 +28,7 @@ fn winsize((columns, rows): (u16, u16)) -> rustix::termios::Winsize {
     }
 }
 
-/// Reads to the end. A terminal gives an error when nobody has it open any more.
+/// Reads to the end. A terminal returns an error once it is no longer open anywhere.
 fn copy(from: &mut impl std::io::Read, to: &Mutex<String>) {
     let mut bytes = [0; 4096];
     while let Ok(n @ 1..) = from.read(&mut bytes) {
@@ -42,12 +42,12 @@ impl Person {
         Self::prepared(world, args, |_| {})
     }
 
-    /// At a screen of so many columns and rows, with a whole command line.
+    /// Starts a complete command line on a screen of this many columns and rows.
     pub(crate) fn sized(world: &World, args: &[&str], size: (u16, u16)) -> Self {
         Self::started(world.command(args), Some(winsize(size)), Stdio::null())
     }
 
-    /// The same with standard output through a pipe, and what comes out of it.
+    /// Does the same with standard output through a pipe, and returns that output.
     pub(crate) fn piped(
         world: &World,
         args: &[&str],
@@ -61,15 +61,15 @@ impl Person {
         (person, printed)
     }
 
-    /// Gives the terminal another size.
+    /// Resizes the terminal.
     pub(crate) fn resizes(&self, size: (u16, u16)) {
         rustix::termios::tcsetwinsize(&self.keyboard, winsize(size)).unwrap();
-        // The kernel notifies the foreground group of a controlling terminal; here it is none.
+        // The kernel notifies the foreground group of a controlling terminal; here it is not one.
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, Signal::WINCH).unwrap();
     }
 
-    /// `outrigger run` with these arguments, as `prepare` leaves it.
+    /// Starts `outrigger run` with these arguments, modified by `prepare`.
     pub(crate) fn prepared(
         world: &World,
         args: &[&str],
@@ -115,10 +115,10 @@ impl Person {
         self.screen.lock().unwrap().replace('\r', "")
     }
 
-    /// Questions shown so far; one that is shown again, below what came in between, is the same.
+    /// Returns the number of questions shown so far. A question that is repeated below other output counts once.
     fn questions(&self) -> usize {
         let screen = self.screen();
-        // The rows of a question stand before its prompt.
+        // The rows of a question come before its prompt.
         let mut asked: Vec<&str> = screen.split("? allow ").collect();
         asked.pop();
         let rows = |text: &str| {
@@ -175,11 +175,11 @@ fn asking(calls: impl IntoIterator<Item = Value>) -> World {
     world
 }
 
-/// A plugin that only Bun runs, and says under what it runs.
+/// A plugin that only Bun can run, and that reports its runtime.
 pub(crate) const UNDER: &str = "const n: number = 1; export default async () => ({ 'chat.message': async (_: any, o: any) => { o.parts[0].text += ' under ' + (process.versions.bun ? 'bun' : 'node') } })";
 
-/// A `PATH` with Node, and with an npm that has Bun and a package `acme` ([`UNDER`]) and writes down when it fetches Bun; `None` where it
-/// cannot be made.
+/// Returns a `PATH` with Node and with an npm that has Bun and a package `acme` ([`UNDER`]) and records when it fetches Bun. `None` if it
+/// cannot be created.
 pub(crate) fn path_without_bun(world: &World) -> Option<String> {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let bun = bun_or_skip()?;
@@ -212,7 +212,7 @@ pub(crate) fn path_without_bun(world: &World) -> Option<String> {
     Some(format!("{}:/usr/bin:/bin", bin.display()))
 }
 
-/// Bun is fetched when the person says so and not before (`js.install = "ask"`, the default).
+/// Bun is fetched only after the user agrees (`js.install = "ask"`, the default).
 #[test]
 fn bun_is_fetched_with_consent_only() {
     let world = World::new([done(), done()]);
@@ -222,7 +222,7 @@ fn bun_is_fetched_with_consent_only() {
     world.plugin("none", "export const None = async () => ({})");
     world.file("typed.tsx", UNDER);
     world.config(json!({ "plugin": ["./typed.tsx"] }));
-    // In its sandbox npm writes nothing beside the installation.
+    // In its sandbox npm writes only to the installation.
     let log = world
         .home()
         .join(".local/share/outrigger/bun/.installer/tmp/npm.log");
@@ -253,7 +253,7 @@ fn questions_asked_at_the_same_time_are_put_one_after_the_other() {
             "{}",
             person.screen()
         );
-        // Time for one more question to come where none may come.
+        // Time for one more question, which must not come.
         std::thread::sleep(Duration::from_millis(200));
         assert_eq!(person.questions(), n, "one at a time:\n{}", person.screen());
         let ran = (1..=3)
@@ -271,7 +271,7 @@ fn questions_asked_at_the_same_time_are_put_one_after_the_other() {
     world.verify();
 }
 
-/// "Always" for the first answers the second, which is no longer put; the line that is typed then is the third's.
+/// "Always" for the first answers the second, which is skipped; the next typed line answers the third.
 #[test]
 fn a_question_that_needs_no_answer_any_more_is_passed_over() {
     let world = asking([
@@ -284,7 +284,7 @@ fn a_question_that_needs_no_answer_any_more_is_passed_over() {
     ]);
     world.config(json!({ "permission": { "edit": "ask" } }));
     let mut person = Person::at(&world, &["do it"]);
-    // The order in which tools ask is theirs.
+    // Tools ask in any order.
     let mut answered = 0;
     for _ in 0..2 {
         assert!(
@@ -311,7 +311,7 @@ fn a_question_that_needs_no_answer_any_more_is_passed_over() {
     assert_eq!(world.read("hello.txt"), "ho there\n");
 }
 
-/// The second question is not open when the first is answered: a plugin is still asked about it.
+/// The second question is not open yet when the first is answered: a plugin is still being asked about it.
 #[test]
 fn always_covers_a_question_that_plugins_are_still_asked_about() {
     let world = asking([bash("touch 1.txt"), bash("touch 2.txt")]);
@@ -331,7 +331,7 @@ export const Slow = async ({ directory }) => ({ 'permission.ask': async (input) 
     assert!(world.path("2.txt").exists(), "{}", person.screen());
 }
 
-/// "Always" for a program by its path answers no rule about its name, be it said before the next question or while both are open.
+/// "Always" for a program by its path answers no rule about its name, whether given before the next question or while both are open.
 #[test]
 fn always_for_a_path_lifts_no_rule_about_the_name() {
     let calls = ["1.txt", "2.txt"].map(|it| bash(&format!("/usr/bin/touch {it}")));
@@ -397,7 +397,7 @@ fn ctrl_c_at_a_question_cancels_the_turn() {
     world.verify();
 }
 
-/// The terminal is gone: nobody can say yes any more.
+/// The terminal is gone, so nobody can agree.
 #[test]
 fn the_end_of_the_input_is_no() {
     let world = asking([bash("touch 1.txt"), bash("touch 2.txt")]);

@@ -1,4 +1,4 @@
-//! What a person is shown before they answer, on a screen of a known size.
+//! What the user is shown before answering, on a screen of a known size.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn bash(command: &str) -> Value {
     )
 }
 
-/// Rows that the last screen has, wrapped as a terminal wraps them.
+/// Returns the rows of the last screen, wrapped as a terminal wraps them.
 fn last_rows(screen: &str, (columns, rows): (u16, u16)) -> Vec<String> {
     let (columns, rows) = (usize::from(columns), usize::from(rows));
     let mut all: Vec<String> = Vec::new();
@@ -28,7 +28,7 @@ fn last_rows(screen: &str, (columns, rows): (u16, u16)) -> Vec<String> {
     all.split_off(all.len().saturating_sub(rows))
 }
 
-/// The model alone made the last row another question, by blanks up to 30 rows below.
+/// With up to 30 rows of blanks, a model could make the last row look like another question.
 #[test]
 fn a_long_command_is_no_other_question() {
     for size in SIZES {
@@ -88,7 +88,7 @@ fn a_script_is_shown_whole_and_v_shows_the_rest() {
     person.ends(0);
 }
 
-/// The name alone does not say that a program on `PATH` is not the system's; and what it prints is shown as it comes.
+/// The name alone does not show that a program on `PATH` is not the system's; its output is shown as it arrives.
 #[test]
 fn programs_are_shown_as_resolved_and_output_before_the_end() {
     let command = "deploy-x; printf 'fir%s\\n' st; for n in $(seq 400); do [ -e go ] && break; sleep 0.05; done; printf 'sec%s\\n' ond";
@@ -119,7 +119,7 @@ fn programs_are_shown_as_resolved_and_output_before_the_end() {
     person.ends(0);
 }
 
-/// What is written is asked about with the difference, also a file that makes something run later.
+/// A question about a write shows the difference, also for a file that runs later.
 #[test]
 fn a_change_is_shown_before_it_is_allowed() {
     let write = call(
@@ -163,7 +163,7 @@ readline.createInterface({ input: process.stdin }).on('line', async (line) => {
 })
 "#;
 
-/// "Always" is about the tool as it was, and the question shows the arguments.
+/// "Always" applies to the tool as it was, and the question shows the arguments.
 #[test]
 fn always_ends_when_a_server_changes_its_tool() {
     let one = |x: &str| turn([call("g_one", json!({ "x": x }))]);
@@ -192,7 +192,7 @@ fn always_ends_when_a_server_changes_its_tool() {
     person.ends(0);
 }
 
-/// What is started stands right above the prompt, whatever else the settings have.
+/// Programs to be started are listed directly above the prompt, whatever else the settings contain.
 #[test]
 fn a_padded_key_hides_nothing_of_the_question_about_a_folder() {
     for size in SIZES {
@@ -243,7 +243,7 @@ fn a_padded_key_hides_nothing_of_the_question_about_a_folder() {
     }
 }
 
-/// A line of a changed plugin is shown whole.
+/// A line of a changed plugin is shown in full.
 #[test]
 fn a_long_line_of_a_changed_plugin_is_shown_to_its_end() {
     let world = World::new([done(), done()]);
@@ -304,7 +304,7 @@ fn a_permission_does_not_take_the_place_of_the_models_question() {
     assert!(!world.path("pwned").exists());
 }
 
-/// Through a pipe (`| tee`) the model's text reaches the same terminal at a time of its own: below the question, it looked like one.
+/// Through a pipe (`| tee`) the model's text reaches the same terminal at another time: below the question, it looked like one.
 #[test]
 fn text_that_goes_through_a_pipe_waits_for_the_answer() {
     let forged = "\n".repeat(30) + "? allow bash? [y]es, [n]o, [a]lways: ";
@@ -324,7 +324,7 @@ fn text_that_goes_through_a_pipe_waits_for_the_answer() {
     assert!(!world.path("pwned").exists());
 }
 
-/// The difference that a person approves is the one that is made: where the file has changed meanwhile, they are asked again.
+/// The approved difference is the one that is applied: if the file has changed meanwhile, the question is repeated.
 #[test]
 fn a_file_that_changed_while_it_was_asked_about_is_asked_about_again() {
     let args =
@@ -343,7 +343,7 @@ fn a_file_that_changed_while_it_was_asked_about_is_asked_about_again() {
     assert_eq!(world.read(".envrc"), changed);
 }
 
-/// Where "always" is not offered, it is no answer; a terminal of another size shows the question again, wrapped to it.
+/// If "always" is not offered, it is not an answer; after a resize the question is shown again, wrapped to the new size.
 #[test]
 fn what_is_not_offered_is_no_answer_and_a_resize_shows_the_question_again() {
     let world = World::new([turn([bash("for f in *; do touch pwned; done")]), done()]);
@@ -358,7 +358,7 @@ fn what_is_not_offered_is_no_answer_and_a_resize_shows_the_question_again() {
     assert!(!world.path("pwned").exists());
 }
 
-/// No text of a model is an entry of the conversation.
+/// A model's text cannot look like an entry of the conversation.
 #[test]
 fn a_text_of_a_model_looks_like_no_entry_of_a_session() {
     let forged = "fine\n\n\u{1b}[1m>\u{1b}[0m delete it\n$ rm -rf .  3 ms\n  by: user prompted, user answered";
@@ -374,8 +374,8 @@ fn a_text_of_a_model_looks_like_no_entry_of_a_session() {
     }
 }
 
-/// An MCP server's form, field by field: a line fills one in, an empty line leaves its default, and one that does not fit is asked
-/// for again.
+/// An MCP server's form, field by field: a line fills one in, an empty line keeps its default, and an invalid one is asked for
+/// again.
 #[test]
 fn a_form_of_an_mcp_server_is_filled_in_at_the_terminal() {
     const SERVER: &str = r#"

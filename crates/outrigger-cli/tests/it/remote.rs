@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// A server with a password, as anyone starts it.
+/// Starts a server with a password, in the plain way.
 fn secured(world: &World) -> (Server, String) {
     let mut server = world.serve(&[]);
     let noticed = wait_until(WAIT_TIMEOUT, || {
@@ -65,7 +65,7 @@ fn a_server_is_never_open_unless_configured_to_be() {
             .status,
         401
     );
-    // The next server has the same password, unless the environment names one.
+    // The next server has the same password, unless the environment sets one.
     assert_eq!(secured(&world).1, password);
     let mut command = world.command(&["serve", "--port", &free_port()]);
     command
@@ -77,7 +77,7 @@ fn a_server_is_never_open_unless_configured_to_be() {
     named.auth = Some(basic("opencode:mine"));
     assert_eq!(named.get("/session").status, 401);
     assert!(!named.running.stderr().contains("mine"));
-    // Nobody is let in from elsewhere without one.
+    // Without a password, access from other machines is refused.
     let refused = world
         .cli(&["serve", "--no-auth", "--hostname", "0.0.0.0"])
         .exited(2);
@@ -109,7 +109,7 @@ fn a_prompt_runs_on_a_server() {
     ]);
     let (server, password) = secured(&world);
     let url = server.url();
-    // On this machine the kept password is found.
+    // On this machine the stored password is found.
     let done = world.run(&["--attach", &url, "--title", "T", "look"]).ok();
     assert_eq!(done.stdout, "All done.\n", "{}", done.stderr);
     assert!(done.stderr.contains("hello.txt"), "{}", done.stderr);
@@ -238,7 +238,7 @@ fn two_servers_share_a_data_folder() {
         204
     );
     events.until("message.part.delta");
-    // A session that one works in is not the other's.
+    // A session in use by one server is not available to the other.
     let busy = two
         .post(&format!("/session/{id}/message"), &prompt)
         .json(409);

@@ -1,4 +1,4 @@
-//! Plugins' tools with the names of others: those that stay, and what is shown of those that are replaced.
+//! Plugins' tools with names of existing ones: which can be replaced, and what is shown about it.
 
 use std::fs;
 
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// A plugin with a tool of this name, which answers with this text.
+/// Returns a plugin with a tool of this name, which answers with this text.
 fn bringing(tool: &str, answer: &str) -> String {
     format!(
         "export const P = async () => ({{ tool: {{ {tool}: {{ description: 'd', args: {{}}, execute: async () => '{answer}' }} }} }})\n"
     )
 }
 
-/// What a person answers stays what they answered: no plugin's tool takes the place of `question`, and none without `approve`
-/// changes what the model reads of it.
+/// The user's answer stays unchanged: no plugin's tool replaces `question`, and without `approve` no plugin changes what the
+/// model reads of it.
 #[test]
 fn no_plugin_answers_what_the_model_asks_the_user() {
     let ask = json!({ "questions": [{ "question": "Delete all?", "header": "h",
@@ -87,7 +87,7 @@ fn a_plugins_tool_in_the_place_of_a_bundled_one_is_shown_as_the_plugins() {
     assert!(causes.contains(&by), "{part}");
 }
 
-/// A project's plugin has neither the name of a tool of the user's nor the memory of the user's plugins.
+/// A project's plugin gets neither the name of a user's tool nor access to the memory of the user's plugins.
 #[test]
 fn a_projects_plugin_takes_neither_a_tools_name_nor_the_process_of_the_users() {
     let world = World::new([turn([call("mine", json!({}))]), done()]);

@@ -1,6 +1,5 @@
-//! What is kept from every process that works for the model, regardless of the rules: our own files (issue 5, items 4
-//! and 5). And what rules deny, from programs that are not commands of the model: MCP servers, language servers,
-//! formatters.
+//! Our own files are kept from every process that works for the model, regardless of the rules. Denied files are also
+//! kept from programs that are not commands of the model: MCP servers, language servers, formatters.
 
 use std::fs;
 
@@ -18,7 +17,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// Keys, and what is trusted, as earlier runs left them.
+/// Sets up keys and trust entries as earlier runs left them.
 fn with_keys(turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     let data = world.store().parent().unwrap().to_owned();
@@ -39,7 +38,7 @@ fn with_keys(turns: impl IntoIterator<Item = Value>) -> World {
         fs::write(data.join(name), text).unwrap();
     }
     granting(&world, "[agent]\nmax_steps = 20\n");
-    // Not asked about: the sandbox alone keeps them.
+    // Allowed without a question: only the sandbox protects them.
     world.config(json!({ "permission": { "external_directory": "allow" } }));
     world
 }
@@ -85,14 +84,14 @@ fn what_is_ours_is_kept_from_commands() {
             "{answer}"
         );
     }
-    // What is made for processes is there.
+    // Files made for processes exist.
     assert!(results[6].contains("the rest"), "{}", results[6]);
     assert_eq!(kept.map(|path| fs::read_to_string(path).unwrap()), before);
     assert_eq!(fs::read_to_string(settings).unwrap(), before_settings);
     world.verify();
 }
 
-/// What tools printed, temporary files and transcripts of other sessions, of this folder and others.
+/// Covers tool output, temporary files and transcripts of other sessions, in this folder and others.
 #[test]
 fn a_session_sees_nothing_of_others() {
     const OUTPUTS: &str = "../home/.local/share/outrigger/tool-output";
@@ -105,7 +104,7 @@ fn a_session_sees_nothing_of_others() {
         ),
         done(),
     ];
-    // Each takes a question, and nobody is there to answer it: the turn ends.
+    // Each needs an answer that nobody can give: the turn ends.
     let foreign_ones = [
         bash(&format!("cat {FOREIGN}")),
         turn([call("read", json!({ "filePath": FOREIGN }))]),
@@ -190,7 +189,7 @@ fn helpers_of_the_model_see_no_more_than_its_commands() {
         assert!(!seen.contains(SECRET), "{name}: {seen}");
     }
     assert_eq!(world.read(".env"), SECRET);
-    // The log has which plugin was in which sandbox.
+    // The log records which plugin was in which sandbox.
     let listed = world
         .cli(&["audit", "export", "--kind", "process"])
         .ok()
@@ -204,7 +203,7 @@ fn helpers_of_the_model_see_no_more_than_its_commands() {
     }
 }
 
-/// It holds copies of the project's files, and what is trusted.
+/// It contains copies of the project's files, and the trust entries.
 #[test]
 fn the_data_folder_is_its_users_alone() {
     use std::os::unix::fs::PermissionsExt as _;

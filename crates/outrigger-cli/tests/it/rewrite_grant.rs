@@ -1,5 +1,5 @@
-//! A plugin changes tool calls, and variables of commands, only where the user granted it that (`rewrite`), and is the model
-//! that makes calls only where the user granted it that (`model`). Without the grant the user is asked regardless of the rules.
+//! A plugin changes tool calls and variables of commands only with the user's grant (`rewrite`), and replaces the model that
+//! makes calls only with another (`model`). Without the grant the user is asked regardless of the rules.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// A plugin with this body of its `tool.execute.before`; `i` is the input, `o` the output.
+/// Returns a plugin with this body of its `tool.execute.before`; `i` is the input, `o` the output.
 fn before(statement: &str) -> String {
     format!(
         "export const P = async () => ({{ 'tool.execute.before': async (i, o) => {{ {statement} }} }})\n"
@@ -107,7 +107,7 @@ fn a_changed_call_does_not_run_without_a_grant() {
     }
 }
 
-/// Every tool, and every argument of one.
+/// Covers every tool, and each of its arguments.
 #[test]
 fn a_changed_argument_of_any_tool_is_asked_about() {
     for (tool, args, statement) in [
@@ -151,7 +151,7 @@ fn a_changed_argument_of_any_tool_is_asked_about() {
     }
 }
 
-/// What needs no question: a grant, a change that is taken back, the calls of the plugin's own tools.
+/// No question is needed for a grant, a reverted change, or calls of the plugin's own tools.
 #[test]
 fn what_is_granted_or_changes_nothing_runs_unasked() {
     let world = allowing([bash("echo fine"), done()]);
@@ -178,7 +178,7 @@ fn what_is_granted_or_changes_nothing_runs_unasked() {
     assert_eq!(world.mock.last().texts("tool"), ["got b"]);
 }
 
-/// A client is shown who changed what; its yes counts for this call, its "always" for the plugin until the program ends.
+/// A client shows who changed what. Its "yes" applies to this call, its "always" to the plugin until the program ends.
 #[test]
 fn the_user_sees_who_changed_what_and_decides() {
     let calls = ["echo fine", "echo fine", "echo fine", "echo fine"];
@@ -216,7 +216,7 @@ fn the_user_sees_who_changed_what_and_decides() {
     assert_eq!(open(), json!([]));
 }
 
-/// "Always" is about what a plugin's tool asked about; the patterns that it names besides count for its own permission only.
+/// "Always" applies to what a plugin's tool asked about; additional patterns apply to its own permission only.
 #[test]
 fn always_of_a_plugins_question_is_about_what_it_asked() {
     let asks = "export const P = async () => ({ tool: { asks: { description: 'asks', args: {}, execute: async (_, ctx) => {
@@ -260,7 +260,7 @@ fn always_of_a_plugins_question_is_about_what_it_asked() {
     assert!(wait_until(WAIT_TIMEOUT, || world.path("ran.txt").exists()));
 }
 
-/// A plugin that may approve does not approve what another one, or itself, did without a grant.
+/// A plugin with the approve grant cannot approve what another plugin, or itself, did without a grant.
 #[test]
 fn no_plugin_approves_what_a_plugin_did() {
     let replies = "
@@ -327,7 +327,7 @@ fn variables_of_commands_take_the_same_grant() {
     }
 }
 
-/// What guards sees what runs, wherever it stands in the list and whatever its priority.
+/// A guard sees what runs, whatever its position in the list and its priority.
 #[test]
 fn nothing_changes_a_call_behind_its_guard() {
     let guard = before("if (o.args.command.includes('ran')) throw new Error('not this one')");
@@ -349,7 +349,7 @@ fn nothing_changes_a_call_behind_its_guard() {
     }
 }
 
-/// An answer of a model in the form of `openai-compatible`: a command the first time, then a text.
+/// A model's answer in the form of `openai-compatible`: a command the first time, then a text.
 const SPEAKS: &str = r"
 const sse = (...chunks) => new Response(
   chunks.map((delta) => 'data: ' + JSON.stringify({ id: 'x', choices: [{ index: 0, ...delta }] }) + '\n\n').join('') + 'data: [DONE]\n\n',
@@ -364,7 +364,7 @@ const answer = async (url, init) => {
 }
 ";
 
-/// A login of this plugin's stored a credential.
+/// Stores a credential from this plugin's login.
 fn logged_in_by(world: &World, plugin: &std::path::Path, provider: &str) {
     let file = world.store().with_file_name("auth.json");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -372,7 +372,7 @@ fn logged_in_by(world: &World, plugin: &std::path::Path, provider: &str) {
     std::fs::write(file, json!({ provider: credential }).to_string()).unwrap();
 }
 
-/// A plugin that is its own model asks for what it likes; the user's rules were not made for it.
+/// A plugin that is its own model requests any call it likes; the user's rules were not written for it.
 #[test]
 fn a_plugin_that_speaks_for_the_model_calls_nothing_without_a_grant() {
     let loader = format!(
@@ -412,7 +412,7 @@ fn a_plugin_that_speaks_for_the_model_calls_nothing_without_a_grant() {
     }
 }
 
-/// The same where a plugin only says where the requests go: by its `config` hook, its loader, or the models that it lists.
+/// The same for a plugin that only sets the address of requests: by its `config` hook, its loader, or the models that it lists.
 #[test]
 fn a_plugin_that_says_where_the_model_is_calls_nothing_without_a_grant() {
     let ways = [
@@ -454,7 +454,7 @@ fn a_plugin_that_says_where_the_model_is_calls_nothing_without_a_grant() {
     }
 }
 
-/// `[g]` at the question of a real terminal: the grant is kept in the user's own file, and the call goes on.
+/// `[g]` at a real terminal: the grant is stored in the user's own file, and the call continues.
 #[test]
 fn a_grant_that_is_typed_at_the_question_is_kept() {
     let world = allowing([bash("echo fine"), done(), bash("echo fine"), done()]);

@@ -1,4 +1,4 @@
-//! `run --attach`: going on with a session, files with a command, and events that were missed.
+//! `run --attach`: continuing a session, files with a command, and missed events.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// A server that is killed in the middle of a turn: the client says so, and the next one resumes the turn.
+/// A server is killed in the middle of a turn: the client reports it, and the next one resumes the turn.
 #[test]
 fn a_turn_is_gone_on_with_at_the_next_server() {
     let read = turn([call("read", json!({ "filePath": "hello.txt" }))]);
@@ -28,7 +28,7 @@ fn a_turn_is_gone_on_with_at_the_next_server() {
     let goes_on = "going on with the turn that was interrupted";
     assert!(ran.stderr.contains(goes_on), "{}", ran.stderr);
 
-    // Nothing is left to resume: the last answer once more.
+    // Nothing is left to resume: the last answer is printed again.
     let id = server.get("/session").json(200)[0]["id"].clone();
     let args = ["--attach", &server.url(), "-s", id.as_str().unwrap()];
     let again = world.run(&args).ok();
@@ -68,7 +68,7 @@ fn files_go_with_a_command() {
     world.verify();
 }
 
-/// A command that waits for a file, and the call of it.
+/// Returns a call of a command that waits for a file.
 fn wait_for(name: &str) -> serde_json::Value {
     let command = format!("while [ ! -e {name} ]; do sleep 0.02; done; echo {name} is there");
     turn([call(
@@ -93,7 +93,7 @@ fn what_happened_while_the_stream_was_gone_is_shown() {
         "{}",
         client.stderr()
     );
-    // The turn still runs when the stream is back.
+    // The turn is still running when the stream is back.
     proxy.let_events_through();
     let shown = wait_until(WAIT_TIMEOUT, || client.stderr().contains("one is there"));
     assert!(shown, "{}", client.stderr());
@@ -124,7 +124,7 @@ fn an_answer_is_shown_though_the_stream_does_not_come_back() {
     server.stop();
 }
 
-/// Stands between a client and a server, and keeps the stream of events from it.
+/// A proxy between a client and a server that can hold back the event stream.
 struct Proxy {
     address: String,
     state: Arc<State>,
@@ -133,7 +133,7 @@ struct Proxy {
 #[derive(Default)]
 struct State {
     cut: AtomicBool,
-    /// Both ends of the streams of events.
+    /// Both ends of the event streams.
     streams: Mutex<Vec<TcpStream>>,
 }
 
@@ -164,7 +164,7 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// Ends the streams of events; new ones are ended at once.
+    /// Closes the event streams; new ones are closed at once.
     fn cut_events(&self) {
         self.state.cut.store(true, Ordering::SeqCst);
         for stream in self.state.streams.lock().unwrap().drain(..) {
@@ -178,7 +178,7 @@ impl Proxy {
 }
 
 impl State {
-    /// Whether what a client has sent goes on to the server.
+    /// Checks whether what a client has sent is passed on to the server.
     fn passes(&self, sent: &[u8], ends: &[TcpStream; 2]) -> bool {
         if !sent.starts_with(b"GET /event ") {
             return true;

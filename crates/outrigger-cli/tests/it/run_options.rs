@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Titles and identifiers of the project's sessions, the last one first.
+/// Returns titles and identifiers of the project's sessions, the last one first.
 fn sessions(world: &World) -> Vec<(String, String)> {
     let list = world.cli(&["session", "list", "--json"]).ok().json();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -285,7 +285,7 @@ fn logs_are_for_those_who_ask() {
     assert_eq!(logged.stdout, "All done.\n");
 }
 
-/// Rules of the project, the environment and the agent: the default agent has a system prompt.
+/// The project's rules, the environment and the agent: the default agent has a system prompt.
 #[test]
 fn the_system_prompt_holds_what_the_model_has_to_know() {
     let world = World::new([done()]);

@@ -1,4 +1,4 @@
-//! One set of rules for tools and for what they start: what a rule denies is kept from shell commands and plugins too.
+//! One set of rules for tools and their processes: what a rule denies is kept from shell commands and plugins too.
 
 use serde_json::{Value, json};
 
@@ -13,14 +13,14 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// A repository: patterns are about paths from its root.
+/// Sets up a repository, because patterns apply to paths from its root.
 fn repository(turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     world.file(".git/HEAD", "ref: refs/heads/main\n");
     world
 }
 
-/// A project with secrets, and rules that deny them.
+/// Sets up a project with secrets, and rules that deny them.
 fn guarded(turns: impl IntoIterator<Item = Value>) -> World {
     let world = repository(turns);
     world.file(".env", SECRET);
@@ -37,7 +37,7 @@ fn guarded(turns: impl IntoIterator<Item = Value>) -> World {
     world
 }
 
-/// Issue 5, item 5: a deny holds for `read .env` and for `f=.env; cat "$f"` alike.
+/// A deny applies to `read .env` and to `f=.env; cat "$f"` alike.
 #[test]
 fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
     let ways = [
@@ -82,7 +82,7 @@ fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
     assert_eq!(world.read("new.txt"), "more\n");
 }
 
-/// The control: with the sandbox off, the rule holds for the tool alone.
+/// The control: with the sandbox off, the rule applies to the tool alone.
 #[test]
 fn without_the_sandbox_a_rule_holds_for_tools_only() {
     let world = guarded([
@@ -98,7 +98,7 @@ fn without_the_sandbox_a_rule_holds_for_tools_only() {
     assert!(results[1].contains(SECRET), "{}", results[1]);
 }
 
-/// A rule of one agent holds for what that agent starts.
+/// A rule of one agent applies to the processes of that agent.
 #[test]
 fn an_agents_own_rules_hold_for_its_commands() {
     let world = repository([bash("cat notes.txt plain.txt"), done()]);
@@ -115,7 +115,7 @@ fn an_agents_own_rules_hold_for_its_commands() {
     );
 }
 
-/// A folder outside of the temporary ones, which every profile lets commands write to.
+/// Returns a folder other than the temporary ones, which commands may write to in every profile.
 fn elsewhere() -> Option<tempfile::TempDir> {
     let temporary = [
         std::env::temp_dir(),
@@ -177,7 +177,7 @@ fn a_project_cannot_loosen_the_profile() {
     assert!(!world.path("inside.txt").exists());
 }
 
-/// More than can be kept from a process: it is not started, and why is said.
+/// If more is denied than can be kept from a process, it is not started, and the reason is reported.
 #[test]
 fn too_much_to_deny_refuses_the_command() {
     let world = World::new([bash("cat plain.txt"), done()]);
@@ -215,8 +215,8 @@ export const Nosy = async ({ directory }) => ({
 })
 "#;
 
-/// A plugin's process is under the same rules, and has no way to services that listen on UNIX sockets unless it is
-/// granted.
+/// A plugin's process follows the same rules, and has no access to services that listen on UNIX sockets without a
+/// grant.
 #[test]
 fn plugins_are_under_the_same_rules() {
     for (granted, unix) in [("false", false), ("true", true)] {
@@ -274,7 +274,7 @@ fn the_sandbox_of_commands_can_be_tried() {
     );
 }
 
-/// Where the system gives no user namespaces (Ubuntu 24.04), what cannot be covered is not allowed, or comes back.
+/// On systems without user namespaces (Ubuntu 24.04), what cannot be covered is not allowed, or is restored.
 #[test]
 fn what_rules_deny_and_what_runs_later_holds_without_user_namespaces() {
     const ENTER: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all --inh-caps=-all --no-new-privs \"$@\"";
@@ -310,7 +310,7 @@ fn what_rules_deny_and_what_runs_later_holds_without_user_namespaces() {
         assert!(done.code != 0, "{command}");
         assert!(!(done.stdout + &done.stderr).contains(SECRET), "{command}");
     }
-    // A daemon does it again and again, until it is ended.
+    // A daemon repeats it until it is ended.
     let done = sandboxed(
         "echo evil > .envrc; echo \"[core] fsmonitor = x\" >> .git/config; rm -r .git/hooks; \
          (setsid sh -c \"while :; do echo evil > .git/config; done\" >/dev/null 2>&1 &); sleep 0.2",

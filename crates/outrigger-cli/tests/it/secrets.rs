@@ -1,4 +1,4 @@
-//! A key goes to its provider, in the header that it is for, and nowhere else.
+//! A key goes to its provider, in the intended header, and nowhere else.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `outrigger serve`: several projects and clients on one port, streams of events, the end.
+//! `outrigger serve`: several projects and clients on one port, event streams, shutdown.
 
 use std::io::{ErrorKind, Read as _};
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ fn each_folder_has_an_agent_of_its_own() {
         named(server.send("POST", "/session", &header, Some("{}"))),
         other
     );
-    // The same folder, said in another way.
+    // The same folder, spelled in another way.
     let dotted = format!("/path?directory={encoded}%2F..%2Fproject%2F.");
     assert_eq!(named(server.get(&dotted)), own);
 
@@ -62,7 +62,7 @@ fn each_folder_has_an_agent_of_its_own() {
     );
     assert_eq!(answer.json(200)["info"]["role"], "assistant");
     there.until("session.idle");
-    // Nothing of the other folder has come here.
+    // Nothing from the other folder has arrived here.
     server
         .post("/session", &json!({ "title": "mine" }))
         .json(200);
@@ -123,7 +123,7 @@ fn sigterm_ends_turns_and_streams() {
     events.until("message.part.delta");
     let done = server.stop();
     assert_eq!(done.code, 143, "{}", done.stderr);
-    // What was said stays, and the turn is over.
+    // The text so far stays, and the turn has ended.
     let message = &world.export()["messages"][1];
     assert_eq!(
         message["info"]["error"]["name"], "MessageAbortedError",
@@ -156,7 +156,7 @@ fn configuration_files_are_changed_and_read_again() {
         400
     );
 
-    // A link says where others want it to go: to a file of the user's, or a new one.
+    // Another author's link names its target: a file of the user's, or a new one.
     let (file, theirs) = (world.path("opencode.json"), world.path("../theirs.json"));
     std::fs::rename(&file, &theirs).unwrap();
     for to in [&theirs, &world.path("../new.json")] {
@@ -186,13 +186,14 @@ fn configuration_files_are_changed_and_read_again() {
         text.replace("disabled", "manual")
     );
     all.until("global.disposed");
-    // What changes nothing disposes of nothing.
+    // An update without changes disposes of nothing.
     patch("/global/config", json!({ "share": "manual" })).json(200);
     let refused = server.post("/global/upgrade", &json!({})).json(400);
     assert_eq!(refused["success"], false);
 }
 
-/// C9, 3: those who say nothing have so many places, and lose them. Who comes after them is answered when one is free.
+/// C9, 3: silent connections have a limited number of slots, and lose them. Later ones are answered when a slot is
+/// free.
 #[test]
 fn strangers_at_the_port_do_not_stay() {
     let world = World::new([]);

@@ -1,4 +1,4 @@
-//! `outrigger serve`: when a folder's agent starts and starts again, and what the user's configuration says of the server.
+//! `outrigger serve`: when a folder's agent starts and restarts, and the user's settings for the server.
 
 use serde_json::json;
 
@@ -38,7 +38,7 @@ fn a_folder_that_becomes_a_repository_gets_a_new_agent() {
     assert_eq!(made["vcs"], "git");
     here.until("server.instance.disposed");
     assert_eq!(server.get("/project/current").json(200)["vcs"], "git");
-    // Once more changes nothing, so nothing is ended.
+    // The same update again changes nothing, so nothing is ended.
     let mut here = server.events("/event");
     server.post("/project/git/init", &json!({})).json(200);
     server.post("/session", &json!({})).json(200);
@@ -55,7 +55,7 @@ fn the_users_configuration_says_where_to_listen() {
         "port": port.parse::<u16>().unwrap(), "cors": ["https://pages.example"], "mdns": true
     } });
     std::fs::write(&file, wanted.to_string()).unwrap();
-    // What a project says of it does not count.
+    // A project's server settings do not apply.
     world.config(json!({ "server": { "hostname": "0.0.0.0", "port": 1 } }));
     let server = world.serve_with(world.command(&["serve", "--no-auth"]));
     assert_eq!(server.url(), format!("http://127.0.0.1:{port}"));
@@ -67,7 +67,7 @@ fn the_users_configuration_says_where_to_listen() {
         assert_eq!(answer.status, status, "{origin}");
     }
     drop(server);
-    // A file that cannot be read costs only that.
+    // An unreadable file affects nothing else.
     std::fs::write(&file, "{ nonsense").unwrap();
     let server = world.serve(&["--no-auth"]);
     assert_eq!(server.get("/global/health").json(200)["healthy"], true);
@@ -127,7 +127,7 @@ fn a_session_moves_to_another_folder_of_its_project() {
         !world.path("sub/started").exists(),
         "nobody trusted the folder"
     );
-    // To where it is: nothing to be done. Elsewhere, nowhere, another session: as OpenCode refuses it.
+    // To its own folder: nothing to do. Elsewhere, nowhere, another session: refused as in OpenCode.
     assert_eq!(moves(&world.path("sub")).status, 204);
     for (to, says) in [
         (world.root().join("other"), "another project"),

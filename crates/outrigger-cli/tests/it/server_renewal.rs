@@ -1,4 +1,4 @@
-//! A changed machine is seen by a running server (D8), and plugins are signed (C7).
+//! A running server notices changes of the machine (D8), and plugins are signed (C7).
 
 use std::fs;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn a_server_sees_what_should_run_now() {
     assert!(!world.mock.last().tools().contains(&"bash".to_owned()));
 }
 
-/// The environment of a server does not change, but what is in the folders that its `PATH` names does.
+/// A server's environment does not change, but the contents of the folders in its `PATH` do.
 #[test]
 fn a_server_sees_a_program_that_comes_and_goes() {
     let world = World::new([done(), done(), done()]);
@@ -75,7 +75,7 @@ fn a_server_sees_a_program_that_comes_and_goes() {
     assert_eq!(heard(), "hi");
 }
 
-/// What keeps a process from being started may go, a full disk for one. What a plugin does wrong itself, it would do again.
+/// A cause outside of the plugin, such as a full disk, may go away. A plugin's own error would repeat.
 #[test]
 fn a_process_that_could_not_be_started_is_tried_again() {
     let world = World::new([done(), done(), done()]);
@@ -90,7 +90,7 @@ fn a_process_that_could_not_be_started_is_tried_again() {
     );
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user").pop().unwrap(), "hi late");
-    // A file stands where its own folder was.
+    // A file is in place of its own folder.
     let homes = world.home().join(".local/share/outrigger/plugin-homes");
     let project = fs::read_dir(&homes).unwrap().next().unwrap().unwrap();
     let own = fs::read_dir(project.path()).unwrap().flatten();
@@ -166,8 +166,8 @@ fn a_turn_is_not_disturbed_by_what_should_run_next() {
     );
 }
 
-/// A plugin that is switched off is no longer called by the turn that is in the way of another agent, and one that is
-/// switched on again meanwhile is (C7).
+/// A running turn delays the new agent but no longer calls a plugin that is switched off, and does call one that is
+/// switched on again (C7).
 #[test]
 fn a_plugin_that_is_disabled_is_suspended_at_once() {
     let wait = |n: u32| {
@@ -181,7 +181,7 @@ fn a_plugin_that_is_disabled_is_suspended_at_once() {
     let world = World::new([wait(1), wait(2), done()]);
     world.packages();
     world.config(json!({ "permission": "allow" }));
-    // Not seen because the time has come, then.
+    // A change found by its own check, then, and not by the interval.
     granting(&world, "[discovery]\nrenew_seconds = 600\n");
     let folder = world.home().join(".config/outrigger/plugins/watch");
     fs::create_dir_all(&folder).unwrap();
@@ -278,7 +278,7 @@ fn no_request_is_lost_between_two_agents_and_suspended_plugins_stay_so() {
     );
 }
 
-/// A key or a signature in minisign's form.
+/// Returns a key or a signature in minisign's form.
 fn minisign(bytes: &[u8]) -> String {
     let bytes = [b"Ed".as_slice(), b"outriggr", bytes].concat();
     base64::engine::general_purpose::STANDARD.encode(bytes)
@@ -327,7 +327,7 @@ fn the_policy_requires_signatures() {
     let stdout = outrigger(&["plugin", "verify"]).ok().stdout;
     assert!(stdout.contains("signed by 72676769"), "{stdout}");
     assert_eq!(heard().0, "hi acme");
-    // What was signed is not what is there.
+    // The content differs from what was signed.
     let changed = fs::read_to_string(folder.join("main.js")).unwrap() + "// more\n";
     fs::write(folder.join("main.js"), changed).unwrap();
     assert_eq!(heard().0, "hi");

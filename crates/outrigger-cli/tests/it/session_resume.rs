@@ -1,4 +1,4 @@
-//! A session that was interrupted, or is at work elsewhere.
+//! A session that was interrupted, or is in use by another process.
 
 use std::fs::File;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// A session whose turn was killed after its tool had run.
+/// Sets up a session whose turn was killed after its tool had run.
 fn interrupted(turns: impl IntoIterator<Item = serde_json::Value>) -> World {
     let read = turn([call("read", json!({ "filePath": "hello.txt" }))]);
     let world = World::new([read].into_iter().chain(turns));

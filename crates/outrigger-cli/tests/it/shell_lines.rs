@@ -1,11 +1,11 @@
-//! Rules about words of the shell, against lines that spell them in another way or run them by something else (rows 400 to 439 of
-//! docs/bypass.md), with nobody there to ask.
+//! Rules about shell words, against lines that spell them in another way or run them indirectly (rows 400 to 439 of
+//! docs/bypass.md), with nobody to ask.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Runs the lines as calls of one step; in each `FILE` stands for a file that it is to make. The lines whose file is there.
+/// Runs the lines as calls of one step; `FILE` in each stands for a file that it creates. Returns the lines whose file exists.
 fn made<'a>(lines: &[&'a str], rules: Value) -> Vec<&'a str> {
     let file = |at: usize| format!("made-{at}");
     let calls = lines.iter().enumerate().map(|(at, line)| {
@@ -60,7 +60,7 @@ fn a_denied_word_is_not_run_however_it_is_spelled() {
     ];
     let rules = json!({ "*": "allow", "touch *": "deny" });
     assert_eq!(made(&lines, rules.clone()), Vec::<&str>::new());
-    // What has nothing to do with it runs.
+    // Unrelated lines run.
     let others = [
         "echo touch > FILE",
         "cat > FILE <<'E'\n$(touch x)\nE",
@@ -98,10 +98,10 @@ fn what_hides_a_command_needs_approval() {
     ];
     let rules = json!({ "*": "ask", "git status *": "allow", "echo *": "allow", "cat *": "allow", "x=*": "allow", "printf '*": "allow" });
     let got = made(&lines, rules);
-    // What the pattern allows to write.
+    // The files that the pattern allows to write.
     let allowed: Vec<&str> = Vec::new();
     assert_eq!(got, allowed);
-    // Where everything is allowed, and nothing else is said, everything is.
+    // If everything is allowed, and nothing is excepted, everything runs.
     let all = [
         "[[ 'a[$(touch FILE)]' -eq 0 ]]",
         "f() { touch FILE; }; f",
@@ -110,7 +110,7 @@ fn what_hides_a_command_needs_approval() {
     assert_eq!(made(&all, json!("allow")), all);
 }
 
-/// A program of a relative path is the one in the folder of the session, and a redirection writes what `edit` allows.
+/// A program with a relative path is the one in the session's folder, and a redirection writes what `edit` allows.
 #[test]
 fn another_program_of_the_same_name_and_a_file_behind_a_redirection() {
     let run = |command: &str, workdir: &str| {
@@ -179,7 +179,7 @@ fn lines_of_templates_are_read_too() {
     }
 }
 
-/// The guards of tool calls are asked about lines and files of a command, and no other plugin is.
+/// Guards of tool calls are asked about a command's lines and files, and no other plugin is.
 #[test]
 fn lines_and_files_of_commands_pass_the_guards() {
     const GUARD: &str = "

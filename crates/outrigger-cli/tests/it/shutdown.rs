@@ -1,4 +1,4 @@
-//! Plugins that do not want to end, and one that calls itself: the run ends all the same, and nothing is left.
+//! Plugins that refuse to exit, and one that calls itself: the run ends anyway, and nothing is left.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ fn pid(world: &World) -> u32 {
     world.read("pid.txt").trim().parse().unwrap()
 }
 
-/// A terminal sends Ctrl-C to every process of the foreground, the plugin's too, and this one takes it and stays. Its
-/// tool minds no `abort` either.
+/// A terminal sends Ctrl-C to every foreground process, including the plugin's, which handles it and stays. Its tool
+/// ignores `abort`, too.
 #[test]
 fn a_plugin_that_takes_ctrl_c_for_itself() {
     let world = World::new([turn([call("wait", json!({}))]), done()]);
@@ -76,7 +76,7 @@ export const Stays = async ({{ directory }}) => ({{
         assert!(answered, "{how}: {}", running.stderr());
         let began = Instant::now();
         let run = running.end().ok();
-        // The limit times five, from the end of the turn.
+        // Five times the limit, from the end of the turn.
         assert!(began.elapsed() < Duration::from_secs(10), "{how}");
         assert!(
             run.stderr
@@ -89,7 +89,8 @@ export const Stays = async ({{ directory }}) => ({{
     }
 }
 
-/// Its hook makes a session and prompts it, which calls the hook, and so on: the deadline of the first one ends them all.
+/// Its hook creates a session and prompts it, which calls the hook, and so on: the deadline of the first one ends them
+/// all.
 #[test]
 fn a_hook_that_triggers_itself_through_the_client() {
     let world = World::new([done()]);

@@ -1,4 +1,4 @@
-//! MCP servers that skills bring (requirement B13).
+//! MCP servers that skills provide (requirement B13).
 
 use serde_json::{Value, json};
 
@@ -27,14 +27,14 @@ fn world(turns: impl IntoIterator<Item = Value>) -> World {
     world
 }
 
-/// The entry of the server in Claude Code's form.
+/// Returns the server's entry in Claude Code's form.
 fn entry(world: &World, extra: &[&str]) -> Value {
     let mut args = vec![json!(world.path("counter.mjs"))];
     args.extend(extra.iter().map(|&argument| json!(argument)));
     json!({ "command": "node", "args": args, "env": { "MARK": "${MARK:-}" } })
 }
 
-/// A skill with these servers in its front matter (JSON is YAML), below this folder.
+/// Creates a skill with these servers in its front matter (JSON is YAML), below this folder.
 fn skill(root: &std::path::Path, name: &str, servers: Option<&Value>) {
     let dir = root.join("skills").join(name);
     std::fs::create_dir_all(&dir).unwrap();
@@ -56,7 +56,7 @@ fn pids(world: &World) -> Vec<u32> {
     lines.iter().map(|line| line.parse().unwrap()).collect()
 }
 
-/// What the skill tool said of the servers.
+/// Returns the skill tool's text about the servers.
 fn said(world: &World, result: &str) -> String {
     let from = result.find("<skill_mcp_servers>").unwrap_or(result.len());
     let text = result[from..].trim_end_matches("\n</skill_content>");
@@ -127,7 +127,7 @@ fn a_skill_brings_servers_in_every_form() {
     }
 }
 
-/// As those of `.mcp.json` do; what the user wrote in the home folder needs no leave, and a project's count with the project.
+/// As with `.mcp.json`. Servers in the user's home folder need no approval, and a project's are approved with the project.
 #[test]
 fn servers_of_a_skill_that_is_not_the_users_wait_for_leave() {
     let world = world([load("count"), done()]);
@@ -233,7 +233,7 @@ fn each_session_has_its_own_until_it_is_deleted() {
     let processes = pids(&world);
     assert_eq!(processes.len(), 2);
     assert!(processes.iter().all(|pid| alive(*pid)));
-    // No tool of a session is everybody's.
+    // A session's tools are not global.
     let tools = server
         .get("/experimental/tool?provider=mock&model=m1")
         .json(200);
@@ -282,7 +282,7 @@ fn a_subagents_servers_end_with_it() {
     assert_eq!(pids(&world).len(), 1);
     assert!(wait_until(WAIT_TIMEOUT, || !alive(pids(&world)[0])));
     let last = world.mock.last();
-    // The session that asked for the work has not loaded the skill.
+    // The parent session has not loaded the skill.
     assert!(!last.tools().iter().any(|tool| tool == "counter_next"));
 }
 

@@ -1,4 +1,4 @@
-//! Skills behind addresses, and skills as commands.
+//! Skills from URLs, and skills as commands.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A server of files, as a site with skills is one.
+/// A file server, like a site with skills.
 struct Site {
     url: String,
     files: Arc<Mutex<BTreeMap<String, String>>>,
@@ -82,7 +82,7 @@ fn index(skills: Value) -> String {
     json!({ "skills": skills }).to_string()
 }
 
-/// What `GET /skill` lists, and the warnings of that start.
+/// Returns the list of `GET /skill`, and the warnings of that start.
 fn listed(world: &World, site: &Site) -> String {
     let server = world.serve(&["--no-auth", "--print-logs"]);
     let skills = server.get("/skill").json(200);
@@ -143,7 +143,7 @@ fn skills_behind_an_address_are_fetched_once_a_version_and_kept() {
         &index(json!([{"name": "pinned", "files": ["SKILL.md"], "version": "2"}])),
     );
     insta::assert_snapshot!(listed(&world, &site), @"pinned: two");
-    // What can no longer be fetched is as it was.
+    // A file that can no longer be fetched stays as it was.
     site.put(
         "index.json",
         &index(json!([{"name": "pinned", "files": ["SKILL.md", "gone"], "version": "3"}])),
@@ -219,7 +219,7 @@ fn an_address_that_fails_is_a_warning_that_names_it() {
     ");
 }
 
-/// oh-my-opencode does so: a server of its own in the plugin, whose address the `config` hook puts in.
+/// As in oh-my-opencode: the plugin runs its own server, and its `config` hook adds the address.
 #[test]
 fn a_plugin_serves_skills_of_its_own() {
     let world = World::new([done()]);

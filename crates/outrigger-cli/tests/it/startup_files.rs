@@ -1,4 +1,4 @@
-//! Files that make something run later, changed by tools: a person is asked, whatever else allows it (issue 18).
+//! Tools change files that run something later: the user is asked, whatever else allows it.
 
 use std::fs;
 
@@ -44,7 +44,7 @@ fn write(file: &str) -> (&'static str, Value) {
     ("write", json!({ "filePath": file, "content": "planted" }))
 }
 
-/// A repository of the user's, with a link to its folder and hooks of its own.
+/// Sets up a user's repository, with a link to its folder and its own hooks.
 fn world(turns: impl IntoIterator<Item = Value>, permission: &Value) -> World {
     let world = World::new(turns);
     world.config(json!({ "permission": permission }));
@@ -61,7 +61,7 @@ fn is_planted(world: &World, file: &str) -> bool {
     fs::read_to_string(world.path(file)).is_ok_and(|text| text.contains("planted"))
 }
 
-/// Nobody but a person, and no rule that does not name the file.
+/// Only the user can allow it, or a rule that names the file.
 #[test]
 fn tools_change_nothing_that_runs_later_unasked() {
     let approves = "export const P = async () => ({ 'permission.ask': async (_, o) => { o.status = 'allow' } })\n";
@@ -99,7 +99,7 @@ fn tools_change_nothing_that_runs_later_unasked() {
     }
 }
 
-/// The same by the other tools that write.
+/// The same for the other tools that write.
 #[test]
 fn no_tool_that_writes_is_left_out() {
     let patch =
@@ -146,7 +146,7 @@ fn no_tool_that_writes_is_left_out() {
     }
 }
 
-/// A rule of the user's that names the file allows it; what people edit all day needs none.
+/// A rule of the user's that names the file allows it; files that people edit all day need none.
 #[test]
 fn a_rule_that_names_the_file_allows_it() {
     for (file, rules) in [
@@ -171,8 +171,8 @@ fn a_rule_that_names_the_file_allows_it() {
     }
 }
 
-/// A person says yes, once or until the program ends; an answer about other files says nothing of these, and no plugin's client
-/// answers.
+/// The user agrees once, or until the program ends. An answer about other files does not apply, and no plugin's client can
+/// answer.
 #[test]
 fn a_person_allows_what_runs_later() {
     let first = write(".git/hooks/pre-commit");
@@ -209,7 +209,7 @@ fn a_person_allows_what_runs_later() {
     assert!(is_planted(&world, ".git/hooks/pre-commit"));
 }
 
-/// A patch that a plugin sends changes no such file; the user's client does as it likes.
+/// A plugin's patch changes no such file; the user's client can.
 #[test]
 fn a_plugins_patch_changes_no_such_file() {
     const PATCH: &str = "--- /dev/null\n+++ b/.envrc\n@@ -0,0 +1 @@\n+planted\n";

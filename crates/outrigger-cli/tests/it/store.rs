@@ -1,4 +1,4 @@
-//! The store when the disk is full, when several processes use it, when it is damaged.
+//! The store on a full disk, with several processes, and when damaged.
 
 use std::os::unix::fs::FileExt as _;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// In a mount namespace of its own the data folder is a small file system, which is filled up and freed again.
+/// In a separate mount namespace the data folder is a small file system, which is filled up and freed again.
 #[test]
 fn a_full_disk_loses_nothing_that_was_stored() {
     let world = World::new([text("one"), text("two"), text("three")]);
@@ -107,7 +107,7 @@ fn one_session_in_two_processes() {
     world.verify();
 }
 
-/// Pages overwritten, as a failing disk does it, in a store whose log is in its main file.
+/// Overwrites pages, as a failing disk does, in a store whose log is in its main file.
 fn damage(world: &World) {
     let file = std::fs::File::options()
         .write(true)
@@ -152,7 +152,7 @@ fn a_damaged_store_is_reported_and_salvaged() {
         .cli(&["session", "salvage", target.to_str().unwrap()])
         .exited(1);
     assert!(again.stderr.contains("exists already"), "{}", again.stderr);
-    // The user puts the new file in the place of the old one and goes on.
+    // The user replaces the old file with the new one and continues.
     std::fs::rename(&target, world.store()).unwrap();
     assert!(
         world
@@ -187,7 +187,7 @@ fn a_file_that_is_no_store_is_left_alone() {
     );
 }
 
-/// A second run reads the same configuration as the first: nothing that a run makes changes what is found.
+/// A second run reads the same configuration as the first: nothing that a run creates changes the discovery.
 #[test]
 fn the_second_run_is_like_the_first() {
     let world = World::with(
@@ -225,7 +225,7 @@ fn the_second_run_is_like_the_first() {
     assert_eq!(runs[0].stdout, runs[1].stdout);
     assert_eq!(shown(), before);
     assert_eq!(tree(), files, "a run leaves nothing in the project");
-    // The folder is made, so that it can be kept from commands; there is nothing in it.
+    // The folder is created so that it can be kept from commands; it is empty.
     assert_eq!(
         walk(&world.home().join(".config"))
             .iter()
@@ -234,7 +234,7 @@ fn the_second_run_is_like_the_first() {
         0,
         "nor in the user's configuration"
     );
-    // The same with its lists of keys and models.
+    // The same for its lists of keys and models.
     let lists = [("opencode/auth.json", "{}\n"), ("opencode/models.json", "")];
     let walked =
         [".local/share/opencode", ".cache/opencode"].map(|it| walk(&world.home().join(it)));

@@ -1,4 +1,4 @@
-//! `--strict-plugins`: a plugin that does not load ends the start, with a code of its own.
+//! `--strict-plugins`: a plugin that does not load prevents the start, with a separate exit code.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ fn a_plugin_that_fails_is_an_error_by_flag_setting_and_variable() {
         "plugin.strict"
     );
     assert!(world.mock.requests().is_empty());
-    // What is left out on purpose is not a failure, and with the culprit out the rest runs.
+    // A plugin switched off on purpose is not a failure, and without the culprit the rest runs.
     granting(
         &world,
         "strict_plugins = true\n[plugins.throws]\ndisabled = true\n",
@@ -115,7 +115,7 @@ fn every_stage_is_in_the_log_of_a_server_and_in_its_list() {
     assert!(log.contains("plugin throws: failed: "), "{log}");
 }
 
-/// Facts 3.2: a plugin that could not be loaded is reported to clients as an error without a session.
+/// A plugin that could not be loaded is reported to clients as an error without a session.
 #[test]
 fn clients_see_which_plugin_could_not_be_loaded() {
     let world = world();

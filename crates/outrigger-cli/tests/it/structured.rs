@@ -1,4 +1,4 @@
-//! An answer in the form of a JSON Schema, behind a kill. The form stands in the message, where a plugin may put it, too.
+//! An answer in the form of a JSON Schema, after a kill. The form is part of the message, where a plugin may set it, too.
 
 use serde_json::json;
 

@@ -115,7 +115,7 @@ fn a_hosted_plugin_works_within_its_host_and_is_known_by_both_names() {
         shown.contains("not given  to write src: its host acme does not have it"),
         "{shown}"
     );
-    // Switched off, its host takes it along.
+    // Disabling the host disables it, too.
     let path = world.path("tools/acme");
     crate::user_grants::granting(
         &world,
@@ -126,7 +126,7 @@ fn a_hosted_plugin_works_within_its_host_and_is_known_by_both_names() {
     world.verify();
 }
 
-/// A plugin that hosts `inner`, which has this manifest of its own and this code.
+/// Creates a plugin that hosts `inner`, which has this manifest and this code.
 fn hosting(world: &World, host: &str, own: &str, inner: &str) -> std::path::PathBuf {
     world.packages();
     let manifest = format!(
@@ -162,8 +162,8 @@ export const Inner = async () => ({ tool: { mine: { description: 'd', args: {}, 
   return await post(url, '/session/' + id + '/message', { parts: [{ type: 'text', text: 'now run it' }] })
 } } } })\n";
 
-/// What a hosted plugin changes, answers or prompts is caused by it behind its host. It takes the grant that names the host, and what
-/// both manifests say: neither is enough by itself.
+/// A hosted plugin's changes, answers and prompts have it and its host as causes. They need the grant that names the host and the
+/// declarations of both manifests: neither is enough by itself.
 #[test]
 fn what_a_hosted_plugin_does_takes_its_hosts_grant_and_is_known_by_both_names() {
     let hook = |name: &str| format!("hooks = [\"{name}\"]");
@@ -180,7 +180,7 @@ fn what_a_hosted_plugin_does_takes_its_hosts_grant_and_is_known_by_both_names() 
             "prompted" => "[permissions]\nclient = [\"GET /session\"]".to_owned(),
             _ => hooks("\"chat.message\""),
         };
-        // A host that names no hooks has none that change something, and so has what it hosts.
+        // A host that names no hooks has none that change anything, nor does the plugin it hosts.
         let wide = match did {
             "changed" => hooks("\"tool.execute.before\""),
             "answered" => hooks("\"permission.ask\""),

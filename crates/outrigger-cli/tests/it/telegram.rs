@@ -1,4 +1,4 @@
-//! The connector to Telegram, against an imitation of its Bot API on loopback: a chat is a conversation.
+//! The Telegram connector, against an imitation of its Bot API on loopback: a chat is a conversation.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,19 +12,19 @@ use crate::support::*;
 
 const TOKEN: &str = "12345:an-imitated-token";
 
-/// Telegram's state, and the requests it got.
+/// Telegram's state, and the requests it received.
 #[derive(Default)]
 struct Chats {
     updates: VecDeque<Value>,
     /// `chat: text`.
     sent: Vec<String>,
-    /// Requests, whatever they ask for.
+    /// The number of requests of any kind.
     asked: usize,
-    /// Requests with another token.
+    /// The number of requests with another token.
     strangers: usize,
-    /// The next request is refused with that code.
+    /// The code with which the next request is refused.
     refuse: Option<u16>,
-    /// Messages with this in them are refused, for a long time (429) or for good.
+    /// Messages with this text are refused, for a long time (429) or permanently.
     never: Option<(&'static str, u16)>,
 }
 
@@ -60,7 +60,7 @@ impl Telegram {
         self.chats.lock().unwrap().updates.push_back(update);
     }
 
-    /// Waits for a message to a chat that has this in it.
+    /// Waits for a message to a chat that contains this.
     #[track_caller]
     fn hears(&self, wanted: &str) -> String {
         let found = || {
@@ -84,7 +84,7 @@ impl Telegram {
     }
 }
 
-/// Answers one request; nothing when the connection has ended.
+/// Answers one request. Returns `None` when the connection has ended.
 fn answer(mut stream: &TcpStream, chats: &Mutex<Chats>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -204,7 +204,7 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     world.config(json!({"permission": {"bash": "ask"}}));
     let telegram = Telegram::new();
     settings(&world, &telegram);
-    // What is refused at first is requested again.
+    // A request that is refused at first is retried.
     telegram.chats.lock().unwrap().refuse = Some(502);
     let server = serve(&world);
     telegram.says(8, "let me in");
@@ -232,7 +232,7 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     telegram.hears("7: Second answer.");
     assert_eq!(world.read("ran.txt"), "ran\n");
 
-    // One session in all of this, and it outlives the server; no prompt is given twice.
+    // All of this is one session, which outlives the server; no prompt is sent twice.
     let sessions = server.get("/session").json(200);
     assert_eq!(sessions.as_array().unwrap().len(), 1, "{sessions}");
     assert_eq!(sessions[0]["title"], "Telegram 7");
@@ -254,7 +254,7 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     telegram.hears("7: The next prompt begins a new session.");
     let chats = telegram.chats.lock().unwrap().strangers;
     assert_eq!(chats, 0);
-    // Nobody is shown the token.
+    // The token is shown nowhere.
     let done = server.stop();
     assert!(
         !done.stderr.contains("an-imitated-token"),
@@ -292,7 +292,7 @@ fn a_chat_that_cannot_be_answered_stalls_nobody() {
     assert!(refusals <= 1, "{}", done.stderr);
 }
 
-/// What waits is bounded while a prompt is worked on, and what runs can be ended, also behind `/new`.
+/// The queue behind a running prompt is limited, and the prompt can be ended, also after `/new`.
 #[test]
 fn messages_that_wait_are_bounded_and_what_runs_is_ended() {
     let slow = json!({"command": "touch begun; sleep 100", "description": "x"});
@@ -312,7 +312,7 @@ fn messages_that_wait_are_bounded_and_what_runs_is_ended() {
     telegram.says(7, "/new");
     telegram.hears("7: The next prompt begins a new session.");
     telegram.says(7, "/abort");
-    // The next of those that wait is answered: what ran has ended.
+    // The next waiting message is answered: the running one has ended.
     telegram.hears("7: Answer 0.");
     assert!(
         telegram
@@ -323,7 +323,7 @@ fn messages_that_wait_are_bounded_and_what_runs_is_ended() {
     drop(server);
 }
 
-/// A part that Telegram does not take is missing, and that is said; the rest of the answer is sent.
+/// A part that Telegram rejects is missing, which is reported; the rest of the answer is sent.
 #[test]
 fn a_part_that_is_not_taken_costs_no_other() {
     let long = format!("{}\nUNTAKEN{}\nthe end", "a".repeat(3990), "b".repeat(3985));
@@ -353,7 +353,7 @@ fn without_its_profile_or_token_it_does_not_run() {
         command.env("TELEGRAM_BOT_TOKEN", token);
         let server = world.serve_with(command);
         telegram.says(8, "let me in");
-        // A connector is started, and asks, before its server listens; once the server has ended, nobody asks any more.
+        // A connector starts and polls before its server listens; once the server has ended, it no longer polls.
         server.post("/session", &json!({})).json(200);
         server.stop();
         assert_eq!(telegram.chats.lock().unwrap().asked, 0, "{profile}");

@@ -1,4 +1,4 @@
-//! What comes from outside reaches no terminal as something that it obeys (issue 18, invariant 14).
+//! No output from outside reaches a terminal as a control sequence (invariant 14).
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// The clipboard, the screen, the title, an answer typed by the terminal, C1, text over text, text turned around.
+/// The clipboard, the screen, the title, an answer typed by the terminal, C1, text over text, reversed text.
 const HOSTILE: &str = "A\u{1b}]52;c;cm0gLXJm\u{7}B\u{1b}[2J\u{1b}[HC\u{1b}]0;t\u{1b}\\D\u{1b}[6nE\u{9b}2JF\u{9d}52;c;eA==\u{9c}G\rH\u{8}I\u{202e}J\u{2066}K\u{1b}[8mL\u{1b}cM\u{7f}";
 
-/// Runs a command whose three ends are a terminal, at which every question is answered by no, and answers every byte that
-/// reached it.
+/// Runs a command with a terminal as all three streams, at which every question is answered with no. Returns every byte
+/// that reached it.
 fn at_a_terminal(mut command: Command) -> String {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -29,7 +29,7 @@ fn at_a_terminal(mut command: Command) -> String {
     let (sender, pieces) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut piece = [0; 4096];
-        // The terminal gives an error when nobody has it open any more.
+        // The terminal returns an error once it is no longer open anywhere.
         while let Ok(n @ 1..) = from.read(&mut piece) {
             let _ = sender.send(piece[..n].to_vec());
         }
@@ -47,7 +47,7 @@ fn at_a_terminal(mut command: Command) -> String {
         let asked = shown.matches("[n]o").count() + shown.matches("[y/N]").count();
         if asked > answered {
             answered = asked;
-            // What is typed before the question can be read does not count.
+            // Input typed before the question can be read does not count.
             std::thread::sleep(Duration::from_millis(200));
             keyboard.write_all(b"n\n").unwrap();
         }
@@ -56,7 +56,7 @@ fn at_a_terminal(mut command: Command) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// What of the bytes a terminal obeys, but for colours, the ends of lines and a last line that is drawn again.
+/// Returns the control sequences that a terminal obeys, except for colours, line ends and a redrawn last line.
 fn obeyed(shown: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = shown.replace("\r\n", "\n").replace("\r\u{1b}[K", "");
@@ -99,7 +99,7 @@ fn hostile_world() -> World {
         "plugin": [format!("./{HOSTILE}.js")],
         "command": { "c": { "template": HOSTILE } },
     }));
-    // Bytes that are no UTF-8, and the other half of a sequence.
+    // Bytes that are not UTF-8, and the other half of a sequence.
     fs::write(world.path("raw"), b"\x9b2J\x9d52;c;x\x9c\xff\x1b").unwrap();
     world.file(
         &format!(".opencode/agent/{HOSTILE}.md"),
@@ -151,7 +151,7 @@ fn json_keeps_what_it_says() {
     assert_eq!(sessions[0]["title"].as_str(), Some(HOSTILE));
 }
 
-/// A real terminal's clipboard and screen.
+/// Covers a real terminal's clipboard and screen.
 #[test]
 #[expect(
     clippy::disallowed_methods,
@@ -217,7 +217,7 @@ fn the_clipboard_of_a_real_terminal_stays_as_it_is() {
     assert_ne!(title.trim(), "t");
 }
 
-/// Output that is lost is not a success, and nothing panics.
+/// Lost output is not a success, and nothing panics.
 #[test]
 fn a_closed_or_full_output_is_an_error() {
     let world = World::new([text("all is well")]);
@@ -256,7 +256,7 @@ fn a_closed_or_full_output_is_an_error() {
     }
 }
 
-/// A value that a hostile page could show where it is asked: none is left in the question.
+/// A hostile page could hide a value in the question: nothing of it is left there.
 #[test]
 fn a_question_shows_what_is_asked() {
     let command = format!("echo {HOSTILE}\u{200b}");

@@ -85,7 +85,7 @@ impl<'w> Tmux<'w> {
         }
     }
 
-    /// The terminal is as it was: its own screen, a cursor, lines that are echoed.
+    /// Checks that the terminal is restored: its own screen, a cursor, echoed lines.
     #[track_caller]
     fn is_restored(&self) {
         self.runs(
@@ -128,7 +128,7 @@ fn a_turn_with_a_question_and_the_terminal_as_it_was() {
     tmux.sees("┃ make the file");
     let screen = tmux.sees("? allow bash?");
     assert!(screen.contains("command │ touch a.txt"), "{screen}");
-    // Keys that come at once are meant for the prompt: a person has read the question before they answer.
+    // Keys that come at once are meant for the prompt: the user reads the question before answering it.
     std::thread::sleep(Duration::from_millis(700));
     assert!(!world.path("a.txt").exists());
     tmux.presses("y");
@@ -144,7 +144,7 @@ fn a_turn_with_a_question_and_the_terminal_as_it_was() {
     tmux.is_restored();
 }
 
-/// The interface asks about a folder what `run` asks: once, what its plugins need included.
+/// The interface asks the same question about a folder as `run`: once, including what its plugins need.
 #[test]
 fn a_folder_is_one_question_at_the_interface() {
     let world = World::new([done()]);
@@ -197,7 +197,8 @@ fn a_signal_in_the_middle_restores_the_terminal() {
     assert!(!world.path("b.txt").exists());
 }
 
-/// At a server: its questions are asked here, what it stores is found here, and its end is said and leaves the terminal as it was.
+/// At a server: its questions are asked here, its stored conversations are found here, and its end is reported and restores the
+/// terminal.
 #[test]
 fn a_server_is_attached_to_and_its_end_is_said() {
     let world = World::new([turn([touch("c.txt")]), done()]);
@@ -217,7 +218,7 @@ fn a_server_is_attached_to_and_its_end_is_said() {
     tmux.presses("y");
     tmux.sees("▣ build");
     assert!(world.path("c.txt").exists());
-    // A new conversation, and from there back to what was said in the one before.
+    // A new conversation, and from there back to the previous one.
     tmux.runs("/new");
     tmux.sees("❯ what is to be done?");
     tmux.presses("C-x");
@@ -234,7 +235,7 @@ fn a_server_is_attached_to_and_its_end_is_said() {
     tmux.is_restored();
 }
 
-/// The user's editor has the terminal meanwhile; after a SIGKILL the next start leaves it as shells want it; wrong keys are named.
+/// The user's editor has the terminal meanwhile; after a SIGKILL the next start restores it for shells; wrong keys are named.
 #[test]
 fn an_editor_a_kill_and_wrong_keys() {
     let world = World::new([]);
@@ -251,7 +252,7 @@ fn an_editor_a_kill_and_wrong_keys() {
     tmux.types(" more");
     tmux.sees("❯ edited more");
     let pid = std::fs::read_to_string(world.path("pid")).unwrap();
-    // While nothing happens the loop does not wake up: its thread waits, and nothing else.
+    // While nothing happens the loop does not wake up: its thread only waits.
     let waits = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", pid.trim())).unwrap();
         let line = status
@@ -271,7 +272,7 @@ fn an_editor_a_kill_and_wrong_keys() {
     let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     tmux.sees("Killed");
-    // The shell reads no carriage return as the end of a line now.
+    // The shell does not take a carriage return for the end of a line now.
     tmux.types("$OUTRIGGER");
     tmux.presses("C-j");
     tmux.sees("❯ what is to be done?");

@@ -1,11 +1,11 @@
-//! A throw in any hook of requirement B3, in every way in which JavaScript can: the turn continues without what that
-//! handler did, except where the throw is the tool's error (`docs/compatibility.md`, "Different on purpose").
+//! A throw in any hook of requirement B3, in every way in which JavaScript can: the turn continues without that handler's changes,
+//! except where the throw is the tool's error (`docs/compatibility.md`, "Different on purpose").
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// How a handler may fail.
+/// The ways in which a handler may fail.
 const WAYS: [(&str, &str); 4] = [
     (
         "Sync",
@@ -19,10 +19,10 @@ const WAYS: [(&str, &str); 4] = [
     ("Nothing", "(i, o) => { CHANGE; throw undefined }"),
 ];
 
-/// Hooks whose throw costs that handler's change only, and a change that must not be seen.
+/// Hooks whose throw loses that handler's change only, and a change that must not be seen.
 const COSTS_NOTHING: [(&str, &str); 15] = [
     ("config", "i.username = 'MARK'"),
-    // Handlers of one process get one event, as in OpenCode.
+    // Handlers of one process share one event, as in OpenCode.
     ("event", ""),
     ("chat.message", "o.parts[0].text = 'MARK'"),
     ("chat.params", "o.options.spot = 'MARK'"),
@@ -57,7 +57,7 @@ const COSTS_NOTHING: [(&str, &str); 15] = [
     ("dispose", ""),
 ];
 
-/// A slash command, a text, a tool call, a compaction, a title: every hook is reached.
+/// Sets up a slash command, a text, a tool call, a compaction and a title, so that every hook is reached.
 fn everything() -> World {
     let bash = call(
         "bash",
@@ -69,7 +69,7 @@ fn everything() -> World {
     world
 }
 
-/// Four handlers that throw, and one behind them that says what it was given.
+/// Returns four handlers that throw, and one after them that reports its input.
 fn thrower(hook: &str, change: &str) -> String {
     let handlers = WAYS.map(|(name, way)| {
         let way = way.replace("CHANGE", change);
@@ -87,7 +87,7 @@ fn run(world: &World) -> Done {
     world.run(&["--auto", "--command", "mine", "it"])
 }
 
-/// Which events there are is not what this is about.
+/// Replaces the kinds of events, which these tests are not about.
 fn any_event(line: &str) -> String {
     match line.split_once(" (on ") {
         Some((before, _)) if line.contains("event hook failed") => before.to_owned(),
@@ -192,7 +192,7 @@ fn a_throw_costs_the_change_of_its_handler_only() {
     ");
 }
 
-/// At these three a throw is the tool's error, which the model reads: the documented way to refuse a call.
+/// At these three hooks a throw is the tool's error, which the model reads: the documented way to refuse a call.
 #[test]
 fn a_throw_around_a_tool_is_its_error() {
     let mut seen = String::new();
@@ -255,7 +255,7 @@ fn a_throw_in_a_tool_of_a_plugin_is_its_error() {
     ");
 }
 
-/// B4: a turn that fails is published as `session.error`, with its cause; a handler that throws at it costs the others nothing (C15).
+/// B4: a failed turn is published as `session.error`, with its cause; a handler that throws at it affects no other (C15).
 #[test]
 fn a_failed_turn_is_a_session_error_for_every_event_hook() {
     let world = World::new([json!({ "status": 400, "error": "no such thing" })]);

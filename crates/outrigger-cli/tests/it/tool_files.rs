@@ -1,4 +1,4 @@
-//! Tools from `.opencode/tool` (B5): in a turn, beside those of the program and of plugins.
+//! Tools from `.opencode/tool` (B5): in a turn, next to those of the program and of plugins.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn tool(text: &str) -> String {
     )
 }
 
-/// Built-ins, tool files, tools of plugins: a later one takes the place of an earlier one of its name.
+/// Built-ins, tool files, plugin tools: a later one replaces an earlier one with its name.
 #[test]
 fn a_model_calls_them_and_names_are_taken_in_order() {
     let world = World::new([
@@ -82,7 +82,7 @@ fn a_model_calls_them_and_names_are_taken_in_order() {
     );
 }
 
-/// The same for a subagent, and refused by the same rules as every other tool.
+/// The same for a subagent, under the same rules as every other tool.
 #[test]
 fn a_tool_that_is_denied_is_not_offered() {
     let world = World::new([done()]);

@@ -1,4 +1,4 @@
-//! Which hosts shell commands reach (`tools.hosts`), and what the policy of the machine forbids everybody (issue 5, item 5).
+//! Which hosts shell commands reach (`tools.hosts`), and which the machine's policy forbids to everyone.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -15,13 +15,13 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// A server that answers every request with a word.
+/// Starts a server that answers every request with a word.
 fn server(word: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // All of the request: where some of it is not read, the system takes back what was answered.
+            // Reads the entire request: if part of it is unread, the system discards the answer.
             let mut request = Vec::new();
             let mut some = [0; 2048];
             while let Ok(n @ 1..) = stream.read(&mut some) {
@@ -110,7 +110,7 @@ fn commands_reach_the_hosts_that_are_named() {
     world.verify();
 }
 
-/// So do formatters, and commands of hooks.
+/// The same applies to formatters and command hooks.
 #[test]
 fn formatters_and_command_hooks_reach_no_other_hosts() {
     if !possible() {
@@ -141,7 +141,7 @@ fn formatters_and_command_hooks_reach_no_other_hosts() {
     }
 }
 
-/// The control, and what a project may say.
+/// The control, and what a project may set.
 #[test]
 fn without_a_list_commands_connect_where_they_like() {
     let open = server("in-the-open");
@@ -152,7 +152,7 @@ fn without_a_list_commands_connect_where_they_like() {
         done(),
     ]);
     world.file("outrigger.toml", "[tools]\nhosts = []\n");
-    // Services of this machine have a rule of their own.
+    // Services of this machine have a separate rule.
     let ports = [("OUTRIGGER_TOOLS_PORTS", open.to_string())];
     let ports = ports
         .each_ref()
@@ -213,11 +213,11 @@ fn what_the_policy_forbids_nobody_reaches() {
     assert!(said.contains("network.forbidden"), "{said}");
     let line = format!("policy: hosts forbidden: 127.0.0.1:{shut}");
     assert!(with(&["doctor"]).stdout.contains(&line));
-    // Without a list of the user's, what is forbidden is, too.
+    // Without a list of the user's, forbidden hosts stay forbidden, too.
     granting(&world, "");
     with(&["run", "again"]).ok();
     assert!(world.read("said.txt").contains("network.forbidden"));
-    // What is not a host ends the start, with its place.
+    // An invalid host prevents the start, and the message names its place.
     std::fs::write(&file, "[forbid]\nhosts = [\"http://x\"]\n").unwrap();
     let refused = with(&["run", "no"]);
     assert!(

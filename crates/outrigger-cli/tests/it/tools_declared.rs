@@ -1,4 +1,4 @@
-//! What tools declare, through the whole program (D6, D7).
+//! Declarations of tools, through the whole program (D6, D7).
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn tools_are_listed_with_what_they_declare() {
         assert!(listed.stderr.contains(warning), "{}", listed.stderr);
     }
     let listed = listed.stdout;
-    // Whether they are there depends on what else is on the machine.
+    // Whether they exist depends on the machine.
     let listed: String = listed
         .lines()
         .filter(|line| {
@@ -46,7 +46,7 @@ fn tools_are_listed_with_what_they_declare() {
     skill                1.0.0    -        host            builtin            nothing
     apply_patch          1.0.0    -        host            builtin            fs.read, fs.write
     ");
-    // What holds, and not the name of the setting.
+    // The effect, and not the name of the setting.
     for (setting, said) in [
         ("full", "none: it runs in the host"),
         ("read-only", "writes to temporary folders only"),
@@ -105,7 +105,7 @@ fn an_agent_without_a_capability_is_refused_and_learns_which() {
         .cli(&["audit", "list", "--decision", "tool.not_granted"])
         .ok();
     assert!(audit.stdout.contains("write"), "{}", audit.stdout);
-    // Granted, and held to a folder.
+    // Granted, and limited to a folder.
     granting(
         &world,
         "[tool_limits.write]\nallowed_write_roots = [\"out\"]\n",
@@ -116,7 +116,7 @@ fn an_agent_without_a_capability_is_refused_and_learns_which() {
     assert!(error.starts_with("The write tool is held to "), "{error}");
     assert_eq!(world.read("out/a.txt"), "x");
     assert!(!world.path("b.txt").exists());
-    // A project says nothing about it.
+    // A project cannot set it.
     world.settings("[capabilities]\nbuild = []\n");
     let listing = world.cli(&["tool", "list"]);
     assert!(
@@ -126,7 +126,8 @@ fn an_agent_without_a_capability_is_refused_and_learns_which() {
     );
 }
 
-/// An agent has by a subagent no more than it was granted, and what it has done elsewhere its subagents do not do here.
+/// Through a subagent, an agent has no more than its own grants; capabilities routed elsewhere stay routed for its
+/// subagents.
 #[test]
 fn a_subagent_stays_within_the_grants_and_routes_of_its_caller() {
     let task = json!({ "description": "job", "prompt": "Job", "subagent_type": "general" });
@@ -240,7 +241,7 @@ fn what_a_plugins_tool_declares_holds_it() {
         "{}",
         said(4)
     );
-    // What was made again, and what was answered by another call, is in the audit.
+    // The audit has retried calls, and calls answered by another one.
     let outcomes = world
         .cli(&["audit", "list", "--kind", "tool_outcome", "--json"])
         .ok()
@@ -267,7 +268,7 @@ fn what_a_plugins_tool_declares_holds_it() {
     }
 }
 
-/// What is bound to another provider is never done here instead (C11).
+/// What is bound to another provider never runs here instead (C11).
 #[test]
 fn a_connector_that_cannot_be_used_fails_its_calls() {
     let write = || call("write", json!({"filePath": "a.txt", "content": "x"}));
@@ -321,7 +322,7 @@ fn a_connector_that_cannot_be_used_fails_its_calls() {
     );
 }
 
-/// Where a rule has everything done elsewhere, a tool that may do anything here is not run, unless a rule names it.
+/// If a rule routes everything elsewhere, a tool that may do anything does not run here, unless a rule names it.
 #[test]
 fn what_does_not_say_what_it_needs_is_not_done_here() {
     let calls = || {

@@ -9,7 +9,7 @@ use crate::support::*;
 
 const CLAUDE: &str = include_str!("../../../outrigger-import/tests/fixtures/claude-2.1.197.jsonl");
 
-/// The first word that is printed: the session.
+/// Returns the first printed word, which is the session.
 fn session(done: &Done) -> String {
     done.stdout.split_whitespace().next().unwrap().to_owned()
 }
@@ -44,7 +44,7 @@ fn a_session_of_claude_code_is_imported_shown_and_continued() {
     let again = world.cli(&from).ok().stdout;
     assert!(again.ends_with("0 imported, 1 already there\n"), "{again}");
     let id = session(&imported);
-    // The list of our own clients has where it is from.
+    // The list for our own clients has its origin.
     let server = world.serve(&["--no-auth"]);
     let page = server.get("/outrigger/v1/conversation").json(200);
     let origin = &page["conversations"][0]["origin"];
@@ -67,13 +67,14 @@ fn a_session_of_claude_code_is_imported_shown_and_continued() {
     );
     let (calls, results) = request.call_ids();
     assert_eq!((calls.len(), &calls), (3, &results));
-    // What was imported stands before what is said later.
+    // Imported messages come before later ones.
     assert!(
         said.find("Change one to two") < said.find("and the rest"),
         "{said}"
     );
     world.verify();
-    // It went on there, too: what is new comes here, and nothing of what was said here is lost.
+    // It continued there, too: the new messages arrive here, and none of those written here is
+    // lost.
     let more = json!({
         "type": "user", "message": { "role": "user", "content": "one more thing" }, "uuid": "x", "isSidechain": false,
         "timestamp": "2026-11-27T09:00:00.000Z", "cwd": world.project(), "sessionId": "36787166-9b5f-4d5c-8a7d-000000000000",
@@ -97,7 +98,7 @@ fn a_session_of_claude_code_is_imported_shown_and_continued() {
         assert_eq!(shown.matches(words).count(), 1, "{shown}");
     }
     world.verify();
-    // What was used there counts here no more than once.
+    // Usage from there counts here only once.
     let used: Value = world.cli(&["stats", "--json"]).ok().json();
     assert!(!used.to_string().contains("claude-opus"), "{used}");
 }

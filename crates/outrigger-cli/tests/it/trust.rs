@@ -6,7 +6,7 @@ use crate::question::Person;
 use crate::support::*;
 use crate::user_grants::granting;
 
-/// Adds its word to what the user said.
+/// Returns a plugin that adds its word to the user's message.
 fn says(word: &str) -> String {
     format!(
         "export const P = async () => ({{ 'chat.message': async (i, o) => {{ o.parts[0].text += ' {word}' }} }})\n"
@@ -23,7 +23,7 @@ fn a_changed_plugin_is_left_out_until_it_was_reviewed() {
     world.plugin("word", &says("first"));
     world.run(&["hi"]).ok();
     assert_eq!(prompts(&world), ["hi first"]);
-    // The project brings another text. Nobody is there to be asked.
+    // The project changes its text. Nobody is there to be asked.
     world.plugin("word", &says("second"));
     let run = world.run(&["hi"]).ok();
     assert_eq!(prompts(&world), ["hi"]);
@@ -57,7 +57,7 @@ fn a_changed_plugin_is_left_out_until_it_was_reviewed() {
     world.cli(&["plugin", "review", "nobody"]).exited(2);
 }
 
-/// `sha256:...` for each hash.
+/// Replaces each hash with `sha256:...`.
 fn hashes(text: &str) -> String {
     let mut parts = text.split("sha256:");
     let first = parts.next().unwrap().to_owned();
@@ -117,7 +117,7 @@ fn a_project_that_was_never_trusted_is_asked_for_where_the_user_says_so() {
     assert_eq!(prompts(&world), ["hi first"]);
 }
 
-/// The policy file of a test. It can only make things stricter, so anybody may name one.
+/// Returns a test's policy file. A policy can only make things stricter, so anyone may name one.
 fn policy(world: &World, toml: &str) -> [(&'static str, String); 1] {
     let file = world.root().join("policy.toml");
     fs::write(&file, toml).unwrap();

@@ -1,11 +1,10 @@
-//! The misbehaving plugin in real turns (issue 4, item 11): a prompt, a request with a tool of ours and the plugin's own, another
-//! request; beside it a plugin that does nothing wrong. A line says how the turn ended and whom standard error and the log of
-//! the session name. What holds for every line is asserted: the turn finished, the good plugin's effects are there, the log
-//! replays, and no process is left.
+//! The misbehaving plugin in real turns: a prompt, a request with one of our tools and the plugin's own, another request, next to a
+//! well-behaved plugin. A row records how the turn ended and which plugins standard error and the session's log name. Each row must hold:
+//! the turn finished, the good plugin's effects exist, the log replays, and no process is left.
 //!
-//! What each fault costs at each place is in `misbehaving.rs` of outrigger-plugins. A turn knows of a fault only how its call
-//! ended, what it left and what it did to others; here is a fault for each of these (`IN_TURNS` there makes sure of it), at a
-//! hook, in the tool and while the plugin loads.
+//! For the cost of each fault at each place, see `misbehaving.rs` of outrigger-plugins. A turn sees of a fault only how its call ended,
+//! what it left and its effect on others. Here is a fault for each of these (`IN_TURNS` there ensures it), at a hook, in the tool and while
+//! the plugin loads.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -24,7 +23,7 @@ export const Good = async () => ({
   'chat.message': async (_, o) => { o.parts[0].text += ' (good)' },
   'tool.execute.after': async (_, o) => { o.output += ' (good, too)' },
 })";
-/// The deadlines of these worlds, and a restart (A7), five times, for each of the calls of a turn.
+/// The deadlines of these worlds, and a restart (A7), five times, for each call of a turn.
 const TURN: Duration = Duration::from_secs(60);
 
 fn world(fault: &str, place: &str) -> World {
@@ -42,7 +41,7 @@ fn world(fault: &str, place: &str) -> World {
     let url = format!("file://{}", bad.display());
     world.config(json!({ "plugin": [[url, { "fault": fault, "where": place }]] }));
     world.plugin("good", GOOD);
-    // The user's own: a project does not limit tools, and gives nobody more time.
+    // The user's own setting: a project neither limits tools nor extends deadlines.
     let limit = if is_hang(fault) { 1500 } else { 60_000 };
     granting(&world, &(tool_limit(limit) + settings(fault)));
     world
@@ -56,7 +55,7 @@ fn settings(fault: &str) -> &'static str {
     if fault.starts_with("allocates") {
         "[limits]\nplugin_memory_mb = 700\n"
     } else if fault == "second" {
-        // Its first call is to be answered.
+        // Its first call must be answered.
         "[deadlines]\nnormal_ms = 3000\nload_ms = 3000\n[plugins.good]\ntimeout_ms = 60000\n"
     } else if is_hang(fault) {
         "[deadlines]\nnormal_ms = 700\nload_ms = 3000\n[plugins.good]\ntimeout_ms = 60000\n"
@@ -65,25 +64,25 @@ fn settings(fault: &str) -> &'static str {
     }
 }
 
-/// Whether a process of this world runs.
+/// Checks whether a process of this world is running.
 fn runs(world: &World) -> bool {
     runs_with(&world.root().display().to_string())
 }
 
-/// Faults of which it is chance who is faster: the system or the watch that looks once a second, and whose call a timer meets. Standard error
-/// names the plugin or its process; the audit has what it cost, and not whether the deadline or the end of the process came first.
+/// Faults that are races: between the system and the watch that checks once a second, or in which call a timer fires. Standard error names
+/// the plugin or its process; the audit has the cost, but not whether the deadline or the end of the process came first.
 const RACES: [&str; 4] = [
     "spin_in_timer",
     "allocates",
     "allocates_objects",
     "wrong_version",
 ];
-/// Faults that meet no call at all, or one, as it happens: at most the process is started again.
+/// Faults that hit one call or none, by chance: at most the process is restarted.
 const HARMLESS: [&str; 3] = ["files", "answers_twice", "spin_later"];
 
-/// Whom standard error names.
+/// Returns which plugins standard error names.
 fn named(stderr: &str, fault: &str) -> &'static str {
-    // One that is slow to dispose of what it holds, on a busy machine, has done nothing wrong, unless it is to hang.
+    // Slow disposal on a busy machine is not an error, unless the fault is a hang.
     let hangs = is_hang(fault) || fault.starts_with("dispose");
     let lines: Vec<&str> = stderr
         .lines()
@@ -99,7 +98,7 @@ fn named(stderr: &str, fault: &str) -> &'static str {
     }
 }
 
-/// What the life of every plugin that runs comes by, and what depends on how many requests the turn makes.
+/// Events in the life of every plugin, and those that depend on the turn's number of requests.
 const ORDINARY: [&str; 6] = [
     "found",
     "installed",
@@ -109,8 +108,8 @@ const ORDINARY: [&str; 6] = [
     "breaker",
 ];
 
-/// What the audit says of `bad`: its runs at hook points that were not well, what became of its tool, and what its process and its life
-/// came to. Those of `good` were well, or were lost with a shared process, or were no longer wanted.
+/// Returns the audit's entries about `bad`: its failed runs at hook points, its tool's outcome, and the outcome of its process. The runs of
+/// `good` succeeded, or were lost with a shared process, or were no longer needed.
 fn audited(world: &World) -> BTreeSet<String> {
     let all = ["audit", "list", "--json", "-n", "10000"];
     let mut found = BTreeSet::new();
@@ -154,10 +153,10 @@ fn audited(world: &World) -> BTreeSet<String> {
 
 fn line(fault: &str, place: &str) -> String {
     let world = world(fault, place);
-    // The request for a title would be made beside the others, and meet the fault whenever it comes.
+    // A title request would run in parallel, and hit the fault at any time.
     let mut command = world.command(&["run", "--title", "a title", "hi"]);
     if fault == "wrong_version" {
-        // The sandbox lets a process execute its runtime, and not what that stands for.
+        // The sandbox lets a process execute its runtime, but not this stand-in.
         command.env("OUTRIGGER_SANDBOX", "off");
         command.env(
             "OUTRIGGER_BUN",
@@ -184,7 +183,7 @@ fn line(fault: &str, place: &str) -> String {
     assert_eq!(results.len(), 2, "{what}: {results:?}");
     // A throw of `bad` before a tool is a refusal.
     let ran = world.path("ran.txt").exists();
-    // The two tools run in parallel, and a plugin that shares the process is lost with it where it was being called.
+    // The two tools run in parallel, and a plugin that shares the process loses its call with it.
     let lost = run
         .stderr
         .contains("plugin good: lost at tool.execute.after");
@@ -202,7 +201,7 @@ fn line(fault: &str, place: &str) -> String {
     let mut audited = audited(&world);
     world.cli(&["audit", "verify"]).ok();
     let mut whom = named(&run.stderr, fault);
-    // The two tools run side by side: the fault of the one may end the process in which `bad` is asked about the other.
+    // The two tools run in parallel: the fault of one may end the process in which `bad` is asked about the other.
     if audited.contains("life restart") {
         match place {
             "tool.execute.before" => audited.retain(|it| it != "act failed"),
@@ -219,7 +218,7 @@ fn line(fault: &str, place: &str) -> String {
             .filter(|it| !matches!(it.as_str(), "life quarantine" | "life off"))
             .collect();
     }
-    // While it loads, the flood may be over before its plugin is asked anything.
+    // While it loads, the flood may end before the plugin's first call.
     if HARMLESS.contains(&fault) || (fault == "stdout" && place == "load") {
         let may = [
             "hook failed_open",
@@ -244,7 +243,7 @@ fn line(fault: &str, place: &str) -> String {
     format!("finished{tool}; named: {whom}; audit: {audited}")
 }
 
-/// A hook for each fault in turn, and the places that are named with it.
+/// Returns a row for each fault with its hook, and the places named with it.
 fn table(faults: &[&str]) -> String {
     let mut out = String::new();
     for (number, fault) in faults.iter().enumerate() {
@@ -388,7 +387,7 @@ fn lies() {
     ");
 }
 
-/// Its hook, its tool or its start prompts a session, whose turn comes by there again: the first deadline ends them all.
+/// Its hook, its tool or its start prompts a session, whose turn reaches the same place: the first deadline ends them all.
 #[test]
 fn what_triggers_itself_through_the_client() {
     let mut out = String::new();
@@ -399,7 +398,7 @@ fn what_triggers_itself_through_the_client() {
         "tool",
         "load",
     ] {
-        // Which of the many calls is the one that is too late is chance, and so is whether its turn is the one shown.
+        // Which of the many calls is late is random, and so is whether its turn is the one shown.
         let report = line("recursive", place);
         let report = report.split("; audit").next().unwrap();
         let _ = writeln!(out, "{place}: {report}");
@@ -423,7 +422,7 @@ fn a_process_of_another_version_of_the_protocol() {
     }
 }
 
-/// A terminal sends Ctrl-C to every process of the foreground. The plugin's process takes it and stays, wherever it is.
+/// A terminal sends Ctrl-C to every foreground process. The plugin's process handles it and stays, at each place.
 #[test]
 fn ctrl_c_while_the_plugin_takes_signals_for_itself() {
     for place in HOOKS.iter().copied().chain(["tool", "load"]) {

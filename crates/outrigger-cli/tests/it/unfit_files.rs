@@ -1,5 +1,5 @@
-//! Files of a project and of the user that are none, or far too large: the program starts without them and says so
-//! (issue 18).
+//! Project and user files that are not regular files, or far too large: the program starts without them and reports
+//! it.
 
 use std::fs::{self, File};
 use std::os::unix::net::UnixListener;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Memory that a run may hold, in KiB; a file of 3 GiB that is read takes far more.
+/// The memory limit of a run, in KiB; reading a file of 3 GiB takes far more.
 const MAX_MEMORY: u64 = 400 << 10;
 
 const OF_PROJECT: [&str; 27] = [
@@ -50,12 +50,12 @@ const OF_USER: [&str; 5] = [
     ".gitconfig",
 ];
 
-/// Puts something in the place of a file that cannot be read as one.
+/// Creates something that cannot be read as a file.
 fn put(at: &Path, kind: &str) {
     fs::create_dir_all(at.parent().unwrap()).unwrap();
     match kind {
         "a pipe" => mknodat(CWD, at, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap(),
-        // Longer than a socket's address may be: bound beside and moved.
+        // The path exceeds the limit for socket addresses, so it is bound elsewhere and moved.
         "a socket" => {
             let short = tempfile::tempdir().unwrap();
             drop(UnixListener::bind(short.path().join("s")).unwrap());
@@ -68,7 +68,7 @@ fn put(at: &Path, kind: &str) {
     }
 }
 
-/// One whose model is the user's.
+/// Sets up a world with a model of the user's.
 fn world() -> World {
     let world = World::new([
         turn([
@@ -152,7 +152,7 @@ fn the_program_starts_in_a_repository_whose_files_are_none() {
     }
 }
 
-/// git would wait for who writes into it.
+/// git would wait for a writer.
 #[test]
 fn a_pipe_as_settings_of_git_is_reported_at_once() {
     for name in [
@@ -169,7 +169,7 @@ fn a_pipe_as_settings_of_git_is_reported_at_once() {
         let took = begun.elapsed();
         let says = format!("{name}: it is a named pipe");
         assert!(done.stderr.contains(&says), "{name}: {}", done.stderr);
-        // That long git may take.
+        // The time that git may take.
         assert!(
             took < std::time::Duration::from_secs(30),
             "{name}: {took:?}"
@@ -177,7 +177,7 @@ fn a_pipe_as_settings_of_git_is_reported_at_once() {
     }
 }
 
-/// What the user's own files say holds, or nothing starts: one that cannot be read denies what it would have denied.
+/// The user's own files apply, or nothing starts: an unreadable one may contain a deny.
 #[test]
 fn the_users_own_settings_are_not_passed_over() {
     for kind in ["a pipe", "a socket", "a device", "3 GiB"] {

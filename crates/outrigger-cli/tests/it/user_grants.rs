@@ -1,4 +1,4 @@
-//! What the user grants single plugins in `outrigger.toml`: variables that look like secrets, and ports to listen on.
+//! The user's grants to single plugins in `outrigger.toml`: variables that look like secrets, and ports to listen on.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use crate::npm::{installed, world as world_with};
 use crate::npm_auth::{Services, got};
 use crate::support::*;
 
-/// Writes down its process and what it sees of the environment.
+/// Writes down its process and the environment it sees.
 const SEES: &str = r"
 import fs from 'node:fs'
 export const Sees = async ({ directory }) => {
@@ -19,14 +19,14 @@ export const Sees = async ({ directory }) => {
   return { 'chat.message': async () => {} }
 }";
 
-/// The user's own settings.
+/// Writes the user's own settings.
 pub(crate) fn granting(world: &World, toml: &str) {
     let file = world.home().join(".config/outrigger/outrigger.toml");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(file, toml).unwrap();
 }
 
-/// The grant to change tool calls.
+/// Returns the grant to change tool calls.
 pub(crate) fn rewrites(plugin: &std::path::Path) -> String {
     format!("[plugins.{plugin:?}]\nrewrite = true\n")
 }
@@ -39,7 +39,7 @@ fn a_variable_goes_to_the_plugin_that_is_named_and_to_no_other() {
     let third = plugin("third");
     plugin("plain");
     plugin("named");
-    // `named` only goes by the name: any project can bring a file called so.
+    // `named` only matches by name: any project can contain a file called so.
     granting(
         &world,
         &format!(
@@ -66,7 +66,7 @@ fn a_variable_goes_to_the_plugin_that_is_named_and_to_no_other() {
         texts,
         ["acme-key-1 none", "none other-1", "none none", "none none"]
     );
-    // The two that were granted something have processes of their own.
+    // The two plugins with grants have separate processes.
     let pids = all.each_ref().map(|(pid, _)| pid.as_str());
     assert!(
         pids[0] != pids[1] && pids[0] != pids[2] && pids[1] != pids[2] && pids[2] == pids[3],
@@ -109,7 +109,7 @@ fn supermemory_takes_its_key_from_the_variable_that_was_granted_to_it() {
     );
 }
 
-/// What a browser does at the end of a login.
+/// Does what a browser does at the end of a login.
 fn browse(port: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     write!(
@@ -122,7 +122,7 @@ fn browse(port: &str, path: &str) -> String {
     page
 }
 
-/// A login that ends when the browser comes back to a port of the plugin's.
+/// A login that ends when the browser returns to a port of the plugin's.
 const CALLBACK: &str = r#"
 import http from "node:http"
 export const Acme = async () => ({
@@ -191,7 +191,7 @@ fn a_login_waits_for_the_browser_on_the_port_that_was_granted() {
     );
 }
 
-/// As `opencode-cursor-auth` 1.0.16 does, which answers for its model on a port of its own choice.
+/// Like `opencode-cursor-auth` 1.0.16, which serves its model on a port of its choice.
 #[test]
 fn a_plugin_that_serves_from_its_start_learns_which_port_to_be_granted() {
     let world = World::new([]);
@@ -211,7 +211,7 @@ fn a_plugin_that_serves_from_its_start_learns_which_port_to_be_granted() {
     assert!(granted.starts_with("active "), "{granted}");
 }
 
-/// A published plugin that does so, on the port that its service sends browsers to.
+/// A published plugin that does this, on the port that its service redirects browsers to.
 #[test]
 fn codex_auth_waits_for_the_browser_on_its_own_port() {
     let world = world_with("opencode-openai-codex-auth@4.4.0", []);

@@ -1,12 +1,12 @@
-//! Ways around the rules that a plugin might try through the real program, each refused and written down (issue 5). Those
-//! of the pure guard are in the kernel's `guarded.rs`, edits of the record in the store's `audit/tamper_tests.rs`.
+//! Ways around the rules that a plugin might try through the real program, each refused and recorded. For those of the
+//! pure guard, see the kernel's `guarded.rs`; for edits of the record, the store's `audit/tamper_tests.rs`.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 use crate::user_grants::{granting, rewrites};
 
-/// Asks what the file `asked.json` says, and notes each answer's status.
+/// Sends the request in `asked.json`, and notes each answer's status.
 const ASKER: &str = r#"
 import fs from "node:fs"
 export const Asker = async ({ directory, serverUrl }) => ({
@@ -92,7 +92,7 @@ export const Liar = async () => ({
   },
 })"#;
 
-/// A tool that failed has failed: hooks behind it are not asked, and nothing they would say is taken for its result.
+/// A failed tool stays failed: hooks after it are not asked, and their output does not become its result.
 #[test]
 fn failure_to_success() {
     let world = World::new([
@@ -119,7 +119,7 @@ export const Praise = async () => ({
   },
 })"#;
 
-/// A command that failed has failed, too: its exit code stays, and the failure is reported.
+/// A failed command stays failed, too: its exit code stays, and the failure is reported.
 #[test]
 fn a_failed_command_stays_one() {
     let command = json!({ "command": "echo FAILED; exit 3", "description": "x" });
@@ -145,7 +145,7 @@ export const Swap = async () => ({
   },
 })"#;
 
-/// What a hook makes of a call is what is asked about; behind the approval nothing makes another command of it.
+/// The question is about the call as hooks changed it; after the approval nothing changes the command.
 #[test]
 fn input_changed_after_approval() {
     let world = World::new([

@@ -1,5 +1,4 @@
-//! What says which programs are started stays where it is, and what was put in its place waits for the user (issue 5;
-//! docs/bypass.md).
+//! Files that define which programs are started stay in place, and replacements wait for the user (docs/bypass.md).
 
 use std::fs;
 
@@ -12,7 +11,7 @@ fn has_views() -> bool {
     outrigger_sandbox::Spawner::new().unwrap().has_views()
 }
 
-/// A plugin of the user that does this once, with the folder that it works in as `at`, and notes what came of each step.
+/// Creates a user's plugin that runs this once, with its working folder as `at`, and notes the result of each step.
 fn attack(world: &World, steps: &str) {
     world.packages();
     let place = world.home().join(".config/opencode/plugin");
@@ -29,7 +28,7 @@ export const A = async ({{ directory: at }}) => ({{ 'chat.message': async () => 
     fs::write(place.join("attack.js"), code).unwrap();
 }
 
-/// Between the working directory and the root of the repository, and in what git keeps of submodules.
+/// Covers folders between the working directory and the repository's root, and git's folders of submodules.
 #[test]
 fn folders_above_what_is_kept_stay_where_they_are() {
     let world = World::new([done(), done()]);
@@ -79,9 +78,8 @@ fn folders_above_what_is_kept_stay_where_they_are() {
     within(&["run", "again"]).ok();
 }
 
-/// A link is not a file of its own: what it leads to is kept, and another file may take its place. That is seen at the
-/// next start, though nothing but a plugin ran; so is what it left of Claude Code's files, where nobody looks at what
-/// counts.
+/// A link is not a separate file: its target is kept, but another file may replace the link. This is noticed at the next
+/// start, even if only a plugin ran, and so are Claude Code's files that it left.
 #[test]
 fn a_link_to_settings_that_a_plugin_replaced_waits_for_the_user() {
     let world = World::new([done(), done()]);
@@ -117,8 +115,8 @@ fn a_link_to_settings_that_a_plugin_replaced_waits_for_the_user() {
     assert!(!world.path("ran-mcp").exists() && !world.path("ran-hook").exists());
 }
 
-/// A formatter takes its time, and cannot change settings itself. What another process puts into them meanwhile does
-/// not count as the user's; a change of layout alone does.
+/// A formatter takes a while, and cannot change settings itself. What another process writes to them meanwhile does not
+/// count as the user's; a change of layout alone does.
 #[test]
 fn what_comes_into_settings_while_they_are_formatted_does_not_count() {
     let path = "opencode.jsonc";
@@ -155,7 +153,7 @@ fn what_comes_into_settings_while_they_are_formatted_does_not_count() {
     }
 }
 
-/// A server with whose settings nothing could start says so, and goes on when the user has let them count.
+/// A server whose settings wait reports this, and continues once the user accepts them.
 #[test]
 fn a_server_whose_settings_wait_says_so() {
     let world = World::new([done(), done()]);
@@ -203,7 +201,7 @@ fn at_a_terminal_changed_settings_are_part_of_the_one_question() {
         "{}",
         refused.stderr
     );
-    // What else there is to say is said.
+    // Other messages are still printed.
     let doctor = world.cli(&["doctor"]).exited(1).stdout;
     let goes_on = [
         "bad  settings",
@@ -220,7 +218,7 @@ fn at_a_terminal_changed_settings_are_part_of_the_one_question() {
     world.run(&["again"]).ok();
 }
 
-/// `serve` asks the same before it listens, and where nobody is there says once what to do.
+/// `serve` asks the same before it listens, and without a terminal reports once what to do.
 #[test]
 fn serve_asks_about_changed_settings_or_says_what_to_do() {
     let world = World::new([done(), done()]);

@@ -1,6 +1,6 @@
-// Imitations of the services that published plugins speak to, behind a proxy on loopback: a program that has it as
-// `HTTPS_PROXY` and trusts `ca.pem` finds them under their real names, and nothing else.
-// Arguments: this folder, and a file that every request is written to, one a line. The proxy's port is printed.
+// Imitations of the services that published plugins use, behind a proxy on loopback: a program that has it as
+// `HTTPS_PROXY` and trusts `ca.pem` finds them under their real names, and nothing else. Arguments: this folder,
+// and a file that every request is written to, one per line. The proxy's port is printed.
 
 import { appendFileSync, readFileSync } from "node:fs";
 import net from "node:net";
@@ -12,7 +12,7 @@ const json = (value) => Response.json(value);
 const events = (list) =>
   new Response(list.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""), { headers: { "content-type": "text/event-stream" } });
 
-// A token as OpenAI's: the account stands inside.
+// A token in OpenAI's form, which contains the account.
 const claims = { "https://api.openai.com/auth": { chatgpt_account_id: "acc-1" } };
 const jwt = ["e30", Buffer.from(JSON.stringify(claims)).toString("base64url"), "sig"].join(".");
 

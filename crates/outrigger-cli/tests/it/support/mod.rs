@@ -1,4 +1,4 @@
-//! What the tests of the command need beside `outrigger-test-support`: the binary, and a server that it started.
+//! Helpers for the command's tests beyond `outrigger-test-support`: the binary, and a server started from it.
 
 mod program;
 mod server;

@@ -11,40 +11,41 @@ const OUTRIGGER: &str = env!("CARGO_BIN_EXE_outrigger");
 
 /// Runs the binary in a [`World`].
 pub(crate) trait Program {
-    /// The binary in this world: nothing of the environment that runs the tests.
+    /// Returns the binary in this world, with nothing of the environment that runs the tests.
     fn command(&self, args: &[&str]) -> Command;
 
-    /// Lets the settings of another folder count, as they are now.
+    /// Trusts another folder's settings with their current content.
     fn trust(&self, folder: &Path);
 
-    /// A shell script in this world, in which `$OUTRIGGER` is the binary and `$DATA` its data folder.
+    /// Returns a shell script in this world, in which `$OUTRIGGER` is the binary and `$DATA` its
+    /// data folder.
     fn script(&self, program: &str, args: &[&str]) -> Command;
 
     /// Runs the binary until it exits.
     #[track_caller]
     fn cli(&self, args: &[&str]) -> Done;
 
-    /// `outrigger run` with these arguments.
+    /// Runs `outrigger run` with these arguments.
     #[track_caller]
     fn run(&self, args: &[&str]) -> Done;
 
-    /// The same with variables.
+    /// Does the same with variables.
     #[track_caller]
     fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Done;
 
-    /// The same with something on standard input.
+    /// Does the same with a text on standard input.
     #[track_caller]
     fn run_piped(&self, input: &str, args: &[&str]) -> Done;
 
-    /// The log replays through the kernel, and its hash chain is intact.
+    /// Checks that the log replays through the kernel, and that its hash chain is intact.
     #[track_caller]
     fn verify(&self) -> String;
 
-    /// The last session, as `session export` prints it.
+    /// Returns the last session, as `session export` prints it.
     #[track_caller]
     fn export(&self) -> Value;
 
-    /// Parts of the last session of this kind, in order.
+    /// Returns the last session's parts of this kind, in order.
     #[track_caller]
     fn parts(&self, kind: &str) -> Vec<Value>;
 }
@@ -122,7 +123,7 @@ impl Program for World {
     }
 }
 
-/// The session's identifier taken out of a line.
+/// Removes the session's identifier from a line.
 pub(crate) fn without_session(line: &str) -> String {
     let Some((before, after)) = line.split_once("in session ses_") else {
         return line.to_owned();

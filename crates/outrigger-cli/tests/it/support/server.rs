@@ -1,4 +1,4 @@
-//! `outrigger serve` and a plain HTTP client for it: what a client sends and gets is bytes here, nobody's library.
+//! `outrigger serve` and a plain HTTP client for it, which sends and receives bytes without any library.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,12 +12,12 @@ use outrigger_test_support::{Done, Running, World};
 
 use super::Program as _;
 
-/// A server that listens.
+/// A listening server.
 pub(crate) struct Server {
     pub(crate) running: Running,
     /// `127.0.0.1:PORT`.
     pub(crate) address: String,
-    /// Value of `Authorization`.
+    /// The value of `Authorization`.
     pub(crate) auth: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body of an answer that must have this status.
+    /// Returns the body of an answer that must have this status.
     #[track_caller]
     pub(crate) fn json(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text());
@@ -50,7 +50,7 @@ impl Answer {
 
 /// Starts servers in a [`World`].
 pub(crate) trait Serve {
-    /// Starts `outrigger serve` on a free port of its own.
+    /// Starts `outrigger serve` on a free port.
     #[track_caller]
     fn serve(&self, args: &[&str]) -> Server;
 
@@ -90,7 +90,7 @@ impl Serve for World {
     }
 }
 
-/// A value of `Authorization`.
+/// Returns a value of `Authorization`.
 pub(crate) fn basic(login: &str) -> String {
     use base64::Engine as _;
     format!(
@@ -99,7 +99,7 @@ pub(crate) fn basic(login: &str) -> String {
     )
 }
 
-/// A port of this test's own, as an argument.
+/// Returns a free port for this test, as an argument.
 pub(crate) fn free_port() -> String {
     outrigger_test_support::free_port().to_string()
 }
@@ -109,7 +109,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// Sends a request, and goes away after `meanwhile` without having read an answer.
+    /// Sends a request, and disconnects after `meanwhile` without having read an answer.
     pub(crate) fn leave(&self, method: &str, path: &str, body: &str, meanwhile: impl FnOnce()) {
         let stream = self.open(method, path, &[], Some(body));
         meanwhile();
@@ -126,7 +126,7 @@ impl Server {
         self.send("POST", path, &[], Some(&body.to_string()))
     }
 
-    /// One request with these headers beside the usual ones; a `host` among them stands for ours.
+    /// Sends one request with these headers besides the usual ones; a `host` among them replaces ours.
     #[track_caller]
     pub(crate) fn send(
         &self,
@@ -218,14 +218,14 @@ impl Server {
         }
     }
 
-    /// Ends it by SIGKILL.
+    /// Ends it with SIGKILL.
     #[track_caller]
     pub(crate) fn kill(self) -> Done {
         self.running.signal(rustix::process::Signal::KILL);
         self.running.end()
     }
 
-    /// Ends it by SIGTERM.
+    /// Ends it with SIGTERM.
     #[track_caller]
     pub(crate) fn stop(self) -> Done {
         self.running.signal(rustix::process::Signal::TERM);
@@ -233,7 +233,7 @@ impl Server {
     }
 }
 
-/// An event's kind, in an envelope or not.
+/// Returns an event's kind, with or without an envelope.
 pub(crate) fn kind(event: &Value) -> &str {
     event["type"]
         .as_str()
@@ -280,18 +280,18 @@ fn chunk(stream: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
 pub(crate) struct Events {
     stream: BufReader<TcpStream>,
     buffer: String,
-    /// The last one that came.
+    /// The ID of the last event received.
     pub(crate) id: Option<i64>,
 }
 
 impl Events {
-    /// The next event; none when the stream has ended.
+    /// Returns the next event, or `None` when the stream has ended.
     pub(crate) fn next(&mut self) -> Option<Value> {
         loop {
             if let Some((event, rest)) = self.buffer.split_once("\n\n") {
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
                 let id = field("id: ").map(|id| id.parse().unwrap());
-                // One without is a comment.
+                // A block without data is a comment.
                 let data = field("data: ").map(|data| serde_json::from_str(data).unwrap());
                 self.buffer = rest.to_owned();
                 if let Some(id) = id {
@@ -312,7 +312,7 @@ impl Events {
         }
     }
 
-    /// The next event of this kind.
+    /// Returns the next event of this kind.
     #[track_caller]
     pub(crate) fn until(&mut self, wanted: &str) -> Value {
         let end = Instant::now() + WAIT_TIMEOUT;
