@@ -1,17 +1,18 @@
-//! What can go wrong, and what is merely worth telling.
+//! Errors and problems of the configuration.
 
 use std::fmt;
 
-/// Why the configuration could not be read. Every variant names the file (or environment variable) it is about.
+/// Why the configuration could not be read. Every variant names the file (or environment variable) that it is
+/// about.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The file is there but cannot be read, or is not UTF-8.
+    /// The file exists but cannot be read, or is not UTF-8.
     #[error("{file}: cannot be read: {reason}")]
     Read {
         /// File.
         file: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         reason: String,
     },
     /// Not JSON with comments, or not TOML.
@@ -25,7 +26,7 @@ pub enum ConfigError {
         column: u32,
         /// `JSON` or `TOML`.
         language: &'static str,
-        /// What the parser found.
+        /// Error of the parser.
         message: String,
         /// What to do about it.
         hint: String,
@@ -35,36 +36,36 @@ pub enum ConfigError {
     Type {
         /// File, environment variable, or `config hook`.
         file: String,
-        /// Line, from 1; 0 when not known.
+        /// Line, from 1; 0 if unknown.
         line: u32,
-        /// Column in characters, from 1; 0 when not known.
+        /// Column in characters, from 1; 0 if unknown.
         column: u32,
         /// JSON pointer of the value.
         pointer: String,
-        /// What belongs there.
+        /// Expected value.
         expected: String,
         /// What is there.
         found: String,
     },
-    /// `{file:PATH}` names a file that cannot be read.
+    /// `{file:PATH}` names an unreadable file.
     #[error("{file}{}: {}: {reference} cannot be read: {path}: {reason}", LineColumn(*line, *column), Pointer(pointer))]
     FileReference {
         /// File or environment variable that contains the substitution.
         file: String,
-        /// Line, from 1; 0 when not known.
+        /// Line, from 1; 0 if unknown.
         line: u32,
-        /// Column in characters, from 1; 0 when not known.
+        /// Column in characters, from 1; 0 if unknown.
         column: u32,
         /// JSON pointer of the string.
         pointer: String,
         /// The substitution as written.
         reference: Box<str>,
-        /// The path it stands for, absolute.
+        /// Absolute path of the file.
         path: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         reason: Box<str>,
     },
-    /// outrigger.toml has a key that does not exist.
+    /// outrigger.toml has an unknown key.
     #[error("{file}:{line}:{column}: unknown setting `{key}`")]
     UnknownSetting {
         /// File.
@@ -75,12 +76,12 @@ pub enum ConfigError {
         column: u32,
         /// The key with its section, as written.
         key: String,
-        /// The known key that is nearest, if one is near.
+        /// The nearest known key, if one is similar.
         suggestion: Option<String>,
-        /// What is known in that place.
+        /// Known keys in that position.
         known: Vec<String>,
     },
-    /// A word that stands for a value is none of those that are known.
+    /// A value is not one of the known words.
     #[error("{file}:{line}:{column}: unknown value `{value}`; known are {}", .known.join(", "))]
     UnknownValue {
         /// File.
@@ -89,14 +90,14 @@ pub enum ConfigError {
         line: u32,
         /// Column in characters, from 1.
         column: u32,
-        /// As written.
+        /// The value as written.
         value: String,
-        /// The known one that is nearest, if one is near.
+        /// The nearest known value, if one is similar.
         suggestion: Option<String>,
-        /// What is known in that place.
+        /// Known values in that position.
         known: Vec<String>,
     },
-    /// A policy requires a hook that is none, or that can refuse nothing.
+    /// A policy requires an unknown hook, or one that can refuse nothing.
     #[error(
         "{file}:{line}:{column}: `{hook}` is no hook that can refuse anything, so requiring it would guard nothing"
     )]
@@ -107,20 +108,20 @@ pub enum ConfigError {
         line: u32,
         /// Column in characters, from 1.
         column: u32,
-        /// As written.
+        /// The hook as written.
         hook: String,
-        /// The names that are nearest, the nearest first.
+        /// Similar names, the nearest first.
         near: Vec<String>,
     },
-    /// A file of command hooks that may hold a guard cannot be read.
+    /// A file of command hooks that may contain a guard is unreadable.
     #[error("{file}: {why}; its hooks may guard, so nothing is started without them")]
     Hooks {
         /// File.
         file: String,
-        /// What is wrong, with its place.
+        /// The problem, with its position.
         why: String,
     },
-    /// A setting of outrigger.toml or of the environment has a value that it cannot have.
+    /// A setting of outrigger.toml or of the environment has an invalid value.
     #[error("{file}{}: setting `{key}`: expected {expected}, found {found}", LineColumn(*line, *column))]
     Setting {
         /// File or environment variable.
@@ -131,7 +132,7 @@ pub enum ConfigError {
         column: u32,
         /// The key with its section.
         key: String,
-        /// What belongs there.
+        /// Expected value.
         expected: String,
         /// What is there.
         found: String,
@@ -139,7 +140,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// A stable name of the kind of error, for programs and for the documentation.
+    /// Returns a stable code of the kind of error, for programs and for the documentation.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Read { .. } => "config.read",
@@ -154,7 +155,7 @@ impl ConfigError {
         }
     }
 
-    /// What the user can do, where there is something to say beyond the message.
+    /// Returns what the user can do, if there is something to add to the message.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read { .. } => {
@@ -197,14 +198,14 @@ impl ConfigError {
     }
 }
 
-/// Something wrong that did not stop the loading: the thing it is about was left out or is used as it is.
+/// A problem that did not stop the loading: its subject was skipped or is used unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     /// File, environment variable or `config hook`.
     pub file: String,
-    /// JSON pointer or setting, where it is about one.
+    /// JSON pointer or setting, if it is about one.
     pub pointer: Option<String>,
-    /// What is wrong and what was done about it.
+    /// The problem and how it was handled.
     pub message: String,
 }
 
@@ -217,7 +218,7 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// `:line:column`, or nothing when the line is not known.
+/// `:line:column`, or nothing if the line is unknown.
 struct LineColumn(u32, u32);
 
 impl fmt::Display for LineColumn {
@@ -230,7 +231,7 @@ impl fmt::Display for LineColumn {
     }
 }
 
-/// A pointer for people: the empty one is the whole document.
+/// A pointer for display: the empty one is the whole document.
 struct Pointer<'a>(&'a str);
 
 impl fmt::Display for Pointer<'_> {

@@ -1,13 +1,13 @@
-//! Configuration: OpenCode's `opencode.json` family and our own `outrigger.toml`.
+//! Configuration: OpenCode's `opencode.json` family and Outrigger's own `outrigger.toml`.
 //!
-//! This crate is for reading both, for merging their layers, and for telling where each value came from. It is not for
-//! acting on what it read: it starts nothing, installs nothing, and never writes to or creates a folder (OpenCode adds
-//! `$schema` to the user's files and makes folders whose presence changes the next run; this crate does neither).
+//! This crate reads both, merges their layers, and records the origin of each value. It does not act on what it read: it
+//! starts nothing, installs nothing, and never writes to or creates a folder (OpenCode adds `$schema` to the user's files
+//! and creates folders whose presence changes the next run; this crate does neither).
 //!
 //! Entry points: [`load`] for everything at once, [`OpenCodeConfig::from_value`] to read the document again after
 //! `config` hooks changed it, [`skills::discover`] for skills, [`Settings`] for `outrigger.toml`.
 //!
-//! Order of the layers, lowest precedence first (reference 1.18.33): global folder, `OPENCODE_CONFIG`, project files from
+//! Order of the layers, lowest precedence first (OpenCode 1.18.33): global folder, `OPENCODE_CONFIG`, project files from
 //! the worktree's root down to the working directory, each config folder with its files, commands, agents, modes and
 //! plugins, `OPENCODE_CONFIG_CONTENT`, the administrator's folder.
 

@@ -1,4 +1,4 @@
-//! Where a value came from, and JSON pointers (RFC 6901).
+//! Origins of values, and JSON pointers (RFC 6901).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Origin {
@@ -14,9 +14,9 @@ pub enum Origin {
     File {
         /// Absolute path.
         path: PathBuf,
-        /// Line, from 1; 0 when not known.
+        /// Line, from 1; 0 if unknown.
         line: u32,
-        /// Column in characters, from 1; 0 when not known.
+        /// Column in characters, from 1; 0 if unknown.
         column: u32,
     },
     /// An environment variable.
@@ -24,7 +24,7 @@ pub enum Origin {
         /// Its name.
         name: String,
     },
-    /// Nobody set it.
+    /// The default.
     Default,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Position of a byte offset. An offset beyond the end is the end.
+    /// Returns the position of a byte offset. An offset beyond the end is the end.
     pub(crate) fn at(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -65,7 +65,7 @@ impl Position {
 /// Positions of values by JSON pointer.
 pub(crate) type Positions = BTreeMap<String, Position>;
 
-/// The position of a value or, for one that was derived, of the nearest thing around it.
+/// Returns the position of a value or, for a derived one, of the nearest enclosing value.
 pub(crate) fn position_of(positions: &Positions, pointer: &str) -> Position {
     let mut at = pointer;
     loop {
@@ -79,8 +79,8 @@ pub(crate) fn position_of(positions: &Positions, pointer: &str) -> Position {
     }
 }
 
-/// The origin of a value or, for one that has none of its own, of the nearest thing around it; of a whole object, that of
-/// any value in it.
+/// Returns the origin of a value or, if it has none of its own, of the nearest enclosing value; for a whole object, that
+/// of any value in it.
 pub(crate) fn nearest(origins: &BTreeMap<String, Origin>, pointer: &str) -> Origin {
     let mut at = pointer;
     loop {
@@ -100,18 +100,18 @@ pub(crate) fn nearest(origins: &BTreeMap<String, Origin>, pointer: &str) -> Orig
     first.map_or(Origin::Default, |(_, origin)| origin.clone())
 }
 
-/// The pointer of a member.
+/// Returns the pointer of a member.
 pub(crate) fn child(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The last key of a pointer, unescaped.
+/// Returns the last key of a pointer, unescaped.
 pub(crate) fn last_key(pointer: &str) -> String {
     let key = pointer.rsplit('/').next().unwrap_or_default();
     key.replace("~1", "/").replace("~0", "~")
 }
 
-/// Removes a value. Nothing happens when it is not there.
+/// Removes a value, if it exists.
 pub(crate) fn remove(value: &mut serde_json::Value, pointer: &str) {
     let Some((parent, _)) = pointer.rsplit_once('/') else {
         return;

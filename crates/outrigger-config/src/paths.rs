@@ -1,14 +1,15 @@
-//! Paths: `~`, relative ones, folders upwards, files below a folder, `file://` URLs. All of it only reads.
+//! Paths: `~`, relative ones, parent folders, files below a folder, `file://` URLs. Read-only.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Depth at which looking for files below a config folder stops. Real ones have three or four.
+/// Maximum depth of files below a config folder. Real ones have three or four levels.
 const MAX_DEPTH: usize = 32;
-/// Folders that are looked into below one of them: a link to `/proc` or `/` would have all of the machine.
+/// Maximum number of folders read below one of them: a link to `/proc` or `/` would include the whole machine.
 const MAX_FOLDERS: usize = 1000;
 
-/// An absolute path: `~` is the home folder, a relative one starts at `folder`; `.` and `..` are resolved by name.
+/// Returns an absolute path: `~` is the home folder, a relative one starts at `folder`; `.` and `..` are resolved
+/// lexically.
 pub(crate) fn expand(path: &str, folder: &Path, home: &Path) -> PathBuf {
     if path == "~" {
         return home.to_owned();
@@ -19,7 +20,7 @@ pub(crate) fn expand(path: &str, folder: &Path, home: &Path) -> PathBuf {
     }
 }
 
-/// Resolves `.` and `..` by name, without looking at the disk.
+/// Resolves `.` and `..` lexically, without reading the disk.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
@@ -34,7 +35,7 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     out
 }
 
-/// `start` and the folders above it, up to and with `stop`; up to the root when `stop` is not above it.
+/// Returns `start` and the folders above it, up to and including `stop`; up to the root if `stop` is not above it.
 pub(crate) fn upwards(start: &Path, stop: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for folder in start.ancestors() {
@@ -46,11 +47,11 @@ pub(crate) fn upwards(start: &Path, stop: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// The `file://` URL of an absolute path, escaped as `pathToFileURL` of Node and Bun does.
+/// Returns the `file://` URL of an absolute path, escaped as `pathToFileURL` of Node and Bun does.
 pub(crate) fn file_url(path: &Path) -> String {
     let mut url = String::from("file://");
     for byte in path.as_os_str().as_encoded_bytes() {
-        // The URL standard's path set, and the `%` and `\` that Node and Bun escape on top of it.
+        // The URL standard's path set, plus the `%` and `\` that Node and Bun escape.
         let escaped = matches!(
             byte,
             b'"' | b'#' | b'<' | b'>' | b'?' | b'`' | b'{' | b'}' | b'^' | b'%' | b'\\'
@@ -64,7 +65,7 @@ pub(crate) fn file_url(path: &Path) -> String {
     url
 }
 
-/// The path of a `file://` URL, if it is one of this machine.
+/// Returns the path of a `file://` URL, if it is a local one.
 pub(crate) fn from_file_url(url: &str) -> Option<PathBuf> {
     let rest = url.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
@@ -93,8 +94,8 @@ pub(crate) fn from_file_url(url: &str) -> Option<PathBuf> {
     String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
-/// Files below `root` for which `wanted` says yes, sorted by path. Symbolic links are followed, circles are not. A
-/// folder that is not there or cannot be read has no files, as in OpenCode.
+/// Returns files below `root` that `wanted` accepts, sorted by path. Symbolic links are followed, cycles are not. A
+/// missing or unreadable folder has no files, as in OpenCode.
 pub(crate) fn files_below(
     root: &Path,
     recursive: bool,
@@ -142,14 +143,14 @@ fn collect(
     }
 }
 
-/// Whether the file's name ends in one of these extensions, compared as written.
+/// Returns whether the file's name ends in one of these extensions, compared as written.
 pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     path.extension()
         .and_then(|e| e.to_str())
         .is_some_and(|e| extensions.contains(&e))
 }
 
-/// What the operating system said, in words, without its error number.
+/// Returns the text of an operating system error, without its number.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file".into(),
@@ -204,7 +205,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> crate::ConfigError {
 fn text(path: &Path) -> std::io::Result<Option<String>> {
     match outrigger_files::read_to_string(path, outrigger_files::SETTINGS) {
         Ok(text) => Ok(Some(text)),
-        // A file where a folder was expected (`NotADirectory`) is the same as no file.
+        // A file in place of a folder (`NotADirectory`) counts as a missing file.
         Err(error)
             if matches!(
                 error.kind(),

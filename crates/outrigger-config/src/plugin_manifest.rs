@@ -1,7 +1,6 @@
-//! The keys of a plugin's manifest (`outrigger.plugin.toml`). `docs/plugin-manifest.schema.json` is made of this table.
+//! The keys of a plugin's manifest (`outrigger.plugin.toml`). `docs/plugin-manifest.schema.json` is generated from this table.
 //!
-//! What reads a manifest is [`outrigger_protocol::manifest::Manifest`], which depends on serde alone; a test holds one against
-//! the other.
+//! [`outrigger_protocol::manifest::Manifest`] reads a manifest and depends on serde alone; a test compares both.
 
 use outrigger_schema::{PORT, POSITIVE, Schema, schema};
 
@@ -194,12 +193,12 @@ mod tests {
         }
     }
 
-    /// The member of an object that these names lead to.
+    /// Returns the member of an object at this path.
     fn at<'v>(object: &'v mut Value, path: &[&str]) -> &'v mut Value {
         path.iter().fold(object, |at, name| &mut at[*name])
     }
 
-    /// A manifest that is the same with the other name of each key, and none without what is required.
+    /// Checks manifests that use the alias of each key, and that lack each required key.
     fn each_key(fields: &[Field], path: &[&str], whole: &Value) {
         let read = |value: &Value| serde_json::from_value::<Manifest>(value.clone());
         for field in fields {
@@ -219,7 +218,7 @@ mod tests {
         }
     }
 
-    /// The table and the type say the same: every key is known, none is left out, each alias is the same key.
+    /// The table and the type agree: every key is known, none is missing, each alias is the same key.
     #[test]
     fn the_table_is_the_type() {
         assert_same::<Manifest>(&MANIFEST);

@@ -1,4 +1,4 @@
-//! Secrets of a configuration: which values they are, taking them out, and putting them back (invariant 10).
+//! Secrets of a configuration: detecting, removing and restoring them (invariant 10).
 
 use std::borrow::Cow;
 
@@ -10,24 +10,24 @@ use serde_json::Value;
 use crate::opencode::jsonc;
 use crate::origin::{child, last_key};
 
-/// What stands in the place of a secret.
+/// Replacement of a secret.
 pub(crate) const REDACTED: &str = "(redacted)";
 
-/// A document without its secrets. Those that its texts took from elsewhere only [`crate::Loaded::redacted`] knows.
+/// Returns a document without its secrets. Only [`crate::Loaded::redacted`] knows those that its texts took from elsewhere.
 #[must_use]
 pub fn redacted(value: &Value) -> Value {
     without(value, &[])
 }
 
-/// A document without its secrets, and without these.
+/// Returns a document without its secrets, and without these.
 pub(crate) fn without(value: &Value, known: &[String]) -> Value {
     let mut value = value.clone();
     redact(&mut value, "", known);
     value
 }
 
-/// The text of a file of settings without its secrets: the text itself where there are none, else what is left as plain JSON.
-/// `None` where it is no JSON.
+/// Returns the text of a settings file without its secrets: the text itself if there are none, else the rest as plain JSON.
+/// `None` if it is not JSON.
 #[must_use]
 pub fn redacted_text(text: &str) -> Option<Cow<'_, str>> {
     let value = jsonc::parse(text, "").ok()?.value;
@@ -38,7 +38,7 @@ pub fn redacted_text(text: &str) -> Option<Cow<'_, str>> {
     serde_json::to_string_pretty(&shown).ok().map(Cow::Owned)
 }
 
-/// Whether a text in TOML or YAML gives a value to a name that is likely a secret's ([`redacted`]).
+/// Returns whether a TOML or YAML text assigns a value to a name that is likely a secret's ([`redacted`]).
 #[must_use]
 pub fn names_secret(text: &str) -> bool {
     text.lines().any(|line| {
@@ -51,11 +51,10 @@ pub fn names_secret(text: &str) -> bool {
     })
 }
 
-/// Puts back what [`crate::Loaded::redacted`] took out of a document that came from it, and answers the places where it did not.
+/// Restores what [`crate::Loaded::redacted`] removed from a document, and returns the positions where it did not.
 ///
-/// A secret goes back only where it came from: under the same provider, server, formatter or agent, with nothing changed of who
-/// gets it there (a plugin could have it sent to itself otherwise). A stand-in that is left is taken out, since nobody knows it as a
-/// key.
+/// A secret is restored only at its origin: under the same provider, server, formatter or agent, and only if its recipient is
+/// unchanged (otherwise a plugin could have it sent to itself). A remaining placeholder is removed, since it is not a valid key.
 pub(crate) fn restore(value: &mut Value, from: &Value, known: &[String]) -> Vec<String> {
     let mut lost = Vec::new();
     let shown = without(from, known);
@@ -97,7 +96,7 @@ fn redacted_at(value: &Value, pointer: &str, known: &[String]) -> Value {
     value
 }
 
-/// A value as it is, and as it was shown.
+/// A value with its redacted form.
 #[derive(Clone, Copy, Default)]
 struct Original<'a> {
     real: Option<&'a Value>,
@@ -112,7 +111,7 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// What an item of a list was: the one at its place, or the only one that was shown like this.
+    /// Returns the original of a list item: the one at its position, or the only one with the same redacted form.
     fn of_item(self, index: usize, item: &Value) -> Self {
         let list = |value: Option<&'a Value>| value.and_then(Value::as_array);
         let (Some(real), Some(shown)) = (list(self.real), list(self.shown)) else {
@@ -130,11 +129,12 @@ impl<'a> Original<'a> {
     }
 }
 
-/// Sections whose entries give their secrets to a program or send them to an address.
+/// Sections whose entries pass their secrets to a program or send them to a URL.
 const SECTIONS: [&str; 6] = ["agent", "formatter", "lsp", "mcp", "mode", "provider"];
 
-/// What of an entry, as it is shown, decides who gets its secrets. Of what is started that is all but whether and how long: a variable
-/// (`PYTHONPATH`, `HTTPS_PROXY`) or a folder makes a program run other code or send elsewhere as well as its command does.
+/// Returns the part of a redacted entry that determines who gets its secrets. For a started program that is everything except
+/// whether and for how long it runs: a variable (`PYTHONPATH`, `HTTPS_PROXY`) or a folder makes a program run other code or send
+/// data elsewhere just as its command does.
 fn use_of(section: &str, mut shown: Value) -> Value {
     let Value::Object(fields) = &mut shown else {
         return shown;
@@ -157,17 +157,17 @@ fn use_of(section: &str, mut shown: Value) -> Value {
     shown
 }
 
-/// Options of a provider that change nothing of where a request goes. Headers go where the key goes.
+/// Options of a provider that do not change the destination of a request. Headers are sent where the key is sent.
 const HARMLESS_OPTIONS: [&str; 4] = ["chunkTimeout", "headers", "setCacheKey", "timeout"];
 
-/// What of a model says where its requests go.
+/// Keeps the part of a model that determines the destination of its requests.
 fn keep_address(model: &mut Value) {
     if let Value::Object(fields) = model {
         fields.retain(|key, _| ["api", "npm", "provider"].contains(&key.as_str()));
     }
 }
 
-/// False for a stand-in that nothing can be put in the place of; its holder takes it out.
+/// Restores a value; returns false for a placeholder without an original, which its parent removes.
 fn put_back(value: &mut Value, from: Original<'_>, pointer: &str, lost: &mut Vec<String>) -> bool {
     match value {
         Value::Object(map) => {
@@ -181,7 +181,7 @@ fn put_back(value: &mut Value, from: Original<'_>, pointer: &str, lost: &mut Vec
                 map.shift_remove(&key);
             }
         }
-        // A list that lacks an item is another one.
+        // A list that lacks an item differs.
         Value::Array(items) => {
             let mut is_whole = true;
             for (index, item) in items.iter_mut().enumerate() {
@@ -206,7 +206,7 @@ fn put_back(value: &mut Value, from: Original<'_>, pointer: &str, lost: &mut Vec
     true
 }
 
-/// Whether a value is a stand-in, or has one in it where texts are addresses and arguments.
+/// Returns whether a value is a placeholder, or contains one in texts that are URLs or arguments.
 fn is_stand_in(leaf: &Value, pointer: &str) -> bool {
     let sections = ["/command/", "/formatter/", "/lsp/", "/mcp/", "/provider/"];
     let is_sent = || sections.iter().any(|it| pointer.starts_with(it));
@@ -235,7 +235,7 @@ fn redact(value: &mut Value, pointer: &str, known: &[String]) {
     }
 }
 
-/// Takes out what texts have in them of known secrets, and logins of addresses.
+/// Removes known secrets, and logins in URLs, from texts.
 fn hide_within(text: &mut String, known: &[String]) {
     for secret in known {
         if text.contains(secret.as_str()) {
@@ -247,25 +247,25 @@ fn hide_within(text: &mut String, known: &[String]) {
     }
 }
 
-/// Whether a list is the command of something that is started.
+/// Returns whether a list is the command of a started program.
 fn is_command(pointer: &str) -> bool {
     let sections = ["/formatter/", "/lsp/", "/mcp/"];
     sections.iter().any(|it| pointer.starts_with(it)) && last_key(pointer) == "command"
 }
 
-/// What the words of a command before one say of it.
+/// What the preceding words of a command indicate about one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Before {
     #[default]
     Nothing,
     /// It is a secret.
     Secret,
-    /// It is the value of an option of one letter, whose name says nothing.
+    /// It is the value of an option of one letter, whose name is no indication.
     Letter,
 }
 
-/// Takes the secrets out of arguments: `--token X`, `--token=X`, `-p X`, `-e API_KEY=X`, `-H "Authorization: Bearer X"`, and words that
-/// look like keys; also within one, for `sh -c`.
+/// Removes the secrets from arguments: `--token X`, `--token=X`, `-p X`, `-e API_KEY=X`, `-H "Authorization: Bearer X"`, and
+/// words that look like keys; also within one, for `sh -c`.
 fn hide_arguments(items: &mut [Value]) {
     let mut before = Before::default();
     for item in items {
@@ -281,7 +281,7 @@ fn hide_arguments(items: &mut [Value]) {
     }
 }
 
-/// A word of a command as it is shown.
+/// Returns the redacted form of a word of a command.
 fn shown_word(word: &str, said: &mut Before) -> String {
     const SCHEMES: [&str; 3] = ["basic", "bearer", "token"];
     const QUOTES: [char; 2] = ['"', '\''];
@@ -315,7 +315,7 @@ fn shown_word(word: &str, said: &mut Before) -> String {
             return format!("{before}{REDACTED}{end}");
         }
         None if word.starts_with("--") && is_name(word) => *said = Before::Secret,
-        // What is behind `-c` is code.
+        // The text after `-c` is code.
         None if is_letter(word) && word != "-c" => *said = Before::Letter,
         _ => {}
     }
@@ -328,16 +328,17 @@ fn is_letter(word: &str) -> bool {
     letter.is_some_and(|it| it.len() == 1 && it[0].is_ascii_alphabetic())
 }
 
-/// Whether what follows `-p` looks like a secret, and not like a package (`@acme/x`, `x@1.2`), an address with a port or a setting.
+/// Returns whether the value after `-p` looks like a secret, and not like a package (`@acme/x`, `x@1.2`), an address with a port
+/// or a setting.
 fn is_secret_value_of_letter(value: &str) -> bool {
     !value.contains(['@', '=', ':']) && is_secret_option("", value)
 }
 
-/// Sections whose keys are names of options, and no patterns.
+/// Sections whose keys are names of options, not patterns.
 const WITH_OPTIONS: [&str; 4] = ["/formatter/", "/lsp/", "/mcp/", "/provider/"];
 
-/// Whether a value is likely a secret by its name: keys, tokens, passwords, all headers and the environment of what is started. Better one
-/// too many than one too few.
+/// Returns whether a value is likely a secret by its name: keys, tokens, passwords, all headers and the environment of started
+/// programs. Better one too many than one too few.
 pub(crate) fn is_secret(pointer: &str) -> bool {
     let is_in = |folder: &str| pointer.contains(folder);
     let has_options = WITH_OPTIONS.iter().any(|it| pointer.starts_with(it));
@@ -350,7 +351,7 @@ pub(crate) fn is_secret(pointer: &str) -> bool {
         || is_started && (is_in("/environment/") || is_in("/env/"))
 }
 
-/// Whether an option of a provider, a model or an agent is likely a secret by its value.
+/// Returns whether an option of a provider, a model or an agent is likely a secret by its value.
 fn is_secret_value(pointer: &str, text: &str) -> bool {
     let mut keys = pointer.trim_start_matches('/').split('/');
     let section = keys.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! For tests: that a type takes the keys which a table of [`outrigger_schema`] names, and no others.
+//! For tests: checks that a type accepts exactly the keys of an [`outrigger_schema`] table.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use outrigger_schema::{Field, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Holds a type against its table: it reads and writes every key, and takes no key in any object that the table does not name.
-/// What a type takes is said by serde's error for a key that it does not know.
+/// Compares a type with its table: it reads and writes every key, and accepts no other key in any object. Accepted keys are
+/// determined by serde's error for an unknown key.
 pub(crate) fn assert_same<T: DeserializeOwned + Serialize>(schema: &Schema) {
     let whole = schema.example();
     let read: T = serde_json::from_value(whole.clone()).unwrap();
@@ -28,7 +28,7 @@ pub(crate) fn assert_same<T: DeserializeOwned + Serialize>(schema: &Schema) {
     }
 }
 
-/// The objects of a schema's example that have members by name.
+/// Returns the objects of a schema's example that have named members.
 fn objects(schema: &Schema, pointer: String) -> Vec<(String, &'static [Field])> {
     match schema.plain() {
         Schema::List(item) => objects(item, pointer + "/0"),

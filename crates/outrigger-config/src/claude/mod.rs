@@ -1,5 +1,5 @@
-//! Formats of Claude Code (requirement B13): `.mcp.json` with `${VAR}`, and commands in `.claude/commands`. Its skills
-//! are looked for by [`crate::claude::skills`], as in OpenCode, which reads neither of these two.
+//! Formats of Claude Code (requirement B13): `.mcp.json` with `${VAR}`, and commands in `.claude/commands`, neither of which
+//! OpenCode reads. Its skills are found by [`crate::claude::skills`], as in OpenCode.
 
 pub mod hooks;
 pub mod skills;
@@ -23,13 +23,13 @@ pub struct ClaudeServer {
     pub name: String,
     /// The file.
     pub file: PathBuf,
-    /// The entry as written, which is what a person allows.
+    /// The entry as written: the value that the user approves.
     pub written: Value,
-    /// The same in the form of `mcp` in `opencode.json`, its variables filled in; or what is wrong with it.
+    /// The entry in the form of `mcp` in `opencode.json`, with its variables replaced; or what is wrong with it.
     pub entry: Result<Value, String>,
 }
 
-/// Filled-in variables are not shown (invariant 10).
+/// Replaced variables are not shown (invariant 10).
 impl std::fmt::Debug for ClaudeServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClaudeServer")
@@ -39,8 +39,8 @@ impl std::fmt::Debug for ClaudeServer {
     }
 }
 
-/// The servers of the project's `.mcp.json` files, from the root of the repository down to the working folder; of those
-/// with the same name the nearest counts.
+/// Returns the servers of the project's `.mcp.json` files, from the root of the repository down to the working directory; if
+/// names repeat, the nearest wins.
 pub(crate) fn servers(
     options: &LoadOptions,
     problems: &mut Vec<ConfigProblem>,
@@ -77,7 +77,7 @@ pub fn servers_of(
     Ok(servers_in(whole, file, env))
 }
 
-/// The servers of an object in that form, which stands in `file`.
+/// Returns the servers of an object in that form, from `file`.
 #[must_use]
 pub fn servers_in(
     mut whole: Value,
@@ -99,7 +99,7 @@ pub fn servers_in(
         .collect()
 }
 
-/// OpenCode's form of an entry.
+/// Returns OpenCode's form of an entry.
 fn entry(written: &Value, env: &BTreeMap<String, String>) -> Result<Value, String> {
     let text = |key: &str| written.get(key).and_then(Value::as_str);
     let fill = |text: &str| expand(text, env);
@@ -114,7 +114,7 @@ fn entry(written: &Value, env: &BTreeMap<String, String>) -> Result<Value, Strin
     if let Some(url) = text("url") {
         return Ok(json!({"type": "remote", "url": fill(url)?, "headers": map("headers")?}));
     }
-    // Some write the whole command as one list, as OpenCode does.
+    // Some files have the whole command as one list, as in OpenCode.
     let mut command: Vec<String> = match written.get("command") {
         Some(Value::String(program)) => vec![fill(program)?],
         Some(Value::Array(list)) => list
@@ -167,24 +167,24 @@ fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> 
 pub struct ClaudeCommand {
     /// In OpenCode's form.
     pub entry: CommandEntry,
-    /// It is of the user's folder, not of the project's.
+    /// From the user's folder, not the project's.
     pub is_users: bool,
 }
 
-/// What of the commands of a project counts.
+/// Which commands of a project take effect.
 pub(crate) struct OfProject<'a> {
-    /// The folder is trusted: its commands take the place of the user's of the same names.
+    /// The folder is trusted: its commands shadow the user's of the same names.
     pub(crate) is_trusted: bool,
     /// Whether a file with this template may run something.
     pub(crate) lets: &'a dyn Fn(&Path, &str) -> bool,
-    /// Nothing of the folder counts, and one line says so of all.
+    /// Nothing of the folder takes effect, and one line reports that.
     pub(crate) is_quiet: bool,
-    /// Whether a model is of a provider that the user has chosen.
+    /// Whether a model belongs to a provider that the user has chosen.
     pub(crate) may_choose: &'a dyn Fn(&Value) -> bool,
 }
 
 impl OfProject<'_> {
-    /// Takes out of a command of a project that is not trusted a model of a provider that the user did not choose, and says so.
+    /// Removes from a command of an untrusted project a model of a provider that the user did not choose, and reports it.
     fn narrow(&self, command: &mut CommandEntry) -> Option<String> {
         let is_others = |model: &mut String| {
             !self.is_trusted && !(self.may_choose)(&Value::from(model.as_str()))
@@ -196,9 +196,9 @@ impl OfProject<'_> {
     }
 }
 
-/// The commands of `.claude/commands`: the user's, then those of the project from its root down to the working folder; of
-/// those with the same name the last counts, in a folder that is not trusted the user's. A command's name is that of its file;
-/// folders only sort.
+/// Returns the commands of `.claude/commands`: the user's, then those of the project from its root down to the working
+/// directory; if names repeat, the last wins, in an untrusted folder the user's. A command is named after its file; folders
+/// only group.
 pub(crate) fn commands(
     options: &LoadOptions,
     of_project: &OfProject<'_>,
@@ -257,7 +257,7 @@ pub(crate) fn commands(
     all
 }
 
-/// Commands of a project that run something: their files and what is in them.
+/// Returns commands of a project that run something: their files and contents.
 pub(crate) fn running_commands(options: &LoadOptions) -> Vec<(PathBuf, String)> {
     let links = Links::of(options);
     let dirs = layers::project_dirs(options).into_iter();
@@ -285,7 +285,7 @@ fn command(file: &Path) -> Result<Option<CommandEntry>, String> {
     };
     let markdown = markdown::parse(&text)?;
     let text = |key: &str| markdown.data.get(key).and_then(Value::as_str);
-    // `allowed-tools` is not obeyed: a file of the project does not loosen the user's rules.
+    // `allowed-tools` is ignored: a file of the project cannot loosen the user's rules.
     let description = match (text("description"), text("argument-hint")) {
         (Some(description), Some(hint)) => Some(format!("{description} ({hint})")),
         (one, other) => one.or(other).map(str::to_owned),

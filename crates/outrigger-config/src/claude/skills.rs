@@ -1,4 +1,4 @@
-//! Skills: `SKILL.md` files in the places where OpenCode looks for them.
+//! Skills: `SKILL.md` files in the folders where OpenCode looks for them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ pub struct Skill {
     pub name: String,
     /// When to use it. A skill without one can be called by name but is not offered to the model.
     pub description: Option<String>,
-    /// The `SKILL.md`, absolute.
+    /// Absolute path of the `SKILL.md`.
     pub location: PathBuf,
-    /// What stands below the front matter.
+    /// Text below the front matter.
     pub content: String,
-    /// The folder of the `SKILL.md`, where its other files are.
+    /// Folder of the `SKILL.md` and its other files.
     pub dir: PathBuf,
-    /// `mcp` of the front matter: MCP servers that it brings, as written (oh-my-opencode's form).
+    /// `mcp` of the front matter: MCP servers that it contributes, as written (oh-my-opencode's form).
     pub mcp: Option<Value>,
 }
 
-/// Files of a skill's folder that bring MCP servers, in oh-my-opencode's form and in Claude Code's.
+/// Files of a skill's folder that define MCP servers, in oh-my-opencode's form and in Claude Code's.
 const SERVER_FILES: [&str; 2] = ["mcp.json", ".mcp.json"];
 
-/// The MCP servers that a skill brings, `${VAR}` filled in from `env`: of its front matter, then those of `mcp.json` and
-/// `.mcp.json` in its folder; of those with one name the last counts. `${CLAUDE_SKILL_DIR}` is the skill's folder.
+/// Returns the MCP servers of a skill, with `${VAR}` replaced from `env`: of its front matter, then those of `mcp.json` and
+/// `.mcp.json` in its folder; if names repeat, the last wins. `${CLAUDE_SKILL_DIR}` is the skill's folder.
 pub(crate) fn servers(
     skill: &Skill,
     env: &BTreeMap<String, String>,
@@ -67,13 +67,12 @@ pub(crate) fn servers(
     (all, problems)
 }
 
-/// Where to look. [`crate::Loaded::skill_search`] fills it in.
+/// Folders to search. [`crate::Loaded::skill_search`] fills it in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillSearch {
-    /// Folders of plugins (D9): `**/SKILL.md` in each. Looked through first, so that they take the place of none of the user's.
+    /// Folders of plugins (D9): `**/SKILL.md` in each. Searched first, so that they shadow none of the user's.
     pub plugins: Vec<PathBuf>,
-    /// Folders of skills that were fetched from addresses. What is behind an address changes without the user, so that these, too, take
-    /// the place of none.
+    /// Folders of skills fetched from URLs. The content of a URL changes without the user, so these shadow none either.
     pub fetched: Vec<PathBuf>,
     /// `.claude` and `.agents` folders, of the home folder first, then of the project from the working directory up:
     /// `skills/**/SKILL.md` in each.
@@ -82,22 +81,22 @@ pub struct SkillSearch {
     pub config_dirs: Vec<PathBuf>,
     /// Folders that the configuration names in `skills.paths`: `**/SKILL.md` in each.
     pub paths: Vec<PathBuf>,
-    /// Of the files found, those that are led out of the project are left out.
+    /// Found files that point outside the project are skipped.
     pub links: Links,
-    /// Nobody trusts the project: its skills take the place of none that was found elsewhere.
+    /// The project is untrusted: its skills shadow none found elsewhere.
     pub is_untrusted: bool,
 }
 
 impl SkillSearch {
-    /// Whether a skill is one of an untrusted project, and the one that is known is none.
+    /// Returns whether a skill is from an untrusted project, and the known one is not.
     fn gives_way(&self, skill: &Skill, known: &Skill) -> bool {
         let lies_in = |it: &Skill| self.links.is_projects(&it.location);
         self.is_untrusted && lies_in(skill) && !lies_in(known)
     }
 }
 
-/// Finds the skills. Of several with the same name the one found last counts, which is reported in the problems, as are
-/// files that cannot be read. Files without a `name` are no skills and are skipped silently, as in OpenCode.
+/// Finds the skills. If names repeat, the one found last wins, which is reported in the problems, as are unreadable files. Files
+/// without a `name` are not skills and are skipped silently, as in OpenCode.
 pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
     let mut files = Vec::new();
     let skill_file = |path: &Path| path.file_name().is_some_and(|name| name == "SKILL.md");

@@ -1,4 +1,4 @@
-//! Where plugins with a manifest are looked for, and what the user has said about single ones (D1, D3).
+//! Roots of plugins with a manifest, and the user's switches of single plugins (D1, D3).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use crate::opencode::plugin_list;
 use crate::settings::keys::dotted;
 use crate::{LoadOptions, Origin, PluginScope, PluginSpec, package_name, paths};
 
-/// The variable that names more roots, as `PATH` names folders.
+/// The variable that names additional roots, separated like the folders in `PATH`.
 pub const PLUGIN_PATH: &str = "OUTRIGGER_PLUGIN_PATH";
 
-/// The roots below which plugins with a manifest are looked for, by where they come from.
+/// Roots of plugins with a manifest, by source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginRoots {
     /// `discovery.paths`.
@@ -22,16 +22,16 @@ pub struct PluginRoots {
     /// `.outrigger/plugins` of the working folder and of the root of the working tree, and relative folders of
     /// [`PLUGIN_PATH`]: whose these are depends on where one works.
     pub workspace: Vec<PathBuf>,
-    /// `plugins` in our folder of the user's configuration.
+    /// `plugins` in Outrigger's folder of the user's configuration.
     pub user: Vec<PathBuf>,
 }
 
 /// A switch of a single plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switched {
-    /// On or off.
+    /// Whether it is on.
     pub on: bool,
-    /// Which setting, and where it stands.
+    /// The setting, and its file.
     pub by: String,
 }
 
@@ -39,11 +39,11 @@ pub struct Switched {
 pub(crate) struct WorkspaceRoot {
     /// The folder.
     pub(crate) path: PathBuf,
-    /// It is the project's, and not the user's own where one works in the home folder.
+    /// It is the project's, and not the user's own (if the user works in the home folder).
     pub(crate) takes_trust: bool,
 }
 
-/// The folders that [`PLUGIN_PATH`] names, and whether each is relative.
+/// Returns the folders that [`PLUGIN_PATH`] names, and whether each is relative.
 fn named_roots(options: &LoadOptions) -> impl Iterator<Item = (PathBuf, bool)> {
     let named = options.env.get(PLUGIN_PATH).map(String::as_str);
     let named = named.unwrap_or_default().split(':');
@@ -74,8 +74,7 @@ pub(crate) fn workspace_roots(options: &LoadOptions) -> Vec<WorkspaceRoot> {
 }
 
 impl Loaded {
-    /// Where plugins with a manifest are looked for. Those of the project are not with
-    /// `OPENCODE_DISABLE_PROJECT_CONFIG`.
+    /// Returns the roots of plugins with a manifest. Those of the project are excluded with `OPENCODE_DISABLE_PROJECT_CONFIG`.
     #[must_use]
     pub fn plugin_roots(&self) -> PluginRoots {
         let options = &self.options;
@@ -91,8 +90,7 @@ impl Loaded {
         }
     }
 
-    /// Why nothing that is found is loaded in this run, if it is not; `key` is what the plugin is known by
-    /// ([`PluginSpec::key`]).
+    /// Returns why no found plugin is loaded in this run, if so; `key` identifies the plugin ([`PluginSpec::key`]).
     #[must_use]
     pub fn left_out(&self, key: &str) -> Option<&'static str> {
         if self.options.pure || layers::switch(&self.options, "OPENCODE_PURE") {
@@ -105,7 +103,7 @@ impl Loaded {
             .then_some("`outrigger plugin bisect`")
     }
 
-    /// What was said about a plugin by the path of its file or folder, or by its entry.
+    /// Returns the switch of a plugin by the path of its file or folder, or by its entry.
     #[must_use]
     pub fn switch_by_place(&self, plugin: &PluginSpec) -> Option<Switched> {
         let path = paths::from_file_url(&plugin.spec).map(|path| path.display().to_string());
@@ -113,7 +111,7 @@ impl Loaded {
         names.find_map(|name| self.switch(&name, Some(plugin)))
     }
 
-    /// What was said about a plugin by its id or its package.
+    /// Returns the switch of a plugin by its id or its package.
     #[must_use]
     pub fn switch_by_name(&self, id: &str, plugin: Option<&PluginSpec>) -> Option<Switched> {
         let package = plugin.map(|plugin| package_name(&plugin.spec));
@@ -121,7 +119,7 @@ impl Loaded {
         names.find_map(|name| self.switch(&name, plugin))
     }
 
-    /// What stands under one name. A project's own word counts for what it brings.
+    /// Returns the switch under one name. A project's switch applies only to its own plugins.
     fn switch(&self, name: &str, plugin: Option<&PluginSpec>) -> Option<Switched> {
         let rules = self.settings.plugins.get(name)?;
         let local = plugin.is_some_and(|plugin| plugin.scope == PluginScope::Local);
@@ -141,8 +139,8 @@ impl Loaded {
         Some(Switched { on, by })
     }
 
-    /// The ids that the user has rules for: a project's plugin takes none of them (issue 5). What it may do by name is no such
-    /// rule: that is bound to a package or a path anyway.
+    /// Returns the ids that the user has rules for: a project's plugin takes none of them. Grants by name are not such rules:
+    /// they are bound to a package or a path anyway.
     #[must_use]
     pub fn ruled_ids(&self) -> BTreeSet<String> {
         let plugins = self.settings.plugins.iter();
@@ -152,7 +150,8 @@ impl Loaded {
         ids.chain(&self.settings.discovery.allow).cloned().collect()
     }
 
-    /// The folder whose plugins are a project's own: the root of the working tree, outside version control the folder itself.
+    /// Returns the folder whose plugins are a project's own: the root of the working tree, or outside version control the
+    /// folder itself.
     #[must_use]
     pub fn project_folder(&self) -> PathBuf {
         self.options.project_folder().to_owned()

@@ -1,17 +1,17 @@
-//! Which files and folders are read, lowest precedence first.
+//! Files and folders of the configuration, lowest precedence first.
 
 use std::path::{Path, PathBuf};
 
 use super::options::LoadOptions;
 use crate::paths;
 
-/// Files of the global folder, in the order in which later ones win.
+/// Files of the global folder; later ones win.
 pub(crate) const GLOBAL_FILES: [&str; 3] = ["config.json", "opencode.json", "opencode.jsonc"];
 
-/// Files of a project folder or of a config folder, in the order in which later ones win.
+/// Files of a project folder or of a config folder; later ones win.
 pub(crate) const FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
-/// Whether a switch of the environment is on, as OpenCode reads them.
+/// Returns whether a boolean environment variable is on, as OpenCode reads it.
 pub(crate) fn switch(options: &LoadOptions, name: &str) -> bool {
     let on = |value: &String| {
         ["1", "true", "yes", "on", "y"].contains(&value.to_ascii_lowercase().as_str())
@@ -19,18 +19,18 @@ pub(crate) fn switch(options: &LoadOptions, name: &str) -> bool {
     options.env.get(name).is_some_and(on)
 }
 
-/// A variable that names a file or folder. Empty is unset.
+/// Returns a variable that names a file or folder. Empty is unset.
 pub(crate) fn path_variable(options: &LoadOptions, name: &str) -> Option<PathBuf> {
     let value = options.env.get(name).filter(|value| !value.is_empty())?;
     Some(paths::expand(value, &options.directory, &options.home))
 }
 
-/// The global folder of OpenCode.
+/// Returns OpenCode's global folder.
 pub(crate) fn global_dir(options: &LoadOptions) -> PathBuf {
     options.xdg_config.join("opencode")
 }
 
-/// Folders whose `opencode.json(c)` are the project's: the worktree's root first, the working directory last.
+/// Returns folders whose `opencode.json(c)` are the project's: the worktree's root first, the working directory last.
 pub(crate) fn project_dirs(options: &LoadOptions) -> Vec<PathBuf> {
     if switch(options, "OPENCODE_DISABLE_PROJECT_CONFIG") {
         return Vec::new();
@@ -40,8 +40,8 @@ pub(crate) fn project_dirs(options: &LoadOptions) -> Vec<PathBuf> {
     dirs
 }
 
-/// The config folders in OpenCode's order: the global one, each `.opencode` from the working directory *up* to the
-/// worktree's root, `~/.opencode`, `OPENCODE_CONFIG_DIR`; each once.
+/// Returns the config folders in OpenCode's order: the global one, each `.opencode` from the working directory *up*
+/// to the worktree's root, `~/.opencode`, `OPENCODE_CONFIG_DIR`; without duplicates.
 pub(crate) fn config_dirs(options: &LoadOptions) -> Vec<PathBuf> {
     let mut out = vec![global_dir(options)];
     let mut found: Vec<PathBuf> = Vec::new();
@@ -63,7 +63,8 @@ pub(crate) fn config_dirs(options: &LoadOptions) -> Vec<PathBuf> {
     out
 }
 
-/// Whether a folder with configuration is the project's: on the way up from where one works, and not the user's home.
+/// Returns whether a folder with configuration is the project's: on the way up from the working directory, and not
+/// the user's home.
 pub(crate) fn is_project_folder(options: &LoadOptions, folder: Option<&Path>) -> bool {
     let Some(folder) = folder else { return false };
     let own = folder.ancestors().find(|it| it.ends_with(".opencode"));

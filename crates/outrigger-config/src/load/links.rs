@@ -1,5 +1,6 @@
-//! Links in a project that lead out of it, or to what is no text. The author of the project chose where they lead, and must not learn, through
-//! a model or a plugin, what our process may read: agents, commands and skills are read only where they really lie.
+//! Links in a project that point outside it, or to something other than text. The author of the project chose their targets, and
+//! must not learn, through a model or a plugin, what Outrigger can read: agents, commands and skills are read only if they are
+//! really in the project.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +10,16 @@ use super::options::LoadOptions;
 use crate::paths;
 use crate::project::command_words::matches;
 
-/// Endings of texts that a link of a project may lead to.
+/// Extensions of texts that a link of a project may point to.
 const TEXTS: [&str; 4] = ["markdown", "md", "mdc", "txt"];
 
-/// What is in a project, and not among the user's own settings.
+/// Boundaries of a project, excluding the user's own settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links {
     project: PathBuf,
-    /// Folders of the user's own settings, which may lie in a project that is the home folder: they lead where they like.
+    /// Folders of the user's own settings, which may be in a project that is the home folder: their links may point anywhere.
     own: Vec<PathBuf>,
-    /// What may be read.
+    /// Rules about reading.
     rules: Vec<Rule>,
 }
 
@@ -33,26 +34,26 @@ impl Links {
         }
     }
 
-    /// The same where these rules say what may be read: a link leads to nothing that takes asking.
+    /// Adds rules about reading: a link must not point to a file that needs approval.
     pub(crate) fn under(self, rules: &[Rule]) -> Self {
         let is_about = |it: &&Rule| matches("read", &it.permission);
         let rules = rules.iter().filter(is_about).cloned().collect();
         Self { rules, ..self }
     }
 
-    /// Whether a file, by where it really is, is read without asking.
+    /// Returns whether a file, by its real path, is read without approval.
     pub(crate) fn may_read(&self, real: &Path) -> bool {
         self.action(real) == Action::Allow
     }
 
-    /// Whether a file may not be read, by its name or where links lead.
+    /// Returns whether a file must not be read, by its name or its target.
     pub(crate) fn denies(&self, path: &Path) -> bool {
         let real = path.canonicalize().ok();
         let mut names = std::iter::once(path).chain(real.as_deref());
         names.any(|it| self.action(it) == Action::Deny)
     }
 
-    /// What the last rule says that is about a file.
+    /// Returns the action of the last rule that matches a file.
     fn action(&self, path: &Path) -> Action {
         let project = self.project.canonicalize();
         let mut roots = [Some(&self.project), project.as_ref().ok()]
@@ -69,14 +70,14 @@ impl Links {
         last.map_or(Action::Allow, |it| it.action)
     }
 
-    /// Whether a file is the project's, and not one of the user's own settings.
+    /// Returns whether a file is the project's, and not one of the user's own settings.
     pub(crate) fn is_projects(&self, file: &Path) -> bool {
         !self.project.as_os_str().is_empty()
             && file.starts_with(&self.project)
             && !self.own.iter().any(|own| file.starts_with(own))
     }
 
-    /// Whether a file of the project is somewhere else in truth, or a link to what is no text, such as the user's `.env`.
+    /// Returns whether a project file is really elsewhere, or is a link to something other than text, such as the user's `.env`.
     pub(crate) fn lead_out(&self, file: &Path) -> bool {
         if !self.is_projects(file) {
             return false;
@@ -89,13 +90,13 @@ impl Links {
                 let may_read = || self.may_read(&real);
                 !real.starts_with(&project) || is_link && !(is_text() && may_read())
             }
-            // What cannot be followed is not read either.
+            // A link that cannot be resolved is not read either.
             _ => false,
         }
     }
 }
 
-/// Whether a rule is about a file of this name. One that denies or asks stands for what a folder holds, and for any case of letters.
+/// Returns whether a rule matches a file name. One that denies or asks also covers the content of a folder, and ignores case.
 fn is_about(rule: &Rule, name: &str) -> bool {
     let pattern = rule.pattern.trim_start_matches("./");
     let patterns = [Some(pattern), pattern.strip_prefix("**/")];
@@ -110,11 +111,11 @@ fn is_about(rule: &Rule, name: &str) -> bool {
     })
 }
 
-/// Why an agent or a command of an untrusted project is left out.
+/// Why an agent or a command of an untrusted project is skipped.
 pub(crate) const USERS_COUNTS: &str =
     "you have one of that name, which counts: the folder is not trusted (`outrigger trust`)";
 
-/// Why such a file is left out.
+/// Why such a file is skipped.
 pub(crate) const LEADS_OUT: &str =
     "a link that leads out of the project, or to what is no text or takes asking";
 

@@ -1,4 +1,4 @@
-//! The configuration, and what it answers later: files of Claude Code, skills, a document that `config` hooks changed.
+//! The loaded configuration, and later queries: files of Claude Code, skills, a document that `config` hooks changed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::{
     Asked, ConfigProblem, LoadOptions, OpenCodeConfig, Origin, PolicyFile, Settings, paths,
 };
 
-/// The configuration, with where it came from.
+/// The configuration with the origin of its values.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// Typed view of `value`.
@@ -26,15 +26,15 @@ pub struct Loaded {
     /// Origin of each leaf of `value` (scalars, lists, empty objects; each element of `plugin` and `instructions`), by
     /// JSON pointer. See [`Loaded::show`].
     pub origins: BTreeMap<String, Origin>,
-    /// External plugins in loading order, once each; empty with `--pure`.
+    /// External plugins in loading order, without duplicates; empty with `--pure`.
     pub plugins: Vec<PluginSpec>,
     /// Tool files of the config folders, lowest precedence first (B5); empty with `--pure`.
     pub tool_files: Vec<PluginSpec>,
-    /// Entries that are written down and not loaded, with why.
+    /// Entries that are not loaded, with reasons.
     pub skipped: Vec<SkippedPlugin>,
-    /// The managed policies; settings and plugins are within them already.
+    /// The managed policies; settings and plugins comply with them already.
     pub policies: Vec<PolicyFile>,
-    /// Config folders, lowest precedence first; the global one is there even when it does not exist.
+    /// Config folders, lowest precedence first; the global one is included even if it does not exist.
     pub config_dirs: Vec<PathBuf>,
     /// `outrigger.toml` and its environment variables.
     pub settings: Settings,
@@ -42,17 +42,17 @@ pub struct Loaded {
     pub settings_origins: BTreeMap<String, Origin>,
     /// Files that were read, in order.
     pub files: Vec<PathBuf>,
-    /// What is wrong but did not stop the loading.
+    /// Problems that did not stop the loading.
     pub problems: Vec<ConfigProblem>,
-    /// What of the project's files takes trust, in order.
+    /// What the project's files request that needs trust, in order.
     pub asks: Vec<Asked>,
-    /// It is left out, since nobody let it count.
+    /// It is ignored, since it was not accepted.
     pub left_out: bool,
-    /// A person trusts the folder, as far as its settings ask for something.
+    /// The user trusts the folder, as far as its settings need trust.
     pub is_trusted: bool,
-    /// What the user's files say without the project's, where the project has any.
+    /// Configuration of the user's files without the project's, if the project has any.
     pub users: Option<Box<OpenCodeConfig>>,
-    /// What variables and files put into texts that is likely a secret, whatever the key is called: the longest first.
+    /// Likely secrets that variables and files inserted into texts, under any key: the longest first.
     pub(crate) secrets: Vec<String>,
     /// Providers of models that the user has chosen.
     pub(crate) chosen: ChosenProviders,
@@ -60,7 +60,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The executor that the user's own settings name for an agent; those of a project name none.
+    /// Returns the executor that the user's own settings name for an agent; those of a project name none.
     #[must_use]
     pub fn executor_of(&self, agent: &str) -> Option<&str> {
         let all = &self.config.agent;
@@ -69,26 +69,26 @@ impl Loaded {
         entry.options.get("executor")?.as_str()
     }
 
-    /// Secrets that `{env:NAME}` and `{file:PATH}` put into texts.
+    /// Returns the secrets that `{env:NAME}` and `{file:PATH}` inserted into texts.
     #[must_use]
     pub fn secrets(&self) -> &[String] {
         &self.secrets
     }
 
-    /// Puts back what [`Loaded::redacted`] took out of a document that plugins may have changed, and answers the places where it did not: a
-    /// secret goes back where it came from, with nothing changed of who gets it there.
+    /// Restores what [`Loaded::redacted`] removed from a document that plugins may have changed, and returns the positions where
+    /// it did not: a secret is restored only at its origin, and only if its recipient is unchanged.
     pub fn restore(&self, value: &mut Value) -> Vec<String> {
         crate::redact::restore(value, &self.value, &self.secrets)
     }
 
-    /// The typed view of a document that `config` hooks have changed, by the rules of
+    /// Returns the typed view of a document that `config` hooks have changed, by the rules of
     /// [`OpenCodeConfig::from_value_leniently`]: invalid values of a plugin are skipped and reported.
     pub fn reread(&self, value: Value) -> (OpenCodeConfig, Vec<ConfigProblem>) {
         OpenCodeConfig::from_value_leniently(value, &self.options.home)
     }
 
-    /// The servers of the project's `.mcp.json` files, unless `claude.mcp` is off. They are no part of [`OpenCodeConfig::mcp`]: a
-    /// person must allow each first.
+    /// Returns the servers of the project's `.mcp.json` files, unless `claude.mcp` is off. They are not part of
+    /// [`OpenCodeConfig::mcp`]: the user must allow each first.
     #[must_use]
     pub fn claude_servers(&self) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();
@@ -100,7 +100,7 @@ impl Loaded {
         (servers, problems)
     }
 
-    /// The MCP servers that a skill brings, unless `claude.mcp` is off. A skill of a project that nobody trusted brings none.
+    /// Returns the MCP servers of a skill, unless `claude.mcp` is off. A skill of an untrusted project has none.
     #[must_use]
     pub fn skill_servers(&self, skill: &Skill) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
         if !self.settings.claude.mcp {
@@ -120,7 +120,7 @@ impl Loaded {
         (Vec::new(), vec![problem])
     }
 
-    /// The commands of `.claude/commands`, unless `claude.commands` is off. Those of OpenCode's own places go before.
+    /// Returns the commands of `.claude/commands`, unless `claude.commands` is off. OpenCode's own commands take precedence.
     #[must_use]
     pub fn claude_commands(&self) -> (Vec<ClaudeCommand>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();
@@ -131,7 +131,7 @@ impl Loaded {
                 &claude::OfProject {
                     is_trusted: self.is_trusted,
                     lets: &|file, template| self.lets_command(file, template),
-                    // Where nothing of the folder counts, one line says so of all.
+                    // If nothing of the folder takes effect, one line reports that.
                     is_quiet: self.left_out,
                     may_choose: &|model| self.chosen.have(model),
                 },
@@ -143,8 +143,8 @@ impl Loaded {
         (commands, problems)
     }
 
-    /// Command hooks of `.claude/settings.json` and its like, and of `claude.plugins`, unless `claude.hooks` is off. A person
-    /// must allow all but the user's own first.
+    /// Returns command hooks of `.claude/settings.json` and similar files, and of `claude.plugins`, unless `claude.hooks` is off.
+    /// The user must allow all but their own first.
     #[must_use]
     pub fn claude_hooks(&self) -> (Vec<HookFile>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();
@@ -159,15 +159,15 @@ impl Loaded {
         (files, problems)
     }
 
-    /// The environment that the configuration was read with, for entries that are read later.
+    /// Returns the environment that the configuration was read with, for entries that are read later.
     #[must_use]
     pub fn env(&self) -> &BTreeMap<String, String> {
         &self.options.env
     }
 
-    /// Where to look for skills. `config` is the view in force, perhaps changed by hooks, whose `skills.paths` count.
-    /// `OPENCODE_DISABLE_EXTERNAL_SKILLS`, `OPENCODE_DISABLE_CLAUDE_CODE` and `OPENCODE_DISABLE_CLAUDE_CODE_SKILLS` are
-    /// obeyed. Skills behind `skills.urls` are not fetched here.
+    /// Returns the folders to search for skills. `config` is the effective view, perhaps changed by hooks, whose `skills.paths`
+    /// apply. `OPENCODE_DISABLE_EXTERNAL_SKILLS`, `OPENCODE_DISABLE_CLAUDE_CODE` and `OPENCODE_DISABLE_CLAUDE_CODE_SKILLS` are
+    /// obeyed. Skills from `skills.urls` are not fetched here.
     pub fn skill_search(&self, config: &OpenCodeConfig) -> SkillSearch {
         let options = &self.options;
         let on = |name: &str| layers::switch(options, name);

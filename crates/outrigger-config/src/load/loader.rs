@@ -1,4 +1,4 @@
-//! One reading of the layers.
+//! One pass over the layers.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::project::secrets::Users;
 use crate::settings::TrustChanges;
 use crate::{Asked, ConfigError, ConfigProblem, Origin, PolicyFile, Settings, paths};
 
-/// How much of a project's files is read into the configuration.
+/// Which project files are read into the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     Nothing,
@@ -28,39 +28,39 @@ pub(super) enum Extent {
     Everything,
 }
 
-/// What was read so far. What OpenCode does with it at the end is in `finish`.
+/// State of a pass. `finish` applies OpenCode's final steps.
 pub(crate) struct Loader<'a> {
     /// What to read.
     pub(crate) options: &'a LoadOptions,
-    /// The managed policies: no file of ours is read past them.
+    /// The managed policies, which apply to every file.
     pub(crate) policies: Vec<PolicyFile>,
-    /// The layers so far, but for their plugins.
+    /// The layers so far, except their plugins.
     pub(crate) merged: Layered,
-    /// What of them is the user's, in sections that have secrets.
+    /// The user's part of them, in sections with secrets.
     pub(crate) users: Users,
-    /// What the user's rules refuse.
+    /// Denies of the user's rules.
     refused: Vec<Rule>,
-    /// Whether a model is of a provider that the user has chosen.
+    /// Whether a model belongs to a provider that the user has chosen.
     may_choose: Box<dyn Fn(&Value) -> bool + 'a>,
-    /// Plugins so far, once each.
+    /// Plugins so far, without duplicates.
     pub(crate) plugins: Vec<PluginSpec>,
     /// Tool files so far.
     pub(crate) tool_files: Vec<PluginSpec>,
-    /// Entries for a plugin of which a later entry counts.
+    /// Entries for a plugin that a later entry overrides.
     pub(crate) lost: Vec<PluginSpec>,
     /// Entries of a global file whose list a later global file replaces.
     pub(crate) replaced: Vec<PluginSpec>,
     /// Files that were read.
     pub(crate) files: Vec<PathBuf>,
-    /// What is worth telling.
+    /// Problems.
     pub(crate) problems: Vec<ConfigProblem>,
-    /// How much of the project's files counts.
+    /// Which project files take effect.
     pub(super) extent: Extent,
-    /// What is read is the project's.
+    /// The current file is the project's.
     pub(super) is_project: bool,
-    /// What takes trust.
+    /// What needs trust.
     pub(crate) asks: Vec<Asked>,
-    /// What `{env:}` and `{file:}` put in that is likely a secret.
+    /// Likely secrets that `{env:}` and `{file:}` inserted.
     pub(crate) secrets: RefCell<BTreeSet<String>>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Reads a folder, as the project's where it is that.
+    /// Reads a folder, marked as the project's if it is.
     pub(super) fn within(
         &mut self,
         dir: &Path,
@@ -105,7 +105,8 @@ impl<'a> Loader<'a> {
         done
     }
 
-    /// Adds what takes trust and stands in no settings: it may count only where they do. Takes out what of the user's it does not get.
+    /// Adds what needs trust outside the settings files: it takes effect only with the settings. Removes what it does not get of
+    /// the user's.
     pub(crate) fn ask_of_files(&mut self, settings: &Settings) {
         if self.extent == Extent::Nothing {
             return;
@@ -116,19 +117,19 @@ impl<'a> Loader<'a> {
         self.asks.extend(found);
         let secrets = self.users.asked(&self.asks, settings, &self.options.env);
         self.asks.extend(secrets);
-        // Who has changes of code count unasked has those of plugins count here as well.
+        // If changes of code are accepted without asking, so are those of plugins.
         let without_plugins = settings.trust.changes == TrustChanges::Allow;
         let files = crate::project::named_files::of(&self.asks, self.options, without_plugins);
         self.asks.extend(files);
     }
 
-    /// Whether something was left out, and whether all counts.
+    /// Returns whether something was ignored, and whether everything takes effect.
     pub(crate) fn counts(&self) -> (bool, bool) {
         let left_out = self.extent == Extent::Harmless && !self.asks.is_empty();
         (left_out, self.extent == Extent::Everything)
     }
 
-    /// Takes out of a document of the project's what does not count.
+    /// Removes from a project document what does not take effect.
     fn sift(&mut self, document: &mut Value, file: &Path) {
         if !self.is_project {
             return;
@@ -150,7 +151,7 @@ impl<'a> Loader<'a> {
         self.asks.append(&mut sieve.asks);
     }
 
-    /// Whether a policy forbids a file, by its path, where its links lead, or since a forbidden place leads there.
+    /// Returns whether a policy forbids a file, by its path, its target, or because a forbidden path points there.
     fn is_forbidden(&self, path: &Path) -> bool {
         let project = self.options.project_folder();
         let real = path.canonicalize().ok();
@@ -162,8 +163,8 @@ impl<'a> Loader<'a> {
         self.policies.iter().any(|it| forbids(&it.policy.forbid))
     }
 
-    /// The global files are one layer: between them lists are replaced, `plugin` and `instructions` too, as in
-    /// OpenCode, where they are read and cached apart from everything else.
+    /// Reads the global files as one layer: between them lists are replaced, including `plugin` and `instructions`, as in
+    /// OpenCode, where they are read and cached separately.
     pub(super) fn global(&mut self) -> Result<(), ConfigError> {
         let dir = layers::global_dir(self.options);
         let mut global = Layered::new();
@@ -227,7 +228,8 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// Where links of a project may lead, by the rules that were read so far, the user's before all. No project lifts a refusal of these.
+    /// Returns where links of a project may point, by the rules read so far, primarily the user's. No project lifts a deny of
+    /// these.
     fn links(&self) -> Links {
         let rules = rules_of(&self.merged.value, self.options);
         let refused = self.refused.iter().cloned();
@@ -235,7 +237,7 @@ impl<'a> Loader<'a> {
         Links::of(self.options).under(&rules)
     }
 
-    /// Keeps what is the user's of a document.
+    /// Stores the user's part of a document.
     fn add_users(&mut self, document: &Value) {
         self.users.add(document);
         let rules = rules_of(document, self.options).into_iter();
@@ -257,7 +259,7 @@ impl<'a> Loader<'a> {
     }
 
     pub(super) fn read(&mut self, path: &Path) -> Result<Option<Document>, ConfigError> {
-        // What the user's own files say holds, or nothing starts.
+        // An error in the user's own files stops the start.
         let read = match self.is_project {
             true => paths::read_if_fit(path, &mut self.problems)?,
             false => paths::read(path)?,
@@ -276,7 +278,7 @@ impl<'a> Loader<'a> {
 
     fn parse(&mut self, text: &str, file: &str, folder: &Path) -> Result<Document, ConfigError> {
         let mut document = jsonc::parse(text, file)?;
-        // Before anything in it is replaced: what a variable holds is no business of a project's.
+        // Before substitution: a project must not learn the value of a variable.
         self.sift(&mut document.value, Path::new(file));
         let (env, home) = (&self.options.env, self.options.home.as_path());
         let links = self.is_project.then(|| self.links());
@@ -318,8 +320,8 @@ impl<'a> Loader<'a> {
         self.add_plugins(plugins.unwrap_or_default());
     }
 
-    /// Merges a document. What a project says of single patterns stands beside what the user says of all, and not in its place,
-    /// as it would in OpenCode: a project does not loosen a rule by being more precise.
+    /// Merges a document. A project's rules for single patterns are added to the user's general rules instead of replacing them
+    /// as in OpenCode: a more specific rule of a project cannot loosen one of the user's.
     fn absorb(&mut self, value: Value, origin: &dyn Fn(&str) -> Origin) {
         match self.is_project {
             true => self.merged.spread_rules(&value),

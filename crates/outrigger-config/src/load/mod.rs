@@ -1,4 +1,4 @@
-//! Reading everything: the layers in their order, then what OpenCode does with the merged document.
+//! Loading everything: the layers in their order, then OpenCode's steps on the merged document.
 
 pub(crate) mod discovery;
 pub(crate) mod layers;
@@ -75,8 +75,8 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     Ok(loaded)
 }
 
-/// Has the user's own agents and commands be what the user wrote, whatever an untrusted project says under their names: of that only rules
-/// count, which narrow those of an agent. The answer is where something was left out.
+/// Restores the user's own agents and commands if an untrusted project redefines them: of its definitions only restricting rules
+/// of an agent take effect. Returns where something was ignored.
 fn keep_users(value: &mut Value, users: &Value) -> Vec<String> {
     let mut left_out = Vec::new();
     for section in ["agent", "command", "mode"] {
@@ -101,7 +101,7 @@ fn keep_users(value: &mut Value, users: &Value) -> Vec<String> {
 }
 
 fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError> {
-    // Asked once a project chooses a model, which is not so where only the user's files are read.
+    // Computed only when a project chooses a model, which does not happen if only the user's files are read.
     let chosen = OnceCell::new();
     let may_choose = move |model: &Value| {
         let chosen = chosen.get_or_init(|| chosen_providers(options));
@@ -111,7 +111,7 @@ fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError>
     loader.global()?;
     if let Some(path) = layers::path_variable(options, "OPENCODE_CONFIG") {
         if !path.exists() {
-            // Silent in OpenCode; a mistyped path is hard to find then.
+            // Silent in OpenCode, which makes a mistyped path hard to find.
             let message = format!("{} does not exist", path.display());
             loader.problems.push(ConfigProblem {
                 file: "OPENCODE_CONFIG".into(),
@@ -135,9 +135,9 @@ fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError>
     loader.finish(config_dirs)
 }
 
-/// The providers of models that the user has chosen: what a project says counts for nothing there.
+/// Returns the providers of models that the user has chosen, ignoring the project's settings.
 fn chosen_providers(options: &LoadOptions) -> ChosenProviders {
-    // Files that cannot be read end the start, a moment later.
+    // Unreadable files fail the start shortly after.
     let users = load_as(options, Extent::Nothing).map(|it| it.value);
     ChosenProviders::new(options, &users.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Where the configuration is read from.
+//! Options for loading the configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,32 +10,32 @@ use crate::ProjectConfig;
 pub struct LoadOptions {
     /// Working directory.
     pub directory: PathBuf,
-    /// Root of the repository, or `/` when there is none: looking upwards ends here.
+    /// Root of the repository, or `/` if there is none: the upward search ends here.
     pub worktree: PathBuf,
     /// Home folder.
     pub home: PathBuf,
-    /// `$XDG_CONFIG_HOME`, in which `opencode` and `outrigger` are.
+    /// `$XDG_CONFIG_HOME`, the parent folder of `opencode` and `outrigger`.
     pub xdg_config: PathBuf,
-    /// Environment; nothing is read from the process's own.
+    /// Environment; the process's own is not read.
     pub env: BTreeMap<String, String>,
-    /// `--pure`: no external plugins. `OPENCODE_PURE` in `env` does the same.
+    /// `--pure`: no external plugins. `OPENCODE_PURE` in `env` has the same effect.
     pub pure: bool,
-    /// The administrator's folder, whose files have the last word; `/etc/opencode` in OpenCode.
+    /// The administrator's folder, whose files have the highest precedence; `/etc/opencode` in OpenCode.
     pub managed: Option<PathBuf>,
     /// The managed policy of the machine ([`crate::policy`]).
     pub policy: PathBuf,
-    /// Names of hooks that can refuse something, in every spelling: a policy requires no others. Empty: nobody knows.
+    /// Names of hooks that can refuse something, in every spelling: a policy can require only these. Empty: unknown.
     pub hooks: Vec<String>,
-    /// The user's name when no file sets `username`; asked of the system when `None`.
+    /// The user's name if no file sets `username`; `None`: ask the system.
     pub username: Option<String>,
-    /// How much of the project's files counts.
+    /// Which project files take effect.
     pub project: ProjectConfig,
-    /// Providers of models that the user has logged in at.
+    /// Providers of models that the user has logged in to.
     pub logins: BTreeSet<String>,
 }
 
 impl LoadOptions {
-    /// Options for a working directory, with the folders that the environment names.
+    /// Creates options for a working directory, with the folders that the environment names.
     pub fn new(
         directory: PathBuf,
         worktree: PathBuf,
@@ -65,7 +65,8 @@ impl LoadOptions {
         }
     }
 
-    /// The folder of the project: the root of the working tree, outside version control the working folder.
+    /// Returns the folder of the project: the root of the working tree, or outside version control the working
+    /// directory.
     pub(crate) fn project_folder(&self) -> &Path {
         match self.worktree.parent() {
             Some(_) => &self.worktree,

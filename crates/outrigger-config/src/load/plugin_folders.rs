@@ -1,15 +1,15 @@
-//! Looking for `outrigger.plugin.toml` below a root (D1): bounded, and never in a circle.
+//! Searches for `outrigger.plugin.toml` below a root (D1): bounded, and without cycles.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::manifest::MANIFEST_FILE;
 
-/// How deep below a root is looked.
+/// Maximum depth below a root.
 const DEEP: usize = 8;
-/// How many entries of folders are looked at below one root.
+/// Maximum number of folder entries read below one root.
 const ENTRIES: usize = 20_000;
-/// How many plugins are taken from one root.
+/// Maximum number of plugins from one root.
 const MAX_PLUGINS: usize = 256;
 
 /// Plugins that were found below a root.
@@ -17,13 +17,13 @@ const MAX_PLUGINS: usize = 256;
 pub struct PluginFolders {
     /// Folders with a manifest, sorted.
     pub folders: Vec<PathBuf>,
-    /// Why not everything was looked at.
+    /// Why the search was incomplete.
     pub problem: Option<String>,
 }
 
-/// The folders with a manifest below a root, itself included. What lies in one of them belongs to that plugin; `node_modules`
-/// and folders whose names begin with a dot are not looked into. A folder that leads out of the root is looked at and no
-/// further, so that a plugin behind it is refused by name instead of not being seen.
+/// Returns the folders with a manifest below a root, including the root. Everything in one of them belongs to that plugin;
+/// `node_modules` and hidden folders are skipped. A folder that points outside the root is checked but not entered, so that a
+/// plugin behind it is refused by name instead of being invisible.
 #[must_use]
 pub fn plugin_folders(root: &Path) -> PluginFolders {
     below_within(root, ENTRIES)
@@ -55,7 +55,7 @@ fn below_within(root: &Path, most: usize) -> PluginFolders {
             }
             continue;
         }
-        // Where enough was looked at, what is known of is still asked for its manifest.
+        // After the limit, known folders are still checked for a manifest.
         if !place.starts_with(&real) || entries >= most {
             continue;
         }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(names, ["a", "b/c/d", "link"]);
         assert!(found.problem.unwrap().contains("more than 8 deep"));
         assert!(plugin_folders(&root.join("nowhere")).folders.is_empty());
-        // One large folder is looked at no further than any other, and those that were seen are taken.
+        // One large folder has the same limit as any other, and the entries seen so far are used.
         let large = tempfile::tempdir().unwrap();
         for n in 0..60 {
             put(&large.path().join(format!("p{n}")));

@@ -1,4 +1,4 @@
-//! Plugins and tool files of the layers: what each names, and which of them are loaded.
+//! Plugins and tool files of the layers: the names in each, and which of them are loaded.
 
 use std::path::Path;
 
@@ -71,7 +71,7 @@ impl Loader<'_> {
             .extend(plugin_list::deduplicate(&mut self.plugins));
     }
 
-    /// What is to be loaded (plugins, tool files) and what is not, with why.
+    /// Returns what to load (plugins, tool files) and what not, with reasons.
     pub(crate) fn sorted_out(&mut self) -> (Vec<PluginSpec>, Vec<PluginSpec>, Vec<SkippedPlugin>) {
         let mut plugins = std::mem::take(&mut self.plugins);
         let mut tools = std::mem::take(&mut self.tool_files);
@@ -108,7 +108,7 @@ impl Loader<'_> {
         (plugins, tools, skipped)
     }
 
-    /// What `plugin bisect` leaves out of this run.
+    /// Returns what `plugin bisect` excludes from this run.
     fn left_out(&mut self) -> Vec<String> {
         let Some(text) = self.options.env.get(plugin_list::LEFT_OUT) else {
             return Vec::new();

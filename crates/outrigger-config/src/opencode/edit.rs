@@ -1,6 +1,6 @@
-//! Changing a configuration file without touching what is not changed: comments, order and layout stay.
+//! Changing a configuration file while preserving comments, order and layout.
 //!
-//! This module makes texts. Reading and writing files is up to the caller.
+//! This module computes texts. The caller reads and writes files.
 
 use std::path::{Path, PathBuf};
 
@@ -15,15 +15,15 @@ use crate::opencode::jsonc;
 use crate::origin::Positions;
 use crate::redact::restore;
 
-/// The file in which a change of the user's own configuration goes, given the folder `opencode` of the configuration: the
-/// one that has the last word of those that are there.
+/// Returns the file for a change of the user's own configuration, given the configuration folder `opencode`: the existing
+/// one with the highest precedence.
 #[must_use]
 pub fn global_file(folder: &Path) -> PathBuf {
     chosen(folder, &layers::GLOBAL_FILES)
         .unwrap_or_else(|| folder.join(layers::GLOBAL_FILES[layers::GLOBAL_FILES.len() - 1]))
 }
 
-/// The file in which a change of a project's configuration goes.
+/// Returns the file for a change of a project's configuration.
 #[must_use]
 pub fn project_file(directory: &Path) -> PathBuf {
     chosen(directory, &layers::FILES).unwrap_or_else(|| directory.join(layers::FILES[0]))

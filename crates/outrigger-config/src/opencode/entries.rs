@@ -21,13 +21,13 @@ pub(crate) struct Entry {
     pub(crate) path: std::path::PathBuf,
 }
 
-/// A kind of file.
+/// Kind of file.
 struct Kind {
     folders: [&'static str; 2],
     recursive: bool,
     section: &'static str,
     body: &'static str,
-    /// Agents from `mode` folders are primary ones, and a bad one is left out instead of being an error.
+    /// Agents from `mode` folders are primary ones, and an invalid one is skipped instead of being an error.
     mode: bool,
 }
 
@@ -142,7 +142,7 @@ fn entry(
 }
 
 impl Kind {
-    /// What a file of this kind is in `opencode.json`.
+    /// Returns the form of such a file in `opencode.json`.
     fn document(&self, name: String, data: Map<String, Value>, body: &str) -> Value {
         let mut members = Map::new();
         if self.section == "agent" {
@@ -157,7 +157,7 @@ impl Kind {
     }
 }
 
-/// `agent/a/b.md` is `a/b`.
+/// Returns the name of a file: `agent/a/b.md` is `a/b`.
 fn name_of(root: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(root).unwrap_or(path).with_extension("");
     let parts: Vec<String> = relative

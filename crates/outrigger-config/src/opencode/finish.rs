@@ -1,5 +1,5 @@
-//! What OpenCode does with the merged document before anyone sees it: defaults, modes as agents, `tools` as
-//! permissions, switches of the environment.
+//! OpenCode's final steps on the merged document: defaults, modes as agents, `tools` as permissions, environment
+//! switches.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::origin::{Positions, child};
 use crate::project::chosen_providers::ChosenProviders;
 use crate::{ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, Settings, settings};
 
-/// What OpenCode writes into a file without `$schema`.
+/// Value that OpenCode writes into a file without `$schema`.
 const SCHEMA: &str = "https://opencode.ai/config.json";
 
-/// Plugins that hold what they refuse when they fail.
+/// Returns plugins that refuse on failure.
 fn guards(settings: &Settings, policies: &[PolicyFile]) -> BTreeSet<String> {
     let plugins = settings.plugins.iter();
     let closed = plugins.filter(|(_, it)| !it.fail_closed.is_empty());
@@ -38,7 +38,7 @@ fn guards(settings: &Settings, policies: &[PolicyFile]) -> BTreeSet<String> {
         .collect()
 }
 
-/// One that another one is a part of is taken out of texts first.
+/// Sorts secrets so that one that contains another is removed from texts first.
 pub(crate) fn longest_first(secrets: BTreeSet<String>) -> Vec<String> {
     let mut secrets: Vec<String> = secrets.into_iter().collect();
     secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
@@ -103,7 +103,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Sets a key that no layer set. An empty text counts as none, as in JavaScript.
+    /// Sets a key that no layer set. An empty text counts as unset, as in JavaScript.
     fn default(&mut self, key: &str, value: Value) {
         if matches!(self.merged.value.get(key), None | Some(Value::Null))
             || self.merged.value[key] == ""
@@ -145,7 +145,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Each entry of `mode` is also a primary agent.
+    /// Converts each entry of `mode` to a primary agent.
     fn modes_to_agents(&mut self) {
         let Some(Value::Object(modes)) = self.merged.value.get("mode").cloned() else {
             return;
@@ -160,7 +160,7 @@ impl Loader<'_> {
                     {
                         let source = pointer.replacen("/agent", "/mode", 1);
                         match nearest(&origins, &source) {
-                            // `mode: primary` stands nowhere; it comes with the entry.
+                            // `mode: primary` is not written anywhere; it comes with the entry.
                             Origin::Default => nearest(&origins, &child("/mode", &name)),
                             origin => origin,
                         }
@@ -194,7 +194,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// The `tools` of the document come before its `permission`, which thereby has precedence.
+    /// Adds the document's `tools` before its `permission`, which thereby has precedence.
     fn tools_to_permission(&mut self) {
         let Some(Value::Object(tools)) = self.merged.value.get("tools").cloned() else {
             return;
@@ -225,7 +225,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Old keys and switches of the environment.
+    /// Applies old keys and environment switches.
     fn switches(&mut self) {
         if self.merged.value.get("autoshare") == Some(&Value::Bool(true))
             && self.merged.value.get("share").is_none()

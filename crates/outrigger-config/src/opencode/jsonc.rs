@@ -11,9 +11,9 @@ use crate::origin::{Position, Positions, child};
 /// A parsed file.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
-    /// What it says; an object, unless it came from [`parse`] and was not checked yet.
+    /// Its value; an object, unless it came from [`parse`] and was not checked yet.
     pub(crate) value: Value,
-    /// Where each value stands.
+    /// Position of each value.
     pub(crate) positions: Positions,
 }
 
@@ -53,8 +53,8 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Document, ConfigError> {
     Ok(Document { value, positions })
 }
 
-/// Where a string starts that does not end on its line. The parser continues over line ends, so a forgotten quote would
-/// be reported somewhere far below.
+/// Returns the start of a string that does not end on its line. The parser continues over line ends, so a missing quote
+/// would be reported far below.
 fn unclosed_string(text: &str) -> Option<usize> {
     let mut rest = text;
     while let Some(at) = rest.find(['"', '/']) {
@@ -83,7 +83,7 @@ fn unclosed_string(text: &str) -> Option<usize> {
     None
 }
 
-/// What OpenCode's parser takes: comments and trailing commas, nothing else beyond JSON.
+/// Returns the options of OpenCode's parser: comments and trailing commas, nothing else beyond JSON.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -103,7 +103,7 @@ fn convert(ast: &Ast<'_>, text: &str, pointer: String, positions: &mut Positions
     positions.insert(pointer.clone(), Position::at(text, start(ast)));
     match ast {
         Ast::StringLit(string) => Value::String(string.value.clone().into_owned()),
-        // The grammar of JSON numbers was checked by the parser; what serde_json cannot hold (1e999) stays a string and
+        // The parser checked the grammar of the number; one that serde_json cannot represent (1e999) stays a string and
         // is then reported as the wrong type.
         Ast::NumberLit(number) => number
             .value

@@ -7,11 +7,11 @@ use crate::origin::{Position, Positions, child};
 /// A parsed file.
 #[derive(Debug, Default)]
 pub(crate) struct Markdown {
-    /// What the YAML says.
+    /// Values of the YAML.
     pub(crate) data: Map<String, Value>,
-    /// Where its outermost keys stand, by `/key`.
+    /// Positions of its top-level keys, by `/key`.
     pub(crate) positions: Positions,
-    /// The text below, as it is.
+    /// The text below, unchanged.
     pub(crate) body: String,
 }
 
@@ -48,10 +48,10 @@ pub(crate) fn parse(text: &str) -> Result<Markdown, String> {
     Err("the `---` of line 1 is not closed by a second `---` line".into())
 }
 
-/// How deep values may be nested. The YAML parser takes time by the square of it, and a project writes what it likes.
+/// Maximum nesting of values. The YAML parser's time is quadratic in it, and the project controls the content.
 const MAX_DEPTH: usize = 64;
 
-/// Whether brackets, or steps of indentation, nest deeper than that.
+/// Returns whether brackets, or steps of indentation, exceed the maximum nesting.
 fn is_too_deep(yaml: &str) -> bool {
     let mut open = 0_usize;
     let brackets = yaml.chars().any(|c| {
@@ -87,7 +87,7 @@ fn front(yaml: &str) -> Result<Map<String, Value>, String> {
             "the values between the `---` lines are nested more than {MAX_DEPTH} deep"
         ));
     }
-    // With an empty line in the place of the first `---`, the lines that errors name are those of the file.
+    // With an empty line in place of the first `---`, the line numbers of errors are those of the file.
     let read = |yaml: &str| serde_yaml_ng::from_str::<Value>(&format!("\n{yaml}"));
     let parsed = read(yaml).or_else(|error| read(&quote_plain_values(yaml)).map_err(|_| error));
     match parsed {
@@ -98,7 +98,7 @@ fn front(yaml: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Quotes the values of outermost keys that are neither quoted, nor a block, nor a list or object, nor followed by
+/// Quotes the values of top-level keys that are neither quoted, nor a block, nor a list or object, nor followed by
 /// indented lines.
 fn quote_plain_values(yaml: &str) -> String {
     let lines: Vec<&str> = yaml.lines().collect();
@@ -124,7 +124,7 @@ fn quote_plain_values(yaml: &str) -> String {
     out
 }
 
-/// The key and the value of a line that starts with a key.
+/// Returns the key and the value of a line that starts with a key.
 fn key_of(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

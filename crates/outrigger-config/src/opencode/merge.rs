@@ -1,8 +1,8 @@
-//! Deep merging of layers, with and without keeping track of where each value came from.
+//! Deep merging of layers, with or without tracking the origin of each value.
 //!
-//! Objects are merged key by key; everything else, lists and null included, is replaced. Keys keep the place where they
-//! first appeared. Two lists are an exception, and only between layers: `instructions` are joined (each once), `plugin`
-//! is joined by the rules of `plugin_list`. Merging is associative as long as the layers agree on which values are
+//! Objects are merged key by key; everything else, including lists and null, is replaced. Keys keep the position of their
+//! first occurrence. Two lists are an exception, and only between layers: `instructions` are joined without duplicates,
+//! `plugin` is joined by the rules of `plugin_list`. Merging is associative as long as the layers agree on which values are
 //! objects (they must: the types are checked before).
 
 use std::collections::BTreeMap;
@@ -29,19 +29,19 @@ pub fn merge(base: &mut Value, overlay: Value) {
     }
 }
 
-/// A document that grows layer by layer and knows the origin of each leaf.
+/// A document that grows layer by layer and records the origin of each leaf.
 ///
 /// A leaf is a scalar, a list, or an empty object; `instructions` and `plugin` have one origin per element.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layered {
-    /// What was merged so far.
+    /// The document so far.
     pub(crate) value: Value,
     /// Origins by JSON pointer.
     pub(crate) origins: BTreeMap<String, Origin>,
 }
 
 impl Layered {
-    /// An empty document.
+    /// Creates an empty document.
     pub(crate) fn new() -> Self {
         Self {
             value: Value::Object(serde_json::Map::new()),
@@ -49,8 +49,8 @@ impl Layered {
         }
     }
 
-    /// Writes rules for all patterns of a tool as objects (`"bash": "ask"` as `"bash": {"*": "ask"}`) where the next layer has
-    /// rules for single patterns, so that these are added to them.
+    /// Converts general rules of a tool to objects (`"bash": "ask"` to `"bash": {"*": "ask"}`) if the next layer has rules for
+    /// single patterns, so that these are added.
     pub(crate) fn spread_rules(&mut self, next: &Value) {
         let mut places = vec!["/permission".to_owned()];
         for key in ["agent", "mode"] {
@@ -88,13 +88,13 @@ impl Layered {
         self.replace(layer, origin);
     }
 
-    /// As `absorb`, but lists are all replaced.
+    /// Like [`Self::absorb`], but all lists are replaced.
     pub(crate) fn replace(&mut self, layer: Value, origin: &dyn Fn(&str) -> Origin) {
         record(&mut self.origins, &self.value, &layer, "", origin);
         merge(&mut self.value, layer);
     }
 
-    /// Puts one value, with one origin, in the place of whatever was there.
+    /// Replaces a value, with one origin.
     pub(crate) fn set(&mut self, key: &str, value: Value, origin: Origin) {
         let pointer = child("", key);
         forget(&mut self.origins, &pointer);
@@ -106,7 +106,7 @@ impl Layered {
         }
     }
 
-    /// The list `instructions` grows instead of being replaced; one that is there already is not repeated.
+    /// Appends to the list `instructions` instead of replacing it, without duplicates.
     fn join_instructions(&mut self, layer: &mut Value, origin: &dyn Fn(&str) -> Origin) {
         let Some(map) = layer.as_object_mut() else {
             return;
@@ -177,7 +177,7 @@ pub(crate) fn leaves(value: &Value, pointer: &str, each: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Pointers of all leaves, for those that list a document.
+/// Returns pointers of all leaves, to list a document.
 pub(crate) fn all_leaves(value: &Value) -> Vec<String> {
     let mut out = Vec::new();
     leaves(value, "", &mut |pointer| out.push(pointer.into()));
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(layered.value["instructions"], json!(["I", "J", "K"]));
     }
 
-    /// Documents whose layers agree on what is an object: `o*` are objects, `v*` are not.
+    /// Documents whose layers agree on which values are objects: `o*` are, `v*` are not.
     fn document() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),

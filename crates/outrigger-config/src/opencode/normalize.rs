@@ -1,11 +1,11 @@
-//! OpenCode's own rewriting of what it reads, file by file: the merged document that a `config` hook gets has these
+//! OpenCode's own normalisation of what it reads, file by file: the merged document that a `config` hook gets has these
 //! forms, so plugins rely on them.
 //!
 //! - `permission: "ask"` becomes `{"*": "ask"}`.
 //! - An agent's `tools` become `permission` (which then has precedence), `maxSteps` becomes `steps`, keys that an agent
-//!   does not have are also put into `options` (they go to the model's provider), and `options` and `permission` are
-//!   there even when empty.
-//! - `theme`, `keybinds` and `tui` belong to the terminal's own file and are taken out.
+//!   does not have are also put into `options` (they go to the model's provider), and `options` and `permission` exist
+//!   even if empty.
+//! - `theme`, `keybinds` and `tui` belong to the terminal's own file and are removed.
 
 use serde_json::{Map, Value};
 
@@ -34,7 +34,7 @@ const AGENT_KEYS: &[&str] = &[
     "order",
 ];
 
-/// Rewrites one file's document.
+/// Normalises one file's document.
 pub(crate) fn file(value: &mut Value, positions: &mut Positions) {
     let Some(map) = value.as_object_mut() else {
         return;
@@ -56,14 +56,14 @@ pub(crate) fn file(value: &mut Value, positions: &mut Positions) {
     }
 }
 
-/// `"ask"` as an object.
+/// Converts `"ask"` to an object.
 fn spread(permission: &mut Value) {
     if permission.is_string() {
         *permission = Value::Object(Map::from_iter([("*".to_owned(), permission.take())]));
     }
 }
 
-/// Rewrites one agent. `unknown_to_options` is for files; entries that a plugin wrote are the plugin's business.
+/// Normalises one agent. `unknown_to_options` is for files; a plugin is responsible for its own entries.
 pub(crate) fn agent(
     entry: &mut Map<String, Value>,
     pointer: &str,
@@ -118,7 +118,7 @@ pub(crate) fn agent(
     entry.insert("permission".into(), Value::Object(permission));
 }
 
-/// The derived value stands where its source stands, unless it is written there itself.
+/// Gives the derived value the position of its source, unless it is written itself.
 fn place(positions: &mut Positions, source: &str, derived: &str) {
     let at: Position = position_of(positions, source);
     positions.entry(derived.into()).or_insert(at);

@@ -1,15 +1,15 @@
-//! Permission rules of the configuration, made into the one list that the kernel evaluates.
+//! Permission rules of the configuration, converted to the one list that the kernel evaluates.
 
 use std::path::Path;
 
 use outrigger_protocol::permission::{Action, Rule};
 use serde_json::{Map, Value};
 
-/// The rules of a `permission` value, in its order; the last that matches counts, as in OpenCode.
+/// Returns the rules of a `permission` value, in its order; the last match decides, as in OpenCode.
 ///
-/// Forms: `"deny"` (everything), `{"bash": "deny"}`, `{"bash": {"git *": "allow", "*": "ask"}}`. In a pattern `~/` and
-/// `$HOME` at the start stand for the home folder. What is none of these forms is left out; [`crate::load`] and
-/// [`crate::OpenCodeConfig::from_value`] have reported it before.
+/// Forms: `"deny"` (everything), `{"bash": "deny"}`, `{"bash": {"git *": "allow", "*": "ask"}}`. In a pattern, `~/`
+/// and `$HOME` at the start stand for the home folder. Values in other forms are skipped; [`crate::load`] and
+/// [`crate::OpenCodeConfig::from_value`] have reported them before.
 pub fn rules(permission: &Value, home: &Path) -> Vec<Rule> {
     let mut out = Vec::new();
     match permission {
@@ -41,7 +41,7 @@ fn push(out: &mut Vec<Rule>, permission: &str, pattern: String, action: &Value) 
     }
 }
 
-/// The action of a word.
+/// Parses the name of an action.
 pub fn action(word: &str) -> Option<Action> {
     match word {
         "allow" => Some(Action::Allow),
@@ -63,7 +63,7 @@ fn expand_home(pattern: &str, home: &Path) -> String {
     )
 }
 
-/// The permission that a key of `tools` speaks about: all that change files are `edit`, as in OpenCode.
+/// Returns the permission for a key of `tools`: all that change files are `edit`, as in OpenCode.
 pub(crate) fn of_tool(tool: &str) -> &str {
     match tool {
         "write" | "edit" | "patch" => "edit",
@@ -71,7 +71,7 @@ pub(crate) fn of_tool(tool: &str) -> &str {
     }
 }
 
-/// `tools: {name: bool}` as a `permission` object, and which tool each entry came from.
+/// Returns `tools: {name: bool}` as a `permission` object, with the tool that each entry came from.
 pub(crate) fn from_tools(tools: &Map<String, Value>) -> Vec<(String, Value, String)> {
     let mut out: Vec<(String, Value, String)> = Vec::new();
     for (tool, enabled) in tools {

@@ -1,4 +1,4 @@
-//! The list of plugins: what was declared where, once each, in OpenCode's order.
+//! The list of plugins: what was declared where, without duplicates, in OpenCode's order.
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,9 @@ pub struct PluginSpec {
     /// The file (or, for a discovered plugin, the config folder) that names it; `OPENCODE_CONFIG_CONTENT` for the
     /// environment variable.
     pub declared_in: PathBuf,
-    /// Whether it was written down or found.
+    /// Whether it was declared or found.
     pub source: PluginSource,
-    /// Whose it is.
+    /// Its owner.
     pub scope: PluginScope,
 }
 
@@ -40,17 +40,16 @@ pub enum PluginSource {
     Manifest,
 }
 
-/// An entry that is not loaded although it is written down, with why (issue 3: no skip is silent).
+/// A declared entry that is not loaded, with the reason: none is skipped silently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkippedPlugin {
     /// The entry.
     pub plugin: PluginSpec,
-    /// Why.
+    /// Reason.
     pub reason: SkipReason,
 }
 
-/// The variable by which `outrigger plugin bisect` tells the program that it runs which plugins to leave out: a JSON array of
-/// [`PluginSpec::key`]s.
+/// The variable by which `outrigger plugin bisect` passes the plugins to exclude: a JSON array of [`PluginSpec::key`]s.
 pub const LEFT_OUT: &str = "OUTRIGGER_LEAVE_OUT";
 
 /// Why an entry is not loaded.
@@ -58,36 +57,36 @@ pub const LEFT_OUT: &str = "OUTRIGGER_LEAVE_OUT";
 pub enum SkipReason {
     /// `--pure` or `OPENCODE_PURE`.
     Pure,
-    /// `outrigger plugin bisect` tries the command without it ([`LEFT_OUT`]).
+    /// `outrigger plugin bisect` tests the command without it ([`LEFT_OUT`]).
     LeftOut,
     /// The managed policy does not allow it.
     Policy {
         /// The policy's file.
         file: PathBuf,
     },
-    /// Another entry for the same plugin counts: the last one, whatever its version.
+    /// Another entry for the same plugin is used: the last one, whatever its version.
     Overridden {
         /// That entry.
         spec: String,
         /// Where it stands.
         declared_in: PathBuf,
     },
-    /// The snapshot of plugins does not have it (D2).
+    /// The snapshot of plugins excludes it (D2).
     NotAdmitted {
         /// What it is called.
         id: String,
-        /// The name of the reason.
+        /// Name of the reason.
         reason: String,
-        /// The reason, in words.
+        /// Description of the reason.
         why: String,
-        /// What would change it.
+        /// How to change that.
         remedy: String,
     },
-    /// A later file of the global folder has a list of its own, which replaces that of this one.
+    /// A later file of the global folder has its own list, which replaces that of this one.
     Replaced,
 }
 
-/// Whose plugin it is, as OpenCode's `plugin_origins` says it.
+/// Owner of a plugin, as in OpenCode's `plugin_origins`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PluginScope {
@@ -98,7 +97,7 @@ pub enum PluginScope {
 }
 
 impl PluginSpec {
-    /// What makes two entries the same plugin: the URL of a file, else the npm package's name.
+    /// Returns the identity of the plugin: the URL of a file, else the npm package's name.
     pub fn key(&self) -> String {
         if self.spec.starts_with("file://") {
             self.spec.clone()
@@ -107,13 +106,13 @@ impl PluginSpec {
         }
     }
 
-    /// The same, of the plugin that a file is.
+    /// Returns the identity of a plugin that is a file.
     #[must_use]
     pub fn key_of_file(file: &Path) -> String {
         paths::file_url(file)
     }
 
-    /// As it stands in the merged document's `plugin`.
+    /// Returns its form in the merged document's `plugin`.
     pub(crate) fn to_value(&self) -> Value {
         match &self.options {
             Some(options) => json!([self.spec, options]),
@@ -121,7 +120,7 @@ impl PluginSpec {
         }
     }
 
-    /// As it stands in the merged document's `plugin_origins`, where the global files go by the name of their folder.
+    /// Returns its form in the merged document's `plugin_origins`, where the global files are represented by their folder.
     pub(crate) fn to_origin(&self, global_dir: &Path) -> Value {
         let global =
             self.source == PluginSource::Config && self.declared_in.parent() == Some(global_dir);
@@ -134,7 +133,7 @@ impl PluginSpec {
     }
 }
 
-/// Keeps the last of several entries for the same plugin, in its place. Answers the others, in their order.
+/// Keeps the last of several entries for the same plugin, in its position. Returns the others, in their order.
 pub(crate) fn deduplicate(list: &mut Vec<PluginSpec>) -> Vec<PluginSpec> {
     let mut seen = std::collections::BTreeSet::new();
     let mut lost = Vec::new();
@@ -150,8 +149,8 @@ pub(crate) fn deduplicate(list: &mut Vec<PluginSpec>) -> Vec<PluginSpec> {
     lost
 }
 
-/// The name of the package that an npm spec asks for, without version; the spec itself when it names none (a git or
-/// tarball address). An alias (`mine@npm:real`) is known by its own name.
+/// Returns the package name in an npm spec, without version; the spec itself if it names none (a git or tarball URL). An
+/// alias (`mine@npm:real`) is identified by its own name.
 pub fn package_name(spec: &str) -> String {
     let name = |text: &str| {
         let from = usize::from(text.starts_with('@'));
@@ -170,8 +169,8 @@ pub fn package_name(spec: &str) -> String {
     name(spec.strip_prefix("npm:").unwrap_or(spec)).unwrap_or_else(|| spec.into())
 }
 
-/// A spec as the rest of the program wants it: a path (`./x`, `../x`, `/x`, `~/x`, `file://…`) becomes a `file://` URL,
-/// resolved against the declaring file's folder; a folder without `package.json` becomes its index file. Others stay.
+/// Resolves a spec: a path (`./x`, `../x`, `/x`, `~/x`, `file://…`) becomes a `file://` URL, relative to the declaring file's
+/// folder; a folder without `package.json` becomes its index file. Others are unchanged.
 pub(crate) fn resolve(spec: &str, folder: &Path, home: &Path) -> String {
     let path = match paths::from_file_url(spec) {
         Some(path) => path,
@@ -191,7 +190,7 @@ pub(crate) fn resolve(spec: &str, folder: &Path, home: &Path) -> String {
             return paths::file_url(&index);
         }
     }
-    // A URL that was written as one stays byte for byte: it is the key that duplicates are found by.
+    // A URL stays byte for byte as written: it is the key for finding duplicates.
     if spec.starts_with("file://") {
         spec.into()
     } else {
@@ -199,7 +198,7 @@ pub(crate) fn resolve(spec: &str, folder: &Path, home: &Path) -> String {
     }
 }
 
-/// The files that a config folder contributes: `{plugin,plugins}/*.{ts,js}` or `{tool,tools}/*.{ts,js}`, as URLs.
+/// Returns the files that a config folder contributes: `{plugin,plugins}/*.{ts,js}` or `{tool,tools}/*.{ts,js}`, as URLs.
 pub(crate) fn discover(folder: &Path, names: [&str; 2]) -> Vec<String> {
     let mut out = Vec::new();
     for name in names {

@@ -1,9 +1,9 @@
 //! `{env:NAME}` and `{file:PATH}` in strings.
 //!
-//! OpenCode replaces them in the file's text, which breaks the JSON when a value holds a quote; here they are replaced
-//! in the parsed strings, so any value is safe and positions stay true. As there, an unset variable is the empty
-//! string, a file's text is trimmed, `~/` is the home folder, a relative path starts at the declaring file's folder,
-//! and variables are replaced first, so that `{file:{env:DIR}/x}` works.
+//! OpenCode replaces them in the file's text, which breaks the JSON if a value contains a quote; here they are replaced in the
+//! parsed strings, so any value is safe and positions stay correct. As there, an unset variable is the empty string, a file's
+//! text is trimmed, `~/` is the home folder, a relative path starts at the declaring file's folder, and variables are replaced
+//! first, so that `{file:{env:DIR}/x}` works.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use crate::opencode::jsonc::Document;
 use crate::origin::{child, position_of};
 use crate::paths;
 
-/// What strings may refer to.
+/// Context of substitutions.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// Environment.
@@ -28,18 +28,18 @@ pub(crate) struct Scope<'a> {
     pub(crate) folder: &'a Path,
     /// The declaring file, for messages.
     pub(crate) file: &'a str,
-    /// Why a file is not read.
+    /// Returns why a file is not read.
     pub(crate) forbidden: &'a dyn Fn(&Path) -> Option<&'static str>,
-    /// Where what is put in goes that is likely a secret.
+    /// Collects likely secrets that were inserted.
     pub(crate) secrets: &'a RefCell<BTreeSet<String>>,
 }
 
-/// Shorter values are no secrets: taking them out would make every text unreadable.
+/// Minimum length of a secret: removing shorter values would make every text unreadable.
 const SHORTEST: usize = 8;
 
 impl Scope<'_> {
-    /// Keeps what a variable or a file put into a text, if it is likely a secret: by the name of the variable, or as a single word or a
-    /// key in a file, which is what keys are kept in.
+    /// Records an inserted value if it is likely a secret: by the name of the variable, or as a single word or a key in a file,
+    /// which is how keys are stored.
     fn note(&self, variable: Option<&str>, value: &str) {
         let is_word = !value.contains(char::is_whitespace) || value.starts_with("-----BEGIN");
         let is_secret = match variable {
@@ -133,7 +133,7 @@ fn replace(
     })
 }
 
-/// Replaces `OPEN…}`. One without a closing brace or with nothing in it stays as it is.
+/// Replaces `OPEN…}`. One without a closing brace or with nothing in it is unchanged.
 pub(crate) fn expand(
     text: &str,
     open: &str,

@@ -1,4 +1,4 @@
-//! Typed view of the merged document: what the rest of the program asks of it.
+//! Typed view of the merged document for the rest of the program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::opencode::permission;
 use crate::origin::{Positions, child, remove};
 use crate::{ConfigError, ConfigProblem};
 
-/// The configuration. A key that is not set is `None` or empty; defaults belong to those who use it.
+/// The configuration. A key that is not set is `None` or empty; its users define the defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpenCodeConfig {
     /// `provider/model`.
@@ -27,13 +27,13 @@ pub struct OpenCodeConfig {
     pub provider: Object,
     /// Providers that are never used.
     pub disabled_providers: Vec<String>,
-    /// The only providers that are used, if set.
+    /// If set, only these providers are used.
     pub enabled_providers: Option<Vec<String>>,
     /// Agents in the document's order.
     pub agent: Vec<AgentEntry>,
     /// Commands in the document's order.
     pub command: Vec<CommandEntry>,
-    /// Rules for every agent, those of `tools` first, the last that matches counts.
+    /// Rules for every agent, those of `tools` first; the last match decides.
     pub permission: Vec<Rule>,
     /// Tools by name or pattern, switched on or off; already part of `permission`.
     pub tools: BTreeMap<String, bool>,
@@ -41,7 +41,7 @@ pub struct OpenCodeConfig {
     pub mcp: Object,
     /// Plugins as in the document. [`crate::Loaded::plugins`] is the list to load.
     pub plugin: Vec<Value>,
-    /// Files and addresses with instructions, as written.
+    /// Files and URLs with instructions, as written.
     pub instructions: Vec<String>,
     /// How to call the user.
     pub username: Option<String>,
@@ -57,7 +57,7 @@ pub struct OpenCodeConfig {
     pub subagent_depth: Option<u64>,
     /// `skills.paths`: more folders with skills.
     pub skill_paths: Vec<String>,
-    /// `skills.urls`: addresses with an index of skills.
+    /// `skills.urls`: URLs with an index of skills.
     pub skill_urls: Vec<String>,
     /// When and how to compact.
     pub compaction: Compaction,
@@ -109,15 +109,15 @@ pub struct AgentEntry {
     pub top_p: Option<f64>,
     /// How it may be used; a new agent without one is `all`.
     pub mode: Option<AgentMode>,
-    /// Not offered for choosing.
+    /// Not offered for selection.
     pub hidden: Option<bool>,
-    /// Taken away.
+    /// Removed.
     pub disable: bool,
     /// Tools switched on or off; already part of `permission`.
     pub tools: BTreeMap<String, bool>,
-    /// Its rules, those of its `tools` first; they come after those for every agent.
+    /// Its rules, those of its `tools` first; they follow those for every agent.
     pub permission: Vec<Rule>,
-    /// Most steps of a turn (`steps`, else `maxSteps`).
+    /// Maximum steps of a turn (`steps`, else `maxSteps`).
     pub steps: Option<u64>,
     /// Options for the model's provider, merged over those of the model.
     pub options: Object,
@@ -145,7 +145,7 @@ pub struct CommandEntry {
     pub name: String,
     /// The prompt, with `$ARGUMENTS`, `$1`, `@file` and `` !`shell` `` in it.
     pub template: String,
-    /// For the list of commands.
+    /// Description for the list of commands.
     pub description: Option<String>,
     /// Agent that runs it.
     pub agent: Option<String>,
@@ -153,7 +153,7 @@ pub struct CommandEntry {
     pub model: Option<String>,
     /// Named set of model options.
     pub variant: Option<String>,
-    /// Whether it runs as a subtask; if unset, it does when its agent is a subagent.
+    /// Whether it runs as a subtask; unset: if its agent is a subagent.
     pub subtask: Option<bool>,
 }
 
@@ -170,10 +170,10 @@ impl OpenCodeConfig {
     }
 
     /// Reads a document that `config` hooks have changed. A value of the wrong type is skipped and reported, so that
-    /// one plugin's slip does not cost the session.
+    /// one plugin's mistake does not fail the session.
     pub fn from_value_leniently(mut value: Value, home: &Path) -> (Self, Vec<ConfigProblem>) {
         let wrong = check::document(&value);
-        // From the last to the first, so that removing from a list does not shift what is still to be removed.
+        // From the last to the first, so that removing from a list does not shift later removals.
         for mismatch in wrong.iter().rev() {
             if mismatch.pointer.is_empty() {
                 value = Value::Object(Map::new());
@@ -189,12 +189,12 @@ impl OpenCodeConfig {
         )
     }
 
-    /// The entry of an agent.
+    /// Returns the entry of an agent.
     pub fn agent(&self, name: &str) -> Option<&AgentEntry> {
         self.agent.iter().find(|entry| entry.name == name)
     }
 
-    /// The entry of a command.
+    /// Returns the entry of a command.
     pub fn command(&self, name: &str) -> Option<&CommandEntry> {
         self.command.iter().find(|entry| entry.name == name)
     }
@@ -253,7 +253,7 @@ impl OpenCodeConfig {
     }
 }
 
-/// The rules of `tools` for permissions that `permission` does not speak about, then those of `permission`.
+/// Returns the rules of `tools` for permissions that `permission` does not mention, then those of `permission`.
 fn rules(tools: &Object, own: Option<Value>, home: &Path) -> Vec<Rule> {
     let spoken = |name: &str| {
         own.as_ref()

@@ -1,5 +1,5 @@
-//! Permission rules that can never count: reported with file and line, since a deny that matches nothing looks like one
-//! that does.
+//! Permission rules that can never match: reported with file and line, since a deny that matches nothing looks like one that
+//! does.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::origin::child;
 use crate::origin::nearest;
 use crate::{ConfigProblem, Origin};
 
-/// Permissions that this program asks by; tools of plugins and MCP servers have others.
+/// Permissions of this program; tools of plugins and MCP servers have others.
 const KNOWN: [&str; 20] = [
     "bash",
     "read",
@@ -33,10 +33,10 @@ const KNOWN: [&str; 20] = [
     "table",
     "plan_enter",
 ];
-/// Tools that ask by the name of another.
+/// Tools that use the permission of another.
 const AS_EDIT: [&str; 4] = ["write", "patch", "multiedit", "apply_patch"];
 
-/// What is wrong with the rules of a merged document.
+/// Returns problems with the rules of a merged document.
 pub(crate) fn problems(document: &Value, origins: &BTreeMap<String, Origin>) -> Vec<ConfigProblem> {
     let mut places = vec![("/permission".to_owned(), document.get("permission"))];
     let agents = document.get("agent").and_then(Value::as_object);
@@ -76,7 +76,7 @@ pub(crate) fn problems(document: &Value, origins: &BTreeMap<String, Origin>) -> 
     found
 }
 
-/// Why nothing is asked by a name, where it looks like a mistake.
+/// Returns why a name is no permission, if it looks like a mistake.
 fn of_name(name: &str) -> Option<String> {
     if AS_EDIT.contains(&name) {
         return Some(format!(
@@ -98,12 +98,12 @@ fn of_name(name: &str) -> Option<String> {
     ))
 }
 
-/// Nothing is to be said of it.
+/// Returns whether the name may belong to a plugin or server, so that nothing is reported.
 fn is_none_of_ours(name: &str) -> bool {
     name.contains('*') || KNOWN.contains(&name) || name == "plan_exit"
 }
 
-/// The permission that a name certainly stands for, which is none itself. Another tool could be called `lint` or `tasks`, and none is
+/// Returns the permission that a misspelt name certainly means. Another tool could be called `lint` or `tasks`, but none is
 /// called `edti`.
 pub(crate) fn misspelt(name: &str) -> Option<&'static str> {
     if is_none_of_ours(name) {
@@ -116,13 +116,13 @@ pub(crate) fn misspelt(name: &str) -> Option<&'static str> {
     all.find(|known| is_meant(&lower, known) || is_slip(known))
 }
 
-/// Whether a name has the same letters as one that is known, or its beginning.
+/// Returns whether a name has the same letters as a known one, or its beginning.
 fn is_meant(lower: &str, known: &str) -> bool {
     let plain = |word: &str| letters(&word.replace(['_', '-'], ""));
     plain(lower) == plain(known) || known.len() > 12 && lower.starts_with(&known[..12])
 }
 
-/// Why a pattern matches nothing.
+/// Returns why a pattern matches nothing.
 fn of_pattern(name: &str, pattern: &str, action: &Value) -> Option<String> {
     let never = |why: &str| Some(format!("this rule matches nothing: {why}"));
     if pattern.is_empty() {
@@ -176,7 +176,7 @@ fn of_path(name: &str, pattern: &str, action: &Value) -> Option<String> {
     None
 }
 
-/// A later rule for everything that says something else takes the place of all before it.
+/// Returns whether a later general rule with another action overrides it.
 fn overruled(patterns: &Map<String, Value>, at: usize, action: &Value) -> Option<String> {
     let everything =
         |pattern: &str| pattern.contains('*') && pattern.chars().all(|it| matches!(it, '*' | '/'));

@@ -1,8 +1,8 @@
-//! The name of the user, as OpenCode's `username` defaults to it.
+//! The default of OpenCode's `username`.
 
 use std::collections::BTreeMap;
 
-/// The user of this process by the system's list of users, else `USER` or `LOGNAME`, else `user`.
+/// Returns the user of this process by the system's list of users, else `USER` or `LOGNAME`, else `user`.
 pub(crate) fn of_process(env: &BTreeMap<String, String>) -> String {
     let from_env = || {
         ["USER", "LOGNAME"]
@@ -27,7 +27,7 @@ fn from_passwd() -> Option<String> {
     None
 }
 
-/// `name:password:uid:…`
+/// Parses `name:password:uid:…`.
 #[cfg(any(target_os = "linux", test))]
 fn by_uid(passwd: &str, uid: u32) -> Option<String> {
     let uid = uid.to_string();

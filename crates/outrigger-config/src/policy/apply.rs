@@ -1,4 +1,4 @@
-//! Making settings as strict as a policy.
+//! Applies a policy to settings.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::settings::{Plugin, Sandbox, Settings};
 use crate::{ConfigProblem, Policy};
 
 impl PolicyFile {
-    /// Makes settings as strict as the policy; what it changed is reported.
+    /// Makes settings as strict as the policy; returns its changes.
     pub(crate) fn apply(&self, settings: &mut Settings) -> Vec<ConfigProblem> {
         let mut changes = Changes {
             file: self.path.display().to_string(),
@@ -27,7 +27,7 @@ impl PolicyFile {
     }
 }
 
-/// What a policy changed of the settings.
+/// Changes of the settings by a policy.
 struct Changes {
     file: String,
     made: Vec<ConfigProblem>,
@@ -43,7 +43,7 @@ impl Changes {
     }
 
     fn raise_levels(&mut self, policy: &Policy, settings: &mut Settings) {
-        // What is forbidden is kept from processes by their sandbox.
+        // The sandbox of processes enforces what is forbidden.
         let sandboxed = (!policy.forbid.is_empty()).then_some(Sandbox::On);
         let minimum = [policy.sandbox.minimum, sandboxed].into_iter().flatten();
         let minimum = minimum.max_by_key(|it| level(*it));
@@ -78,7 +78,7 @@ impl Changes {
         }
     }
 
-    /// Plugins that must run do, with the hooks without which what they guard is refused.
+    /// Enables required plugins, with the hooks that refuse in their absence.
     fn require_plugins(&mut self, policy: &Policy, settings: &mut Settings) {
         for (id, hooks) in &policy.plugins.require {
             let plugin = settings.plugins.entry(id.clone()).or_default();
@@ -96,7 +96,7 @@ impl Changes {
         }
     }
 
-    /// Takes from a plugin what no user may grant.
+    /// Removes grants that no user may give a plugin.
     fn take_grants(&mut self, policy: &Policy, name: &str, plugin: &mut Plugin) {
         let key = |field: &str| dotted(&dotted("plugins", name), field);
         let forbidden = |grant: Grant| policy.grants.forbid.contains(&grant);
@@ -128,7 +128,7 @@ fn level(sandbox: Sandbox) -> u8 {
     }
 }
 
-/// A value as it is written in a file.
+/// Returns a value as written in a file.
 pub(super) fn word(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

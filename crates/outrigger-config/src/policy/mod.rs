@@ -1,8 +1,7 @@
-//! The managed policy (issue 5, item 4): what an administrator allows on a machine, which no project and no user can
-//! loosen.
+//! The managed policy: what an administrator allows on a machine, which no project and no user can loosen.
 //!
-//! It stands in `/etc/outrigger/policy.toml`. `OUTRIGGER_POLICY` names one more file, which can only make it stricter:
-//! where there are several, each rule of each holds. A policy that cannot be read or holds an unknown key ends the start.
+//! Its file is `/etc/outrigger/policy.toml`. `OUTRIGGER_POLICY` names one more file, which can only make it stricter: with
+//! several, each rule of each applies. A policy that is unreadable or contains an unknown key fails the start.
 
 mod apply;
 pub mod forbid;
@@ -20,9 +19,9 @@ use crate::policy::pattern::matches;
 use crate::settings::{Profile, Sandbox, TrustChanges, TrustProjects};
 use crate::{ConfigError, LoadOptions, package_name, paths};
 
-/// Where the policy of a machine stands.
+/// File of the machine policy.
 pub const POLICY_FILE: &str = "/etc/outrigger/policy.toml";
-/// The variable that names a further one.
+/// The variable that names a further policy.
 pub const POLICY_VARIABLE: &str = "OUTRIGGER_POLICY";
 
 /// One policy file.
@@ -31,28 +30,28 @@ pub const POLICY_VARIABLE: &str = "OUTRIGGER_POLICY";
 pub struct Policy {
     /// Which plugins may be loaded.
     pub plugins: PolicyPlugins,
-    /// The least that holds for processes.
+    /// Minimum sandbox of processes.
     pub sandbox: PolicySandbox,
-    /// What no user may grant a plugin.
+    /// Grants that no user may give a plugin.
     pub grants: PolicyGrants,
-    /// The least that holds for trust.
+    /// Minimum settings for trust.
     pub trust: PolicyTrust,
     /// Signatures of plugins.
     pub signatures: PolicySignatures,
-    /// What nobody may reach.
+    /// What is forbidden for everyone.
     pub forbid: Forbid,
 }
 
-/// `[plugins]`. A pattern is the name of an npm package or the path of a file; `*` stands for any run of characters.
+/// `[plugins]`. A pattern is the name of an npm package or the path of a file; `*` matches any run of characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyPlugins {
-    /// Only these; all when there is no such list, none when it is empty.
+    /// Only these; all if there is no such list, none if it is empty.
     pub allow: Option<Vec<String>>,
-    /// Not these, whatever is allowed; by the id of their manifest, too.
+    /// Not these, whatever is allowed; also by the id of their manifest.
     pub deny: Vec<String>,
-    /// Plugins that must run, by id, and the hooks of theirs without which what they guard is refused. A project's own plugin is
-    /// none of them.
+    /// Ids of plugins that must run, with their hooks whose actions are refused without them. A project's own plugin does not
+    /// count.
     pub require: BTreeMap<String, Vec<String>>,
 }
 
@@ -60,9 +59,9 @@ pub struct PolicyPlugins {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicySandbox {
-    /// The least for `sandbox`: `on` or `strict`.
+    /// Minimum for `sandbox`: `on` or `strict`.
     pub minimum: Option<Sandbox>,
-    /// The least for `tools.sandbox`: `workspace-write` or `read-only`.
+    /// Minimum for `tools.sandbox`: `workspace-write` or `read-only`.
     pub tools: Option<Profile>,
 }
 
@@ -70,9 +69,9 @@ pub struct PolicySandbox {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyGrants {
-    /// No plugin is given these.
+    /// No plugin gets these.
     pub forbid: Vec<Grant>,
-    /// No plugin is given a variable of one of these names; `*` stands for any run of characters.
+    /// No plugin gets a variable with one of these names; `*` matches any run of characters.
     pub forbid_env: Vec<String>,
 }
 
@@ -92,11 +91,11 @@ pub enum Grant {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyTrust {
-    /// The least for `trust.projects`: `ask` or `deny`.
+    /// Minimum for `trust.projects`: `ask` or `deny`.
     pub projects: Option<TrustProjects>,
-    /// The least for `trust.changes`: `ask`.
+    /// Minimum for `trust.changes`: `ask`.
     pub changes: Option<TrustChanges>,
-    /// False: `trust.world_writable` does not count.
+    /// False: `trust.world_writable` is ignored.
     pub world_writable: Option<bool>,
 }
 
@@ -104,20 +103,20 @@ pub struct PolicyTrust {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicySignatures {
-    /// Public keys, as minisign writes them (Ed25519).
+    /// Public keys in minisign's form (Ed25519).
     pub keys: Vec<String>,
     /// No plugin is started without a signature by one of them.
     pub require: bool,
 }
 
-/// A policy and the file that it stands in.
+/// A policy with its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFile {
     /// The file.
     pub path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub policy: Policy,
-    /// Somebody other than root may change it.
+    /// A user other than root may change it.
     pub loose: bool,
 }
 
@@ -156,7 +155,7 @@ fn read(path: &Path, options: &LoadOptions) -> Result<Option<PolicyFile>, Config
     }))
 }
 
-/// A hook that is required and that is none, or that can refuse nothing, would guard nothing. Those that plugins declare
+/// Checks the required hooks: an unknown one, or one that can refuse nothing, would guard nothing. Those that plugins declare
 /// (`ID/NAME`) are not known here.
 fn known_hooks(text: &str, path: &Path, known: &[String]) -> Result<(), ConfigError> {
     for (hook, at) in crate::toml::strict::texts_below(text, &["plugins", "require"]) {
@@ -175,21 +174,21 @@ fn known_hooks(text: &str, path: &Path, known: &[String]) -> Result<(), ConfigEr
 }
 
 impl PolicyFile {
-    /// Whether it keeps this plugin from being loaded.
+    /// Returns whether it prevents this plugin from being loaded.
     #[must_use]
     pub fn forbids(&self, plugin: &PluginSpec) -> bool {
         !self.policy.plugins.allows(plugin)
     }
 
-    /// Whether it denies the plugin of this id, as it does bundled ones: what may come from outside (`allow`) is not said of
-    /// them.
+    /// Returns whether it denies the plugin of this id, including bundled ones, which the list of allowed external plugins
+    /// (`allow`) does not cover.
     #[must_use]
     pub fn denies(&self, id: &str) -> bool {
         let deny = &self.policy.plugins.deny;
         deny.iter().any(|pattern| matches(pattern, id))
     }
 
-    /// Takes out what may not be loaded.
+    /// Removes what may not be loaded.
     pub(crate) fn filter(&self, plugins: &mut Vec<PluginSpec>) -> Vec<SkippedPlugin> {
         let out = plugins.extract_if(.., |plugin| !self.policy.plugins.allows(plugin));
         let reason = SkipReason::Policy {
@@ -202,7 +201,7 @@ impl PolicyFile {
         .collect()
     }
 
-    /// What it says, one line each, for `doctor`.
+    /// Describes it, one line each, for `doctor`.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let policy = &self.policy;
@@ -255,7 +254,7 @@ impl PolicyFile {
         lines
     }
 
-    /// What no plugin gets, whatever is granted to it, one line each.
+    /// Describes what no plugin gets, whatever its grants, one line each.
     #[must_use]
     pub fn forbidden(&self) -> Vec<String> {
         let policy = &self.policy;
@@ -272,7 +271,7 @@ impl PolicyFile {
 }
 
 impl PolicyGrants {
-    /// Whether a variable must not be granted to any plugin.
+    /// Returns whether a variable must not be granted to any plugin.
     #[must_use]
     pub fn forbids_env(&self, variable: &str) -> bool {
         self.forbid_env
@@ -298,12 +297,12 @@ impl PolicyPlugins {
     }
 }
 
-/// What a plugin may be called by.
+/// Names of a plugin for policies.
 struct Names {
-    /// By any of these it is denied.
+    /// A deny matches any of these.
     any: Vec<String>,
-    /// Only what it really is allows it: the package that the registry has by this name, or where its file really lies. An
-    /// alias (`name@npm:other`), an address or a link is not that.
+    /// Only the verified identity can be allowed: the package that the registry has by this name, or the real path of its file.
+    /// An alias (`name@npm:other`), a URL or a link is not that.
     proven: Option<String>,
 }
 

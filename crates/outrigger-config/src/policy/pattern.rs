@@ -1,6 +1,6 @@
 //! Patterns of names.
 
-/// Whether a text fits a pattern in which `*` stands for any run of characters.
+/// Returns whether a text matches a pattern in which `*` matches any run of characters.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

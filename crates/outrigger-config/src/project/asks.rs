@@ -1,5 +1,6 @@
-//! What of a project's files takes trust and is no part of `opencode.json` (issue 18): servers of `.mcp.json` and of skills,
-//! command hooks, commands and skills that run something, plugins in folders with a manifest. All of it counts where a person let it count as it is.
+//! Project files that need trust and are not part of `opencode.json`: servers of `.mcp.json` and of skills, command hooks,
+//! commands and skills that run something, plugins in folders with a manifest. They take effect in the state that the user
+//! accepted.
 
 use std::path::Path;
 
@@ -15,12 +16,12 @@ use crate::load::plugin_folders::plugin_folders;
 use crate::project::Asked;
 use crate::{LoadOptions, Loaded, Settings, paths};
 
-/// What a file asks for that is a command or a skill ([`Asked::what`]).
+/// Value of [`Asked::what`] for a command or a skill.
 const COMMAND: &str = "command";
-/// The same of a plugin that is found by its place.
+/// Value of [`Asked::what`] for a plugin that is found by its path.
 const PLUGIN: &str = "plugin";
 
-/// What needs approval, in the order in which it is found. `asks` is what the settings need already.
+/// Returns what needs approval, in the order in which it is found. `asks` is what the settings need already.
 pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> Vec<Asked> {
     let mut all = Vec::new();
     let is_on = !layers::switch(options, "OPENCODE_DISABLE_CLAUDE_CODE");
@@ -62,7 +63,7 @@ pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> 
     all
 }
 
-/// Folders of the project in which skills are looked for.
+/// Returns folders of the project in which skills are looked for.
 fn search(options: &LoadOptions, asks: &[Asked]) -> SkillSearch {
     let dirs = layers::project_dirs(options);
     let dirs: Vec<_> = dirs.into_iter().filter(|it| *it != options.home).collect();
@@ -117,7 +118,7 @@ fn runs_something(skill: &Skill) -> bool {
 }
 
 impl Asked {
-    /// Whether it is what comes of another one that is asked for: a file that is run, a secret that goes along.
+    /// Returns whether it follows from another request: a file that is run, a secret that is passed along.
     #[must_use]
     pub fn is_consequence(&self) -> bool {
         use super::secrets::{SENDS, UNCONFINED};
@@ -126,7 +127,7 @@ impl Asked {
             || self.what.starts_with(UNCONFINED)
     }
 
-    /// Whether what is shown of it says all, in words of ours.
+    /// Returns whether its description is complete, in our own words.
     #[must_use]
     pub fn is_said_in_words(&self) -> bool {
         self.is_consequence() && self.what != super::named_files::IS_RUN
@@ -134,8 +135,8 @@ impl Asked {
 }
 
 impl Loaded {
-    /// Files of the project that are run for what stands under these names ([`Asked::what`]; `/formatter/x` is part of
-    /// `/formatter`), and are not as they were when the settings were read. Reads the disk.
+    /// Returns project files that are run for entries with these names ([`Asked::what`]; `/formatter/x` is part of `/formatter`)
+    /// and changed since the settings were read. Reads the disk.
     #[must_use]
     pub fn changed_files(&self, what: &[String]) -> Vec<Asked> {
         let is_part = |ask: &Asked, name: &String| {
@@ -149,14 +150,14 @@ impl Loaded {
         changed.cloned().collect()
     }
 
-    /// The files of the project that an entry of the user's settings names as what is run, with digests of what they hold, as text.
+    /// Returns the project files that an entry of the user's settings runs, with digests of their content, as text.
     #[must_use]
     pub fn files_run_by(&self, entry: &serde_json::Value) -> Vec<String> {
         crate::project::named_files::of_entry(entry, &self.options)
     }
 
-    /// Files of the project that take trust and are read beside the settings: servers, command hooks, commands and skills that run
-    /// something.
+    /// Returns project files that need trust and are read besides the settings: servers, command hooks, commands and skills that
+    /// run something.
     pub fn files_beside(&self) -> impl Iterator<Item = &Path> {
         let is_one = |what: &str| {
             what == COMMAND
@@ -168,13 +169,13 @@ impl Loaded {
         asks.map(|ask| Path::new(&ask.file))
     }
 
-    /// Whether a person let this count, as it is.
+    /// Returns whether the user accepted this, in its current state.
     fn lets(&self, ask: &Asked) -> bool {
         self.is_trusted && self.asks.iter().any(|it| it.is(ask))
     }
 
-    /// Whether a plugin in a folder below one of [`PluginRoots::workspace`](crate::PluginRoots) may run: one of the project's
-    /// must be let count.
+    /// Returns whether a plugin in a folder below one of [`PluginRoots::workspace`](crate::PluginRoots) may run: the user must
+    /// have accepted one of the project's.
     #[must_use]
     pub fn lets_plugin(&self, root: &Path, folder: &Path) -> bool {
         let roots = workspace_roots(&self.options);
@@ -182,39 +183,40 @@ impl Loaded {
         roots.all(|it| !it.takes_trust) || self.lets(&of_plugin(root, folder))
     }
 
-    /// Keys ([`PluginSpec::key`](crate::PluginSpec)) of the project's plugins and tool files that are found by their place and take trust.
+    /// Returns keys ([`PluginSpec::key`](crate::PluginSpec)) of the project's plugins and tool files that are found by their path
+    /// and need trust.
     pub fn asked_plugins(&self) -> impl Iterator<Item = &str> {
         let by_place = self.asks.iter();
         let by_place = by_place.filter(|ask| ask.what == PLUGIN || ask.what == "tool");
         by_place.filter_map(|ask| ask.value.as_str())
     }
 
-    /// Whether a person let a server of the project's count, with the rest of the folder and as it is.
+    /// Returns whether the user accepted a server of the project, with the rest of the folder and in its current state.
     #[must_use]
     pub fn lets_server(&self, server: &ClaudeServer) -> bool {
         self.lets(&of_server(server))
     }
 
-    /// The same of the command hooks of a file of the project's.
+    /// Like [`Self::lets_server`], for the command hooks of a project file.
     #[must_use]
     pub fn lets_hooks(&self, file: &HookFile) -> bool {
         let asks = of_hooks(file);
         is_projects_hooks(file) && !asks.is_empty() && asks.iter().all(|ask| self.lets(ask))
     }
 
-    /// The same of a command of the project's that runs something.
+    /// Like [`Self::lets_server`], for a project command that runs something.
     pub(crate) fn lets_command(&self, file: &Path, template: &str) -> bool {
         self.lets(&of_template(file, template))
     }
 
-    /// Whether what the text of a skill names may be run: one of a project's must be let count.
+    /// Returns whether the lines of a skill's text may run: the user must have accepted one of a project.
     #[must_use]
     pub fn lets_skill_run(&self, skill: &Skill) -> bool {
         let ask = of_template(&skill.location, &skill.content);
         !self.is_of_project(skill) || !runs_something(skill) || self.lets(&ask)
     }
 
-    /// Whether a skill is the project's, and not the user's own where the home folder is the project.
+    /// Returns whether a skill is the project's, and not the user's own if the home folder is the project.
     #[must_use]
     pub fn is_of_project(&self, skill: &Skill) -> bool {
         let own = [".claude", ".agents", ".opencode"].map(|name| self.options.home.join(name));
@@ -223,14 +225,14 @@ impl Loaded {
             && !own.any(|dir| skill.location.starts_with(dir))
     }
 
-    /// Command hooks of the project run, as long as they are as the user let them count.
+    /// Returns whether the project's command hooks run, as long as they are as the user accepted them.
     #[must_use]
     pub fn projects_hooks_count(&self) -> bool {
         let by_variable = self.options.project == crate::ProjectConfig::All;
         self.is_trusted && by_variable || self.is_trusted_by_person()
     }
 
-    /// A person let the folder count, as it is: not the environment, and not a client that did not ask.
+    /// Returns whether the user accepted the folder in its current state: not the environment, and not a client that did not ask.
     #[must_use]
     pub fn is_trusted_by_person(&self) -> bool {
         self.is_trusted && matches!(self.options.project, crate::ProjectConfig::Trusted(Some(_)))

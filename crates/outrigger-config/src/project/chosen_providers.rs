@@ -1,6 +1,6 @@
-//! Which providers of models the user has chosen. A project that nobody trusts chooses among the models of these: a token that
-//! is in the environment for something else (`GITHUB_TOKEN`, `HF_TOKEN`, AWS keys) would send conversations to a service that the
-//! user never thought of.
+//! Providers of models that the user has chosen. An untrusted project can choose only among their models: a token that is in the
+//! environment for another purpose (`GITHUB_TOKEN`, `HF_TOKEN`, AWS keys) could otherwise send conversations to a service that
+//! the user did not choose.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::LoadOptions;
 
-/// The end of variables that are for one service of models and nothing else.
+/// Suffix of variables that are for one model service and nothing else.
 const API_KEY: &str = "_API_KEY";
-/// The same under another name.
+/// A further such variable.
 const BEDROCK: (&str, &str) = ("AWS_BEARER_TOKEN_BEDROCK", "amazon-bedrock");
-/// Services whose `_API_KEY` is for more than models.
+/// Services whose `_API_KEY` is used for more than models.
 const OTHER_USES: [&str; 7] = [
     "cloudflare",
     "digitalocean",
@@ -22,7 +22,7 @@ const OTHER_USES: [&str; 7] = [
     "vercel",
     "wandb",
 ];
-/// What a variable calls a provider by that is not its id.
+/// Providers whose name in variables differs from their id.
 const OTHER_NAMES: [(&str, &str); 3] = [
     ("gemini", "google"),
     ("googlegenerative", "google"),
@@ -32,14 +32,14 @@ const OTHER_NAMES: [(&str, &str); 3] = [
 /// The providers that the user has chosen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChosenProviders {
-    /// Configured, logged in at, or with a model that the user's own files name.
+    /// Configured, logged in to, or with a model that the user's own files name.
     names: BTreeSet<String>,
-    /// What variables with keys call services, as [`plain`] has it.
+    /// Services with a key in a variable, in the form of [`plain`].
     services: BTreeSet<String>,
 }
 
 impl ChosenProviders {
-    /// By the logins and variables of `options`, and by the merged settings of the user's own.
+    /// Creates it from the logins and variables of `options`, and from the merged settings of the user.
     pub(crate) fn new(options: &LoadOptions, users: &Value) -> Self {
         let mut names = options.logins.clone();
         let configured = users.get("provider").and_then(Value::as_object);
@@ -65,7 +65,7 @@ impl ChosenProviders {
         }
     }
 
-    /// Whether a model, `provider/model`, is one of theirs. What is no model is not looked at here.
+    /// Returns whether a model, `provider/model`, is one of theirs. Values that are not models are not checked here.
     pub(crate) fn have(&self, model: &Value) -> bool {
         let Some((provider, _)) = model.as_str().and_then(|it| it.split_once('/')) else {
             return true;
@@ -78,7 +78,7 @@ impl ChosenProviders {
     }
 }
 
-/// `fireworks-ai`, `FIREWORKS`: the name in small letters, without what some put behind it.
+/// Normalises a name (`fireworks-ai`, `FIREWORKS`): in lower case, without common suffixes.
 fn plain(name: &str) -> String {
     let name = name.chars().filter(|c| c.is_alphanumeric());
     let name: String = name.flat_map(char::to_lowercase).collect();

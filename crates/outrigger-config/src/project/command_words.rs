@@ -1,12 +1,12 @@
-//! The words of command lines, cut in every way that shells and programs cut them.
+//! The words of command lines, split in every way in which shells and programs split them.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// More words than this are not looked at.
+/// Maximum number of words.
 pub(super) const MAX_WORDS: usize = 4000;
-/// Parts of the names of variables whose values say what is run.
+/// Parts of the names of variables whose values determine what is run.
 const LOADS: [&str; 15] = [
     "BASH_ENV",
     "COMMAND",
@@ -24,28 +24,28 @@ const LOADS: [&str; 15] = [
     "STARTUP",
     "USERBASE",
 ];
-/// The same, whole names.
+/// Whole names of such variables.
 const LOADING: [&str; 3] = ["ENV", "PATH", "ZDOTDIR"];
-/// Ways to write the folder of the project in a command line, besides variables.
+/// Ways to write the project's folder in a command line, besides variables.
 const FOLDER_WORDS: [&str; 3] = ["$(pwd)", "`pwd`", "$(git rev-parse --show-toplevel)"];
-/// Letters of flags that a value may stand right behind.
+/// Maximum number of flag letters directly before a value.
 const MAX_FLAG: usize = 8;
 
-/// What an entry of the settings says that is run.
+/// Texts of a settings entry that are run.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     /// Command lines and their words.
     pub(super) commands: Vec<String>,
-    /// The words of a command in their order.
+    /// The words of a command in order.
     pub(super) lines: Vec<Vec<String>>,
-    /// Values of variables that say what is run, or where it is looked for.
+    /// Values of variables that determine what is run, or where it is looked for.
     pub(super) loads: Vec<String>,
     /// Values of other variables.
     pub(super) variables: Vec<String>,
 }
 
 impl Texts {
-    /// Of a template that is what a shell is given.
+    /// For a template, the lines that a shell gets.
     pub(super) fn of(value: &Value) -> Self {
         let mut texts = Self::default();
         texts.collect(value);
@@ -109,7 +109,8 @@ pub(crate) fn shell_lines(template: &str) -> Vec<String> {
     lines.collect()
 }
 
-/// The words of a text, cut in every way that shells and programs cut them, and every part of them that may be a path.
+/// Collects the words of a text, split in every way in which shells and programs split them, and every part of them
+/// that may be a path.
 pub(super) fn words(written: &str, all: &mut BTreeSet<String>) {
     let mut text = written
         .strip_prefix("file://")
@@ -134,10 +135,10 @@ pub(super) fn words(written: &str, all: &mut BTreeSet<String>) {
     // `${X:-./run.sh}`
     let defaults = written.split(inner);
     let pieces = pieces.chain(defaults.flat_map(|it| [it, it.trim_start_matches('-')]));
-    // `sh -c"./x"`, `-I./x`: what follows a flag's letters.
+    // `sh -c"./x"`, `-I./x`: the text after a flag's letters.
     let flags = unquoted.split(is_end).filter(|it| it.starts_with('-'));
     let flags = flags.flat_map(|it| (2..=MAX_FLAG).filter_map(|at| it.get(at..)));
-    // `alias.x=!sub/s.sh`: between whatever cannot be in a path. Wildcards can.
+    // `alias.x=!sub/s.sh`: split at every character that cannot be in a path. Wildcards can.
     let is_path = |c: char| c.is_alphanumeric() || "/._-+@~%#*?[]".contains(c);
     let parts = unquoted.split(|c: char| !is_path(c));
     let whole = cut.iter().map(String::as_str).chain([text.as_str()]);
@@ -151,7 +152,7 @@ pub(super) fn words(written: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// With what stands in `$'…'` as a shell reads it.
+/// Decodes `$'…'` as a shell reads it.
 fn ansi_c(text: &str) -> String {
     let mut pieces = text.split("$'");
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -200,7 +201,7 @@ fn number(
     char::from_u32(value)
 }
 
-/// The words as a shell cuts them: what is quoted or escaped does not end one.
+/// Returns the words as a shell splits them: quoted and escaped blanks do not end one.
 pub(super) fn shell_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -219,7 +220,7 @@ pub(super) fn shell_words(text: &str) -> Vec<String> {
     words
 }
 
-/// With a folder in the place of each `$NAME` and `${…}`: what a variable stands for is not known.
+/// Replaces each `$NAME` and `${…}` by a folder: the value of a variable is unknown.
 pub(super) fn without_variables(text: &str) -> String {
     let mut pieces = text.split('$');
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -239,7 +240,7 @@ pub(super) fn without_variables(text: &str) -> String {
     out
 }
 
-/// Whether a word names one of these programs, in any case and version (`Python3.12`).
+/// Returns whether a word names one of these programs, in any case and version (`Python3.12`).
 pub(super) fn is_one_of(word: &str, programs: &[&str]) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     let plain = match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
@@ -250,12 +251,12 @@ pub(super) fn is_one_of(word: &str, programs: &[&str]) -> bool {
     programs.any(|it| it.eq_ignore_ascii_case(name) || it.eq_ignore_ascii_case(plain))
 }
 
-/// Whether it is a pattern of names.
+/// Returns whether it is a pattern of names.
 pub(super) fn has_wildcard(word: &str) -> bool {
     word.contains(['*', '?', '['])
 }
 
-/// Whether a name fits a pattern of a shell; a list of characters in it stands for any one.
+/// Returns whether a name matches a shell pattern; a character class matches any one.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let mut pattern_rest = pattern.chars();
     match pattern_rest.next() {

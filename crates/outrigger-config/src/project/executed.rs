@@ -1,8 +1,8 @@
-//! Files of a project that a command line executes: its programs, and the scripts that interpreters are given.
+//! Project files that a command line executes: its programs, and the scripts passed to interpreters.
 //!
-//! What a person trusts by content is wider ([`named_files`](super::named_files)): every file that a word may name. That is asked
-//! about once, at the start. What is held against its hash before each run, and kept from commands while the agent works, are these
-//! files alone: a line that checks `src/*.ts` names files that the model is to change.
+//! The user's trust by content is wider ([`named_files`](super::named_files)): it covers every file that a word may name, once,
+//! at the start. Only the files here are compared with their hash before each run, and protected from commands while the agent
+//! works: a line that checks `src/*.ts` names files that the model is meant to change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,11 +21,11 @@ use crate::project::named_files::{
 use crate::project::patterns::matching;
 use crate::{LoadOptions, paths};
 
-/// More words than this are not looked at.
+/// Maximum number of words.
 const MAX_WORDS: usize = 500;
-/// Lines in lines: `sh -c "bash -c './x'"`, a script of a `package.json` that calls another.
+/// Maximum nesting of lines: `sh -c "bash -c './x'"`, a script of a `package.json` that calls another.
 const MAX_DEPTH: usize = 4;
-/// Folders that what is built or installed lies in: it is made anew while one works.
+/// Folders of build results and installed packages, which are regenerated during work.
 const BUILT: [&str; 8] = [
     "node_modules",
     "dist",
@@ -36,7 +36,7 @@ const BUILT: [&str; 8] = [
     ".venv",
     "venv",
 ];
-/// Files without an ending of code that say what is run, and that one changes while one works.
+/// Files without a code extension that define what is run, and that are edited during work.
 const RECIPES: [&str; 6] = [
     "GNUmakefile",
     "Makefile",
@@ -46,10 +46,10 @@ const RECIPES: [&str; 6] = [
     "Rakefile",
 ];
 
-/// Files by where they really are, with digests of what they hold, or of `scripts` of a `package.json`.
+/// Files by real path, with digests of their content, or of `scripts` of a `package.json`.
 pub(crate) type Executed = BTreeMap<PathBuf, String>;
 
-/// What `value`, which stands in a file of `folder`, executes of the project. Reads the disk.
+/// Returns what `value`, from a file of `folder`, executes of the project. Reads the disk.
 pub(crate) fn executed_by(value: &Value, folder: &Path, options: &LoadOptions) -> Executed {
     let project = options.project_folder();
     let mut bases = vec![folder.to_owned()];
@@ -74,7 +74,7 @@ pub(crate) fn executed_by(value: &Value, folder: &Path, options: &LoadOptions) -
     search.found
 }
 
-/// Files of the project that what is asked for executes, but for what is built, installed or written while one works. Reads the disk.
+/// Returns project files that the requests execute, except those built, installed or written during work. Reads the disk.
 pub(crate) fn kept(asks: &[Asked], options: &LoadOptions) -> BTreeSet<PathBuf> {
     let mut all = BTreeSet::new();
     for ask in asks
@@ -88,7 +88,7 @@ pub(crate) fn kept(asks: &[Asked], options: &LoadOptions) -> BTreeSet<PathBuf> {
     all
 }
 
-/// The folder that paths in a file of settings are meant from.
+/// Returns the base folder of paths in a settings file.
 pub(crate) fn folder_of(file: &Path) -> &Path {
     let folder = file.parent().unwrap_or(file);
     match (folder.file_name(), folder.parent()) {
@@ -98,7 +98,7 @@ pub(crate) fn folder_of(file: &Path) -> &Path {
     }
 }
 
-/// Whether a file that is executed stays as it is while one works.
+/// Returns whether an executed file is protected during work.
 pub(crate) fn is_kept(file: &Path, project: &Path) -> bool {
     let real = project.canonicalize();
     let below = file.strip_prefix(real.as_deref().unwrap_or(project));
@@ -113,7 +113,7 @@ struct Search<'a> {
     project: PathBuf,
     real: PathBuf,
     home: &'a Path,
-    /// Folders that a relative path may be meant from.
+    /// Possible base folders of a relative path.
     bases: Vec<PathBuf>,
     words: usize,
     found: Executed,
@@ -122,7 +122,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn line(&mut self, line: &[String], depth: usize) {
         let words: Vec<String> = line.iter().map(|it| without_variables(it)).collect();
-        // `.` is a folder more often than it is `source`.
+        // `.` means a folder more often than `source`.
         let is_called =
             |programs: &[&str]| words.iter().any(|it| it != "." && is_one_of(it, programs));
         let is_interpreted = is_called(&INTERPRETERS) || words.first().is_some_and(|it| it == ".");
@@ -158,7 +158,7 @@ impl Search<'_> {
         self.bases.truncate(known);
     }
 
-    /// Where a word may lead in the project.
+    /// Returns the paths that a word may mean in the project.
     fn places(&self, word: &str) -> Vec<PathBuf> {
         // `ENV=./x`, `alias.x=!./x`
         let value = word.rsplit(['=', '!']).next().filter(|it| *it != word);
@@ -183,7 +183,7 @@ impl Search<'_> {
         let Ok(real) = path.canonicalize() else {
             return;
         };
-        // What lies elsewhere is not the project's.
+        // A file elsewhere is not the project's.
         if real.starts_with(&self.real)
             && let Some(hash) = content_hash(&real)
         {
@@ -191,7 +191,7 @@ impl Search<'_> {
         }
     }
 
-    /// `scripts` of a `package.json`, and what those execute that are named.
+    /// Handles `scripts` of a `package.json`, and what the named ones execute.
     fn scripts(&mut self, words: &[String], depth: usize) {
         for base in self.bases.clone() {
             let file = base.join("package.json");

@@ -1,4 +1,4 @@
-//! What a file that is run holds, as a digest.
+//! Digests of the content of executed files.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,30 +6,30 @@ use std::path::Path;
 
 use crate::paths;
 
-/// A larger file is known by its inode, size and times.
+/// Maximum size of a hashed file; a larger one is identified by its inode, size and times.
 const MAX_HASHED: u64 = 16 << 20;
-/// Databases change while they are used, and nothing runs them.
+/// Databases change during use, and are not executed.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Bytes of a first line that a kernel reads.
+/// Maximum number of bytes that a kernel reads of a first line.
 const MAX_LINE: usize = 256;
 
-/// A digest of what a file holds; `None` where it runs nothing.
+/// Returns a digest of a file's content; `None` if it runs nothing.
 pub(super) fn content_hash(path: &Path) -> Option<String> {
     held(path).map(|it| it.hash)
 }
 
-/// What a file holds.
+/// Content of a file.
 pub(super) struct Held {
-    /// A digest of it.
+    /// Digest of the content.
     pub(super) hash: String,
-    /// How it is shown.
+    /// Text for display.
     pub(super) shown: String,
-    /// What its first line says that runs it: the kernel starts that.
+    /// Interpreter in its first line, which the kernel starts.
     pub(super) interpreter: Option<String>,
 }
 
-/// What a file holds; `None` where it runs nothing.
+/// Returns the content of a file; `None` if it runs nothing.
 pub(super) fn held(path: &Path) -> Option<Held> {
     match outrigger_files::read(path, MAX_HASHED) {
         Ok(bytes) if bytes.starts_with(SQLITE) => None,
@@ -64,7 +64,7 @@ pub(super) fn held(path: &Path) -> Option<Held> {
     }
 }
 
-/// `#!./tools/interp -x`
+/// Parses `#!./tools/interp -x`.
 fn interpreter(bytes: &[u8]) -> Option<String> {
     let line = bytes.strip_prefix(b"#!")?.split(|it| *it == b'\n').next()?;
     let line = line.get(..line.len().min(MAX_LINE))?;

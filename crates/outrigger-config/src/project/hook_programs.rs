@@ -1,4 +1,4 @@
-//! What command hooks execute of the project, and whether it is as it was when they were let run.
+//! Project files that command hooks execute, and whether they are unchanged since they were accepted.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::named_files::IS_RUN;
 use crate::Loaded;
 use crate::claude::hooks::{CommandHook, HookFile};
 
-/// The files of the project that a hook executes, as they are to be.
+/// The project files that a hook executes, in their expected state.
 #[derive(Clone, Debug)]
 pub struct HookPrograms {
     entry: Value,
@@ -30,7 +30,7 @@ impl HookPrograms {
 }
 
 impl Loaded {
-    /// What a hook executes of the project: as a person trusted it, else as it is now. Reads the disk.
+    /// Returns what a hook executes of the project: as the user trusted it, else in its current state. Reads the disk.
     #[must_use]
     pub fn hook_programs(&self, file: &HookFile, hook: &CommandHook) -> HookPrograms {
         let entry = entry_of(hook);
@@ -50,7 +50,7 @@ impl Loaded {
         }
     }
 
-    /// A file that a hook executes and that is not as it was, has come or is gone; `known` is what a person let count since. Reads
+    /// Returns a file that a hook executes and that changed, was added or removed; `known` is what the user accepted since. Reads
     /// the disk.
     #[must_use]
     pub fn changed_program(&self, hook: &HookPrograms, known: &[Asked]) -> Option<PathBuf> {
@@ -66,7 +66,7 @@ impl Loaded {
         changed.map(|(path, _)| path).or(gone).cloned()
     }
 
-    /// Files of the project that trusted settings and these hooks execute and that stay as they are while one works. Reads the disk.
+    /// Returns project files that trusted settings and these hooks execute and that are protected during work. Reads the disk.
     #[must_use]
     pub fn kept_programs<'a>(&self, hooks: impl Iterator<Item = &'a HookPrograms>) -> Vec<PathBuf> {
         let mut all: BTreeSet<PathBuf> = match self.is_trusted {

@@ -1,8 +1,7 @@
-//! What of a project's files counts before a person trusts the folder (issue 18).
+//! Which project settings take effect before the user trusts the folder.
 //!
-//! Until then a repository counts as written by others: what of its settings starts something, reads or sends
-//! elsewhere, or loosens a rule is ignored, and the harmless rest counts. What is not known here to be harmless is
-//! ignored, too.
+//! Until then a repository counts as written by others: settings that start something, read or send data elsewhere, or loosen a
+//! rule are ignored, and harmless ones take effect. A setting that is not known to be harmless is ignored too.
 
 pub(crate) mod asks;
 pub(crate) mod chosen_providers;
@@ -31,37 +30,37 @@ use sha2::{Digest as _, Sha256};
 use crate::opencode::substitute;
 use crate::paths;
 
-/// The variable that trusts the folder that is started in, for automation.
+/// The variable that trusts the working directory, for automation.
 pub const TRUST_PROJECT: &str = "OUTRIGGER_TRUST_PROJECT";
 
-/// How much of a project's files counts.
+/// Which project settings take effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ProjectConfig {
-    /// All of it.
+    /// All of them.
     #[default]
     All,
-    /// All of it where it asks for nothing but this, which a person let count; else, or where nobody did, what is harmless.
+    /// All of them if the user accepted everything that they request; otherwise, or if nothing was accepted, only harmless ones.
     Trusted(Option<Vec<Asked>>),
 }
 
-/// Something in a project's files that takes trust.
+/// A request of project files that needs trust.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The file, or the folder of a plugin or tool file.
     pub file: String,
-    /// What: a JSON pointer, or the kind of file.
+    /// A JSON pointer, or the kind of file.
     pub what: String,
-    /// SHA-256 of the value as it is written, in hexadecimal.
+    /// SHA-256 of the value as written, in hexadecimal.
     pub hash: String,
-    /// The whole value as it is written, for the question, and not kept.
+    /// The whole value as written, for the question; not stored.
     #[serde(skip)]
     pub shown: String,
-    /// The whole value as it is written, while the settings are read.
+    /// The whole value as written, while the settings are read.
     #[serde(skip)]
     pub(crate) value: Value,
 }
 
-/// Most rules of a project that count before it is trusted.
+/// Maximum number of a project's rules that take effect before it is trusted.
 const MAX_RULES: usize = 500;
 
 impl Asked {
@@ -76,17 +75,17 @@ impl Asked {
         }
     }
 
-    /// Whether it is the same, as it is. What has no hash cannot be known.
+    /// Returns whether both are the same request in the same state. One without a hash never equals another.
     pub(crate) fn is(&self, other: &Self) -> bool {
         !self.hash.is_empty()
             && (&self.file, &self.what, &self.hash) == (&other.file, &other.what, &other.hash)
     }
 }
 
-/// Most files that one value may take texts from.
+/// Maximum number of files that one value may take texts from.
 const MAX_TEXTS: usize = 100;
 
-/// A value as it is written, with what the files say that it takes texts from (`{file:…}`).
+/// Returns a value as written, with the content of the files that it takes texts from (`{file:…}`).
 fn with_files(file: &Path, text: &str) -> Vec<u8> {
     let folder = file.parent().unwrap_or(file);
     let mut whole = text.as_bytes().to_vec();
@@ -102,12 +101,12 @@ fn with_files(file: &Path, text: &str) -> Vec<u8> {
     whole
 }
 
-/// SHA-256 in hexadecimal.
+/// Returns SHA-256 in hexadecimal.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     outrigger_protocol::text::hex(&Sha256::digest(bytes))
 }
 
-/// What of `asks` is not among what is known.
+/// Returns those of `asks` that are not known.
 #[must_use]
 pub fn unknown<'a>(asks: &'a [Asked], known: &[Asked]) -> Vec<&'a Asked> {
     let is_new = |ask: &&Asked| !known.iter().any(|it| it.is(ask));
@@ -132,7 +131,7 @@ const HARMLESS: &[&str] = &[
     "username",
     "watcher",
 ];
-/// Keys of which an object, even an empty one, switches on what is built in, as `true` does.
+/// Keys for which an object, even an empty one, enables the built-in entries, as `true` does.
 const SWITCHES: [&str; 2] = ["formatter", "lsp"];
 /// Agents that come with the program. Where one of them is no longer there to be chosen, another one answers.
 const BUILT_IN_AGENTS: [&str; 7] = [
@@ -144,7 +143,7 @@ const BUILT_IN_AGENTS: [&str; 7] = [
     "summary",
     "title",
 ];
-/// What says of an agent whether it answers.
+/// Keys that determine whether an agent answers.
 const CHOICE: [&str; 3] = ["disable", "hidden", "mode"];
 /// The same of an agent.
 const HARMLESS_OF_AGENTS: &[&str] = &[
@@ -162,7 +161,7 @@ const HARMLESS_OF_AGENTS: &[&str] = &[
     "top_p",
     "variant",
 ];
-/// The same of a command.
+/// Harmless keys of a command.
 const HARMLESS_OF_COMMANDS: &[&str] = &[
     "description",
     "model",
@@ -171,28 +170,28 @@ const HARMLESS_OF_COMMANDS: &[&str] = &[
     "template",
     "variant",
 ];
-/// Endings of files that a project may name by a relative path: texts for the model, which lie in no `.env` and which no rule of the user's
-/// keeps from it.
+/// Extensions of files that a project may name by a relative path: texts for the model, not in an `.env` and not denied by the
+/// user's rules.
 const TEXTS: [&str; 3] = ["md", "mdc", "txt"];
 
-/// Looks through a document of a project.
+/// Filters a document of a project.
 pub(crate) struct Sieve<'a> {
-    /// The file that it is in.
+    /// Its file.
     pub(crate) file: &'a Path,
-    /// The folder of the project, from which nothing may lead out.
+    /// The folder of the project; nothing may point outside it.
     pub(crate) project: &'a Path,
-    /// Whether the user's rules let a file be read unasked.
+    /// Whether the user's rules let a file be read without approval.
     pub(crate) may_read: &'a dyn Fn(&Path) -> bool,
-    /// Whether a model is of a provider that the user has chosen.
+    /// Whether a model belongs to a provider that the user has chosen.
     pub(crate) may_choose: &'a dyn Fn(&Value) -> bool,
-    /// Only look, and take nothing out.
+    /// Only report, and remove nothing.
     pub(crate) keep: bool,
     /// What was found.
     pub(crate) asks: Vec<Asked>,
 }
 
 impl Sieve<'_> {
-    /// Takes out of the document what takes trust.
+    /// Removes from the document what needs trust.
     pub(crate) fn document(&mut self, document: &mut Value) {
         let Value::Object(fields) = document else {
             return;
@@ -211,9 +210,9 @@ impl Sieve<'_> {
                     !sieve.is_harmless_command(command) || sieve.command_choices(name, command)
                 })
             }
-            // One by one: a list that is taken away as a whole hides what changed in it.
+            // One by one: removing a list as a whole would hide what changed in it.
             ("mcp" | "provider" | "lsp" | "formatter", Value::Object(entries)) => {
-                // One without entries switches on those that are built in.
+                // An empty one enables the built-in entries.
                 let is_switch = entries.is_empty() && SWITCHES.contains(&key);
                 sieve.members(entries, &format!("/{key}"), |_, _, _| true);
                 is_switch
@@ -221,7 +220,7 @@ impl Sieve<'_> {
             ("plugin", Value::Array(list)) => sieve.elements(list, "/plugin", |_, _| true),
             ("instructions", Value::Array(list)) => {
                 sieve.elements(list, "/instructions", |sieve, it| {
-                    // What a file says is put into it names another one, or an address.
+                    // A file name that is inserted from elsewhere could be any file or URL.
                     let is_own = |it: &str| !it.contains("{file:") && sieve.is_own_text(it);
                     !it.as_str().is_some_and(is_own)
                 })
@@ -242,7 +241,7 @@ impl Sieve<'_> {
         }
     }
 
-    /// Asks `takes` about each member, and takes those that it says yes to. `false`: the object itself stays.
+    /// Asks `takes` about each member, and removes those that it selects. `false`: the object itself stays.
     fn members(
         &mut self,
         fields: &mut Map<String, Value>,
@@ -283,14 +282,14 @@ impl Sieve<'_> {
         false
     }
 
-    /// Rules that deny or ask narrow; others do not. Nobody writes more than [`MAX_RULES`] by hand, and each is held against each
-    /// rule of the user's.
+    /// Filters rules: those that deny or ask restrict; others do not. Nobody writes more than [`MAX_RULES`] by hand, and each is
+    /// compared with each of the user's rules.
     fn rules(&mut self, value: &mut Value, at: &str) -> bool {
         if count(value) > MAX_RULES {
             return true;
         }
         let narrows = |value: &Value| value == "deny" || value == "ask";
-        // The order counts, and so do rules that narrow what another one allows: what is let count is all of them.
+        // The order matters, and so do rules that restrict what another one allows: all of them are accepted together.
         if loosens(value) && value.is_object() {
             self.asks.push(Asked::new(self.file, at, value));
         }
@@ -320,14 +319,14 @@ impl Sieve<'_> {
             ("permission", value) => sieve.rules(value, &format!("{at}/permission")),
             ("tools", Value::Object(tools)) => sieve.tools(tools, &format!("{at}/tools")),
             ("model", value) => sieve.leads_out(value) || !(sieve.may_choose)(value),
-            // As agents in files of their own have it that say nothing of the kind.
+            // The same as in agent files without such keys.
             ("options", Value::Object(options)) if options.is_empty() => false,
             (key, value) => !HARMLESS_OF_AGENTS.contains(&key) || sieve.leads_out(value),
         })
     }
 
-    /// Takes out which agent a command is for, as it switches the user into that one, and a model of a provider that the user did not
-    /// choose. The command stays.
+    /// Removes the agent of a command, since it would switch the user to that one, and a model of a provider that the user did
+    /// not choose. The command stays.
     fn command_choices(&mut self, name: &str, command: &mut Value) -> bool {
         let Value::Object(fields) = command else {
             return false;
@@ -337,7 +336,7 @@ impl Sieve<'_> {
         })
     }
 
-    /// A template that runs nothing.
+    /// Returns whether the template runs nothing.
     fn is_harmless_command(&self, command: &Value) -> bool {
         let Value::Object(fields) = command else {
             return false;
@@ -350,7 +349,7 @@ impl Sieve<'_> {
             && !fields.values().any(|value| self.leads_out(value))
     }
 
-    /// Whether a text in it names a variable, or a file that is no text of the project.
+    /// Returns whether a text in it names a variable, or a file that is not a text of the project.
     fn leads_out(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => self.text_leads_out(text),
@@ -368,7 +367,7 @@ impl Sieve<'_> {
         text.contains("{env:") || named.any(|path| !self.is_own_text(path))
     }
 
-    /// A text with those of the project in it that it takes from files: what it says is decided by both.
+    /// Returns a text with the project's texts inserted that it takes from files: both determine its meaning.
     fn filled<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.filled_from(text, |path| match self.is_own_text(path) {
             true => self.content(path),
@@ -376,8 +375,8 @@ impl Sieve<'_> {
         })
     }
 
-    /// What is asked about with the texts of the project's files in it, as it will be read. What lies elsewhere is not shown, nor what
-    /// rules of the user's keep.
+    /// Inserts the texts of the project's files into a request, as it will be read. Files elsewhere are not shown, nor those that
+    /// the user's rules deny.
     fn with_texts(&self, mut ask: Asked) -> Asked {
         if ask.shown.contains("{file:") {
             self.put_texts(&mut ask.value);
@@ -409,19 +408,19 @@ impl Sieve<'_> {
         filled.map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
-    /// What a file that is named holds.
+    /// Returns the content of a named file.
     fn content(&self, path: &str) -> String {
         let path = self.file.parent().unwrap_or(self.file).join(path);
         let content = outrigger_files::read_to_string(&path, outrigger_files::SETTINGS);
         content.unwrap_or_default().trim().to_owned()
     }
 
-    /// A relative path, perhaps a pattern, of texts that lie in the project.
+    /// Returns whether it is a relative path, perhaps a pattern, of texts in the project.
     fn is_own_text(&self, path: &str) -> bool {
         self.is_own(path, &TEXTS)
     }
 
-    /// The same of files with these endings; of all, where there are none.
+    /// Like [`Self::is_own_text`], for files with these extensions; all, if empty.
     fn is_own(&self, path: &str, endings: &[&str]) -> bool {
         let fits = |path: &Path| endings.is_empty() || paths::has_extension(path, endings);
         let relative = Path::new(path);
@@ -438,7 +437,7 @@ impl Sieve<'_> {
     }
 }
 
-/// How many rules there are in it.
+/// Returns the number of rules in it.
 fn count(rules: &Value) -> usize {
     match rules {
         Value::Object(rules) => rules.values().map(count).sum(),
@@ -446,7 +445,7 @@ fn count(rules: &Value) -> usize {
     }
 }
 
-/// Whether a rule in it does not deny or ask.
+/// Returns whether a rule in it does not deny or ask.
 fn loosens(rules: &Value) -> bool {
     match rules {
         Value::Object(rules) => rules.values().any(loosens),

@@ -1,10 +1,10 @@
-//! Programs and code of a project that a command of the user's own settings would run: in a folder that nobody trusts, it is not started.
+//! Project programs and code that a command of the user's own settings would run: in an untrusted folder it is not started.
 //!
-//! `npx prettier` takes what `node_modules` has before it asks the registry, `make` and `npm run` what the project says. Files that a
-//! command only looks at do not count, nor do settings of the project that its program reads.
+//! `npx prettier` prefers `node_modules` to the registry, `make` and `npm run` follow the project's files. Files that a command
+//! only reads are ignored, as are project settings that its program reads.
 //!
-//! The same decides whether a server of the user's runs what commands may change. There a file that is named counts whether it is there
-//! or not: who may write it puts it there between the look and the start.
+//! The same rules determine whether a user server runs files that commands may change. There a named file is included whether it
+//! exists or not: a process that may write it could create it between the check and the start.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use super::hook_programs::HookPrograms;
 use super::named_files::{CODE, DATA, INTERPRETERS, of_entry, scripts_of};
 use crate::{Loaded, paths};
 
-/// Files of a project without an ending of code that say what is run.
+/// Project files without a code extension that define what is run.
 const RECIPES: [&str; 9] = [
     "GNUmakefile",
     "Makefile",
@@ -30,14 +30,14 @@ const RECIPES: [&str; 9] = [
 ];
 
 impl Loaded {
-    /// What of the project an entry of the user's settings would run. Reads the disk.
+    /// Returns what an entry of the user's settings would run of the project. Reads the disk.
     #[must_use]
     pub fn project_program(&self, entry: &Value) -> Option<PathBuf> {
         self.program_below(entry, &self.options.directory)
     }
 
-    /// What an entry of the user's settings names as a program below one of these folders, whether it is there or not. `program`: where
-    /// the first word of its command was found. Reads the disk.
+    /// Returns what an entry of the user's settings names as a program below one of these folders, existing or not. `program`:
+    /// path of the first word of its command. Reads the disk.
     #[must_use]
     pub fn program_in(
         &self,
@@ -55,7 +55,7 @@ impl Loaded {
             folders,
         };
         let texts = Texts::of(entry);
-        // An argument is a line of one word, too, and no program.
+        // An argument is also a line of one word, but not a program.
         let only = match entry.get("command") {
             Some(Value::Array(words)) if words.len() == 1 => words.first(),
             command => command,
@@ -73,13 +73,13 @@ impl Loaded {
         named.or_else(loaded).or_else(found)
     }
 
-    /// Whether a file of the project is one that is run, by its name.
+    /// Returns whether a project file is one that is run, by its name.
     #[must_use]
     pub fn is_program(file: &Path) -> bool {
         is_run(file)
     }
 
-    /// The same of a command hook.
+    /// Like [`Self::project_program`], for a command hook.
     #[must_use]
     pub fn project_program_of_hook(&self, hook: &HookPrograms) -> Option<PathBuf> {
         self.program_below(hook.entry(), hook.folder())
@@ -90,7 +90,7 @@ impl Loaded {
         let named = of_entry(entry, &self.options).into_iter();
         let named = named.filter_map(|it| Some(PathBuf::from(it.rsplit_once(' ')?.0)));
         let lines = Texts::of(entry).lines;
-        // Of a `package.json` the scripts that are named.
+        // For a `package.json`, the named scripts.
         let is_named = |file: &PathBuf| {
             let scripts = scripts_of(file).filter(|_| file.ends_with("package.json"));
             scripts.is_none_or(|all| lines.iter().flatten().any(|it| all.contains_key(it)))
@@ -101,9 +101,9 @@ impl Loaded {
     }
 }
 
-/// Programs that the words of a command name, by their names alone.
+/// Programs that the words of a command name, by name alone.
 struct Names<'a> {
-    /// Folders that a relative path may be meant from.
+    /// Possible base folders of a relative path.
     bases: Vec<&'a Path>,
     home: &'a Path,
     folders: &'a [PathBuf],
@@ -125,14 +125,14 @@ impl Names<'_> {
         None
     }
 
-    /// `is_program`: it is the first word, or follows an interpreter.
+    /// Checks a word; `is_program`: it is the first one, or follows an interpreter.
     fn word(&self, word: &str, is_program: bool) -> Option<PathBuf> {
         // `npx @scope/name` names a package.
         let is_path = !word.contains("://") && !word.starts_with(['@', '-']);
         let is_placed = ["/", "./", "../", "~/"]
             .iter()
             .any(|it| word.starts_with(it));
-        // A line for a shell has been cut by itself.
+        // A line for a shell is split separately.
         let is_path = is_path && (is_placed || !word.contains(char::is_whitespace));
         let path = Path::new(word);
         let is_code = paths::has_extension(path, &CODE);
@@ -151,7 +151,7 @@ impl Names<'_> {
         all.find_map(|path| self.held(&path).filter(|_| !path.is_dir()))
     }
 
-    /// `PATH=./bin`, `NODE_OPTIONS=--require ./x.js`: folders, too.
+    /// Checks a variable: `PATH=./bin`, `NODE_OPTIONS=--require ./x.js`, including folders.
     fn in_variable(&self, text: &str) -> Option<PathBuf> {
         let words = text.split(char::is_whitespace).flat_map(parts);
         let mut placed = words.filter(|it| {
@@ -166,7 +166,7 @@ impl Names<'_> {
         })
     }
 
-    /// Where it lies in one of the folders, by its name or where links lead.
+    /// Returns the path of a file in one of the folders, by its name or its target.
     fn held(&self, path: &Path) -> Option<PathBuf> {
         let real = path.canonicalize().ok().or_else(|| {
             let above = path.parent()?.canonicalize().ok()?;
@@ -177,7 +177,7 @@ impl Names<'_> {
     }
 }
 
-/// A word, and what stands in it behind `=`, `:` and the like (`--require=./x.js`, `-v /a:/b`).
+/// Returns a word, and the parts after `=`, `:` and similar characters (`--require=./x.js`, `-v /a:/b`).
 fn parts(word: &str) -> impl Iterator<Item = &str> {
     word.split(['=', ',', ':', ';', '!', '"', '\''])
         .filter(|it| !it.is_empty())
@@ -329,7 +329,7 @@ mod tests {
             let found = found.map(|it| it.strip_prefix(&project).unwrap().display().to_string());
             assert_eq!(found.unwrap_or_default(), want, "{entry}");
         }
-        // What `PATH` has under a name may be a link into it.
+        // A program found in `PATH` may be a link into it.
         let found = |program: &Path| {
             config.program_in(
                 &json!({"command": ["tool"]}),

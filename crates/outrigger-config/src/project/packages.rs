@@ -1,4 +1,4 @@
-//! What package runners (`npx`, `npm exec`, `bun x` ...) run under a name, and what a `package.json` says is run.
+//! Files that package runners (`npx`, `npm exec`, `bun x` ...) run under a name, and those that a `package.json` runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,18 +15,18 @@ use crate::project::named_files::{CODE, INTERPRETERS, IS_RUN, Search};
 const RUNNERS: [&str; 8] = [
     "npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "corepack",
 ];
-/// Programs that run a folder, or take code from the folders that they are given.
+/// Programs that run a folder, or take code from folders passed to them.
 const RUNTIMES: [&str; 11] = [
     "node", "bun", "deno", "tsx", "ts-node", "python", "perl", "ruby", "php", "lua", "pypy",
 ];
-/// Programs that are given a folder, and run what lies in it.
+/// Programs that get a folder, and run its content.
 const FOLDER_RUNNERS: [&str; 3] = ["bats", "prove", "run-parts"];
-/// Programs that look for files in a folder, and may run what they find.
+/// Programs that search a folder for files, and may run what they find.
 const FINDERS: [&str; 3] = ["fd", "fdfind", "find"];
-/// Files of such a folder that count, and how deep they lie.
+/// Maximum number of files of such a folder.
 const MAX_BELOW: usize = 100;
 const MAX_DEPTH: usize = 4;
-/// What of a `package.json` says what is run where the package is named.
+/// Keys of a `package.json` that determine what is run if the package is named.
 const FIELDS: [&str; 7] = [
     "bin",
     "exports",
@@ -36,18 +36,18 @@ const FIELDS: [&str; 7] = [
     "type",
     "workspaces",
 ];
-/// Runners that take a name for a program of the package that they stand in, before they ask the registry.
+/// Runners that try a program of the package that they are in before the registry.
 const OWN_PROGRAMS: [&str; 2] = ["npm", "npx"];
-/// Endings that are tried behind what `main` says.
+/// Extensions that are tried after the value of `main`.
 const ENDINGS: [&str; 4] = ["js", "cjs", "mjs", "ts"];
-/// Files with code that count of one folder.
+/// Maximum number of code files of one folder.
 const MAX_CODE: usize = 64;
-/// Files that are looked at for them.
+/// Maximum number of files read to find them.
 const MAX_ENTRIES: usize = 6400;
-/// Files that one `package.json` names.
+/// Maximum number of files named by one `package.json`.
 const MAX_NAMED: usize = 32;
 
-/// Programs and packages of `node_modules` that the words of a command name, where something runs them.
+/// Adds programs and packages of `node_modules` that the words of a command name, if something runs them.
 pub(super) fn of(search: &mut Search<'_>, all: &BTreeSet<String>, bases: &[PathBuf], by: &str) {
     if !all.iter().any(|it| is_one_of(it, &RUNNERS)) {
         return;
@@ -89,8 +89,8 @@ pub(super) fn of(search: &mut Search<'_>, all: &BTreeSet<String>, bases: &[PathB
     }
 }
 
-/// Folders that a runtime is given before a file, and those that variables name: what lies in them is run by a name that is
-/// not known here.
+/// Returns folders passed to a runtime before a file, and those in variables: their content is run by names that are
+/// unknown here.
 pub(super) fn code_folders(
     search: &Search<'_>,
     texts: &Texts,
@@ -103,7 +103,7 @@ pub(super) fn code_folders(
         if !rest.any(|it| is_one_of(it, &RUNTIMES)) {
             continue;
         }
-        // `python -m x` looks in its folder for all that it imports.
+        // `python -m x` looks in its folder for all imports.
         let is_searching = |it: &String| it.starts_with("-m") || it.starts_with("-c");
         let is_python = line.iter().any(|it| is_one_of(it, &["python", "pypy"]));
         if is_python && line.iter().any(is_searching) {
@@ -132,11 +132,11 @@ pub(super) fn code_folders(
     found
 }
 
-/// Folders that are given to what runs all that lies in them: every file counts, whatever it is called.
+/// Adds folders passed to a program that runs their content: every file is included, under any name.
 pub(super) fn run_folders(search: &mut Search<'_>, texts: &Texts, bases: &[PathBuf], by: &str) {
     let is_runner = |line: &&Vec<String>| {
         let has = |programs: &[&str]| line.iter().any(|it| is_one_of(it, programs));
-        // `-exec sh {}` runs what is found, `-exec cat {}` looks at it.
+        // `-exec sh {}` runs what is found, `-exec cat {}` reads it.
         let runs_found = || {
             let runs = |pair: &[String]| match pair {
                 [first, last] => {
@@ -179,7 +179,7 @@ fn all_files(search: &mut Search<'_>, folder: &Path, by: &str) {
     }
 }
 
-/// The name without its version, where the word may be one.
+/// Returns the name without its version, if the word may be one.
 fn package_name(word: &str) -> Option<&str> {
     let name = match word.rfind('@') {
         Some(at) if at > 0 => word.get(..at)?,
@@ -190,7 +190,7 @@ fn package_name(word: &str) -> Option<&str> {
     (plain && name.matches('/').count() == slashes).then_some(name)
 }
 
-/// Whether a folder is that of a package in a `node_modules`.
+/// Returns whether a folder is that of a package in a `node_modules`.
 fn is_package(folder: &Path) -> bool {
     let mut above = folder.ancestors().skip(1);
     let scope = above.next();
@@ -205,7 +205,7 @@ fn is_package(folder: &Path) -> bool {
     modules.is_some_and(|it| it.ends_with("node_modules")) && !folder.ends_with(".bin")
 }
 
-/// What a folder has that runs when it is named: what its `package.json` says, and the code right in it.
+/// Adds the files of a folder that run when it is named: those in its `package.json`, and the code directly in it.
 pub(super) fn folder(search: &mut Search<'_>, folder: &Path, by: &str) {
     if !search.known.insert(folder.join("*")) {
         return;
@@ -228,7 +228,7 @@ pub(super) fn folder(search: &mut Search<'_>, folder: &Path, by: &str) {
     }
 }
 
-/// What the `package.json` of a folder says is run, and the files that it names: the rest of it may change as it likes.
+/// Adds what the `package.json` of a folder runs, and the files that it names: the rest of it may change freely.
 fn manifest(search: &mut Search<'_>, folder: &Path, by: &str) {
     let file = folder.join("package.json");
     let text = outrigger_files::read_to_string(&file, outrigger_files::SETTINGS);

@@ -1,16 +1,16 @@
-//! The files that patterns of a shell stand for.
+//! Files that match shell patterns.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::project::command_words::{has_wildcard, matches};
 
-/// Folders that `**` stands for.
+/// Maximum number of folders for `**`.
 const MAX_FOLDERS: usize = 500;
-/// Files that one pattern stands for.
+/// Maximum number of files that one pattern matches.
 const MAX_MATCHES: usize = 100;
 
-/// The files that a pattern stands for.
+/// Returns the files that match a pattern.
 pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern {
@@ -36,7 +36,7 @@ pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A folder and all below it.
+/// Returns a folder and all below it.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_owned()];
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Files of a project's plugin that is a folder: its manifest, what that and `package.json` say is loaded, and the code beside them.
-//! What these load by themselves is known once the plugin was started.
+//! Files of a project's plugin that is a folder: its manifest, the files that the manifest and `package.json` load, and the code
+//! next to them. Files loaded by these are known once the plugin was started.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,7 @@ use crate::project::Asked;
 use crate::project::named_files::{Search, is_plugin};
 use crate::project::packages;
 
-/// Looks at the files of a plugin, where what is asked for is one in a folder of the project. `declared_in` is the folder that its
-/// path is relative to.
+/// Adds the files of a plugin, if the request is one in a folder of the project. `declared_in` is the base folder of its path.
 pub(super) fn of(search: &mut Search<'_>, ask: &Asked, declared_in: &Path) {
     let Some(folder) = folder_of(ask, declared_in, &search.options.home) else {
         return;

@@ -1,9 +1,9 @@
-//! Which providers are in use is the user's choice: others narrow it.
+//! Enabled providers are the user's choice, which others can only restrict.
 
 use serde_json::Value;
 
-/// Has the lists of providers be no wider than the user's: what these leave out stays left out, whatever a project or a plugin
-/// writes in their place. The answer: the keys that were changed.
+/// Limits the lists of providers to the user's: those that these exclude stay excluded, whatever a project or a plugin sets.
+/// Returns the changed keys.
 pub fn narrow_providers(value: &mut Value, users: &Value) -> Vec<&'static str> {
     let mut changed = Vec::new();
     if let Some(off) = users.get("disabled_providers").and_then(Value::as_array) {

@@ -1,9 +1,9 @@
-//! Secrets of the user's that entries of a project's settings would take along. OpenCode merges the entries of a project over those of
-//! the user, by name: one that names another program or address would get the variables, headers and keys that stand in the user's.
+//! User secrets that entries of a project's settings would take along. OpenCode merges the entries of a project over those of the
+//! user, by name: one that names another program or URL would get the variables, headers and keys of the user's entry.
 //!
-//! A server, language server or formatter that is another one gets none of them. What else of the user's goes where the project says,
-//! a provider's key above all, since an address of one's own for a provider is what projects have settings for, is named in the question
-//! about the folder, with where it goes.
+//! A changed server, language server or formatter gets none of them. Other user secrets that are sent where the project chooses
+//! are listed in the question about the folder with their destination. These are mainly provider keys, since projects
+//! legitimately set a provider's URL.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,26 +18,27 @@ use crate::project::Asked;
 use crate::redact::is_secret;
 use crate::settings::{Profile, Settings};
 
-/// What begins the name ([`Asked::what`]) of secrets that go where the project says.
+/// Prefix of [`Asked::what`] for secrets that are sent where the project chooses.
 pub(crate) const SENDS: &str = "sends/";
-/// The same of a server of the project's that runs as the user, by the user's own settings.
+/// Prefix of [`Asked::what`] for a project server that runs unsandboxed by the user's own settings.
 pub(crate) const UNCONFINED: &str = "unconfined/";
 
-/// Sections whose entries are merged by name and have secrets in them.
+/// Sections whose entries are merged by name and contain secrets.
 const SECTIONS: [&str; 4] = ["formatter", "lsp", "mcp", "provider"];
-/// What makes a server another one.
+/// Keys that identify a server.
 const IDENTITY: [&str; 4] = ["command", "cwd", "type", "url"];
-/// What of a server is the user's to give: variables, headers, logins, and what a language server starts with.
+/// Keys of a server with values that the user provides: variables, headers, logins, and initialisation options of a language
+/// server.
 const GIVEN: [&str; 5] = ["env", "environment", "headers", "initialization", "oauth"];
-/// What changes nothing of what a server does.
+/// Keys that do not change what a server does.
 const HARMLESS: [&str; 4] = ["disabled", "enabled", "extensions", "timeout"];
 
-/// What the user's own files say in the sections that have secrets.
+/// The user's own values in the sections with secrets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Users(Value);
 
 impl Users {
-    /// Adds a document of the user's, or of the machine's.
+    /// Adds a document of the user, or of the machine.
     pub(crate) fn add(&mut self, document: &Value) {
         let of = |section: &&str| Some(((*section).to_owned(), document.get(*section)?.clone()));
         let sections: Map<String, Value> = SECTIONS.iter().filter_map(of).collect();
@@ -51,7 +52,7 @@ impl Users {
         self.0.get(section)?.get(name)
     }
 
-    /// Takes out of the merged document what the user gave to servers that the project made others of, and says what that was.
+    /// Removes from the merged document the user's values for servers that the project changed, and returns what it removed.
     pub(crate) fn withhold(&self, merged: &mut Value) -> Vec<ConfigProblem> {
         let mut reported = self.withhold_records(merged);
         for section in SECTIONS.iter().filter(|it| **it != "provider") {
@@ -89,8 +90,8 @@ impl Users {
         reported
     }
 
-    /// Takes out of the merged document the files into which a project would have conversations recorded: this program writes them, and is
-    /// in no sandbox.
+    /// Removes from the merged document the files to which a project would record conversations: this program writes them,
+    /// without a sandbox.
     fn withhold_records(&self, merged: &mut Value) -> Vec<ConfigProblem> {
         let mut reported = Vec::new();
         let entries = merged.get_mut("provider").and_then(Value::as_object_mut);
@@ -112,7 +113,7 @@ impl Users {
         reported
     }
 
-    /// What of the user's goes where these entries of a project say, and which of its servers run as the user.
+    /// Returns which user secrets are sent where these entries of a project choose, and which of its servers run as the user.
     pub(crate) fn asked(
         &self,
         asks: &[Asked],
@@ -194,7 +195,7 @@ impl Users {
         ))
     }
 
-    /// A server that stays what it is, with other variables, headers or options.
+    /// Returns the request of an unchanged server with other variables, headers or options.
     fn of_server(&self, ask: &Asked, section: &str, name: &str) -> Option<Asked> {
         let users = self.entry(section, name)?;
         let fields = ask.value.as_object()?;
@@ -233,7 +234,7 @@ impl Users {
 
 fn unconfined(ask: &Asked, name: &str, settings: &Settings) -> Option<Asked> {
     let set = settings.tool_execution.mcp.get(name)?.sandbox?;
-    // What nobody has widened is what a command of the model may.
+    // Without a wider setting it has the permissions of a command of the model.
     (set < settings.tools.sandbox).then(|| {
         let shown = match set {
             Profile::Full => {
@@ -252,7 +253,7 @@ fn asked(ask: &Asked, kind: &str, value: &Value, shown: String) -> Asked {
     asked
 }
 
-/// Takes out of `now` what is as the user has it; true where nothing is left.
+/// Removes from `now` what equals the user's value; returns true if nothing is left.
 fn take(now: &mut Value, own: &Value, pointer: &str, taken: &mut Vec<String>) -> bool {
     if now == own {
         taken.push(pointer.trim_start_matches('/').replace('/', "."));
@@ -273,7 +274,7 @@ fn take(now: &mut Value, own: &Value, pointer: &str, taken: &mut Vec<String>) ->
     now.is_empty()
 }
 
-/// Where requests go by an entry of a provider: addresses, or else packages that have one built in.
+/// Collects the destinations of a provider entry: URLs, or else packages with a built-in one.
 fn addresses(entry: &Value, found: &mut BTreeSet<String>) {
     let text = |pointer: &str| entry.pointer(pointer).and_then(Value::as_str);
     let places = [
@@ -299,14 +300,14 @@ fn addresses(entry: &Value, found: &mut BTreeSet<String>) {
     found.extend(named.into_iter().map(str::to_owned));
 }
 
-/// Clouds, by a part of the names of their providers and packages, and how variables with keys for them begin.
+/// Clouds, by a part of the names of their providers and packages, with the prefix of variables for their keys.
 const CLOUDS: [(&str, &str); 3] = [
     ("azure", "AZURE_"),
     ("bedrock", "AWS_"),
     ("vertex", "GOOGLE_"),
 ];
 
-/// Variables that are set and may hold the key of a provider, by its name, and for one of a cloud's those of the cloud.
+/// Returns set variables that may contain the key of a provider, by its name, and for a cloud provider those of the cloud.
 fn variables<'a>(
     provider: &str,
     entry: &Value,
@@ -326,7 +327,7 @@ fn variables<'a>(
     env.iter().filter(is_one).map(|(name, _)| name.clone())
 }
 
-/// The names of what is likely a secret in an entry.
+/// Collects the names of likely secrets in an entry.
 fn secrets(value: &Value, pointer: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

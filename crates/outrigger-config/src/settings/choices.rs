@@ -1,4 +1,4 @@
-//! Settings that are one of several words.
+//! Settings with a fixed set of values.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PluginProfile {
-    /// All bundled plugins but `telegram` and `mcp`.
+    /// All bundled plugins except `telegram` and `mcp`.
     #[default]
     Minimal,
     /// `telegram` too.
     Messaging,
-    /// `mcp` too.
+    /// All, including `mcp`.
     Full,
 }
 
@@ -22,9 +22,9 @@ pub enum Sandbox {
     /// On.
     #[default]
     On,
-    /// Off: plugins may do what the user may do, and rules hold for tools only, not for the processes they start.
+    /// Off: plugins may do what the user may do, and rules apply to tools only, not to the processes they start.
     Off,
-    /// On, and where the system cannot enforce all of it, nothing is started.
+    /// On; if the system cannot enforce all of it, nothing is started.
     Strict,
 }
 
@@ -32,12 +32,12 @@ pub enum Sandbox {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrustProjects {
-    /// Those that are there when a project is first used are trusted; what comes later is asked for.
+    /// Those that exist when a project is first used are trusted; later ones need approval.
     #[default]
     Trust,
     /// Each is asked for.
     Ask,
-    /// None is started, but for those that were trusted before.
+    /// None is started, except those that were trusted before.
     Deny,
 }
 
@@ -45,25 +45,25 @@ pub enum TrustProjects {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrustChanges {
-    /// It is trusted as it is now, without a question: for those who write plugins.
+    /// It is trusted in its current state, without a question: for plugin authors.
     Allow,
-    /// A person is asked; where there is none, it is not started.
+    /// The user is asked; if there is none, it is not started.
     #[default]
     Ask,
 }
 
-/// `tools.sandbox`: what shell commands of the model may touch (issue 5). What a `deny` rule names is kept from them in
-/// each of these.
+/// `tools.sandbox`: what shell commands of the model may access. Paths named by a `deny` rule are hidden from them in each
+/// profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// All that the user may.
+    /// Everything that the user may access.
     Full,
-    /// Everything but secrets of the home folder may be read; the project, caches and a temporary folder of their own may be
-    /// changed.
+    /// Everything except secrets of the home folder is readable; the project, caches and a separate temporary folder are
+    /// writable.
     #[default]
     WorkspaceWrite,
-    /// The same may be read; only a temporary folder of their own may be changed.
+    /// The same is readable; only a separate temporary folder is writable.
     ReadOnly,
 }
 
@@ -71,11 +71,11 @@ pub enum Profile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Install {
-    /// Once, when a plugin needs Bun and there is none, and the person at the terminal says yes. Without a terminal not at
-    /// all (issue 3: only with the user's consent).
+    /// Once, if a plugin needs Bun and it is missing, and the user at the terminal agrees. Not at all without a terminal:
+    /// only with the user's consent.
     #[default]
     Ask,
-    /// Once, when a plugin needs Bun and there is none.
+    /// Once, if a plugin needs Bun and it is missing.
     Auto,
     /// Only by `outrigger plugin setup`.
     Never,
@@ -109,10 +109,10 @@ pub enum JsRuntime {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// It shares a process with plugins of the same grants until it hangs or crashes that; then it has one of its own.
+    /// It shares a process with plugins of the same grants until it hangs or crashes that process; then it gets its own.
     #[default]
     Auto,
-    /// It shares a process, whatever it does.
+    /// It always shares a process.
     Shared,
     /// It has a process of its own.
     Own,
@@ -135,15 +135,15 @@ pub enum ChatMessage {
 pub enum TuiTheme {
     /// The sixteen colours of the user's terminal.
     System,
-    /// For a dark ground.
+    /// For a dark background.
     #[default]
     Dark,
-    /// For a light ground.
+    /// For a light background.
     Light,
 }
 
 impl TuiTheme {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -157,7 +157,7 @@ impl TuiTheme {
 /// `tui.colors`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TuiColors {
-    /// As many as the environment says.
+    /// As the environment indicates.
     #[default]
     #[serde(rename = "auto")]
     Auto,

@@ -1,4 +1,4 @@
-//! What a row of the [table of settings](super::sections) is.
+//! The rows of the [table of settings](super::sections).
 
 use outrigger_schema::Schema;
 use serde::de::DeserializeOwned;
@@ -7,21 +7,21 @@ use serde_json::Value;
 use super::Settings;
 use super::sections::{PLUGIN_KEYS, SECTIONS, TOP};
 
-/// What a project's own file may do about a setting, whether or not a person trusts the project. None that it may change makes a
-/// plugin or hook of the user's run shorter, less, later or not at all (issue 18).
+/// What a project's own file may do about a setting, whether or not the user trusts the project. None of the settings that it
+/// may change makes a plugin or hook of the user run shorter, less, later or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectFile {
-    /// Nothing: it decides what code of others may do, so a project could loosen its own sandbox.
+    /// Nothing: it decides what other people's code may do, so a project could loosen its own sandbox.
     Security,
-    /// Nothing: it is about what is the user's, plugins and hooks among it.
+    /// Nothing: it is about the user's own things, including plugins and hooks.
     UserOnly,
-    /// It counts for plugins that the project contributes, and for nothing else.
+    /// It applies to plugins that the project contributes, and to nothing else.
     OwnPlugins,
-    /// It counts, and makes something stricter only: lists add up.
+    /// It applies, and can only make something stricter: lists add up.
     Adds,
-    /// It counts where it is less than what the user set.
+    /// It applies if it is less than what the user set.
     Lowers,
-    /// It counts: it is about the work in this project.
+    /// It applies: it is about the work in this project.
     Counts,
 }
 
@@ -30,15 +30,15 @@ pub enum ProjectFile {
 pub struct Key<T: 'static> {
     /// Dotted name: `js.runtime`. For plugins only the last part.
     pub name: &'static str,
-    /// Other names that are accepted.
+    /// Accepted aliases.
     pub aliases: &'static [&'static str],
-    /// What it may be.
+    /// Accepted values.
     pub schema: Schema,
-    /// What it is for, in Markdown: the lines of its comment.
+    /// Description in Markdown: the lines of its comment.
     pub doc: &'static [&'static str],
     /// What a project's own file may do about it.
     pub project: ProjectFile,
-    /// Sets it to a value that fits.
+    /// Sets it to a valid value.
     pub(crate) apply: fn(&mut T, Value),
 }
 
@@ -47,7 +47,7 @@ pub struct Key<T: 'static> {
 pub struct Section {
     /// Its name.
     pub name: &'static str,
-    /// What it is about: the lines of its comment.
+    /// Description: the lines of its comment.
     pub doc: &'static [&'static str],
     /// Its settings.
     pub keys: &'static [Key<Settings>],
@@ -132,24 +132,24 @@ pub(crate) fn set<T: DeserializeOwned>(field: &mut T, value: Value) {
     }
 }
 
-/// Every setting but those of single plugins.
+/// Returns every setting except those of single plugins.
 pub fn all() -> impl Iterator<Item = &'static Key<Settings>> {
     let sections = SECTIONS.iter().flat_map(|section| section.keys);
     TOP.iter().chain(sections)
 }
 
-/// The setting of this name.
+/// Returns the setting of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Key<Settings>> {
     all().find(|key| key.name == name)
 }
 
-/// The setting of plugins that is called so.
+/// Returns the plugin setting of this name.
 pub(crate) fn find_for_plugin(name: &str) -> Option<&'static Key<super::Plugin>> {
     let mut keys = PLUGIN_KEYS.iter();
     keys.find(|key| key.name == name || key.aliases.contains(&name))
 }
 
-/// `name.key`, the key in quotes when it is no bare TOML key.
+/// Returns `name.key`, with the key in quotes if it is not a bare TOML key.
 pub(crate) fn dotted(name: &str, key: &str) -> String {
     let bare = !key.is_empty()
         && key

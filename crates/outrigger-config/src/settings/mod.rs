@@ -1,9 +1,9 @@
-//! Our own settings: `outrigger.toml` and `OUTRIGGER_*`.
+//! Outrigger's own settings: `outrigger.toml` and `OUTRIGGER_*`.
 //!
-//! They never stand in opencode.json, which OpenCode must be able to read. Files, lowest precedence first:
+//! They are never in opencode.json, which OpenCode must be able to read. Files, lowest precedence first:
 //! `$XDG_CONFIG_HOME/outrigger/outrigger.toml`, `outrigger.toml` of the worktree's root, of the working directory, then
-//! `.outrigger/outrigger.toml` of both; the environment is above all files. Every setting is a row of one table
-//! ([`sections`]); [`tool_execution`] has the sections whose names are the user's own.
+//! `.outrigger/outrigger.toml` of both; the environment overrides all files. Every setting is a row of one table
+//! ([`sections`]); [`tool_execution`] has the sections whose names the user chooses.
 
 mod choices;
 pub mod keys;
@@ -29,7 +29,7 @@ pub use sections::{
     Network, Plugin, Telegram, Tools, Trust, Tui,
 };
 
-/// All settings, with their defaults where nothing is set.
+/// All settings, with their defaults if nothing is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Settings {
     /// Whether plugins and tools run in the sandbox of `outrigger-sandbox`.
@@ -38,13 +38,13 @@ pub struct Settings {
     pub strict_plugins: bool,
     /// Which plugins are trusted.
     pub trust: Trust,
-    /// Where plugins with a manifest are looked for, and which of them run.
+    /// Roots of plugins with a manifest, and which of them run.
     pub discovery: Discovery,
     /// The connector to Telegram.
     pub telegram: Telegram,
     /// JavaScript runtimes.
     pub js: Js,
-    /// Per plugin, by the plugin's id. See [`Settings::plugin`].
+    /// Settings of plugins by id. See [`Settings::plugin`].
     pub plugins: BTreeMap<String, Plugin>,
     /// Deadline classes of hooks.
     pub deadlines: Deadlines,
@@ -58,42 +58,42 @@ pub struct Settings {
     pub agent: Agent,
     /// `[budget]`
     pub budget: Budget,
-    /// What goes to the log.
+    /// Logging.
     pub log: Log,
-    /// What plugin processes may use.
+    /// Limits of plugin processes.
     pub limits: Limits,
-    /// Parts that can be switched off.
+    /// Features that can be switched off.
     pub flags: Flags,
     /// Formats of Claude Code.
     pub claude: Claude,
     /// The audit.
     pub audit: Audit,
-    /// What plugins connect to.
+    /// Network access of plugins.
     pub network: Network,
     /// The terminal interface.
     pub tui: Tui,
-    /// What the policy of the machine forbids everybody. No setting: only a policy says it.
+    /// What the machine policy forbids for everyone. Not a setting: only a policy sets it.
     #[serde(skip)]
     pub forbid: Forbid,
-    /// Plugins that guard something by the word of the user or of the policy, by the names that they have there: what a
-    /// project says about them does not count.
+    /// Plugins that the user or the policy declares as guards, by the names used there: a project's settings for them
+    /// are ignored.
     #[serde(skip)]
     pub guards: BTreeSet<String>,
-    /// Plugins that a project has settings for, with those that they have without it.
+    /// Plugins that a project has settings for, with their settings without it.
     #[serde(skip)]
     pub without_project: BTreeMap<String, Plugin>,
-    /// Who executes what tools do, and within what limits.
+    /// Providers of tools, and their limits.
     #[serde(flatten)]
     pub tool_execution: tool_execution::ToolExecution,
 }
 
 impl Settings {
-    /// The settings of a plugin, defaults when it has none.
+    /// Returns the settings of a plugin, or the defaults.
     pub fn plugin(&self, id: &str) -> Plugin {
         self.plugins.get(id).cloned().unwrap_or_default()
     }
 
-    /// Every setting by its dotted name, in the order of the sections; unset ones are null.
+    /// Returns every setting by its dotted name, in the order of the sections; unset ones are null.
     pub fn list(&self) -> Vec<(String, Value)> {
         let mut out = Vec::new();
         let value = serde_json::to_value(self).unwrap_or_default();

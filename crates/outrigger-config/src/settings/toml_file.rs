@@ -1,4 +1,4 @@
-//! One `outrigger.toml`: its values with their places, checked against the table.
+//! One `outrigger.toml`: its values with their positions, checked against the table.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::suggest;
 pub(crate) struct Found {
     /// Dotted name.
     pub(crate) name: String,
-    /// The plugin it is for, and the name of its setting.
+    /// The plugin, and the name of its setting.
     pub(crate) plugin: Option<(String, String)>,
     /// Checked value.
     pub(crate) value: Value,
@@ -182,7 +182,7 @@ impl Reader<'_> {
     }
 }
 
-/// The known setting nearest to an unknown one, and what is known in its section.
+/// Returns the known setting nearest to an unknown one, and the known ones in its section.
 fn suggestion(section: &str, name: &str) -> (Option<String>, Vec<String>) {
     let written = name.rsplit('.').next().unwrap_or(name);
     if section.starts_with("plugins") {
@@ -207,7 +207,7 @@ fn suggestion(section: &str, name: &str) -> (Option<String>, Vec<String>) {
     };
     let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
     let near = suggest::nearest(written, known.iter().map(String::as_str)).map(str::to_owned);
-    // The right key in the wrong section is as common as a slip of the pen.
+    // The right key in the wrong section is as common as a typo.
     let elsewhere = || {
         keys::all()
             .find(|key| last(key.name) == written)

@@ -13,7 +13,7 @@ use super::Profile;
 use crate::ConfigError;
 use crate::origin::Position;
 
-/// Providers that are this machine: for files and commands, and for the browser.
+/// Providers on this machine: for files and commands, and for the browser.
 const HERE: [&str; 2] = ["local", "cdp"];
 
 const CAPABILITY: Schema = schema!(
@@ -105,7 +105,7 @@ pub const SECTIONS: Schema = schema!({
     mcp?: {MCP_SERVER},
 });
 
-/// Names of the sections.
+/// Returns the names of the sections.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let fields = match SECTIONS {
         Schema::Object(fields) => fields,
@@ -114,7 +114,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     fields.iter().map(|field| field.name)
 }
 
-/// These settings. Of a project's file they are not taken: a project must not send commands elsewhere.
+/// These settings. They are ignored in a project's file: a project must not send commands elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolExecution {
@@ -293,7 +293,7 @@ impl ToolExecution {
         Ok(read)
     }
 
-    /// Takes over what a later file says; its routes come first.
+    /// Adds the settings of a later file; its routes come first.
     pub(crate) fn merge(&mut self, later: Self) {
         self.connectors.extend(later.connectors);
         self.routes.splice(0..0, later.routes);
@@ -303,7 +303,7 @@ impl ToolExecution {
     }
 }
 
-/// Where a key stands below a header, or the header where it is not found.
+/// Returns the position of a key below a header, or of the header if it is not found.
 fn place(text: &str, header: &str, key: &str) -> usize {
     let Some(start) = text.find(header) else {
         return text.find(key).unwrap_or_default();
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(limits.allowed_write_roots.as_deref().unwrap(), ["out"]);
     }
 
-    /// The table and the types say the same.
+    /// The table and the types agree.
     #[test]
     fn the_table_is_the_type() {
         assert_same::<ToolExecution>(&SECTIONS);

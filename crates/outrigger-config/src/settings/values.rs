@@ -1,4 +1,4 @@
-//! Reading the value of a setting: from TOML, or from a variable of the environment.
+//! Reading the value of a setting: from TOML, or from an environment variable.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use toml::de::DeValue;
 
 use crate::paths;
 
-/// A value of a file, if it fits.
+/// Converts a value of a file, if it is valid.
 pub(super) fn of_toml(schema: &Schema, value: &DeValue<'_>) -> Option<Value> {
     let whole = |number: &toml::de::DeInteger<'_>| {
         let number = i64::from_str_radix(number.as_str(), number.radix());
@@ -42,7 +42,8 @@ pub(super) fn of_toml(schema: &Schema, value: &DeValue<'_>) -> Option<Value> {
     fits(schema, value)
 }
 
-/// A value of a variable, if it fits. Items of a list stand between commas, members of a table (`name=value`) between semicolons.
+/// Converts the value of a variable, if it is valid. Items of a list are separated by commas, members of a table (`name=value`)
+/// by semicolons.
 pub(super) fn of_variable(schema: &Schema, text: &str) -> Option<Value> {
     let value = match schema.plain() {
         Schema::Boolean => match text {

@@ -1,4 +1,4 @@
-//! What stands under `hooks` of such a file: events, in each groups with a matcher, in each the commands.
+//! Entries under `hooks`: events, each with groups that have a matcher, each with commands.
 
 use std::time::Duration;
 
@@ -6,26 +6,25 @@ use serde_json::Value;
 
 use super::{BrokenHook, CommandHook, HookEvent, TIMEOUT};
 
-/// How long a command at the end of a session may run, which keeps the program from ending,
-/// when its entry does not say.
+/// Default time limit of a command at the end of a session, which delays the end of the program.
 const TIMEOUT_AT_THE_END: Duration = Duration::from_secs(60);
-/// The same between a prompt and its turn.
+/// Default time limit of a command between a prompt and its turn.
 const TIMEOUT_OF_A_PROMPT: Duration = Duration::from_secs(30);
-/// The longest that an entry may ask for.
+/// Maximum time limit that an entry may set.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    /// What can be run.
+    /// Valid hooks.
     pub(super) hooks: Vec<CommandHook>,
-    /// What has no effect.
+    /// Entries without effect.
     pub(super) left_out: Vec<String>,
-    /// What was to be run and cannot be.
+    /// Hooks that cannot run.
     pub(super) broken: Vec<BrokenHook>,
 }
 
-/// What can be run, and what is left out.
+/// Returns the valid hooks, and the skipped entries.
 pub(super) fn read(written: &Value) -> Entries {
     let mut found = Entries::default();
     for (name, groups) in written.as_object().into_iter().flatten() {
@@ -94,7 +93,7 @@ impl Entries {
     }
 }
 
-/// Whether something in there says `onFailure`, and not that it goes on.
+/// Returns whether something in there sets `onFailure` to a value other than continuing.
 fn says_on_failure(written: &Value) -> bool {
     match written {
         Value::Object(fields) => fields.iter().any(|(key, value)| {
@@ -106,7 +105,7 @@ fn says_on_failure(written: &Value) -> bool {
     }
 }
 
-/// Keys that say nothing about what is run when, beside those that are read.
+/// Known keys that do not affect what is run when.
 const KNOWN: [&str; 12] = [
     "type",
     "command",
@@ -178,7 +177,7 @@ impl<'a> Entry<'a> {
         self.0.get(key).and_then(Value::as_str)
     }
 
-    /// What stands there, unless it is null.
+    /// Returns a value, unless it is null.
     fn given(&self, key: &str) -> Option<&'a Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }
@@ -362,7 +361,7 @@ mod tests {
                 left_out,
                 broken,
             } = read(&written);
-            // What cannot be run is known as such, and not only said.
+            // A broken hook is recorded as such, not only reported.
             let of_broken = broken
                 .iter()
                 .map(|it| format!("{}; it is left out", it.why));

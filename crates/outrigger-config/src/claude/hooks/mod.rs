@@ -1,5 +1,5 @@
-//! Command hooks in Claude Code's form (issue 5, item 12): `hooks` of `.claude/settings.json` and its local neighbour. This
-//! reads them; who may run them, and what they mean, is decided elsewhere.
+//! Command hooks in Claude Code's form: `hooks` of `.claude/settings.json` and its local neighbour. This module reads them;
+//! other crates decide which may run, and define what they mean.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{ConfigError, ConfigProblem, LoadOptions, paths};
 
 mod entries;
 
-/// How long a command may run when its entry does not say.
+/// Default time limit of a command.
 pub const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// When a command is run; the names are Claude Code's.
@@ -34,7 +34,7 @@ pub enum HookEvent {
 }
 
 impl HookEvent {
-    /// All that are called here.
+    /// All supported events.
     pub const ALL: [Self; 13] = [
         Self::PreToolUse,
         Self::PostToolUse,
@@ -51,7 +51,7 @@ impl HookEvent {
         Self::SessionEnd,
     ];
 
-    /// As it is written.
+    /// Returns its name as written.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl HookEvent {
         }
     }
 
-    /// It is about a call of a tool, so `if` can be held against it.
+    /// Returns whether it is about a tool call, so that `if` can be matched against it.
     #[must_use]
     pub fn is_of_tool(self) -> bool {
         matches!(
@@ -83,7 +83,7 @@ impl HookEvent {
         )
     }
 
-    /// A hook of it can keep something from happening.
+    /// Returns whether its hooks can prevent something.
     #[must_use]
     pub fn may_refuse(self) -> bool {
         matches!(
@@ -97,10 +97,10 @@ impl HookEvent {
     }
 }
 
-/// Whose file it is.
+/// Owner of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HookScope {
-    /// `~/.claude/settings.json`: the user's own, which runs unasked.
+    /// `~/.claude/settings.json`: the user's own, which runs without approval.
     #[default]
     User,
     /// `.claude/settings.json` of the project: the author of the project chose its commands.
@@ -112,7 +112,7 @@ pub enum HookScope {
 }
 
 impl HookScope {
-    /// In a word.
+    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -127,28 +127,28 @@ impl HookScope {
 /// A command of such a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandHook {
-    /// When.
+    /// Event.
     pub event: HookEvent,
-    /// For which tools or sources, as written: a list of names or a regular expression; empty for all.
+    /// Tools or sources that it applies to, as written: a list of names or a regular expression; empty for all.
     pub matcher: String,
-    /// What a shell is given; with `args` the program that is started.
+    /// Command line for a shell; with `args` the program to start.
     pub command: String,
-    /// Its arguments. With them no shell is started, and `${CLAUDE_PROJECT_DIR}` and `${CLAUDE_PLUGIN_ROOT}` are put in.
+    /// Its arguments. With them no shell is started, and `${CLAUDE_PROJECT_DIR}` and `${CLAUDE_PLUGIN_ROOT}` are replaced.
     pub args: Option<Vec<String>>,
-    /// How long it may run.
+    /// Time limit.
     pub timeout: Duration,
-    /// `if`: a permission rule in Claude Code's form (`Bash(git *)`); it is run for the calls that the rule means.
+    /// `if`: a permission rule in Claude Code's form (`Bash(git *)`); the hook is run for matching calls.
     pub condition: Option<String>,
-    /// `"async": true`: it is run beside what goes on, and nothing waits for it.
+    /// `"async": true`: it runs in the background, and nothing waits for it.
     pub runs_async: bool,
-    /// What it says with exit code 2 keeps a turn from ending; only with [`Self::runs_async`].
+    /// Its output with exit code 2 keeps a turn from ending; only with [`Self::runs_async`].
     pub wakes: bool,
-    /// `"onFailure": "block"`: one that fails or takes too long refuses what it was asked about.
+    /// `"onFailure": "block"`: on failure or timeout it refuses what it was asked about.
     pub blocks_on_failure: bool,
 }
 
 impl CommandHook {
-    /// What is run, in one line.
+    /// Returns the command in one line.
     #[must_use]
     pub fn line(&self) -> String {
         let args = self.args.iter().flatten();
@@ -160,16 +160,16 @@ impl CommandHook {
     }
 }
 
-/// An entry of such a file that cannot be run as it is written.
+/// An entry of such a file that cannot run as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenHook {
-    /// When it would have been run.
+    /// Event.
     pub event: HookEvent,
-    /// For which tools, as written; empty for all.
+    /// Tools that it applies to, as written; empty for all.
     pub matcher: String,
-    /// What is wrong with it, and where it stands.
+    /// The problem, with its position.
     pub why: String,
-    /// It says `onFailure`, and not that what it was asked about goes on.
+    /// It sets `onFailure` to a value other than continuing.
     pub blocks_on_failure: bool,
 }
 
@@ -178,28 +178,28 @@ pub struct BrokenHook {
 pub struct HookFile {
     /// The file.
     pub file: PathBuf,
-    /// Whose it is.
+    /// Its owner.
     pub scope: HookScope,
-    /// The folder that its `.claude` lies in; of a plugin its own.
+    /// Parent folder of its `.claude`; for a plugin its own folder.
     pub folder: PathBuf,
-    /// `hooks` as written, which is what a person allows.
+    /// `hooks` as written: the value that the user approves.
     pub written: Value,
-    /// What of it can be run, in order.
+    /// Valid hooks, in order.
     pub hooks: Vec<CommandHook>,
-    /// What of it is left out, and why.
+    /// Skipped entries, with reasons.
     pub left_out: Vec<String>,
-    /// What of it was to be run and cannot be: what it guards is refused where a failure refuses.
+    /// Entries that cannot run: what they guard is refused if a failure refuses.
     pub broken: Vec<BrokenHook>,
-    /// Why nothing of it can be run: it cannot be read, or is not there although the settings name it.
+    /// Why nothing of it can run: it is unreadable, or missing although the settings name it.
     pub unreadable: Option<Unreadable>,
 }
 
-/// What is wrong with a file of hooks as a whole.
+/// A problem with a file of hooks as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// What is wrong with it.
+    /// The problem.
     pub why: String,
-    /// It may hold a hook that can refuse something: one goes without it at one's own risk.
+    /// It may contain a hook that can refuse something: running without it is the user's risk.
     pub may_guard: bool,
 }
 
@@ -215,8 +215,8 @@ impl HookFile {
     }
 }
 
-/// The user's file, then those of the project from its root down to the working folder, in each the shared one first, then
-/// those of plugins. They all add up. A file that cannot be read is a problem, and the others count.
+/// Returns the user's file, then those of the project from its root down to the working directory, in each folder the shared
+/// one first, then those of plugins. All of them apply. An unreadable file is a problem, and the others still apply.
 pub(crate) fn files(
     options: &LoadOptions,
     plugins: &[PathBuf],
@@ -226,7 +226,7 @@ pub(crate) fn files(
     let mut off = Vec::new();
     for (file, folder, scope) in places(options, plugins) {
         match written(&file, scope) {
-            // A plugin's is off by itself.
+            // A plugin's file has no switch for itself.
             Ok(Written::Off) if scope == HookScope::Plugin => {}
             Ok(Written::Off) => off.push(scope),
             Ok(Written::Nothing) => {}
@@ -257,7 +257,7 @@ pub(crate) fn files(
             }
         }
     }
-    // The user's file switches off all; those of a project only the project's, and what everybody shares not what is only here.
+    // The user's file switches off all; a project's only the project's, and its shared file not the local one.
     let is_off = |scope: HookScope| match scope {
         _ if off.contains(&HookScope::User) => true,
         HookScope::Project => off.contains(&HookScope::Project) || off.contains(&HookScope::Local),
@@ -268,7 +268,7 @@ pub(crate) fn files(
     all
 }
 
-/// Where hooks may stand, in their order: the file, the folder that it is about, and whose it is.
+/// Returns where hooks may be, in order: the file, the folder that it applies to, and its owner.
 fn places(options: &LoadOptions, plugins: &[PathBuf]) -> Vec<(PathBuf, PathBuf, HookScope)> {
     let of = |folder: &Path, name| folder.join(".claude").join(name);
     let home = options.home.clone();
@@ -291,7 +291,7 @@ fn places(options: &LoadOptions, plugins: &[PathBuf]) -> Vec<(PathBuf, PathBuf, 
     places
 }
 
-/// The file of a plugin's hooks and the plugin's folder, of either of them.
+/// Returns a plugin's hooks file and its folder, given either of them.
 fn of_plugin(named: &Path) -> (PathBuf, PathBuf) {
     if named
         .extension()
@@ -307,7 +307,7 @@ fn of_plugin(named: &Path) -> (PathBuf, PathBuf) {
     (named.to_owned(), folder.to_owned())
 }
 
-/// What a file says.
+/// Content of a file.
 enum Written {
     Nothing,
     Hooks(Value),
@@ -325,7 +325,7 @@ fn written(file: &Path, scope: HookScope) -> Result<Written, Unreadable> {
     })?;
     let Some(text) = read else {
         return match scope {
-            // It may have been moved: only who wants it to guard is refused anything.
+            // It may have been moved: only a plugin configured as a guard refuses anything.
             HookScope::Plugin => Err(Unreadable {
                 why: "`claude.plugins` names it, and it is not there".to_owned(),
                 may_guard: false,
@@ -353,7 +353,7 @@ fn written(file: &Path, scope: HookScope) -> Result<Written, Unreadable> {
     }
 }
 
-/// Whether what cannot be read may be settings: what is no file, or far too large for one, was never that.
+/// Returns whether an unreadable file may contain settings: something that is not a file, or far too large, never did.
 fn is_file_of_hooks(file: &Path) -> bool {
     match file.metadata() {
         Ok(meta) => meta.is_file() && meta.len() <= outrigger_files::SETTINGS,
@@ -433,7 +433,7 @@ mod tests {
         assert!(problems[0].message.contains("none of its hooks is run"));
     }
 
-    /// `disableAllHooks`, by the file that says it.
+    /// `disableAllHooks`, by the file that sets it.
     #[test]
     fn a_file_switches_off_what_is_its_to_switch_off() {
         let all = ["user", "project", "local", "plugin"];

@@ -1,5 +1,5 @@
-//! The keys of opencode.json that are known, and what they hold. Others may hold anything. `docs/opencode.schema.json` is made
-//! of this table.
+//! The known keys of opencode.json and their types. Unknown keys may have any value. `docs/opencode.schema.json` is generated
+//! from this table.
 
 use outrigger_schema::{COUNT, POSITIVE, Schema, schema};
 

@@ -11,19 +11,19 @@ use crate::origin::{Positions, position_of};
 use crate::redact::is_secret;
 use crate::{ConfigError, ConfigProblem};
 
-/// A value that is not what it should be.
+/// A value of the wrong type.
 #[derive(Debug)]
 pub(crate) struct Mismatch {
-    /// Where.
+    /// Position.
     pub(crate) pointer: String,
-    /// What belongs there.
+    /// Expected value.
     pub(crate) expected: String,
     /// What is there.
     pub(crate) found: String,
 }
 
 impl Mismatch {
-    /// As an error of the file.
+    /// Converts it to an error of the file.
     pub(crate) fn error(self, file: &str, positions: &Positions) -> ConfigError {
         let at = position_of(positions, &self.pointer);
         ConfigError::Type {
@@ -36,7 +36,7 @@ impl Mismatch {
         }
     }
 
-    /// As a problem: the value is left out.
+    /// Converts it to a problem: the value is skipped.
     pub(crate) fn problem(self, file: &str) -> ConfigProblem {
         ConfigProblem {
             file: file.into(),
@@ -46,7 +46,7 @@ impl Mismatch {
     }
 }
 
-/// Everything in the document that has the wrong type, in the document's order.
+/// Returns everything in the document that has the wrong type, in the document's order.
 pub(crate) fn document(value: &Value) -> Vec<Mismatch> {
     let wrong = CONFIG.check(value).into_iter();
     wrong.map(Mismatch::from).collect()
@@ -55,7 +55,7 @@ pub(crate) fn document(value: &Value) -> Vec<Mismatch> {
 impl From<schema::Mismatch<'_>> for Mismatch {
     fn from(wrong: schema::Mismatch<'_>) -> Self {
         let pointer = wrong.pointer;
-        // A slip near a key or token must not print it.
+        // A mistake near a key or token must not print it.
         let secret = is_secret(&format!("{pointer}/")) || is_secret(&pointer);
         let found = match wrong.missing {
             Some(name) => format!("one without `{name}`"),
@@ -70,7 +70,7 @@ impl From<schema::Mismatch<'_>> for Mismatch {
     }
 }
 
-/// What a value is, in few words and without printing a long one.
+/// Describes a value briefly, without printing a long one.
 pub(crate) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
@@ -83,7 +83,7 @@ pub(crate) fn describe(value: &Value) -> String {
     }
 }
 
-/// What a value is, without a word of what it says.
+/// Describes the type of a value without its content.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! Keys of opencode.json that nothing reads: mostly slips of the pen, by which a setting is lost without a word.
+//! Unknown keys of opencode.json: mostly typos, by which a setting is silently lost.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::origin::{Positions, child, position_of};
 use crate::suggest::nearest;
 use crate::{ConfigError, ConfigProblem};
 
-/// Keys of OpenCode's that mean nothing here.
+/// OpenCode's keys that have no meaning here.
 const OF_OPENCODE: [&str; 9] = [
     "attachment",
     "enterprise",
@@ -70,12 +70,12 @@ pub(crate) fn keys(
     Ok(problems)
 }
 
-/// Whether a key of the first level is none of OpenCode's either.
+/// Returns whether a top-level key is unknown to OpenCode too.
 fn is_odd(document: &Value, key: &str, pointer: &str) -> bool {
     document.get(key).is_some() && pointer == child("", key) && !OF_OPENCODE.contains(&key)
 }
 
-/// The first name of a permission that is certainly another one's.
+/// Returns the first misspelt permission name.
 fn misspelt_permission(document: &Value) -> Option<(String, &'static str)> {
     let of = |object: &Value, pointer: String| {
         let rules = object.get("permission")?.as_object()?;
@@ -95,7 +95,7 @@ fn misspelt_permission(document: &Value) -> Option<(String, &'static str)> {
     })
 }
 
-/// A pointer as people write it.
+/// Formats a pointer for display.
 fn dotted(pointer: &str) -> String {
     let parts = pointer.trim_start_matches('/').split('/');
     let parts: Vec<String> = parts

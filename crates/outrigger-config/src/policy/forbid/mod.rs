@@ -1,5 +1,5 @@
-//! What the policy of a machine forbids everybody: hosts, files, programs (issue 5, items 4 and 5). No project, user,
-//! manifest or grant loosens it.
+//! Hosts, files and programs that the machine policy forbids for everyone. No project, user, manifest or grant loosens
+//! it.
 
 use std::path::{Component, Path};
 
@@ -18,9 +18,9 @@ pub struct Forbid {
     /// Patterns of hosts and addresses, as in `[plugins.NAME] hosts`.
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<String>,
-    /// Files that are neither read nor changed.
+    /// Files that must be neither read nor changed.
     pub files: Vec<FilePattern>,
-    /// Programs that are not run.
+    /// Programs that must not be run.
     pub programs: Vec<ProgramPattern>,
 }
 
@@ -32,7 +32,7 @@ impl Forbid {
         self.programs.extend(other.programs.iter().cloned());
     }
 
-    /// Puts the home folder in.
+    /// Inserts the home folder.
     pub(crate) fn at_home(&mut self, home: &Path) {
         let programs = self.programs.iter_mut().filter_map(|it| match it {
             ProgramPattern::File(pattern) => Some(pattern),
@@ -45,26 +45,26 @@ impl Forbid {
         }
     }
 
-    /// Whether nothing is forbidden.
+    /// Returns whether nothing is forbidden.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty() && !self.is_about_files()
     }
 
-    /// Whether files or programs are forbidden, which only a sandbox keeps from processes.
+    /// Returns whether files or programs are forbidden, which only a sandbox can enforce for processes.
     #[must_use]
     pub fn is_about_files(&self) -> bool {
         !(self.files.is_empty() && self.programs.is_empty())
     }
 
-    /// The pattern that forbids a file or folder of a project, or elsewhere. `path` is absolute.
+    /// Returns the pattern that forbids a file or folder of a project, or elsewhere. `path` is absolute.
     #[must_use]
     pub fn file(&self, project: &Path, path: &Path) -> Option<&str> {
         let pattern = self.files.iter().find(|it| it.holds(project, path))?;
         Some(&pattern.text)
     }
 
-    /// The pattern that forbids a program by the path of its file.
+    /// Returns the pattern that forbids a program by the path of its file.
     #[must_use]
     pub fn program(&self, path: &Path) -> Option<&str> {
         let name = path.file_name()?.to_string_lossy();
@@ -77,7 +77,7 @@ impl Forbid {
         })
     }
 
-    /// What it says, one line each.
+    /// Describes it, one line each.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let line = |what: &str, list: Vec<&str>| {
@@ -96,8 +96,8 @@ impl Forbid {
     }
 }
 
-/// A pattern of paths; `*` stands for any characters of one name. One that begins with `/` or `~/` is about that place,
-/// any other about the project, at whatever depth. A folder stands for all that it holds.
+/// A path pattern; `*` matches any characters of one name. One that begins with `/` or `~/` is about that path, any
+/// other about the project, at any depth. A folder stands for everything in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePattern {
     text: String,
@@ -112,25 +112,25 @@ impl FilePattern {
         Self { text, parts }
     }
 
-    /// As it was written, with the home folder put in.
+    /// Returns the pattern as written, with the home folder inserted.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is about one place, and not about projects.
+    /// Returns whether it is about one path, and not about projects.
     #[must_use]
     pub fn is_absolute(&self) -> bool {
         self.text.starts_with('/')
     }
 
-    /// One pattern for each name of a path, the outermost first.
+    /// Returns one pattern for each component of a path, the outermost first.
     #[must_use]
     pub fn parts(&self) -> &[String] {
         &self.parts
     }
 
-    /// Whether one of its parts fits a name.
+    /// Returns whether one of its parts matches a name.
     #[must_use]
     pub fn part_fits(part: &str, name: &str) -> bool {
         matches(part, name)
@@ -184,7 +184,7 @@ impl<'de> Deserialize<'de> for FilePattern {
     }
 }
 
-/// Which programs: by name, wherever they are found, or by the path of their file. `*` as in [`FilePattern`].
+/// A program pattern: by name, at any path, or by the path of its file. `*` as in [`FilePattern`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramPattern {
     /// By name.
@@ -194,7 +194,7 @@ pub enum ProgramPattern {
 }
 
 impl ProgramPattern {
-    /// As it was written, with the home folder put in.
+    /// Returns the pattern as written, with the home folder inserted.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -225,7 +225,7 @@ impl<'de> Deserialize<'de> for ProgramPattern {
     }
 }
 
-/// One pattern; where it does not fit, the error is about its place in the file.
+/// One pattern; if it is invalid, the error has its position in the file.
 struct Host(String);
 
 impl<'de> Deserialize<'de> for Host {

@@ -1,37 +1,37 @@
-//! What there is on the disk of the places that patterns name, and where that leads.
+//! Existing paths that patterns match, and their targets.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{FilePattern, Forbid};
 
-/// Most paths that patterns may fit.
+/// Maximum number of matching paths.
 const MAX_FOUND: usize = 2_000;
-/// Most entries of folders that are looked at.
+/// Maximum number of folder entries read.
 const MAX_SEEN: usize = 300_000;
 
-/// Patterns that fit more than is looked at.
+/// Patterns that match more than the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooMany {
-    /// Where the looking ended.
+    /// Folder at which the search stopped.
     pub root: PathBuf,
     /// What there is too much of.
     pub what: &'static str,
-    /// The bound.
+    /// The limit.
     pub most: usize,
 }
 
-/// Where the places that are named lead: a file is forbidden by its path there, too.
+/// Targets of the named paths: a file is forbidden by its path there too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leads {
     /// Pattern and real path.
     places: Vec<(String, PathBuf)>,
-    /// A pattern that matches too much to be listed: it forbids everything, since the sandbox starts nothing then.
+    /// A pattern with too many matches to list: it forbids everything, since the sandbox starts nothing then.
     unclear: Option<String>,
 }
 
 impl Leads {
-    /// The pattern that forbids an absolute path since it leads there.
+    /// Returns the pattern that forbids an absolute path because it points there.
     #[must_use]
     pub fn file(&self, path: &Path) -> Option<&str> {
         let place = self
@@ -45,7 +45,7 @@ impl Leads {
 }
 
 impl Forbid {
-    /// Where the places that are named lead as of now. Reads the disk.
+    /// Returns the current targets of the named paths. Reads the disk.
     #[must_use]
     pub fn leads(&self) -> Leads {
         let mut leads = Leads {

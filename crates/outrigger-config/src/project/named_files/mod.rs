@@ -1,9 +1,9 @@
-//! Files of a project that its settings name as what is run (issue 18): the script of a command hook, of an MCP server, of a
-//! formatter, of a plugin. They are part of what a person trusts, by what they hold.
+//! Project files that its settings run: the script of a command hook, of an MCP server, of a formatter, of a plugin. They are
+//! part of what the user trusts, by content.
 //!
-//! What a command line runs is not decided here: every part of every word that names a file of the project counts, in the forms
-//! that shells and interpreters accept, with what package runners look for under a name (`packages.rs`). What such a file loads by
-//! itself is not followed, but for code right in a folder that is named instead of a file.
+//! This module does not decide what a command line runs: every part of every word that names a project file is included, in the
+//! forms that shells and interpreters accept, with the files that package runners find under a name (`packages.rs`). Files that
+//! such a file loads are not followed, except code directly in a folder that is named instead of a file.
 
 mod programs;
 #[cfg(test)]
@@ -25,16 +25,16 @@ use crate::{LoadOptions, paths};
 pub(super) use programs::{CODE, DATA, INTERPRETERS, PACKAGE_SCRIPTS};
 use programs::{ENDINGS, ENTRIES, NAMING, RECIPES};
 
-/// What such a file is called among the [`Asked`].
+/// Kind of such a file among the [`Asked`].
 pub const IS_RUN: &str = "is run";
 
-/// More files or lookups than this are not looked at: such settings cannot be trusted by content.
+/// Maximum number of files and lookups: settings with more cannot be trusted by content.
 const MAX_FILES: usize = 200;
 const MAX_LOOKUPS: usize = 40_000;
-/// Folders that paths may be meant from.
+/// Maximum number of base folders for paths.
 const MAX_BASES: usize = 24;
 
-/// The files that are named by what takes trust. One that changes, comes or goes is asked about again.
+/// Returns the files named by requests that need trust. A changed, added or removed one needs approval again.
 pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -> Vec<Asked> {
     let mut search = Search::new(options.project_folder(), options);
     for ask in asks {
@@ -52,7 +52,7 @@ pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -
     search.found
 }
 
-/// The files below `project` that `value` names, with digests of what they hold, as text. `None`: more than are looked at.
+/// Returns the files below `project` that `value` names, with digests of their content, as text. `None`: more than the limit.
 #[must_use]
 pub fn files_run_by(value: &Value, project: &Path, home: &Path) -> Option<Vec<String>> {
     let options = LoadOptions {
@@ -67,8 +67,8 @@ pub fn files_run_by(value: &Value, project: &Path, home: &Path) -> Option<Vec<St
     (!search.too_much).then(|| files.collect())
 }
 
-/// The files that an entry of the user's settings names, with digests of what they hold, as text. Where it names more than are
-/// looked at, one line says so.
+/// Returns the files that an entry of the user's settings names, with digests of their content, as text. If there are more than
+/// the limit, one line states that.
 pub(crate) fn of_entry(entry: &Value, options: &LoadOptions) -> Vec<String> {
     let mut search = Search::new(options.project_folder(), options);
     search.value(entry, &options.directory, "");
@@ -76,7 +76,7 @@ pub(crate) fn of_entry(entry: &Value, options: &LoadOptions) -> Vec<String> {
     files.map(|it| format!("{} {}", it.file, it.hash)).collect()
 }
 
-/// Whether something of this name runs what it names. Rules and texts do not.
+/// Returns whether a setting of this name runs what it names. Rules and texts do not.
 pub(super) fn runs(what: &str) -> bool {
     let texts = [
         "permission",
@@ -100,7 +100,7 @@ pub(super) fn is_plugin(what: &str) -> bool {
 }
 
 pub(super) struct Search<'a> {
-    /// As it is called, and where it really is.
+    /// As named, and its real path.
     pub(super) project: PathBuf,
     pub(super) real: PathBuf,
     pub(super) options: &'a LoadOptions,
@@ -185,7 +185,7 @@ impl<'a> Search<'a> {
         packages::of(self, &all, &bases, by);
     }
 
-    /// Files in which programs look for what they run, and the words of the scripts that are named.
+    /// Adds files in which programs look for what they run, and the words of the named scripts.
     fn recipes(&mut self, all: &mut BTreeSet<String>, bases: &[PathBuf], by: &str) {
         let is_called = |name: &str| all.iter().any(|word| is_one_of(word, &[name]));
         let recipes = RECIPES.iter().filter(|(program, _)| is_called(program));
@@ -211,7 +211,7 @@ impl<'a> Search<'a> {
         path.starts_with(&self.project) || path.starts_with(&self.real)
     }
 
-    /// `scripts` of a `package.json`: the rest of the file may change as it likes.
+    /// Adds `scripts` of a `package.json`: the rest of the file may change freely.
     fn scripts(&mut self, file: &Path, all: &mut BTreeSet<String>, by: &str) {
         let Some(scripts) = scripts_of(file) else {
             return;
@@ -234,7 +234,7 @@ impl<'a> Search<'a> {
         let expand = |text: &str| paths::expand(text, base, &self.options.home);
         let path = expand(word);
         let mut forms = vec![path.clone()];
-        // What stands after a variable that names a folder.
+        // The text after a variable that names a folder.
         forms.extend(
             word.strip_prefix('/')
                 .map(|rest| expand(rest.trim_start_matches('/'))),
@@ -249,7 +249,7 @@ impl<'a> Search<'a> {
             if !self.is_projects(&form) {
                 continue;
             }
-            // One without a folder may be a pattern of anything.
+            // One without a folder could match anything.
             if has_wildcard(word) {
                 if word.contains('/') {
                     for file in matching(&form) {
@@ -275,7 +275,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds what there is of a file; false where there is none.
+    /// Adds a file; returns false if it does not exist.
     pub(super) fn file(&mut self, path: &Path, by: &str) -> bool {
         self.lookups += 1;
         if self.lookups > MAX_LOOKUPS || self.found.len() >= MAX_FILES {
@@ -292,7 +292,7 @@ impl<'a> Search<'a> {
         let shown = |what: &str| format!("{what}, named in {by}");
         let mut interpreter = None;
         let ask = match &real {
-            // Where it leads is what the project says; what lies there is not the project's.
+            // The project determines the target of a link; the file there is not the project's.
             Ok(real) if !real.starts_with(&self.real) => {
                 let mut ask =
                     Asked::new(path, IS_RUN, &json!({ "link": real.display().to_string() }));
@@ -300,7 +300,7 @@ impl<'a> Search<'a> {
                 Some(ask)
             }
             Ok(real) => {
-                // A plugin in its folder is known by one name, whichever leads to it.
+                // A plugin in its folder has one name, whatever path leads to it.
                 self.known.insert(real.clone());
                 held(real).map(|it| {
                     interpreter = it.interpreter;
@@ -341,7 +341,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What is too much to look at is trusted as that, and the question says so.
+    /// Records that there is too much to check: it is trusted as such, and the question says so.
     fn give_up(&mut self, by: &str) {
         if std::mem::replace(&mut self.too_much, true) {
             return;
@@ -356,14 +356,14 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a file may be run by its name: it has an ending of code, or none, or may be executed.
+/// Returns whether a file may be run by its name: it has a code extension, or none, or is executable.
 fn is_code(path: &Path) -> bool {
     let is_named = path.extension().is_none() || paths::has_extension(path, &CODE);
     let meta = path.metadata();
     meta.is_ok_and(|it| it.is_file() && (is_named || it.permissions().mode() & 0o111 != 0))
 }
 
-/// `scripts` of a `package.json`.
+/// Returns `scripts` of a `package.json`.
 pub(super) fn scripts_of(file: &Path) -> Option<Map<String, Value>> {
     let text = outrigger_files::read_to_string(file, outrigger_files::SETTINGS);
     let whole: Option<Value> = text.ok().and_then(|text| serde_json::from_str(&text).ok());

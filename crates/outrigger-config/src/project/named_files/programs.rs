@@ -1,8 +1,8 @@
-//! Programs that run files of a project, and the names and endings of files that they run.
+//! Programs that run project files, and the names and extensions of those files.
 
-/// Interpreters and loaders find these without their endings.
+/// Extensions that interpreters and loaders add.
 pub(super) const ENDINGS: [&str; 7] = ["js", "mjs", "cjs", "ts", "py", "sh", "rb"];
-/// In a folder that is named instead of a file.
+/// Entry files of a folder that is named instead of a file.
 pub(super) const ENTRIES: [&str; 6] = [
     "index.js",
     "index.mjs",
@@ -11,22 +11,22 @@ pub(super) const ENTRIES: [&str; 6] = [
     "main.py",
     "package.json",
 ];
-/// Programs that run a file whatever its name, or what lies in a folder.
+/// Programs that run a file of any name, or the content of a folder.
 pub(in crate::project) const INTERPRETERS: [&str; 22] = [
     ".", "source", "sh", "bash", "dash", "zsh", "ksh", "fish", "node", "bun", "deno", "tsx",
     "ts-node", "python", "python3", "perl", "ruby", "php", "lua", "pwsh", "exec", "env",
 ];
-/// Files that are written and read while one works, and that no other program runs.
+/// Extensions of data files that are written and read during work, and that no other program runs.
 pub(in crate::project) const DATA: [&str; 14] = [
     "csv", "db", "jsonl", "lock", "log", "md", "mdc", "ndjson", "out", "pid", "sqlite", "tmp",
     "tsv", "txt",
 ];
-/// Endings of code.
+/// Extensions of code.
 pub(in crate::project) const CODE: [&str; 16] = [
     "bash", "cjs", "cts", "js", "jsx", "lua", "mjs", "mts", "php", "pl", "pm", "py", "rb", "sh",
     "ts", "tsx",
 ];
-/// Programs that take what they run, or where they find it, from a file in their folder.
+/// Programs that take what they run, or its location, from a file in their folder.
 pub(super) const RECIPES: [(&str, &[&str]); 14] = [
     ("make", &["GNUmakefile", "makefile", "Makefile"]),
     ("just", &["justfile", "Justfile", ".justfile"]),
@@ -43,7 +43,7 @@ pub(super) const RECIPES: [(&str, &[&str]); 14] = [
     ("uv", &["uv.toml", "pyproject.toml"]),
     ("uvx", &["uv.toml"]),
 ];
-/// Of these, files that name what is run.
+/// Those of these files that name what is run.
 pub(super) const NAMING: [&str; 7] = [
     ".npmrc",
     ".yarnrc",

@@ -10,7 +10,7 @@ use crate::suggest;
 use crate::{ConfigError, ConfigProblem, LoadOptions, Origin};
 
 impl SettingsLoaded {
-    /// Every variable that names a setting.
+    /// Reads every variable that names a setting.
     pub(super) fn environment(&mut self, options: &LoadOptions) -> Result<(), ConfigError> {
         for (variable, text) in options
             .env
@@ -55,9 +55,9 @@ impl SettingsLoaded {
         Ok(())
     }
 
-    /// What a variable names.
+    /// Returns what a variable names.
     fn named(&self, variable: &str) -> Named {
-        // The short names are those that the search for a runtime is documented with.
+        // The short names are those in the documentation of the runtime search.
         let variable = match variable {
             "OUTRIGGER_BUN" => "OUTRIGGER_JS_BUN",
             "OUTRIGGER_NODE" => "OUTRIGGER_JS_NODE",
@@ -102,7 +102,7 @@ impl SettingsLoaded {
 enum Named {
     Key(&'static str, &'static Schema),
     Plugin(String, &'static str, &'static Schema),
-    /// It begins like a section but names nothing, perhaps this.
+    /// It begins like a section but names nothing; with a suggestion.
     Unknown(Option<String>),
     /// Another part of the program may read it.
     NotOurs,
@@ -120,7 +120,7 @@ fn unknown(variable: &str, near: Option<String>) -> ConfigProblem {
     }
 }
 
-/// The variable of a setting: `js.runtime` is `OUTRIGGER_JS_RUNTIME`.
+/// Returns the variable of a setting: `js.runtime` is `OUTRIGGER_JS_RUNTIME`.
 pub(super) fn of_key(name: &str) -> String {
     format!("OUTRIGGER_{}", upper(name))
 }

@@ -1,4 +1,4 @@
-//! The layers of the settings: files, and what the [environment] says on top of them.
+//! The layers of the settings: files, with the [environment] on top.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ mod environment;
 #[cfg(test)]
 mod tests;
 
-/// The settings and where they came from.
+/// The settings with their origins.
 #[derive(Debug, Default)]
 pub(crate) struct SettingsLoaded {
     /// Settings.
     pub(crate) settings: Settings,
     /// Origins by dotted name, for every setting.
     pub(crate) origins: BTreeMap<String, Origin>,
-    /// Files that were there.
+    /// Existing files.
     pub(crate) files: Vec<PathBuf>,
-    /// What is worth telling.
+    /// Problems.
     pub(crate) problems: Vec<ConfigProblem>,
-    /// What a project says about plugins.
+    /// Plugin settings of a project.
     of_project: Vec<(Found, Origin)>,
 }
 
@@ -112,7 +112,7 @@ impl SettingsLoaded {
         Ok(())
     }
 
-    /// Whether a number is greater than the one that was set before.
+    /// Returns whether a number is greater than the previous one.
     fn raises(&self, found: &Found) -> bool {
         let mut set = self.settings.list().into_iter();
         let set = set.find(|(name, _)| *name == found.name);
@@ -120,7 +120,7 @@ impl SettingsLoaded {
         before.is_some_and(|before| found.value.as_u64() > Some(before))
     }
 
-    /// What a project says about plugins, when it is known which of them are guards. The environment has the last word.
+    /// Applies a project's plugin settings, once the guards are known. The environment has the highest precedence.
     pub(crate) fn project(&mut self) {
         for (found, origin) in std::mem::take(&mut self.of_project) {
             let Some((name, key)) = &found.plugin else {
@@ -157,7 +157,8 @@ impl SettingsLoaded {
         }
     }
 
-    /// A project switches off what it brings itself; what the user has put there stays as the user says.
+    /// Applies a project's switch: it can disable what it contributes itself; the user's plugins stay as the user set
+    /// them.
     fn off_in_project(&mut self, found: &Found, origin: Origin) {
         let Some((id, _)) = &found.plugin else {
             return;
@@ -168,7 +169,7 @@ impl SettingsLoaded {
         self.origins.insert(name, origin);
     }
 
-    /// The sections whose names are the user's own.
+    /// Reads the sections whose names the user chooses.
     fn tool_execution(
         &mut self,
         text: &str,
@@ -232,7 +233,7 @@ impl SettingsLoaded {
     }
 }
 
-/// What the table says of a setting of a file.
+/// The table row for a setting of a file.
 struct Row {
     schema: &'static Schema,
     project: ProjectFile,
@@ -246,7 +247,7 @@ fn row(found: &Found) -> Option<Row> {
     }
 }
 
-/// A list with what is new in another. A file cannot take a hook from a guard that an earlier one named.
+/// Returns a list with the new items of another. A file cannot remove a hook from a guard that an earlier one named.
 fn added(list: &[String], more: Value) -> Value {
     let mut all: Vec<Value> = list.iter().map(|name| name.as_str().into()).collect();
     if let Value::Array(more) = more {

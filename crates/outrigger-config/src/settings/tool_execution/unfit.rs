@@ -1,12 +1,12 @@
-//! Limits that the bundled tools cannot be held to, and names that are nearly those of bundled tools and agents: a limit that does not
-//! hold is an error at the start, and no tool runs without it.
+//! Limits that cannot be applied to the bundled tools, and names similar to those of bundled tools and agents: a limit without
+//! effect is an error at the start, and no tool runs without it.
 
 use super::ToolLimits;
 
-/// Longest deadline of a tool, in milliseconds: a day.
+/// Maximum deadline of a tool, in milliseconds: a day.
 const MAX_TIMEOUT: u64 = 24 * 60 * 60 * 1000;
 
-/// Bundled tools, and those of which roots hold: whether they read and write files below them.
+/// Bundled tools, and those that roots apply to: whether they read and write files below them.
 const TOOLS: &[(&str, Option<(bool, bool)>)] = &[
     ("read", Some((true, false))),
     ("glob", Some((true, false))),
@@ -29,7 +29,7 @@ const TOOLS: &[(&str, Option<(bool, bool)>)] = &[
 /// Agents that are there without settings.
 const AGENTS: &[&str] = &["build", "plan", "general", "explore"];
 
-/// The key of a limit that cannot be held, and why.
+/// Returns the key of a limit that cannot be applied, with the reason.
 pub(super) fn limit(tool: &str, limits: &ToolLimits) -> Option<(&'static str, String)> {
     if let Some(most) = limits.timeout_ms.filter(|it| *it == 0 || *it > MAX_TIMEOUT) {
         let why = format!("timeout_ms: at most {MAX_TIMEOUT} and at least 1, not {most}");
@@ -67,7 +67,7 @@ pub(super) fn limit(tool: &str, limits: &ToolLimits) -> Option<(&'static str, St
     Some((key, why))
 }
 
-/// The bundled agent that a name means which is not quite its own.
+/// Returns the bundled agent that a similar name means.
 pub(super) fn agent(name: &str) -> Option<&'static str> {
     let meant = AGENTS.iter().find(|it| it.eq_ignore_ascii_case(name))?;
     (*meant != name).then_some(*meant)
