@@ -1,5 +1,5 @@
-//! Whole transcripts: events as the agent publishes them, and what an editor gets. Every message is one of the protocol's own types,
-//! and loses nothing on the way through it.
+//! Complete transcripts: events as the agent publishes them, and the editor's messages. Every message is one of the protocol's own
+//! types, and loses nothing in the conversion.
 
 pub(crate) mod agents;
 mod opening;
@@ -20,7 +20,7 @@ use crate::permissions;
 use crate::questions;
 use crate::updates::{Updates, plan};
 
-/// A value is one of this type, with every field.
+/// Checks that a value is one of this type, with every field.
 #[track_caller]
 fn is<T: DeserializeOwned + Serialize>(value: &Value) {
     let read: T = serde_json::from_value(value.clone()).unwrap_or_else(|e| panic!("{e}: {value}"));
@@ -28,11 +28,11 @@ fn is<T: DeserializeOwned + Serialize>(value: &Value) {
     assert!(holds(&back, value), "{value}\nbecame\n{back}");
 }
 
-/// Whether a value has all that another one has.
+/// Checks whether a value contains everything another one has.
 fn holds(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => part.iter().all(|(key, value)| {
-            // What stands for nothing is left out.
+            // Defaults are omitted.
             let is_default = value.is_null()
                 || matches!(
                     (key.as_str(), value.as_str()),
@@ -97,7 +97,7 @@ fn assistant(id: &str) -> Value {
         "time": { "created": 1 } })
 }
 
-/// A turn with a thought, a streamed text, an edit, a command that prints, a failed call, and the plan.
+/// Returns a turn with a thought, a streamed text, an edit, a command with output, a failed call, and the plan.
 fn a_turn() -> Vec<Event> {
     let time = json!({ "start": 1, "end": 2 });
     let read = json!({ "filePath": "/p/src/a.rs", "offset": 3 });
@@ -216,7 +216,7 @@ fn a_turn_as_an_editor_gets_it() {
     let turn = a_turn();
     let sent: Vec<Value> = turn.iter().flat_map(|it| live.on(it)).collect();
     insta::assert_snapshot!(transcript(&sent));
-    // What comes again says nothing new.
+    // Repeated events add nothing new.
     let again: Vec<Value> = turn.iter().flat_map(|it| live.on(it)).collect();
     let again: Vec<&Value> = again
         .iter()
@@ -288,7 +288,7 @@ fn questions_show_the_whole_call() {
             json!({ "command": "rm -rf a" }),
             json!({ "reason": "it could not write", "output": "denied" }),
         ),
-        // A tool of a plugin does not speak for us.
+        // A plugin's tool does not speak for us.
         permission(
             "mine",
             "mine",

@@ -60,7 +60,7 @@ impl World {
         self.feed.heard(&event);
     }
 
-    /// A prompt of this number.
+    /// Adds a prompt with this number.
     async fn prompt(&mut self, n: usize) {
         let id = format!("msg_{n:04}");
         let info = json!({
@@ -98,7 +98,7 @@ impl World {
     }
 }
 
-/// The next items of a stream; none when nothing comes.
+/// Returns the next items of a stream, or none if nothing arrives.
 async fn next(follow: &mut Follow) -> Vec<StreamItem> {
     let waited = tokio::time::timeout(Duration::from_millis(300), follow.next()).await;
     let Ok(bytes) = waited else {
@@ -122,7 +122,7 @@ async fn all(follow: &mut Follow) -> Vec<StreamItem> {
     }
 }
 
-/// The texts of the entries, in order.
+/// Returns the texts of the entries, in order.
 fn texts(items: &[StreamItem]) -> Vec<String> {
     let mut transcript = Transcript::default();
     for item in items {
@@ -142,7 +142,7 @@ fn texts(items: &[StreamItem]) -> Vec<String> {
         .collect()
 }
 
-/// A client that does not read keeps nothing back and misses no entry: it gets from the log what it was too slow for.
+/// A client that does not read blocks nothing and misses no entry: it gets from the log what it was too slow for.
 #[tokio::test]
 async fn one_that_falls_behind_misses_no_entry() {
     let mut world = World::new().await;
@@ -151,7 +151,7 @@ async fn one_that_falls_behind_misses_no_entry() {
     assert!(matches!(begun[0], StreamItem::Connected { event: 0 }));
     for n in 0..30 {
         world.prompt(n).await;
-        // More than may wait for it.
+        // More than may be queued for it.
         for _ in 0..300 {
             world.delta("x");
         }
@@ -165,7 +165,7 @@ async fn one_that_falls_behind_misses_no_entry() {
         .filter(|it| matches!(it, StreamItem::Delta { .. }))
         .count();
     assert!(deltas < 9000, "{deltas}");
-    // What there is of the text when it comes back is all of it.
+    // When it comes back, it gets the complete text so far.
     let whole = came.iter().rev().find_map(|it| match it {
         StreamItem::Delta {
             text, start: true, ..
@@ -182,7 +182,7 @@ async fn one_that_falls_behind_misses_no_entry() {
     assert_eq!(whole.unwrap() + after, 9000);
 }
 
-/// Whatever event a client saw last, it goes on after it; with one that the log does not have it begins again.
+/// A client continues after the last event it saw; with one that the log does not have, it starts over.
 #[tokio::test]
 async fn every_event_is_one_to_go_on_from() {
     let mut world = World::new().await;
@@ -205,7 +205,7 @@ async fn every_event_is_one_to_go_on_from() {
     assert_eq!(all(&mut other).await, [StreamItem::Reset { event: head }]);
 }
 
-/// What another process writes into the store comes, too.
+/// What another process writes into the store arrives, too.
 #[tokio::test]
 async fn what_another_process_writes_comes() {
     let mut world = World::new().await;
@@ -223,7 +223,7 @@ async fn what_another_process_writes_comes() {
     assert!(came.contains("elsewhere"), "{came}");
 }
 
-/// Pages go from the newest backwards, each message once, and say from where the stream goes on.
+/// Pages go from the newest backwards, have each message once, and name where the stream continues.
 #[tokio::test]
 async fn pages_meet() {
     let mut world = World::new().await;

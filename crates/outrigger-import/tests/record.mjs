@@ -1,5 +1,5 @@
-// An imitation of the models' APIs of Claude Code (Messages) and Codex (Responses) on loopback: reads calc.txt, changes it, runs a
-// command, and says that it is done. usage: node model.mjs   (says "mock on PORT")
+// An imitation of the model APIs of Claude Code (Messages) and Codex (Responses) on loopback: reads calc.txt, changes it, runs a
+// command, and reports the end. usage: node model.mjs   (prints "mock on PORT")
 import http from 'node:http'
 
 let n = 0

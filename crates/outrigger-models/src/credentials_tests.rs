@@ -41,7 +41,7 @@ fn our_file_is_for_this_user_alone_and_wins_over_that_of_opencode() {
         0o600
     );
 
-    // Logged out is logged out, and logging in again works; their file stays as it is.
+    // A logout is effective, and logging in again works; OpenCode's file stays unchanged.
     credentials.remove("acme").unwrap();
     credentials.remove("other").unwrap();
     credentials.remove("nobody").unwrap();
@@ -120,7 +120,7 @@ fn two_processes_lose_nothing_of_each_other() {
     assert_eq!(Credentials::new(own, None, None).all().len(), 8);
 }
 
-/// The audit must know them before they are used, also those that another process stored.
+/// The audit must know them before they are used, including those that another process stored.
 #[test]
 fn credentials_are_reported_where_they_are_stored_and_where_they_are_read() {
     let (_dir, own, _) = folder();

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Texts of the commands, or the doubt.
+/// Returns the texts of the commands, or the doubt.
 fn texts(source: &str) -> Result<Vec<String>, Doubt> {
     let line = read(source);
     match line.doubt {
@@ -127,7 +127,7 @@ fn wrappers_are_unfolded() {
 #[test]
 fn what_is_not_understood() {
     for source in [
-        // Finding 5 of the review.
+        // A subscript in an arithmetic comparison runs a command.
         "[[ 'a[$(touch x)]' -eq 0 ]]",
         "((x))",
         "declare -i x='a[$(touch x)]'",
@@ -297,7 +297,7 @@ fn words_and_files_without_their_quotes() {
         values,
         [Some("cp"), Some("a b"), Some("cd"), Some("~/x"), None, None]
     );
-    // bash puts the home folder in, dash does not.
+    // bash inserts the home folder, dash does not.
     for (source, want) in [
         ("dd of=~/x", "of=\0"),
         ("dd of=a:~", "of=a:\0"),
@@ -408,7 +408,7 @@ fn folders_that_a_command_may_run_in() {
         ("cd \"$HOME/a\" && x", Some(&["~/a"])),
         ("cd -- 'a b' && time nice x", Some(&["a b"])),
         ("cd a && sh -c 'cd b && x'", Some(&["a/b"])),
-        // It may have failed, been skipped, or run in a shell of its own.
+        // It may have failed, been skipped, or run in a separate shell.
         ("cd a; x", Some(&["", "a"])),
         ("cd a\nx", Some(&["", "a"])),
         ("cd a || x", Some(&["", "a"])),
@@ -420,7 +420,7 @@ fn folders_that_a_command_may_run_in() {
         ("cd a && b; cd c && x", Some(&["c", "a/c"])),
         ("pushd a && popd && x", Some(&["", "a"])),
         ("sh -c 'cd a'; x", Some(&[""])),
-        // Nobody knows.
+        // Unknown.
         ("cd - && x", None),
         ("cd && x", None),
         ("cd '~' && x", None),
@@ -441,7 +441,7 @@ fn folders_that_a_command_may_run_in() {
     }
 }
 
-/// The lenient reader finds what any shell may open.
+/// The lenient reader finds every file that any shell may open.
 #[test]
 fn files_that_are_written() {
     for (source, want) in [

@@ -1,4 +1,4 @@
-//! An agent's routes as a test answers them.
+//! An agent's routes, answered by a test.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use futures_util::future::BoxFuture;
 use outrigger_client::{Connection, Login, Remote};
 use serde_json::{Value, json};
 
-/// What a route answers.
+/// The answer of a route.
 pub(crate) type Answer = BoxFuture<'static, Value>;
 
-/// An agent whose routes answer what `answer` says: of a method, a path and a body.
+/// Returns an agent whose routes answer with `answer` of a method, a path and a body.
 pub(crate) async fn answering(
     answer: impl Fn(&Method, &str, Value) -> Answer + Send + Sync + 'static,
 ) -> Connection {
@@ -32,12 +32,12 @@ pub(crate) async fn answering(
     Connection::Remote(Remote::new(&url, &login, &[].into(), None).unwrap())
 }
 
-/// It answers at once.
+/// Answers at once.
 pub(crate) fn now(value: Value) -> Answer {
     Box::pin(std::future::ready(value))
 }
 
-/// A session as a route has it.
+/// Returns a session in the form of a route's answer.
 pub(crate) fn session(id: &str, folder: &str) -> Value {
     json!({
         "id": id, "slug": "a-b-c", "projectID": "p", "directory": folder, "path": "", "title": "T", "version": "1",

@@ -1,4 +1,4 @@
-//! Sessions that are opened while servers that the editor hands over are slow, or fail.
+//! Sessions opened while the editor's servers are slow or fail.
 
 use std::path::PathBuf;
 use std::sync::Arc;

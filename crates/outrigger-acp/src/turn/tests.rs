@@ -1,10 +1,10 @@
-//! What a turn does once its stream was broken.
+//! A turn after its stream was broken.
 
 use super::*;
 use crate::session::options::{Chosen, Offer};
 use crate::tests::agents::{answering, now, session};
 
-/// A question that a subagent's model has asked meanwhile reaches the editor, and its answer the agent.
+/// A question from a subagent's model in the meantime reaches the editor, and its answer the agent.
 #[tokio::test]
 async fn what_was_asked_while_the_stream_was_broken_is_put_to_the_editor() {
     let (answered, mut answers) = tokio::sync::mpsc::unbounded_channel();
@@ -44,7 +44,7 @@ async fn what_was_asked_while_the_stream_was_broken_is_put_to_the_editor() {
     let asked: Value = serde_json::from_str(&outbox.next().await.unwrap()).unwrap();
     assert_eq!(asked["method"], "elicitation/create");
     assert_eq!(asked["params"]["message"], "Which?");
-    // Once, and nothing of a session that is not the turn's.
+    // Once, and nothing from a session other than the turn's.
     assert_eq!(turn.asked.len(), 1);
     let answer =
         json!({ "id": asked["id"], "result": { "action": "accept", "content": { "q0": "red" } } });

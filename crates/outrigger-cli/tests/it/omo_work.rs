@@ -1,5 +1,5 @@
 //! Functions of `oh-my-opencode` beyond those that requirement B7 names: each of its commands and agents once, tools that models
-//! call rarely, and hooks for single calls. The tests share servers, since the plugin takes seconds to start.
+//! call rarely, and hooks for single calls. Each test uses one server for all its cases, since the plugin takes seconds to start.
 
 use base64::Engine as _;
 use serde_json::{Value, json};

@@ -509,7 +509,7 @@ export const G = async ({ directory }) => {
     );
 }
 
-/// `plugin grant` writes the line that the refusal names, for the right plugin, and `revoke` removes it.
+/// `plugin grant` writes the line that the refusal names, for the right plugin, and `--revoke` removes it.
 #[test]
 fn a_grant_is_given_and_taken_back_by_a_command() {
     let world = allowing([turn([call("mine", json!({}))]), run_it(), done(), done()]);

@@ -1,4 +1,4 @@
-//! Questions that are forged, and more of them than anybody answers.
+//! Forged questions, and more of them than can be answered.
 
 use outrigger_executors::{Executor, Step, Task};
 
@@ -10,7 +10,7 @@ fn asks(request: &str, command: &str) -> String {
     )
 }
 
-/// A second question under the number of an open one would be answered by the answer to the first.
+/// A second question with the number of an open one would get the answer to the first.
 #[test]
 fn a_second_question_of_the_same_number_is_not_asked() {
     let codex = |command: &str| {
@@ -40,7 +40,7 @@ fn a_second_question_of_the_same_number_is_not_asked() {
     }
 }
 
-/// The folder that a command runs in is part of what is asked.
+/// The question includes the folder that a command runs in.
 #[test]
 fn a_command_elsewhere_says_where() {
     let line = r#"{"id":7,"method":"item/commandExecution/requestApproval","params":{"itemId":"i","command":"/bin/bash -lc 'make'","cwd":"/elsewhere"}}"#;
@@ -51,7 +51,8 @@ fn a_command_elsewhere_says_where() {
     );
 }
 
-/// What no patch can say is refused unseen, and a change that was made another is asked about as that.
+/// A change that cannot be expressed as a patch is refused, and a changed change is asked about in
+/// its new form.
 #[test]
 fn a_change_is_asked_about_whole_or_refused() {
     let change = |diff: &str| {
@@ -84,7 +85,7 @@ fn a_change_is_asked_about_whole_or_refused() {
     assert!(shown.contains(r"@@\n-a\n+other\n*** End Patch"), "{shown}");
 }
 
-/// A result of which no call is known was not asked about, as far as anybody knows.
+/// A result without a known call counts as not asked about.
 #[test]
 fn a_result_without_a_call_is_unasked() {
     let line = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}}"#;

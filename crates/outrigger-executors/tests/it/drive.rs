@@ -16,7 +16,7 @@ struct Kept {
     pieces: Vec<String>,
     used: Used,
     session: Option<String>,
-    /// Nobody answers.
+    /// Questions get no answer.
     is_silent: bool,
     asked: Arc<Mutex<Vec<Question>>>,
 }
@@ -64,7 +64,7 @@ struct Process {
 impl Process {
     async fn prints(&mut self, line: &str) {
         let line = format!("{line}\n");
-        // Whoever was ended is no longer read.
+        // The output of an ended process is no longer read.
         let _ = self.output.write_all(line.as_bytes()).await;
     }
 
@@ -84,7 +84,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Runs an executor whose process is this.
+/// Runs an executor with this process.
 async fn run<F: Future<Output = ()>>(
     executor: &str,
     mut host: Kept,
@@ -174,7 +174,7 @@ async fn one_that_reads_nothing_is_ended() {
         Kept::default(),
         std::future::pending(),
         |mut it| async move {
-            // Each is answered with more than its input has room for.
+            // Each answer is larger than its input can buffer.
             for id in 0..100 {
                 let method = "x".repeat(200);
                 it.prints(&format!(r#"{{"id":{id},"method":"{method}"}}"#))
@@ -262,7 +262,7 @@ async fn a_cancelled_one_is_asked_to_end_and_waited_for_briefly() {
     assert_eq!(end, End::Cancelled);
     assert_eq!(kept.texts, ["I stop."]);
     assert!(begun.elapsed() < Duration::from_secs(2));
-    // One that does not care.
+    // A process that ignores it.
     let (end, _) = run("claude", Kept::default(), after(), |mut it| async move {
         it.prints(INIT).await;
         for _ in 0..3 {
@@ -274,7 +274,8 @@ async fn a_cancelled_one_is_asked_to_end_and_waited_for_briefly() {
     assert_eq!(end, End::Cancelled);
 }
 
-/// Nobody answers hundreds of questions: those above a number are refused at once, and what is stored of a call is bounded.
+/// Hundreds of questions cannot be answered: those above a limit are refused at once, and what is stored of a call is
+/// bounded.
 #[tokio::test(start_paused = true)]
 async fn one_that_asks_without_end_is_refused() {
     let silent = Kept {

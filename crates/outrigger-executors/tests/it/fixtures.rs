@@ -1,5 +1,5 @@
-//! The same task, done by four agents against an imitation of their model's HTTP API: read a file, change it, run a test, be refused a
-//! command. The fixtures are what the real programs printed, with paths and long lists shortened; their versions are in their names.
+//! One task, done by four agents against an imitation of their model's HTTP API: read a file, change it, run a test, be refused a
+//! command. The fixtures are the real programs' output, with paths and long lists shortened; their names contain the versions.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::message::AssistantMessage;
 use serde_json::Value;
 
-/// What a conversation of these lines is, what the agent was sent, and how it ended.
+/// The conversation from these lines, the input sent to the agent, and its end.
 pub(crate) struct Outcome {
     pub(crate) messages: String,
     pub(crate) sent: Vec<String>,
@@ -188,7 +188,7 @@ fn what_is_sent_is_what_each_understands() {
     assert!(acp.contains("fs/write_text_file is not offered"));
 }
 
-/// A session that the agent does no longer have: it says so and begins a new one.
+/// The agent no longer has the session: it reports this and starts a new one.
 #[test]
 fn an_earlier_session_that_is_gone_is_begun_anew() {
     let executor: Executor = "acp:x".parse().unwrap();
@@ -219,7 +219,7 @@ fn an_earlier_session_that_is_gone_is_begun_anew() {
     assert!(places.is_sorted() && !all.contains("Failed"), "{all}");
 }
 
-/// Nothing of what is not understood is dropped, and nothing panics.
+/// Nothing unknown is dropped, and nothing panics.
 #[test]
 fn unknown_and_broken_lines_are_shown_as_they_are() {
     let lines = [

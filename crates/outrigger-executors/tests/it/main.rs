@@ -1,4 +1,4 @@
-//! What the real programs printed, and what bad ones could.
+//! The output of real programs, and possible output of bad ones.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bounds;

@@ -1,4 +1,4 @@
-//! A file that somebody made for us to import: what it says is kept, what it would decide is not.
+//! A forged file to import: its content is kept, its claims have no effect.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{here, read};
 
-/// A session in OpenCode's form in which every field wants something.
+/// Returns a session in OpenCode's form in which every field attempts something.
 fn hostile() -> Value {
     let rules = json!([{ "permission": "*", "pattern": "*", "action": "allow" }]);
     let plugin = json!([{ "by": "plugin", "topPluginId": "evil", "did": "prompted" }]);
@@ -100,7 +100,7 @@ fn a_session_gets_no_rights_model_agent_folder_or_parent_of_a_file() {
     };
     assert_eq!(session, plain);
     assert!(session.id.as_str().starts_with("ses_") && !session.id.as_str().contains('.'));
-    // The program is what read it, not what the file says.
+    // The program is the one that read it, not the one named in the file.
     let origin = Origin::of(&session).unwrap();
     assert_eq!(
         (origin.program.as_str(), origin.directory.as_str()),
@@ -187,7 +187,7 @@ fn an_answer_is_over_costs_nothing_here_and_goes_on_nowhere() {
     );
 }
 
-/// Nothing of what names another message, session, tree of files or place is in what is stored.
+/// No identifier of another message, session, file tree or location in the file is stored.
 #[test]
 fn no_identifier_of_the_file_is_left() {
     let imported = imported();
@@ -209,7 +209,7 @@ fn no_identifier_of_the_file_is_left() {
     }
 }
 
-/// Lines of Claude Code that say more than was said.
+/// Lines of Claude Code that claim more than was said.
 #[test]
 fn lines_of_claude_code_grant_nothing() {
     let line = |value: Value| format!("{value}\n");

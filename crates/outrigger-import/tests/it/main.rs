@@ -1,4 +1,4 @@
-//! Stored sessions of real programs, and files that somebody forged.
+//! Stored sessions of real programs, and forged files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! What the real programs stored.
+//! Files that the real programs stored.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ const CODEX: &str = include_str!("../fixtures/codex-0.171.0.jsonl");
 const OPENCODE: &str = include_str!("../fixtures/opencode-1.18.33.sql");
 const OPENCODE_EXPORT: &str = include_str!("../fixtures/opencode-1.18.33.json");
 
-/// A folder with a file, as its program names it.
+/// Creates a folder with a file named as its program does.
 fn folder_with(name: &str, text: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
@@ -29,7 +29,7 @@ fn folder_with(name: &str, text: &str) -> tempfile::TempDir {
     folder
 }
 
-/// A database as OpenCode leaves it when it was ended: the log of writes still holds something.
+/// Creates a database as OpenCode leaves it on exit: its write-ahead log still has content.
 fn database(folder: &Path) -> Connection {
     let conn = Connection::open(folder.join("opencode.db")).unwrap();
     conn.pragma_update(None, "journal_mode", "wal").unwrap();
@@ -38,7 +38,7 @@ fn database(folder: &Path) -> Connection {
     conn
 }
 
-/// Names and contents of everything in a folder.
+/// Returns names and contents of everything in a folder.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -76,7 +76,7 @@ async fn the_same_task_of_each_program_is_one_conversation() {
     insta::assert_snapshot!("opencode", stored(Program::OpenCode, opencode.path()).await);
 }
 
-/// All forms of one conversation, whole. That of the page stands for its script and style.
+/// All forms of one conversation, complete. The page is checked without its script and style.
 #[tokio::test]
 async fn a_conversation_in_every_form() {
     let folder = folder_with("-project/a.jsonl", CLAUDE);
@@ -97,7 +97,7 @@ async fn a_conversation_in_every_form() {
     insta::assert_snapshot!("opencode_form", opencode(stored).unwrap());
 }
 
-/// Before there were whole items in the file, Codex kept only what it sent to the model and was sent.
+/// Before its file had complete items, Codex stored only what it sent to the model and received.
 #[tokio::test]
 async fn a_file_of_codex_without_items_says_the_same() {
     let older: String = CODEX
@@ -130,7 +130,8 @@ async fn an_export_of_opencode_is_the_session_of_its_database() {
     );
 }
 
-/// Read while another connection has it open and has written, and when nobody has: no file is made, changed or removed.
+/// Read while another connection has it open and has written, and while none has: no file is created, changed or
+/// removed.
 #[test]
 fn nothing_is_written_beside_a_database() {
     let folder = tempfile::tempdir().unwrap();
@@ -211,7 +212,7 @@ async fn a_second_import_changes_nothing() {
     assert_eq!(store.head().unwrap(), head);
 }
 
-/// A session that went on where it came from: what is new of it is added, and what was said here since stays.
+/// A session that continued at its origin: its new messages are added, and those written here since stay.
 #[tokio::test]
 async fn a_second_import_adds_what_is_new() {
     let lines: Vec<&str> = CLAUDE.lines().collect();
@@ -248,7 +249,7 @@ async fn a_second_import_adds_what_is_new() {
     import(&other, vec![whole.clone()]).await;
     assert_eq!(shown(&store, &id), shown(&other, &id));
 
-    // A message that is another one there now is no later one.
+    // A message that differs there now is not a later one.
     let mut rewritten = whole.clone();
     rewritten.messages.remove(0);
     rewritten.messages.extend(whole.messages.clone());
@@ -258,7 +259,7 @@ async fn a_second_import_adds_what_is_new() {
     assert_eq!(store.head().unwrap(), head);
 }
 
-/// What was taken away here since it was imported does not come back.
+/// Messages removed here since the import do not come back.
 #[tokio::test]
 async fn what_was_taken_away_here_is_not_new() {
     let folder = folder_with("-project/a.jsonl", CLAUDE);
@@ -287,7 +288,7 @@ async fn what_was_taken_away_here_is_not_new() {
     assert_eq!(done, Outcome::There(id));
 }
 
-/// Claude Code 2.1.332 has a file for each subagent: a conversation of its own, which the call that began it names.
+/// Claude Code 2.1.332 has a file for each subagent: a separate conversation, named by the call that started it.
 #[tokio::test]
 async fn subagents_of_claude_code_are_sessions_of_their_own() {
     let folder = folder_with("-project/a.jsonl", DELEGATES);

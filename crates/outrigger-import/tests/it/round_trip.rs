@@ -1,4 +1,4 @@
-//! What was exported and imported exports the same again.
+//! An exported and imported conversation exports as the same document.
 
 use outrigger_export::{Document, Page, html};
 use outrigger_import::Program;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{document, import, read, store};
 
-/// A text with what forms could stumble over.
+/// Generates a text that may be hard to represent in some form.
 fn word() -> BoxedStrategy<String> {
     prop_oneof![
         Just("plain".to_owned()),
@@ -74,7 +74,7 @@ fn session() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The session of a file in a store of its own.
+/// Imports a file into a separate store, and returns its session.
 async fn through(text: &str) -> (tempfile::TempDir, Store, SessionId) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.json");
@@ -91,7 +91,7 @@ async fn again(first: &Document) -> Document {
     document(&store, &session)
 }
 
-/// Identifiers are given again: each is replaced by the place where it comes first.
+/// Replaces each identifier by the place of its first occurrence, since identifiers are reassigned.
 fn without_ids(document: &Document) -> Value {
     let mut text = serde_json::to_string(document).unwrap();
     let mut ids: Vec<String> = Vec::new();
@@ -120,13 +120,13 @@ proptest! {
             let first = document(&store, &id);
             let second = again(&first).await;
             assert_eq!(without_ids(&second), without_ids(&first));
-            // Identifiers as well, from then on.
+            // From then on, identifiers are the same as well.
             assert_eq!(again(&second).await, second);
         });
     }
 }
 
-/// What stands in a page ends no element of it.
+/// Text inside a page closes none of its elements.
 #[tokio::test]
 async fn a_page_holds_a_hostile_conversation_as_data() {
     let text = "</script><script>alert(1)</script><!--";

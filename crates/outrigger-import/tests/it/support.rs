@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of the tests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use outrigger_import::{
 use outrigger_protocol::id::SessionId;
 use outrigger_store::Store;
 
-/// The folder that a person imports into.
+/// Returns the destination folder.
 pub(crate) fn here() -> Destination {
     Destination {
         directory: "/here".into(),
@@ -21,7 +21,7 @@ pub(crate) fn here() -> Destination {
     }
 }
 
-/// All sessions at a path, and what was left out.
+/// Returns all sessions at a path, and what was skipped.
 pub(crate) fn read(program: Program, path: &Path) -> (Vec<Transcript>, Vec<String>) {
     let mut problems: Vec<Problem> = Vec::new();
     let source = Source::open(program, path, &mut problems).unwrap();
@@ -36,7 +36,7 @@ pub(crate) fn accepted(transcript: Transcript) -> Accepted {
     accept(transcript, &here(), &BTreeMap::new())
 }
 
-/// A store in a folder of its own.
+/// Opens a store in a separate folder.
 pub(crate) fn store(folder: &Path) -> Store {
     Store::open(&folder.join("store.db")).unwrap().0
 }
@@ -53,7 +53,7 @@ pub(crate) async fn import(store: &Store, transcripts: Vec<Transcript>) -> Vec<S
     known.into_values().collect()
 }
 
-/// What is exported of a session of the store, with its subagents.
+/// Returns the exported document of a stored session, with its subagents.
 pub(crate) fn document(store: &Store, session: &SessionId) -> Document {
     let session = store.session(session).unwrap().unwrap();
     Document::of(store, &select(store, session, true).unwrap()).unwrap()

@@ -1,4 +1,4 @@
-//! What a bad server costs: a bounded wait once, and nothing for ever.
+//! The cost of a bad server: one bounded wait, and nothing indefinite.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ async fn one_that_cannot_be_had_is_asked_once() {
         ("garbage", "lsp.gone", "its header has no end"),
         ("huge", "lsp.gone", "a message of more than 32 MiB"),
     ] {
-        // One that ends is known by that, however late.
+        // A server that exits is recognised by that, however late.
         let project = if mode == "mute" {
             short_limits()
         } else {
@@ -38,9 +38,9 @@ async fn one_that_cannot_be_had_is_asked_once() {
         let lsp = project.lsp(mode);
         let file = project.file("a.txt", "error");
         lsp.touch(&file).await;
-        // A start that takes as long as a caller waits for may be known a moment later.
+        // A start that takes as long as a caller waits may be noticed a moment later.
         until("it is listed", || !lsp.status().is_empty()).await;
-        // Were each of them to wait for a start, they would take twenty times as long as one.
+        // If each of them waited for a start, they would take twenty times as long as one.
         let began = Instant::now();
         for _ in 0..20 {
             lsp.touch(&file).await;
@@ -61,7 +61,7 @@ async fn one_that_says_nothing_is_waited_for_twice() {
     let file = project.file("a.txt", "error");
     lsp.touch(&file).await;
     lsp.touch(&file).await;
-    // Were each of them to wait for an answer, they would take twenty seconds.
+    // If each of them waited for an answer, they would take twenty seconds.
     let began = Instant::now();
     for _ in 0..40 {
         lsp.touch(&file).await;
@@ -82,7 +82,7 @@ async fn one_that_ends_is_started_again_a_few_times() {
     let file = project.file("a.txt", "error");
     for _ in 0..8 {
         lsp.touch(&file).await;
-        // Its end is seen a moment after its last word.
+        // Its end is noticed a moment after its last output.
         until("its end is seen", || {
             lsp.status().iter().any(|s| s.status != "connected")
         })
@@ -141,7 +141,7 @@ async fn one_that_does_not_end_is_ended_and_nothing_is_left() {
             let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             String::from_utf8_lossy(&line).contains(folder)
         };
-        // What was killed is gone when the system has come to it.
+        // A killed process is gone once the system has processed it.
         until(&format!("{mode}: its processes end"), || {
             !std::fs::read_dir("/proc")
                 .unwrap()

@@ -1,5 +1,5 @@
-//! Servers of a project: a scripted one (tests/it/server.py, a third party as far as this crate is concerned) that answers,
-//! keeps silent, ends and floods.
+//! Servers of a project: a scripted one (tests/it/server.py, a third party from this crate's view) that answers, stays
+//! silent, exits and floods.
 
 #![expect(
     clippy::unwrap_used,

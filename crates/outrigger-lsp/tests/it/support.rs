@@ -6,10 +6,10 @@ use outrigger_lsp::{Limits, Lsp, Options, Programs};
 use outrigger_sandbox::Spawner;
 use serde_json::{Value, json};
 
-/// Nothing takes so long, however busy the machine.
+/// Longer than anything takes, however busy the machine.
 pub(crate) const PLENTY: Duration = Duration::from_secs(60);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + PLENTY;
     while !so() {
@@ -49,7 +49,7 @@ impl Project {
         path
     }
 
-    /// The servers, of which one behaves like this.
+    /// Returns the servers, one of which behaves like this.
     pub(crate) fn lsp(&self, mode: &str) -> Lsp {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
         self.configured(&json!({ "scripted": {
@@ -79,7 +79,7 @@ impl Project {
         self.root.path().join("log")
     }
 
-    /// What the server has written down.
+    /// Returns what the server has written down.
     pub(crate) fn log(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -89,7 +89,7 @@ impl Project {
         self.log().iter().filter(|l| *l == line).count()
     }
 
-    /// `file: message, message` of all diagnostics.
+    /// Returns `file: message, message` of all diagnostics.
     pub(crate) fn diagnostics(&self, lsp: &Lsp) -> String {
         let lines = lsp.diagnostics().into_iter().map(|(path, list)| {
             let texts: Vec<_> = list
@@ -107,7 +107,7 @@ impl Project {
     }
 }
 
-/// `id root status` of all servers.
+/// Returns `id root status` of all servers.
 pub(crate) fn listed(lsp: &Lsp) -> String {
     let lines = lsp
         .status()

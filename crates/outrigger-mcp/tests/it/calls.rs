@@ -62,7 +62,7 @@ async fn a_call_without_answer_ends_at_its_deadline_and_the_server_is_notified()
     );
     assert_eq!(said, "said beside");
     assert!(matches!(late, Err(McpError::Timeout { .. })), "{late:?}");
-    // A call that is dropped counts as given up too.
+    // A dropped call counts as cancelled, too.
     let dropped = tokio::time::timeout(Duration::from_millis(200), hang.call(&nothing)).await;
     assert!(dropped.is_err());
     let heard = room.text("heard", json!({})).await;
@@ -78,7 +78,8 @@ async fn a_call_without_answer_ends_at_its_deadline_and_the_server_is_notified()
 async fn reports_of_progress_put_the_deadline_off() {
     let mut entry = node(&[]);
     entry["timeout"] = json!(20_000);
-    // The start has the time that it needs; the calls are shorter than the whole answer takes.
+    // The start has the time that it needs; the calls' timeout is shorter than the whole answer
+    // takes.
     let dir = tempfile::tempdir().unwrap();
     let mut options = crate::support::options(dir.path());
     options.call_timeout = Some(Duration::from_secs(3));
@@ -108,7 +109,7 @@ async fn a_crash_ends_the_call_with_its_cause_and_the_next_call_starts_the_serve
     insta::assert_snapshot!(crashed.unwrap_err(), @"MCP server m ended (exit code 7); its last words: about to crash with ***");
     assert!(matches!(hung, Err(McpError::Closed { .. })), "{hung:?}");
     insta::assert_snapshot!(room.cause("m"), @"Failed mcp.closed: MCP server m ended (exit code 7); its last words: about to crash with ***");
-    // Its tools stay, so that the model may call it again; two calls at once make one new start.
+    // Its tools stay, so that the model may call it again; two concurrent calls cause one restart.
     let say = room.tool("say");
     let (one, two) = (json!({"text": 1}), json!({"text": 2}));
     let (one, two) = tokio::join!(say.call(&one), say.call(&two));
@@ -180,7 +181,7 @@ async fn a_changed_list_of_tools_is_read_again() {
 
 #[tokio::test]
 async fn a_server_that_does_not_read_holds_nobody_up() {
-    // Answers the first two requests from what it has never read, then sleeps.
+    // Answers the first two requests without reading them, then sleeps.
     let script = r#"
         echo '{"id":0,"result":{"protocolVersion":"1","capabilities":{"tools":{}}}}'
         sleep 0.3

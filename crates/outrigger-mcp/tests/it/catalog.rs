@@ -1,4 +1,4 @@
-//! Resources, prompts, instructions; switching servers on and off.
+//! Resources, prompts, instructions; enabling and disabling servers.
 
 use outrigger_mcp::State;
 use outrigger_test_support::process::alive;
@@ -86,7 +86,7 @@ async fn servers_are_added_and_switched() {
     assert_eq!(room.text("say", json!({"text": "hi"})).await, "said hi");
     let added = servers.add("new", &rich(&[])).await.unwrap();
     assert_eq!(added.state, State::Connected);
-    // Another in its place.
+    // Another one in its place.
     let broken = json!({"type": "local", "command": ["/nonexistent"]});
     let added = servers.add("new", &broken).await.unwrap();
     assert_eq!(added.state, State::Failed);

@@ -1,4 +1,4 @@
-//! Ends: no process outlives its session.
+//! No process outlives its session.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +31,7 @@ async fn shutdown_ends_those_that_listen_and_those_that_do_not() {
     pids.push(pid_in(&child).await);
     assert!(pids.iter().all(|pid| alive(*pid)));
     room.servers.shutdown(Duration::from_millis(300)).await;
-    // A killed process is gone when the system has had time for it.
+    // A killed process is gone once the system has had time for it.
     until("they are gone", || !pids.iter().any(|pid| alive(*pid))).await;
     insta::assert_snapshot!(say.call(&json!({})).await.unwrap_err(), @"MCP server polite was stopped");
 }

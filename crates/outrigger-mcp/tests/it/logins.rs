@@ -1,4 +1,4 @@
-//! Logging in at servers that want it.
+//! Logins at servers that require one.
 
 use outrigger_mcp::{AuthState, LoginSettings, McpError, McpServers, State};
 use outrigger_sandbox::Child;
@@ -19,7 +19,7 @@ impl Locked {
         let (server, base) = serve("oauth.mjs", modes).await;
         let mut oauth = oauth;
         if oauth.is_object() {
-            // Each test has a port of its own for the browser.
+            // Each test has a separate port for the browser.
             oauth["callbackPort"] = json!(outrigger_test_support::free_port());
         }
         let entry = json!({"type": "remote", "url": format!("{base}/mcp"), "oauth": oauth, "timeout": 20_000});
@@ -38,7 +38,7 @@ impl Locked {
         servers
     }
 
-    /// Logs in as a person with a browser would.
+    /// Logs in as a user with a browser would.
     async fn log_in(&self, servers: &McpServers) -> Result<State, McpError> {
         let status = servers
             .authenticate("m", async |url: &str| {
@@ -77,7 +77,7 @@ async fn a_login_is_found_registered_and_kept() {
     assert_eq!(call(&servers).await, Ok(json!("let in")));
     assert_eq!(servers.auth_state("m"), Some(AuthState::Authenticated));
     insta::assert_snapshot!(locked.seen().await, @r#"[["register",1,"none"],["authorize","client-1","notes",true],["token","authorization_code","client-1"]]"#);
-    // Another start needs nobody.
+    // Another start needs no user.
     let again = locked.start().await;
     assert_eq!(again.status()[0].state, State::Connected);
     again.remove_auth("m").unwrap();
@@ -100,14 +100,14 @@ async fn a_token_that_is_refused_or_expired_is_renewed_once() {
     assert_eq!(call(&servers).await, Ok(json!("let in")));
     let seen = locked.seen().await;
     assert_eq!(seen.matches("refresh_token").count(), 1, "{seen}");
-    // Where that is refused too, a person is needed, and the dead token is forgotten.
+    // If that is refused too, the user must log in, and the dead token is deleted.
     get(&format!("{}/expire?refresh=1", locked.base)).await;
     let error = call(&servers).await.unwrap_err();
     assert!(matches!(error, McpError::NeedsAuth { .. }), "{error}");
     assert_eq!(servers.auth_state("m"), Some(AuthState::NotAuthenticated));
 }
 
-/// A login that gives more rights asks for those that there are as well, and one that cannot help is not asked for.
+/// A login for additional scopes requests the existing ones as well. A login that cannot help is not requested.
 #[tokio::test]
 async fn more_rights_take_another_login_and_only_one() {
     let locked = Locked::new(&["more"], json!({})).await;
@@ -115,7 +115,7 @@ async fn more_rights_take_another_login_and_only_one() {
     locked.log_in(&servers).await.unwrap();
     let error = call(&servers).await.unwrap_err();
     assert_eq!(error.code(), "mcp.needs_scope");
-    // Another process knows of it.
+    // Another process sees it.
     let servers = locked.start().await;
     assert_eq!(locked.log_in(&servers).await, Ok(State::Connected));
     assert_eq!(call(&servers).await, Ok(json!("let in")));
@@ -163,7 +163,7 @@ async fn what_is_in_the_way_of_a_login_is_named() {
         let servers = locked.start().await;
         let error = locked.log_in(&servers).await.unwrap_err().to_string();
         list.push(error.replace(&locked.base, "BASE"));
-        // A code is never sent on.
+        // A code is never forwarded.
         assert!(!locked.seen().await.contains("token"), "{mode}");
         if mode == "off" {
             assert_eq!(servers.auth_state("m"), None);
@@ -184,7 +184,7 @@ async fn what_is_in_the_way_of_a_login_is_named() {
     "#);
 }
 
-/// The same where a client brings the code, and what the user says of an authorization server.
+/// The same for a code that a client brings, and for the user's settings of an authorization server.
 #[tokio::test]
 async fn an_authorization_server_is_the_one_that_was_asked() {
     let locked = Locked::new(&["mixed"], json!({})).await;
@@ -204,7 +204,7 @@ async fn an_authorization_server_is_the_one_that_was_asked() {
     assert!(error.contains("came from https://evil.test"), "{error}");
     assert!(!locked.seen().await.contains("token"));
     assert_eq!(locked.log_in(&servers).await, Ok(State::Connected));
-    // Another one that the server names later is not shown the refresh token.
+    // Another server named later does not receive the refresh token.
     let locked = Locked::new(&[], json!({})).await;
     let servers = locked.start().await;
     locked.log_in(&servers).await.unwrap();

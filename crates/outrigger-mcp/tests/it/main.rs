@@ -1,4 +1,4 @@
-//! Servers of every kind of behaviour, as real processes.
+//! Servers with every kind of behaviour, as real processes.
 
 #![expect(
     clippy::unwrap_used,

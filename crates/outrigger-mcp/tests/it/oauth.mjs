@@ -1,4 +1,5 @@
-// A server that wants a login, and the authorization server beside it; prints its port. What happened is at /seen.
+// A server that requires a login, and its authorization server; prints its port. The record of requests is at
+// /seen.
 import http from 'node:http'
 import { createHash } from 'node:crypto'
 

@@ -1,4 +1,4 @@
-// A server behind the older HTTP transport (a stream of events and an address for messages); prints its port.
+// A server behind the older HTTP transport (an event stream and an address for messages); prints its port.
 import http from 'node:http'
 
 const [mode] = process.argv.slice(2)

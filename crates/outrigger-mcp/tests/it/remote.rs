@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::support::Room;
 
-/// Starts a script that serves HTTP and prints its port; the second is its address.
+/// Starts a script that serves HTTP and prints its port. Returns it with its address.
 pub(crate) async fn serve(script: &str, modes: &[&str]) -> (Child, String) {
     let spec = Spec::new("node")
         .arg(format!("{}/tests/it/{script}", env!("CARGO_MANIFEST_DIR")))
@@ -74,7 +74,7 @@ async fn a_stream_that_ends_before_the_answer_is_resumed() {
     assert!(seen.contains(r#"["resumed","e1",true]"#), "{seen}");
 }
 
-/// On a stream of its own a server gets the folder; nobody is asked there.
+/// On its own stream a server gets the folder; it cannot ask the user there.
 #[tokio::test]
 async fn what_a_server_says_of_its_own_accord_is_heard() {
     let (_server, entry) = start("own").await;
@@ -90,7 +90,7 @@ async fn what_a_server_says_of_its_own_accord_is_heard() {
     );
 }
 
-/// Fills in forms as they are, and lets nobody use the model.
+/// Accepts the defaults of forms, and refuses use of the model.
 struct Defaults;
 
 impl Answering for Defaults {
@@ -212,6 +212,6 @@ async fn the_older_transport_is_spoken_where_the_newer_is_not_understood() {
 async fn an_address_of_another_origin_is_not_taken() {
     let (_server, entry) = started("older.mjs", "elsewhere").await;
     let room = Room::one(entry).await;
-    // What the newer transport was answered.
+    // The answer to the newer transport.
     insta::assert_snapshot!(room.cause("m"), @"Failed mcp.http: MCP server m: HTTP 404 Not Found");
 }

@@ -1,4 +1,4 @@
-// A server for tests. Each argument switches something on; `say` works always.
+// A server for tests. Each argument enables a behaviour; `say` always works.
 import fs from 'node:fs'
 import readline from 'node:readline'
 

@@ -1,4 +1,4 @@
-//! Starting: what comes up, what does not, and why.
+//! Starts of servers: which succeed, which fail, and why.
 
 use outrigger_mcp::{State, tool_name};
 use outrigger_test_support::process::alive;
@@ -84,7 +84,7 @@ async fn a_server_that_does_not_come_up_is_listed_with_its_cause_and_costs_nothi
     );
 }
 
-/// The end of its output may be seen before what it wrote to its standard error.
+/// The end of its output may be seen before its standard error.
 #[tokio::test]
 async fn the_last_words_of_one_that_ends_are_heard_whatever_is_seen_first() {
     for script in [
@@ -141,7 +141,7 @@ async fn one_that_is_late_comes_up_later_and_that_is_reported() {
         "while [ ! -e {} ]; do sleep 0.05; done; exec node {script}",
         gate.display()
     );
-    // No timeout: the session begins after five seconds, the start goes on.
+    // No timeout: the session begins after five seconds, the start continues.
     let mut entry = sh(&wait, 1);
     entry.as_object_mut().unwrap().remove("timeout");
     let room = Room::one(entry).await;

@@ -1,4 +1,4 @@
-//! A folder, servers in it, and ways to look at them.
+//! A folder with servers, and helpers to inspect them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,18 +13,18 @@ pub(crate) const LONG: Duration = Duration::from_secs(120);
 
 pub(crate) struct Room {
     pub(crate) servers: McpServers,
-    // Removed when the room is.
+    // Removed with the room.
     _dir: tempfile::TempDir,
 }
 
-/// An entry for `server.mjs`.
+/// Returns an entry for `server.mjs`.
 pub(crate) fn node(modes: &[&str]) -> Value {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.mjs");
     let command: Vec<&str> = ["node", script].iter().chain(modes).copied().collect();
     json!({"type": "local", "command": command, "timeout": 20_000})
 }
 
-/// An entry for a shell script.
+/// Returns an entry for a shell script.
 pub(crate) fn sh(script: &str, timeout: u64) -> Value {
     json!({"type": "local", "command": ["sh", "-c", script], "timeout": timeout})
 }
@@ -54,7 +54,7 @@ impl Room {
         Self { servers, _dir: dir }
     }
 
-    /// One server called `m`.
+    /// Starts one server called `m`.
     pub(crate) async fn one(entry: Value) -> Self {
         Self::new(json!({"m": entry})).await
     }
@@ -71,7 +71,7 @@ impl Room {
         self.tool(name).call(&arguments).await
     }
 
-    /// The text that a call answers.
+    /// Returns the text of a call's answer.
     pub(crate) async fn text(&self, name: &str, arguments: Value) -> String {
         let answer = self.call(name, arguments).await.unwrap();
         answer["content"][0]["text"].as_str().unwrap().to_owned()
@@ -82,7 +82,7 @@ impl Room {
         list.into_iter().find(|status| status.name == name).unwrap()
     }
 
-    /// State and cause, for a snapshot.
+    /// Returns state and cause, for a snapshot.
     pub(crate) fn cause(&self, name: &str) -> String {
         let status = self.status(name);
         format!(
@@ -94,7 +94,7 @@ impl Room {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let waited = tokio::time::timeout(LONG, async {
         while !so() {
@@ -104,7 +104,7 @@ pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
     assert!(waited.await.is_ok(), "{what}");
 }
 
-/// The number in a file, once it is there.
+/// Returns the number in a file, once it exists.
 pub(crate) async fn pid_in(file: &Path) -> u32 {
     let read = || std::fs::read_to_string(file).ok()?.trim().parse().ok();
     until("the process has written its number", || read().is_some()).await;

@@ -141,7 +141,7 @@ async fn a_recording_is_replayed_elsewhere() {
     text 0 ]
     finished tool-calls 0/0
     "#);
-    // Other identifiers and times are the same request.
+    // Different identifiers and times still make the same request.
     let (lines, error) = collect(tape.stream(&second(dir, "c9", "812 ms"), &at(dir))).await;
     assert!(error.is_none(), "{error:?}");
     assert_eq!(lines.last().map(String::as_str), Some("finished stop 0/0"));

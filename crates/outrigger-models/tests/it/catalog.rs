@@ -1,4 +1,4 @@
-//! The published catalog: when it is fetched, and what becomes of the copy.
+//! The published catalog: when it is fetched, and how the copy is used.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ impl TestCatalog {
     }
 }
 
-/// As if it had been written that long ago.
+/// Sets the file's modification time back by this many hours.
 fn age(path: &Path, hours: u64) {
     let file = std::fs::File::options().write(true).open(path).unwrap();
     let then = SystemTime::now() - Duration::from_secs(hours * 3600);
@@ -131,7 +131,7 @@ async fn nobody_waits_for_an_answer_that_does_not_come() {
     .await;
     let model = serve(vec![hello()]).await;
     let models = place.models(&model);
-    // With a catalog that hangs, the answer comes all the same.
+    // If the catalog hangs, the answer still arrives.
     ask(&models, "open/m").await;
     place.until(|| place.asked() == 1).await;
     assert!(!place.file().exists());

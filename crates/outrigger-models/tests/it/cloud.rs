@@ -1,4 +1,4 @@
-//! Models in clouds, against local imitations: what is asked, by whose right, and what comes back.
+//! Models in clouds, against local imitations: requests, credentials, answers.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn provider(id: &str, npm: &str, model: &str, options: Value) -> Value {
     json!({ id: entry })
 }
 
-/// What was asked, and what came of it.
+/// Returns the request and its result.
 async fn asked(config: Value, env: &[(&str, &str)], name: &str) -> (Vec<String>, Option<String>) {
     let models = models(config, env);
     let stream = resolve(&models, name).stream(&request(vec![user("hi")], &[]), &options(0));
@@ -38,7 +38,7 @@ fn first(server: &Server) -> crate::server::Request {
     requests.first().cloned().unwrap()
 }
 
-/// A frame of `application/vnd.amazon.eventstream`.
+/// Returns a frame of `application/vnd.amazon.eventstream`.
 fn frame(name: &str, payload: &str) -> Vec<u8> {
     let crc = |bytes: &[u8]| {
         let mut crc = u32::MAX;
@@ -235,7 +235,7 @@ async fn copilot_is_asked_with_the_login_that_opencode_stored() {
     }
 }
 
-/// A key for tests, made for them (`openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048`).
+/// A key created for tests (`openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048`).
 const KEY: &str = include_str!("service_account_key.pem");
 
 #[tokio::test]
@@ -317,7 +317,7 @@ async fn claude_at_vertex_is_named_by_the_address() {
     );
     assert_eq!(request.body["anthropic_version"], "vertex-2023-10-16");
     assert!(request.body.get("model").is_none());
-    // A refused account is no reason to try again, and shows nothing of itself.
+    // A refused account is not retried, and is not shown.
     let refusing = serve(vec![status("401 No", "", r#"{"error":"invalid_grant"}"#)]).await;
     let account = json!({ "type": "authorized_user", "client_id": "c", "client_secret": "hidden-1", "refresh_token": "hidden-2", "token_uri": refusing.url });
     std::fs::write(&file, account.to_string()).unwrap();

@@ -42,7 +42,7 @@ fn requests(server: &Server, at: &str) -> Vec<Request> {
     all.iter().filter(|it| path(it) == at).cloned().collect()
 }
 
-/// A token that says whose it is.
+/// Returns a token that names its account.
 fn token(name: &str, claims: &Value) -> String {
     format!("{name}.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()))
 }
@@ -78,7 +78,7 @@ impl World {
         })
     }
 
-    /// Models with a login that is stored so.
+    /// Returns models with this stored login.
     fn with(&self, provider: &str, credential: &Value, providers: Value) -> Models {
         std::fs::write(self.file(), json!({ provider: credential }).to_string()).unwrap();
         self.models(providers)
@@ -91,7 +91,7 @@ fn oauth(access: &str, expires: u64) -> Value {
 
 const NEVER: u64 = 9_000_000_000_000;
 
-/// Logs in by a method, and says what is stored or why not.
+/// Logs in with a method, and returns what is stored or the error.
 async fn logged_in(
     models: &Models,
     (provider, method): (&str, usize),
@@ -261,7 +261,7 @@ async fn a_login_in_the_browser_is_the_one_that_was_begun() {
                 .contains("has ended already")
         );
 
-        // The user says no; the server says no.
+        // The user declines; the server refuses.
         for (query, want) in [
             (
                 "error=access_denied&error_description=not%20today",
@@ -274,7 +274,7 @@ async fn a_login_in_the_browser_is_the_one_that_was_begun() {
             let why = login.finish().await.unwrap_err();
             assert!(why.contains(want), "{why}");
         }
-        // Who gives up leaves no port behind.
+        // An abandoned login leaves no port open.
         let (login, redirect, _, _) = begin().await;
         drop(login);
         let port = reqwest::Url::parse(&redirect).unwrap().port().unwrap();
@@ -327,7 +327,7 @@ async fn openai_and_xai_have_a_code_for_another_device() {
         .unwrap();
     assert_eq!(login.begun.url, "https://x.test/device?c=U-2");
     login.finish().await.unwrap();
-    // What has no beginning, and what is not there.
+    // Methods without a beginning, and unknown ones.
     for (provider, method) in [("openai", 2), ("xai", 7), ("anthropic", 0)] {
         let begun = models.begin_login(provider, method, &[].into()).await;
         assert!(begun.unwrap().is_none(), "{provider} {method}");
@@ -336,7 +336,7 @@ async fn openai_and_xai_have_a_code_for_another_device() {
     assert_eq!(all, ["github-copilot", "openai", "xai"]);
 }
 
-/// The service of a ChatGPT plan, and a token endpoint at which each refresh token is good once.
+/// Returns the service of a ChatGPT plan, and a token endpoint that accepts each refresh token once.
 fn chatgpt() -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
     let renewed = AtomicUsize::new(0);
     move |request| match path(request) {
@@ -441,10 +441,10 @@ async fn a_login_that_cannot_be_renewed_says_so_and_shows_no_token() {
         assert_eq!(error.code(), code, "{text}");
         assert!(text.contains(says), "{text}");
         assert!(!text.contains("-secret-"), "{text}");
-        // It is still there: OpenCode may have another one, and nothing was given out.
+        // It still exists: OpenCode may have another one, and nothing was issued.
         assert_eq!(world.stored()["xai"], credential);
     }
-    // OpenCode's own login is used as long as it holds, and never renewed here.
+    // OpenCode's own login is used until it expires, and never renewed here.
     for (expires, want) in [(5, Some("model.login")), (NEVER, None)] {
         let world = World::new(|request| match path(request) {
             "/v1/chat/completions" => hello(),
@@ -461,7 +461,7 @@ async fn a_login_that_cannot_be_renewed_says_so_and_shows_no_token() {
     }
 }
 
-/// A trusted project's settings say where a provider is asked, for keys. A login's token goes to its service alone.
+/// A trusted project's settings set a provider's address for keys. A login's token goes to its service only.
 #[tokio::test]
 async fn no_address_of_the_configuration_gets_the_token_of_a_login() {
     let elsewhere = serve_with(|_| hello()).await;
@@ -526,7 +526,7 @@ async fn a_service_that_repeats_the_token_is_not_quoted() {
 #[tokio::test]
 async fn who_counts_where_there_is_a_login() {
     let world = World::new(|_| hello()).await;
-    // A key that is configured goes before it, a variable does not, and a login that a plugin stored is the plugin's.
+    // A configured key goes before it, a variable does not, and a login that a plugin stored belongs to the plugin.
     let login = oauth("access-secret-1", NEVER);
     let mut of_plugin = login.clone();
     of_plugin["outriggerPlugin"] = json!("p");
@@ -553,7 +553,7 @@ async fn who_counts_where_there_is_a_login() {
             .unwrap();
         assert_eq!(sent.header("authorization").as_deref(), want);
     }
-    // The models of a plan, at no price; none of them shows a token to hooks.
+    // The models of a plan have no price, and none of them shows a token to hooks.
     let models = world.with("openai", &login, json!({}));
     let provider = models.provider_for_hooks("openai", true).unwrap();
     let names: Vec<&String> = provider.models.keys().collect();

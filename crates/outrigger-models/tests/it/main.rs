@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 pub(crate) const KEY: &str = "sk-secret-0123456789";
 
-/// Models with the given `provider` entries and environment.
+/// Returns models with the given `provider` entries and environment.
 pub(crate) fn models(providers: Value, env: &[(&str, &str)]) -> Models {
     Models::new(ModelsOptions {
         providers: providers.as_object().cloned().unwrap(),
@@ -39,7 +39,7 @@ pub(crate) fn models(providers: Value, env: &[(&str, &str)]) -> Models {
     })
 }
 
-/// The provider entry that the parity scenarios use.
+/// Returns the provider entry that the parity scenarios use.
 pub(crate) fn mock(url: &str) -> Value {
     json!({"mock": {"npm": "@ai-sdk/openai-compatible", "name": "Mock", "options": {"baseURL": url, "apiKey": KEY},
         "models": {"m1": {"name": "M1", "tool_call": true, "limit": {"context": 100000, "output": 4000}}}}})
@@ -70,7 +70,7 @@ pub(crate) fn request(messages: Vec<ChatMessage>, tools: &[&str]) -> ModelReques
     }
 }
 
-/// Quick retries, so that tests do not wait.
+/// Returns options with quick retries, so that tests do not wait.
 pub(crate) fn options(max_retries: u32) -> StreamOptions {
     StreamOptions {
         session_id: "ses_1".into(),
@@ -84,7 +84,7 @@ pub(crate) fn options(max_retries: u32) -> StreamOptions {
     }
 }
 
-/// Everything that a stream yields, one item a line, up to its error.
+/// Returns everything that a stream yields, one item per line, up to its error.
 pub(crate) async fn collect(mut stream: ModelStream) -> (Vec<String>, Option<ModelError>) {
     let mut lines = Vec::new();
     while let Some(item) = stream.next().await {

@@ -1,4 +1,4 @@
-//! Which providers and models there are.
+//! The available providers and models.
 
 use outrigger_models::{ModelError, Models, ModelsOptions, cost, max_output_tokens};
 use outrigger_protocol::message::ModelRef;
@@ -50,7 +50,7 @@ fn no_secret_of_a_provider_is_shown() {
     assert!(shown.contains("@127.0.0.1:1/v1?key="), "{shown}");
 }
 
-/// Of what hooks get, nothing is secret: by its name, as a header, in an address, or since the configuration took it from elsewhere.
+/// Hooks receive no secret: neither by its name, as a header, in an address, nor taken by the configuration from elsewhere.
 #[test]
 fn hooks_get_no_secret_of_a_provider_or_a_model() {
     let mut config = mock("http://user:in-login@127.0.0.1:1/v1?key=in-query");
@@ -86,7 +86,7 @@ fn hooks_get_no_secret_of_a_provider_or_a_model() {
     assert_eq!(resolved.model.headers["X-H"], "in-other");
 }
 
-/// Options of a request go to hooks without what is likely secret, and it comes back where they left it as they got it.
+/// A request's options go to hooks without likely secrets, which are restored where the hooks left the options unchanged.
 #[test]
 fn what_hooks_do_not_get_of_the_options_comes_back() {
     let mut config = mock("http://127.0.0.1:1/v1");

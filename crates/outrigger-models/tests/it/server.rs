@@ -1,4 +1,4 @@
-//! A model server that answers by script.
+//! A model server with scripted answers.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// What happens after the bytes of an answer are written.
+/// What follows the bytes of an answer.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Then {
     Close,
@@ -26,7 +26,7 @@ pub(crate) struct Reply {
 pub(crate) struct Request {
     pub(crate) head: String,
     pub(crate) body: serde_json::Value,
-    /// The body as it came.
+    /// The raw body.
     pub(crate) text: String,
 }
 
@@ -43,7 +43,7 @@ impl Request {
 pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) requests: Arc<Mutex<Vec<Request>>>,
-    /// Says something when a client has gone away during a stall.
+    /// Receives a value when a client disconnects during a stall.
     pub(crate) gone: mpsc::UnboundedReceiver<()>,
 }
 
@@ -74,7 +74,7 @@ impl Reply {
     }
 }
 
-/// Chat completion chunks as a stream.
+/// Returns chat completion chunks as a stream.
 pub(crate) fn chunks(lines: &[&str]) -> String {
     lines.iter().map(|l| format!("data: {l}\n\n")).collect()
 }
@@ -97,7 +97,7 @@ pub(crate) async fn serve(script: Vec<Reply>) -> Server {
     .await
 }
 
-/// Answers each request as it says.
+/// Answers each request with the result of a function.
 pub(crate) async fn serve_with(
     script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
 ) -> Server {

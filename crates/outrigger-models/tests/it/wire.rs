@@ -97,7 +97,7 @@ async fn a_stream_in_single_bytes_is_the_same_stream() {
     );
 }
 
-/// Answers of the server, what the stream yields, and how many requests were made.
+/// Answers of the server, what the stream yields, and the number of requests.
 #[tokio::test]
 async fn failures_before_content_are_retried_and_others_are_not() {
     let part = chunks(&[r#"{"choices":[{"delta":{"content":"par"}}]}"#]);
@@ -432,7 +432,7 @@ async fn no_server_is_an_error_that_names_the_address() {
     assert_eq!(error.code(), "model.connect");
     assert!(error.to_string().contains(&url), "{error}");
     assert!(error.is_retryable());
-    // A label that no name has is not even asked for.
+    // An invalid label is not even looked up.
     let nowhere = format!("http://{}.invalid/v1", "x".repeat(70));
     let resolved = resolve(&models(mock(&nowhere), &[]), "mock/m1");
     let (lines, error) =

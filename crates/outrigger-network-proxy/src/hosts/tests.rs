@@ -25,7 +25,7 @@ fn who_reaches_what() {
         (None, any, "example.com", PUBLIC, "ok"),
         (None, any, "example.com", "2606:2800::1", "ok"),
         (None, any, PUBLIC, PUBLIC, "ok"),
-        // A name that leads to this machine, to a private network, to a cloud's credentials.
+        // A name that resolves to this machine, to a private network, to a cloud's credentials.
         (None, any, "example.com", "127.0.0.1", "network.private"),
         (None, any, "example.com", "10.1.2.3", "network.private"),
         (
@@ -59,7 +59,7 @@ fn who_reaches_what() {
         (None, any, "example.com", "2002:7f00:1::", "network.private"),
         (None, any, "example.com", "2001::1", "network.private"),
         (None, any, "localhost", "127.0.0.1", "network.private"),
-        // A granted name alone does not grant what it leads to.
+        // A granted name alone does not grant its address.
         (
             None,
             &["example.com"],
@@ -142,7 +142,7 @@ fn who_reaches_what() {
         ),
         (None, &["example.com:443"], "example.com", PUBLIC, "ok"),
         (None, &[], "example.com", PUBLIC, "network.not_granted"),
-        // A manifest asks, and gets no more than it asks for, and of what is private no more than was granted.
+        // A manifest gets no more than it requests, and private addresses only as far as granted.
         (Some(&["a.com"]), any, "a.com", PUBLIC, "ok"),
         (Some(&["a.com"]), any, "b.com", PUBLIC, "network.not_asked"),
         (
@@ -253,7 +253,7 @@ fn hosts_of_addresses() {
 }
 
 proptest! {
-    /// Whatever way an IPv4 address is put into an IPv6 one, it is as public as itself.
+    /// However an IPv4 address is embedded in an IPv6 one, it is as public as itself.
     #[test]
     fn a_disguise_changes_nothing(bits: u32) {
         let plain = Ipv4Addr::from_bits(bits);

@@ -4,7 +4,7 @@ use crate::hosts::Hosts;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// A server that answers each connection with what it got, up to the end of a head.
+/// Starts a server that returns what it received up to the end of a head.
 async fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -22,7 +22,7 @@ async fn echo() -> u16 {
     port
 }
 
-/// Nobody listens, and nobody connects.
+/// No listener, and no connection.
 struct NoSockets;
 
 impl ProcessSockets for NoSockets {
@@ -35,7 +35,7 @@ impl ProcessSockets for NoSockets {
     }
 }
 
-/// Every connection is that of the first process.
+/// Every connection belongs to the first process.
 struct FirstConnects;
 
 impl ProcessSockets for FirstConnects {
@@ -68,7 +68,7 @@ fn client(name: &str, asked: Option<&[&str]>, granted: &[String], seen: &Seen) -
     }
 }
 
-/// What comes back for a text that is sent to the proxy. `LOGIN` is the line of a token.
+/// Sends a text to the proxy and returns the answer. `LOGIN` is the line of a token.
 async fn ask(proxy: &Proxy, token: &str, text: &str) -> String {
     let login = STANDARD.encode(format!("outrigger:{token}"));
     let text = text.replace("LOGIN", &format!("Proxy-Authorization: Basic {login}"));
@@ -120,7 +120,7 @@ async fn a_granted_host_is_reached_in_both_ways() {
     assert!(pass.bytes().0 > 0 && pass.bytes().1 > 0);
 }
 
-/// Ways to a server of this machine that was granted to nobody. It is there, and nobody gets to it.
+/// Ways to a server of this machine that nobody was granted. It exists, and cannot be reached.
 #[tokio::test]
 async fn nothing_of_this_machine_is_reached_without_a_grant() {
     let (port, seen) = (echo().await, Seen::default());
@@ -163,7 +163,7 @@ async fn nothing_of_this_machine_is_reached_without_a_grant() {
             format!("GET http://{host}:{port}/ HTTP/1.1\r\nLOGIN\r\n\r\n"),
         ] {
             let answer = ask(&proxy, &pass.token, &text).await;
-            // A system that does not read `0x7f.1` says that there is no such name.
+            // A system that does not parse `0x7f.1` reports that there is no such name.
             let status = answer.split(' ').nth(1).unwrap_or_default();
             assert!(["403", "502"].contains(&status), "{host}: {answer}");
             assert!(
@@ -215,7 +215,7 @@ async fn the_answer_says_who_what_and_what_to_do() {
         "HTTP/1.1 403 names may not connect to b.invalid:443: its manifest does not ask for it; \
          `permissions.network.hosts` in its outrigger.plugin.toml asks for hosts"
     );
-    // A hint is for what could be granted.
+    // A hint appears only for what could be granted.
     let want = "\
 HTTP/1.1 403 acme may not connect to 10.1.1.1:80: it is no address of the public internet; hosts = [\"10.1.1.1:80\"] grants it
 {\"error\":{\"code\":\"network.private\",\"client\":\"acme\",\"host\":\"10.1.1.1\",\"message\":\"acme may not connect to 10.1.1.1:80: it is no address of the public internet\",\"hint\":\"hosts = [\\\"10.1.1.1:80\\\"] grants it\"}}
@@ -287,12 +287,12 @@ async fn refusals_are_reported_up_to_a_limit_and_then_counted() {
     assert_eq!(lock(&pass.known.refusals).rest(), 5);
 }
 
-/// A machine that gets out through a proxy of its own: names that it does not know are that one's to look up, and the
-/// rules hold all the same.
+/// A machine with an upstream proxy: that proxy resolves names that the machine does not know, and the rules still
+/// apply.
 #[tokio::test]
 async fn another_proxy_is_gone_through() {
     let (port, seen) = (echo().await, Seen::default());
-    // It takes any tunnel, and leads each to the same server.
+    // Accepts any tunnel, and connects each to the same server.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let env = [(
         "HTTPS_PROXY",
@@ -335,7 +335,7 @@ async fn another_proxy_is_gone_through() {
     assert!(asked[0].starts_with("CONNECT a.invalid:443 ") && asked[0].contains("Basic bWU6cHc="));
 }
 
-/// Connections that say nothing are few, from any client, and cost nobody else an answer.
+/// Silent connections are limited in number, whatever the client, and affect no other connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_without_a_head_cost_nobody_else() {
     let (port, seen) = (echo().await, Seen::default());
@@ -353,7 +353,7 @@ async fn connections_without_a_head_cost_nobody_else() {
     let text = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nLOGIN\r\n\r\nx\r\n\r\n");
     let answer = ask(&proxy, &pass.token, &text).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // All but so many were closed.
+    // All beyond the limit were closed.
     let mut closed = 0;
     for stream in &mut silent {
         let read = stream.read_u8();
@@ -374,7 +374,7 @@ async fn a_slow_head_is_not_waited_for() {
         .await
         .unwrap();
     let read = async {
-        // A line now and then does not help.
+        // An occasional line does not help.
         stream
             .write_all(b"CONNECT h.invalid:1 HTTP/1.1\r\n")
             .await
@@ -395,7 +395,7 @@ async fn a_slow_head_is_not_waited_for() {
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
 }
 
-/// Who opened it and said nothing is found by the port that it connects from.
+/// A client that opens a connection and sends nothing is identified by its source port.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_one_that_says_nothing_is_named() {
     let seen = Seen::default();
@@ -426,7 +426,7 @@ async fn the_one_that_says_nothing_is_named() {
 #[tokio::test]
 async fn one_client_has_so_many_connections_and_no_more() {
     let seen = Seen::default();
-    // Takes connections and says nothing.
+    // Accepts connections and sends nothing.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let proxy = start(None).await.unwrap();
@@ -452,7 +452,7 @@ async fn one_client_has_so_many_connections_and_no_more() {
     assert_eq!(status, "HTTP/1.1 429");
     assert!(open.len() >= 8, "{}", open.len());
     assert_eq!(lock(&seen).last().unwrap().refused, Some(Refusal::TooMany));
-    // Others have places of their own.
+    // Others have separate limits.
     let other = proxy.admit(client("other", None, &granted, &seen)).unwrap();
     let text = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nLOGIN\r\n\r\n");
     let take = async { drop(listener.accept().await.unwrap()) };
@@ -460,7 +460,8 @@ async fn one_client_has_so_many_connections_and_no_more() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// Another proxy gets plain requests as such, and no byte behind their end: it would take those for a request of ours.
+/// An upstream proxy gets plain requests as such, and no byte after their end, which it would take for another
+/// request.
 #[tokio::test]
 async fn plain_requests_go_through_another_proxy_as_such() {
     let seen = Seen::default();
@@ -476,7 +477,7 @@ async fn plain_requests_go_through_another_proxy_as_such() {
         while !got.ends_with(b"body") {
             assert!(stream.read_buf(&mut got).await.unwrap() > 0);
         }
-        // More would have come by now.
+        // More would have arrived by now.
         let more = tokio::time::timeout(Duration::from_millis(300), stream.read_buf(&mut got));
         assert!(more.await.is_err(), "{}", String::from_utf8_lossy(&got));
         let answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nfine";

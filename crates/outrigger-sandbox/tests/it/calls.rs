@@ -1,4 +1,4 @@
-//! The filter of system calls: what gets around files and TCP is refused, what programs need is not.
+//! The system call filter: calls that bypass the rules for files and TCP are refused, calls that programs need are not.
 
 use std::io;
 use std::net::UdpSocket;
@@ -10,7 +10,7 @@ use super::{helper, text};
 
 const REFUSED: &str = "PermissionDenied";
 
-/// Runs in the helper: one call, by name.
+/// Runs in the helper: makes one call, by name.
 #[expect(unsafe_code, reason = "some calls have no wrapper")]
 pub(crate) fn make(call: &str) -> io::Result<()> {
     let answer = |answer: libc::c_long| match answer {
@@ -52,7 +52,7 @@ pub(crate) fn make(call: &str) -> io::Result<()> {
         "audit" => socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT),
         // SAFETY: a request without pointers. Granted, it would stop the process at its next signal.
         "trace" => answer(unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) }),
-        // SAFETY: null and zero: without the filter the kernel answers that they are no good.
+        // SAFETY: null and zero: without the filter the kernel rejects them as invalid.
         "io_uring" => answer(unsafe { libc::syscall(libc::SYS_io_uring_setup, 0, 0) }),
         // SAFETY: as above.
         "memory" => answer(unsafe { libc::syscall(libc::SYS_process_vm_readv, 1, 0, 0, 0, 0, 0) }),
@@ -77,7 +77,7 @@ pub(crate) fn make(call: &str) -> io::Result<()> {
             // SAFETY: a pointer to a local.
             answer(unsafe { libc::syscall(libc::SYS_setrlimit, 10, &raw const none) })
         }
-        // SAFETY: null and zero: without the filter the kernel answers that they are no good.
+        // SAFETY: null and zero: without the filter the kernel rejects them as invalid.
         "tree" => answer(unsafe { libc::syscall(467, -1, 0, 0, 0, 0) }),
         // SAFETY: numbers only.
         "namespace" => answer(unsafe { libc::setns(0, 0) }.into()),
@@ -90,7 +90,7 @@ pub(crate) fn make(call: &str) -> io::Result<()> {
     }
 }
 
-/// Reads a limit, and sets it to what it is.
+/// Reads a limit, and sets it to its current value.
 #[expect(unsafe_code, reason = "limits of other processes have no wrapper")]
 fn limit(process: libc::pid_t, which: libc::c_uint, sets: bool) -> io::Result<()> {
     let mut value = libc::rlimit64 {
@@ -122,11 +122,11 @@ fn pair(kind: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Says from which ports the system is to pick: one.
+/// Sets the range of ports that the system picks from to a single port.
 #[expect(unsafe_code, reason = "the option has no wrapper")]
 fn port_range(family: libc::c_int) -> io::Result<()> {
     let range: u32 = 40_000 << 16 | 40_000;
-    // SAFETY: numbers, and a pointer to a local of the length that is said.
+    // SAFETY: numbers, and a pointer to a local of the given length.
     let answer = unsafe {
         let socket = libc::socket(family, libc::SOCK_STREAM, 0);
         let len = size_of::<u32>() as libc::socklen_t;
@@ -138,7 +138,7 @@ fn port_range(family: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// A connection that is opened by its first bytes. Nobody listens there: refused is what the kernel would say, too.
+/// Opens a connection with its first bytes. Nothing listens there, so the kernel would refuse it, too.
 #[expect(unsafe_code, reason = "the flag has no wrapper")]
 fn fast_open() -> io::Result<()> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -246,7 +246,7 @@ async fn what_gets_around_the_rules_is_refused() {
     }
 }
 
-/// Landlock rules TCP and nothing that is like it: where connections are ruled, these are refused.
+/// Landlock covers TCP but no similar protocol: if connections are restricted, these are refused.
 #[tokio::test]
 async fn what_connects_in_another_way_is_refused_where_connections_are_ruled() {
     for call in [
@@ -277,8 +277,8 @@ async fn without_the_filter_they_are_allowed() {
     assert_ne!(says(None, "io_uring").await, REFUSED);
 }
 
-/// Nobody else acts as this user, or for its group, by a file that a process in a sandbox made. Whether folders may hand on their group
-/// depends on the host being asked.
+/// A file that a sandboxed process creates never lets others act as this user or its group. Whether folders may pass on their group
+/// depends on the host.
 #[tokio::test]
 async fn no_program_is_made_that_runs_as_its_owner() {
     let dir = tempfile::tempdir().unwrap();
@@ -335,7 +335,7 @@ async fn no_program_is_made_that_runs_as_its_owner() {
     }
 }
 
-/// A disk has every file in it: what may read everything reads no device but those that are for everybody.
+/// A disk contains every file: a process that may read everything can read only devices that are open to everyone.
 #[tokio::test]
 async fn devices_are_not_among_what_may_be_read() {
     let policy = || Policy {

@@ -1,4 +1,4 @@
-//! Landlock: what is allowed works, all else is denied. Skipped, with a word, on a kernel without it.
+//! Landlock: what is allowed works, everything else is denied. Skipped with a note on a kernel without it.
 
 use std::net::TcpListener;
 
@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::{helper, output, sh, spawner, text};
 
-/// False, with a printed reason, when the kernel does not offer what a test needs.
+/// Returns false and prints the reason if the kernel lacks what a test needs.
 fn kernel_has(needed: Level) -> bool {
     let level = spawner().level();
     if level < needed {
@@ -59,7 +59,7 @@ async fn files() {
         ("cat /proc/$HOST/environ", false),
     ];
     for (script, allowed) in cases {
-        // The host is signalled with 0 only: the question is whether it would be allowed.
+        // The host is only sent signal 0, which checks the permission.
         let spec = sh(script)
             .cwd(dir.path())
             .var("HOST", std::process::id().to_string());
@@ -80,7 +80,7 @@ async fn files() {
     );
 }
 
-/// Programs that may be run: those that are listed, in no way others.
+/// Only listed programs run, whatever the way of starting them.
 #[tokio::test]
 async fn programs() {
     if !kernel_has(Level::Partial) {
@@ -125,7 +125,7 @@ async fn programs() {
         let spec = sh(&script).cwd(dir.path());
         let output = output(spec.policy(viewed(execute, alone))).await.unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        // A shell that cannot make a process says so and ends with 2.
+        // A shell that cannot create a process reports it and exits with 2.
         let done = output.exit.success() && stderr.is_empty();
         assert_eq!(done, allowed, "{execute:?} {alone} {script}: {stderr}");
     }
@@ -172,7 +172,7 @@ async fn a_confined_process_cannot_gain_privileges() {
     }
 }
 
-/// For root the hard limits would be a suggestion, and the host's environment (with its keys) an open book.
+/// Otherwise root could raise the hard limits and read the host's environment with its keys.
 #[tokio::test]
 async fn a_confined_root_cannot_get_around_it() {
     let script = "ulimit -Hn 200 2>/dev/null; ulimit -Hn; grep CapBnd /proc/self/status";

@@ -1,4 +1,4 @@
-//! What may be connected to is an address and a port of it, for root and for a user without rights.
+//! Connections are granted by address and port, for root and for an unprivileged user.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
@@ -18,8 +18,8 @@ use super::{PLENTY, eventually, helper, output, sh, spawner, text};
 
 const REFUSED: &str = "PermissionDenied";
 
-/// A listener at each of these addresses, with the same port, and how many came to each. The first address stands for
-/// this machine's, the others for machines elsewhere: what is ruled is the address.
+/// Opens a listener with the same port at each address, and counts their connections. The first address stands for
+/// this machine, the others for machines elsewhere: the rules are about the address.
 fn listeners(addresses: &[&str]) -> (u16, Vec<Arc<AtomicUsize>>) {
     loop {
         let first = TcpListener::bind((addresses[0], 0)).unwrap();
@@ -46,7 +46,7 @@ fn count(listener: TcpListener) -> Arc<AtomicUsize> {
     came
 }
 
-/// Runs in the helper: one way to connect, and where to.
+/// Runs in the helper: connects in one way to one target.
 pub(crate) fn make(task: &str) -> io::Result<()> {
     let (way, to) = task.split_once(' ').unwrap();
     let v4 = || to.parse().unwrap();
@@ -78,7 +78,7 @@ pub(crate) fn make(task: &str) -> io::Result<()> {
                 UnixStream::connect(full).map(drop)
             });
             begun.recv().unwrap();
-            // The other one has started by now, or starts later: then the test shows nothing, and does not fail.
+            // The other one has started by now. If it starts later, the test shows nothing, but does not fail.
             std::thread::sleep(Duration::from_millis(200));
             TcpStream::connect(free).map(drop)
         }
@@ -105,7 +105,7 @@ pub(crate) fn make(task: &str) -> io::Result<()> {
     }
 }
 
-/// Connects to the second address while a connection to the first one is being led.
+/// Connects to the second address while a connection to the first one is being established.
 fn beside(both: &str) -> io::Result<()> {
     let (slow, quick) = both.split_once(' ').unwrap();
     let slow = slow.to_owned();
@@ -150,7 +150,7 @@ fn become_user(user: libc::uid_t) {
     reason = "connecting by an address in memory that changes"
 )]
 fn connect(socket: libc::c_int, at: *const libc::sockaddr_in) -> io::Result<()> {
-    // SAFETY: the address outlives the call; that it changes meanwhile is what is tested.
+    // SAFETY: the address outlives the call; the test is about its change in the meantime.
     let answer = unsafe {
         libc::connect(
             socket,
@@ -175,7 +175,7 @@ fn socket() -> OwnedFd {
     }
 }
 
-/// The address is an allowed one when it is looked at, and another a moment later.
+/// The address is allowed when it is checked, and a moment later it is another one.
 #[expect(unsafe_code, reason = "memory that two threads write")]
 fn address_race(bad: SocketAddrV4) -> io::Result<()> {
     let here = SocketAddrV4::new(Ipv4Addr::LOCALHOST, bad.port());
@@ -200,7 +200,8 @@ fn address_race(bad: SocketAddrV4) -> io::Result<()> {
     Ok(())
 }
 
-/// The socket of that number is one that is being allowed, and another one a moment later, which is connected already.
+/// The number refers to a socket whose connection is being approved, and a moment later to another one that is already
+/// connected.
 #[expect(unsafe_code, reason = "dup2 of numbers that are ours")]
 fn number_race(bad: SocketAddrV4) -> io::Result<()> {
     let here = raw(SocketAddrV4::new(Ipv4Addr::LOCALHOST, bad.port()));
@@ -223,7 +224,7 @@ fn number_race(bad: SocketAddrV4) -> io::Result<()> {
     Ok(())
 }
 
-/// Refused where it is not loopback, unless that is what was asked for and granted.
+/// Refused unless it is loopback, or was requested and granted.
 fn listens_at(listener: &TcpListener, asked: &str) -> io::Result<()> {
     let at = listener.local_addr()?;
     let loopback = at.ip().to_canonical().is_loopback();
@@ -248,7 +249,7 @@ fn unbound() -> io::Result<()> {
     TcpStream::connect(listener.local_addr()?).map(drop)
 }
 
-/// The socket is not an internet socket when it is looked at, and one a moment later.
+/// The socket is not an internet socket when it is checked, and a moment later it is.
 #[expect(unsafe_code, reason = "dup2 of numbers that are ours")]
 fn listen_race() -> io::Result<()> {
     let everywhere = raw(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
@@ -262,7 +263,7 @@ fn listen_race() -> io::Result<()> {
             // SAFETY: numbers; 0 to 2 are not among them.
             unsafe { libc::dup2(second, place) };
         });
-        // SAFETY: a pointer to a local of the length that is said.
+        // SAFETY: a pointer to a local of the given length.
         unsafe {
             let len = size_of::<libc::sockaddr_in>() as libc::socklen_t;
             libc::bind(place, (&raw const everywhere).cast(), len);
@@ -327,7 +328,7 @@ async fn the_port_of_another_address_is_refused() {
         let said = answer(spec.policy(ruled(&[port]))).await;
         assert_eq!(said, want, "{way} {address}");
     }
-    // Counts accepted connections apart from attempts.
+    // Counts accepted connections separately from attempts.
     let counts = |came: &[Arc<AtomicUsize>]| -> Vec<usize> {
         came.iter().map(|it| it.load(Ordering::SeqCst)).collect()
     };
@@ -389,7 +390,7 @@ async fn unix_sockets_are_those_of_the_own_view() {
         hide: vec![at("hidden")],
         ..ruled(&[])
     };
-    // A user without rights may not even look into what is covered.
+    // An unprivileged user may not even look into what is covered.
     const HIDDEN: &str = "NotFound or PermissionDenied";
     let text_of = |name: &str| at(name).display().to_string();
     for (way, to, unix_sockets, want) in [
@@ -464,7 +465,7 @@ async fn other_machines_reach_granted_ports_only() {
     }
 }
 
-/// A server that answers in capitals.
+/// Starts a server that answers in capitals.
 fn capitals() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -479,7 +480,7 @@ fn capitals() -> u16 {
     port
 }
 
-/// A way by the proxy to these hosts and to no other one.
+/// Grants access through the proxy to these hosts only.
 fn granted(
     proxy: &Proxy,
     hosts: &[String],
@@ -528,14 +529,14 @@ async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
     );
 }
 
-/// A connection whose way out hangs holds up its own thread, so long at most, and no other one.
+/// A connection that hangs blocks only its own thread, for a limited time, and no other connection.
 #[tokio::test]
 async fn a_connection_that_is_led_keeps_no_other_waiting() {
     if !possible() {
         return;
     }
     let open = capitals();
-    // Takes connections and never says anything.
+    // Accepts connections and never sends anything.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let way = format!("http://{}", silent.local_addr().unwrap());
     let env = [("HTTPS_PROXY".to_owned(), way)].into_iter().collect();
@@ -544,7 +545,7 @@ async fn a_connection_that_is_led_keeps_no_other_waiting() {
     let pass = granted(&proxy, &hosts, |_| {});
     for (task, want) in [
         (format!("beside 9.9.9.9:443 127.0.0.1:{open}"), "ok"),
-        // The socket of this one does not wait, and its program would for nine seconds.
+        // This one's socket does not wait, while its program would for nine seconds.
         ("late 9.9.9.9:443".to_owned(), "TimedOut"),
     ] {
         let spec = helper::spec(&format!("reach {task}")).proxy_redirect(pass.redirect());
@@ -556,7 +557,7 @@ async fn a_connection_that_is_led_keeps_no_other_waiting() {
     }
 }
 
-/// A handle whose shell commands reach all there is.
+/// Returns a handle whose shell commands may reach everything.
 fn led_everywhere() -> Arc<ScopedNetwork> {
     Arc::new(ScopedNetwork {
         name: "shell commands".to_owned(),
@@ -569,7 +570,7 @@ fn led_everywhere() -> Arc<ScopedNetwork> {
     })
 }
 
-/// What a plugin contributed runs beside the commands, and gets no more than the plugin.
+/// What a plugin contributed runs next to the commands, and gets no more than the plugin.
 #[tokio::test]
 async fn a_sandbox_with_rules_of_its_own_is_not_redirected() {
     if !possible() {
@@ -592,7 +593,7 @@ async fn a_sandbox_with_rules_of_its_own_is_not_redirected() {
     }
 }
 
-/// A listener that takes nothing in holds up who connects to it, and nobody else of the tree.
+/// A listener that accepts nothing blocks only the process that connects to it.
 #[tokio::test]
 async fn a_full_queue_holds_up_one_connection() {
     if !possible() {
@@ -614,7 +615,7 @@ async fn a_full_queue_holds_up_one_connection() {
     eventually("it has come", || came[0].load(Ordering::SeqCst) == 1).await;
 }
 
-/// A listener whose queue has no room left.
+/// Returns a listener whose queue is full.
 #[expect(unsafe_code, reason = "the queue of a listener has no wrapper")]
 fn full_queue(path: &std::path::Path) -> (UnixListener, Vec<UnixStream>) {
     let listener = UnixListener::bind(path).unwrap();
@@ -624,7 +625,7 @@ fn full_queue(path: &std::path::Path) -> (UnixListener, Vec<UnixStream>) {
     (listener, vec![first])
 }
 
-/// A sandboxed root that has become another user does not have the host connect for it.
+/// The host does not connect for a sandboxed root that has become another user.
 #[tokio::test]
 async fn another_user_does_not_connect_as_the_host() {
     if !possible() || !rustix::process::geteuid().is_root() {
@@ -648,7 +649,7 @@ async fn another_user_does_not_connect_as_the_host() {
     }
 }
 
-/// Who opened a connection to the proxy and said nothing is found by the port that it connects from.
+/// A process that opens a connection to the proxy and sends nothing is identified by its source port.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_one_that_says_nothing_is_named() {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -668,7 +669,7 @@ async fn the_one_that_says_nothing_is_named() {
     let spec = Spec::new("/bin/bash").args(["-c", &script]);
     let child = spawner().spawn(spec).await.unwrap();
     ticket.belongs_to(child.pid());
-    // It is given five seconds for a head.
+    // It has five seconds to send a head.
     let reported = async {
         while seen.lock().unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -682,7 +683,7 @@ async fn the_one_that_says_nothing_is_named() {
     );
 }
 
-/// Not a limit: a figure, which `--nocapture` shows.
+/// A measurement rather than a limit; `--nocapture` shows it.
 #[tokio::test]
 async fn the_time_that_it_takes() {
     let mut took = Vec::new();

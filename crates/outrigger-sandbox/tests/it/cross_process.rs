@@ -1,5 +1,5 @@
-//! A sandboxed process reaches no process outside of its sandbox: no signals, no limits, no scheduling, no shared
-//! memory, no terminal. As this user, and as one without rights.
+//! A sandboxed process affects no process outside of its sandbox: no signals, no limits, no scheduling, no shared
+//! memory, no terminal. Tested as this user and as an unprivileged one.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use rustix::thread::sched_getaffinity;
 
 use super::{output, sh, spawner};
 
-/// Scripts that must fail. A signal that does nothing to who gets it, should it get there.
+/// Scripts that must fail. Their signals would do no harm if they arrived.
 const ROWS: &[&str] = &[
     "kill -URG $HOST",
     "kill -0 $HOST",
@@ -18,14 +18,14 @@ const ROWS: &[&str] = &[
     "kill -KILL -- -$SLEEPER",
     "kill -URG -- -1",
     "perl -e 'exit(!syscall(62, $ENV{SLEEPER}, 9) ? 0 : 1)'",
-    // A thread of it; a handle to it.
+    // One of its threads; a handle to it.
     "perl -e 'exit(syscall(200, $ENV{SLEEPER}, 9) == 0 ? 0 : 1)'",
     "perl -e 'exit(syscall(234, $ENV{SLEEPER}, $ENV{SLEEPER}, 9) == 0 ? 0 : 1)'",
     "perl -e '$fd = syscall(434, $ENV{SLEEPER}, 0); exit($fd >= 0 && syscall(424, $fd, 9, 0, 0) == 0 ? 0 : 1)'",
     "setsid kill -KILL $SLEEPER",
     "(setsid sh -c 'kill -KILL $SLEEPER' && touch $DIR/done &); sleep 0.3; test -e $DIR/done",
     "perl -e 'fcntl(STDIN, 8, int $ENV{SLEEPER}) or exit 1; exit(kill(0, $ENV{SLEEPER}) ? 0 : 1)'",
-    // Its place in the queue.
+    // Its priority.
     "renice -n 7 -p $HOST",
     "perl -e 'exit(syscall(141, 2, 0, 7) == 0 ? 0 : 1)' && test $(ps -o ni= -p $HOST) = 7",
     "taskset -pc 0 $HOST",
@@ -35,13 +35,13 @@ const ROWS: &[&str] = &[
     // Memory that is not a file.
     "ipcs -m | grep -q 0x0badcafe",
     "ipcrm -M 0x0badcafe",
-    // The terminal of the host.
+    // The host's terminal.
     ": > /dev/tty",
     "exec 5<>/dev/tty",
     "test $(cut -d ' ' -f 6 /proc/self/stat) = $SESSION",
 ];
 
-/// Shared memory of the host, of nobody else's, taken away again.
+/// The host's own shared memory, removed on drop.
 struct Memory(libc::c_int);
 
 #[expect(unsafe_code, reason = "System V memory has no wrapper")]
@@ -70,7 +70,8 @@ impl Drop for Memory {
     }
 }
 
-/// The session of this process; 0 where its leader is outside of our own PID namespace, which `rustix` has no value for.
+/// Returns the session of this process, or 0 if its leader is outside of our PID namespace, for which `rustix` has no
+/// value.
 fn session() -> i32 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     stat.split(' ').nth(5).unwrap().parse().unwrap()
@@ -122,7 +123,7 @@ async fn a_sandboxed_process_reaches_none_outside() {
     assert!(memory.is_there());
 }
 
-/// What it may do with its own.
+/// What it may do with its own processes.
 #[tokio::test]
 async fn a_sandboxed_process_rules_its_own() {
     for script in [

@@ -1,4 +1,4 @@
-//! How a process ends: deadline, drop, the host's death; and that nothing is left.
+//! The end of a process: deadline, drop, the host's death. Nothing is left.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt as _;
 
 use super::{eventually, helper, sh, spawner, vanishes};
 
-/// One process in the group, one that has left the session, one that is a daemon (its parent has ended).
+/// One process in the group, one that has left the session, and a daemon (its parent has ended).
 const FAMILY: &str = r#"
     sleep 1000 & echo $!
     setsid sh -c 'echo $$; exec sleep 1000' &
@@ -24,7 +24,7 @@ fn pids(text: &[u8]) -> Vec<u32> {
         .collect()
 }
 
-/// Starts a script and reads so many process numbers from its output.
+/// Starts a script and reads this many process numbers from its output.
 async fn family(script: &str, count: usize) -> (Child, Vec<u32>) {
     let mut child = spawner()
         .spawn(sh(script).stdout(Stdio::Pipe))
@@ -94,7 +94,7 @@ async fn after_a_natural_end_the_group_goes_and_a_daemon_stays() {
         others.iter().all(|pid| alive(*pid)),
         "waiting kills nothing"
     );
-    // The first line is that of the group's member, the others come in any order.
+    // The first line is the group member's, the others come in any order.
     let (in_group, free) = others.split_first().unwrap();
     let alone: Vec<bool> = free.iter().map(|pid| group_of(*pid) == *pid).collect();
     drop(child);
@@ -148,12 +148,12 @@ async fn a_dropped_run_and_a_dropped_spawn_leave_nothing() {
     drop(running);
     vanishes(pid).await;
 
-    // Polled once, so that the job is on its way, then dropped.
+    // Polled once, so that the job has started, then dropped.
     let marker = format!("{}.25", 100_000 + std::process::id());
     let mut spawning = Box::pin(spawner.spawn(Spec::new("/bin/sleep").arg(&marker)));
     let _ = futures_poll_once(&mut spawning).await;
     drop(spawning);
-    // Jobs are done in order: when the next one is done, so is that one.
+    // Jobs run in order: once the next one is done, so is that one.
     assert!(super::output(sh(":")).await.unwrap().exit.success());
     eventually("no such sleeper", || !any_command_holds(&marker)).await;
 }

@@ -1,4 +1,4 @@
-//! The other side of some tests: this test binary, started again with `OUTRIGGER_IT_HELPER` set.
+//! The helper process of some tests: this test binary, started again with `OUTRIGGER_IT_HELPER` set.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt as _;
 const WITHOUT: &str = "OUTRIGGER_IT_WITHOUT";
 const SWITCH: &str = "OUTRIGGER_IT_HELPER";
 
-/// This test binary as a program that does `task`.
+/// Returns a spec that runs `task` in this test binary.
 pub(crate) fn spec(task: &str) -> Spec {
     Spec::new(std::env::current_exe().unwrap())
         .args([
@@ -23,7 +23,7 @@ pub(crate) fn spec(task: &str) -> Spec {
         .var("PATH", "/usr/local/bin:/usr/bin:/bin")
 }
 
-/// The test of this name once more, where there are no user namespaces and no right to mount; `None` where that cannot be made.
+/// Runs this test again without user namespaces and without the right to mount. Returns `None` if that cannot be set up.
 pub(crate) async fn without_namespaces(test: &str) -> Option<Spec> {
     const ENTER: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all --inh-caps=-all --no-new-privs \"$@\"";
     let spec = |args: &[&std::ffi::OsStr]| {
@@ -42,7 +42,7 @@ pub(crate) async fn without_namespaces(test: &str) -> Option<Spec> {
     Some(spec(&[&[exe.as_os_str()][..], &more[..]].concat()).var(WITHOUT, "1"))
 }
 
-/// Whether this is the run of [`without_namespaces`].
+/// Checks whether this is the run of [`without_namespaces`].
 pub(crate) fn is_without_namespaces() -> bool {
     std::env::var_os(WITHOUT).is_some()
 }
@@ -73,13 +73,13 @@ fn say(answer: std::io::Result<()>) {
     }
 }
 
-/// A host with a sandboxed command, which waits to be killed.
+/// Runs a host with a sandboxed command, which waits to be killed.
 #[tokio::main]
 async fn sandboxed(argument: &str) {
     super::namespace::host(argument).await;
 }
 
-/// A host with one shell that has started a process of its own; says both numbers, then waits to be killed.
+/// Runs a host with a shell that has started another process. Prints both numbers, then waits to be killed.
 #[tokio::main]
 async fn host(ledger: &str) {
     let spawner = super::spawner().with_ledger(Ledger::open(ledger).unwrap());

@@ -25,7 +25,7 @@ fn bash(script: &str) -> Spec {
         .var("PATH", "/usr/local/bin:/usr/bin:/bin")
 }
 
-/// Ways to another session's service, each of which must fail. `P` is its port.
+/// Ways to reach another session's service, each of which must fail. `P` is its port.
 const WAYS: [&str; 10] = [
     "exec 3<>/dev/tcp/127.0.0.1/$P",
     "exec 3<>/dev/tcp/localhost/$P",
@@ -40,7 +40,7 @@ const WAYS: [&str; 10] = [
     "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 262) or exit 1; exit(connect(S, sockaddr_in($ENV{P}, inet_aton(\"127.0.0.1\"))) ? 0 : 1)'",
 ];
 
-/// Listens, and says at which port.
+/// Listens, and prints its port.
 const SERVES: &str = "exec perl -MIO::Socket::INET -e '$| = 1; $s = IO::Socket::INET->new(Listen => 5, LocalAddr => \"127.0.0.1\") or die; \
     print $s->sockport, \"\\n\"; while ($c = $s->accept) { print $c \"own\\n\"; close $c }'";
 
@@ -50,7 +50,7 @@ async fn services_of_others_are_not_reached() {
         return println!("skipped: connections are not decided about by address");
     }
     let loopback = Loopback::new(Vec::new());
-    // One that listens on all addresses is there on loopback as well.
+    // A listener on all addresses also listens on loopback.
     for at in ["127.0.0.1:0", "0.0.0.0:0"] {
         let service = TcpListener::bind(at).unwrap();
         service.set_nonblocking(true).unwrap();
@@ -69,7 +69,7 @@ async fn services_of_others_are_not_reached() {
     }
 }
 
-/// The metadata service of a cloud hands the machine's credentials to every client.
+/// A cloud's metadata service gives the machine's credentials to every client.
 #[tokio::test]
 async fn metadata_services_are_not_reached() {
     if !spawner().has_connects() {
@@ -117,7 +117,7 @@ async fn services_of_the_session_are_reached() {
         let spec = bash(asks).var("P", port.trim()).policy(policy(&session));
         assert!(!output(spec).await.unwrap().exit.success());
     }
-    // A server and its client in one command, and nobody at all.
+    // A server and its client in one command, and no listener at all.
     let both = format!(
         "coproc ( {SERVES} ); read -r P <&${{COPROC[0]}}; exec 3<>/dev/tcp/127.0.0.1/$P && cat <&3; kill %1; \
          exec 3<>/dev/tcp/127.0.0.1/1"
@@ -135,7 +135,7 @@ const SERVES_UNIX: &str = "perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->ne
 /// Connects to `$S`, or `$T`.
 const ASKS_UNIX: &str = "perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die \"$!\\n\"; print <$s>' ";
 
-/// A command reaches the UNIX sockets of its own servers and no other, by whatever name.
+/// A command reaches the UNIX sockets of its own servers only, under any name.
 #[tokio::test]
 async fn unix_sockets_of_the_session_are_reached_and_no_others() {
     if !spawner().has_connects() {
@@ -152,10 +152,10 @@ async fn unix_sockets_of_the_session_are_reached_and_no_others() {
         format!("{ASKS_UNIX}$T"),
         format!("ln -s $T l; {ASKS_UNIX}l"),
         format!("ln $T h && {ASKS_UNIX}h"),
-        // Its own name leads elsewhere when it is connected to.
+        // Its own name is a link to another socket when it connects.
         format!("{SERVES_UNIX} rm $S; ln -s $T $S; {ASKS_UNIX}$S"),
         format!("{SERVES_UNIX} mv $S $S.old; ln $T $S; {ASKS_UNIX}$S"),
-        // What is sent without a connection.
+        // Data sent without a connection.
         "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_DGRAM, 0) or exit 1'".to_owned(),
         "perl -MSocket -e 'socketpair(S, T, AF_UNIX, SOCK_DGRAM, 0) or exit 1'".to_owned(),
         "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_SEQPACKET, 0) or exit 1'".to_owned(),
@@ -175,7 +175,7 @@ async fn unix_sockets_of_the_session_are_reached_and_no_others() {
         assert!(!output.exit.success(), "{script}");
         assert!(outside.accept().is_err(), "{script}");
     }
-    // That of another session.
+    // Another session's socket.
     let _ = std::fs::remove_file(at("own/s"));
     let serves = format!("{SERVES_UNIX} sleep 20");
     let policy_of_server = policy(&session).write(at("own"));

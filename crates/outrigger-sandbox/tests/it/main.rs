@@ -1,4 +1,4 @@
-//! Real processes: what reaches them, what holds them, what ends them.
+//! Real processes: what they can reach, what limits them, what ends them.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,14 +24,14 @@ use std::time::Duration;
 
 use outrigger_sandbox::{Output, SandboxError, Spawner, Spec, run, start_time};
 
-/// Far beyond what any test needs; a test that gets here has failed.
+/// Far longer than any test needs; a test that takes this long has failed.
 const PLENTY: Duration = Duration::from_secs(60);
 
 fn spawner() -> Spawner {
     Spawner::new().unwrap()
 }
 
-/// `sh -c script` with the usual PATH and nothing else.
+/// Returns a spec for `sh -c script` with the usual PATH and nothing else.
 fn sh(script: &str) -> Spec {
     Spec::new("sh")
         .arg("-c")
@@ -43,7 +43,7 @@ async fn output(spec: Spec) -> Result<Output, SandboxError> {
     run(&spawner(), spec, PLENTY, 1 << 20).await
 }
 
-/// Standard output of a process that must succeed.
+/// Returns the standard output of a process that must succeed.
 async fn text(spec: Spec) -> String {
     let output = output(spec).await.unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -51,7 +51,7 @@ async fn text(spec: Spec) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Waits until a condition holds; fails the test when it never does.
+/// Waits until a condition holds, and fails the test if it never does.
 async fn eventually(what: &str, condition: impl Fn() -> bool) {
     let started = std::time::Instant::now();
     while !condition() {
@@ -60,7 +60,7 @@ async fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Neither running nor a zombie any more.
+/// Waits until a process is neither running nor a zombie.
 async fn vanishes(pid: u32) {
     eventually(&format!("process {pid} is reaped"), || {
         start_time(pid).is_none()

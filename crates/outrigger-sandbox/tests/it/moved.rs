@@ -1,5 +1,4 @@
-//! What is denied stays hidden from processes that are started while the folders around it are moved about, and places that
-//! are held stay where they are.
+//! Denied files stay hidden from processes that start while their folders are being moved, and held places stay in place.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,10 +14,10 @@ use outrigger_test_support::skip::skip;
 use super::{output, sh, spawner};
 
 const SECRET: &str = "not-for-you";
-/// Processes that are started. One takes seconds where a folder never rests: it is looked for again and again.
+/// The number of processes started. One takes seconds if a folder is always moving, because it is searched for repeatedly.
 const STARTS: usize = 7;
 
-/// `None` where the walk finds no rest.
+/// Returns `None` if the walk never finds a stable state.
 fn kept(root: &Path) -> Option<Kept> {
     let root = root.to_path_buf();
     let again: CoversFn = Arc::new(move || {
@@ -31,7 +30,7 @@ fn kept(root: &Path) -> Option<Kept> {
     Some(Kept::new(found, again))
 }
 
-/// Moves things about until it is dropped.
+/// Moves files and folders until it is dropped.
 struct Mover(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
 
 impl Mover {
@@ -54,8 +53,8 @@ impl Drop for Mover {
     }
 }
 
-/// Starts processes that look for the secret under all of its names, while `step` goes on. None may find it; that one is
-/// not started is right, too.
+/// Starts processes that look for the secret under all of its names, while `step` runs repeatedly. None may find it; a process that
+/// does not start is fine, too.
 async fn looked_for(dir: &Path, step: impl Fn() + Send + 'static, most_refused: usize) {
     let mover = Mover::new(step);
     let mut refused = 0;
@@ -136,7 +135,7 @@ async fn a_link_that_takes_a_folders_place_shows_nothing() {
     looked_for(&root, step, STARTS).await;
 }
 
-/// The control: without anything that moves, all of them are started.
+/// The control: if nothing moves, all of them start.
 #[tokio::test]
 async fn nothing_is_refused_where_nothing_moves() {
     if !spawner().has_views() {
@@ -145,7 +144,7 @@ async fn nothing_is_refused_where_nothing_moves() {
     let (_dir, root) = project();
     let busy = root.join("other/file");
     let step = move || {
-        // Files that come and go are nobody's concern.
+        // Files that appear and disappear do not matter.
         let _ = fs::write(&busy, "x");
         let _ = fs::remove_file(&busy);
     };
@@ -198,7 +197,7 @@ async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
     }
 }
 
-/// Who moves folders about costs himself time, and not those who start something elsewhere.
+/// A process that moves folders delays its own starts, not those elsewhere.
 #[tokio::test]
 async fn a_long_second_look_holds_up_nobody_else() {
     if !spawner().has_views() {
@@ -232,7 +231,7 @@ async fn a_long_second_look_holds_up_nobody_else() {
     assert_eq!(slow.await.unwrap().unwrap().stdout, b"slow\n");
 }
 
-/// What a policy holds by itself stays, too, and can be written to.
+/// A place that a policy holds stays and is writable.
 #[tokio::test]
 async fn what_a_policy_holds_stays_where_it_is() {
     if !spawner().has_views() {
@@ -254,8 +253,8 @@ async fn what_a_policy_holds_stays_where_it_is() {
     }
 }
 
-/// In a fixed folder nothing new is made, under any name; what is there may be changed, and what others put there is read. That holds
-/// without views as well.
+/// No file can be created in a fixed folder under any name; existing ones may be changed, and new ones from others can be read. This
+/// holds without views as well.
 #[tokio::test]
 async fn nothing_new_is_made_in_a_fixed_folder() {
     let dir = tempfile::tempdir().unwrap();
@@ -305,7 +304,7 @@ async fn nothing_new_is_made_in_a_fixed_folder() {
             );
         }
     }
-    // The user's own, which comes later.
+    // The user's own file, created later.
     let mut policy = Policy::system().write(root.join("home"));
     policy.kept = Kept::new(found, Arc::new(|| Ok(Covers::default())));
     let script = "touch work/begun; until [ -e .profile ]; do sleep 0.02; done; cat .profile; echo x > .profile";
@@ -319,7 +318,7 @@ async fn nothing_new_is_made_in_a_fixed_folder() {
     assert_eq!(fs::read(root.join("home/.profile")).unwrap(), b"mine\n");
 }
 
-/// What the host puts into a closed folder while a process runs is not seen, under an old name or a new one.
+/// A file that the host puts into a closed folder while a process runs is not visible, under an old name or a new one.
 #[tokio::test]
 async fn what_comes_into_a_closed_folder_is_not_seen() {
     if !spawner().has_views() {
@@ -351,7 +350,7 @@ async fn what_comes_into_a_closed_folder_is_not_seen() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "theirs\n");
 }
 
-/// A process with terminals of its own makes some, and sees nobody else's.
+/// A process with its own terminals can create some, and sees no others.
 #[tokio::test]
 async fn terminals_are_its_own() {
     if !spawner().has_views() {

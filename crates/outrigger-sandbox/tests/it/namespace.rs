@@ -1,4 +1,4 @@
-//! A sandboxed process has a pid namespace: it sees no other process, and all that it starts ends with it and with the
+//! A sandboxed process has a PID namespace: it sees no other process, and everything it starts ends with it and with the
 //! host.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn is_possible() -> bool {
     possible
 }
 
-/// Processes whose command line holds a word.
+/// Returns the processes whose command line contains a word.
 fn holding(word: &str) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -70,7 +70,7 @@ async fn its_end_is_reported_as_it_was() {
         ("kill -SEGV $$", None, Some(11)),
         ("trap 'exit 3' TERM; kill -TERM $$; sleep 1", Some(3), None),
         ("(exit 4) & wait $!; exit $?", Some(4), None),
-        // A daemon that ends first is nobody's business.
+        // A daemon that ends first does not matter.
         ("(sh -c 'exit 5' &) ; sleep 0.1; exit 6", Some(6), None),
         ("sleep 1000 & exit 8", Some(8), None),
     ] {
@@ -87,7 +87,7 @@ async fn what_ended_is_reaped() {
     assert_eq!(text(sh(script).policy(policy())).await.trim(), "0");
 }
 
-/// Daemons of every kind; `$N` is how long they sleep, by which they are found.
+/// Daemons of every kind; they sleep for `$N`, by which they are found.
 const DAEMONS: &str = "sleep $N & setsid sleep $N & (setsid sleep $N &) & (setsid sh -c 'trap \"\" TERM HUP; sleep $N; true' &) ; \
     (setsid sh -c '(setsid sleep $N &)' &) ; perl -e 'use POSIX; fork and exit; POSIX::setsid(); fork and exit; exec qw(sleep), $ENV{N}' &";
 
@@ -105,7 +105,7 @@ async fn nothing_outlives_its_command() {
     eventually("they are gone", || holding(&number).is_empty()).await;
 }
 
-/// What undoes its changes runs when nothing is left that would make them again.
+/// Changes are undone only when no process is left that could repeat them.
 #[tokio::test]
 async fn nothing_is_undone_while_something_runs() {
     let dir = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ async fn nothing_outlives_a_killed_host() {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     host.wait().await.unwrap();
     eventually("they are gone", || holding(&number).is_empty()).await;
-    // Nobody is left who reads what is saved then.
+    // No process is left to read what is saved then.
     std::fs::write(dir.path().join("new"), "not-for-you").unwrap();
     std::fs::rename(dir.path().join("new"), &secret).unwrap();
     tokio::time::sleep(Duration::from_millis(700)).await;
@@ -166,7 +166,7 @@ async fn nothing_outlives_a_killed_host() {
     assert!(!stolen.contains("not-for-you"), "{stolen}");
 }
 
-/// The host of [`nothing_outlives_a_killed_host`].
+/// Runs the host of [`nothing_outlives_a_killed_host`].
 pub(crate) async fn host(argument: &str) {
     let (number, dir) = argument.split_once(' ').unwrap();
     let spies = "(setsid sh -c 'while sleep 0.1; do cat .env >> stolen; done' &)";
@@ -183,7 +183,8 @@ pub(crate) async fn host(argument: &str) {
     std::future::pending::<()>().await;
 }
 
-/// From its first instruction on a command cannot look into the first process of its namespace, which is a copy of the host.
+/// From its first instruction on, a command cannot look into the first process of its namespace, which is a copy of the
+/// host.
 #[tokio::test]
 async fn the_first_process_is_closed_before_the_command_begins() {
     if !is_possible() {
@@ -196,8 +197,8 @@ async fn the_first_process_is_closed_before_the_command_begins() {
     }
 }
 
-/// What a command's start costs. Not a test of a limit: machines differ.
-/// Two cores beside other builds, not optimised, 2026-11-26: without a policy 1.0 ms, open 2.0 to 2.4 ms, confined 2.6 ms.
+/// Measures the start of a command; not a test of a limit, since machines differ. Two cores next to other builds, not
+/// optimised, 2026-11-26: without a policy 1.0 ms, open 2.0 to 2.4 ms, confined 2.6 ms.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn starts() {

@@ -1,5 +1,5 @@
-//! Where the system has no user namespaces, as Ubuntu 24.04 for programs that it does not know: nothing can be covered, and what is
-//! hidden is not allowed instead.
+//! Systems without user namespaces, such as Ubuntu 24.04 for programs it does not know: nothing can be covered, so what is hidden
+//! is not allowed instead.
 
 use std::fs;
 use std::path::Path;
@@ -84,7 +84,8 @@ async fn what_is_hidden_is_not_read_without_user_namespaces() {
     println!("held without views");
 }
 
-/// What is denied or read-only is neither read nor written, and nothing new comes beside it. What comes back may be changed.
+/// Checks that denied files are not read and read-only ones not written, and that nothing new appears next to them. What is
+/// restored may be changed.
 async fn what_is_kept_in_a_project(home: &Path) {
     let project = home.join("project");
     for file in [
@@ -138,7 +139,7 @@ async fn what_is_kept_in_a_project(home: &Path) {
     }
 }
 
-/// A daemon that changed its session, its group and its parent ends with the command that started it.
+/// Checks that a daemon that changed its session, its group and its parent ends with the command that started it.
 async fn nothing_outlives_it(home: &Path) {
     let script = "(setsid sh -c 'echo $$ > daemon; exec sleep 1000' >/dev/null 2>&1 &); sleep 0.3";
     let policy = Policy::system().write(home).read("/");

@@ -1,4 +1,4 @@
-//! What a process gets: environment, descriptors, channel, limits; and how a failed start is reported.
+//! The start of a process: environment, descriptors, channel, limits, and the report of a failed start.
 
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -40,7 +40,7 @@ async fn no_descriptor_leaks() {
     let file = std::fs::File::open("/dev/zero").unwrap();
     let leaky: Vec<_> = (0..4).map(|_| rustix::io::dup(&file).unwrap()).collect();
     assert!(leaky.iter().all(|fd| fd.as_raw_fd() > 2));
-    // `ls` itself holds the folder open under the lowest free number.
+    // `ls` itself has the folder open under the lowest free number.
     let list = || Spec::new("/bin/ls").arg("/proc/self/fd");
     let numbers = |text: String| {
         text.split_whitespace()
@@ -146,7 +146,7 @@ async fn input_goes_in_and_output_is_bounded() {
 
 #[tokio::test]
 async fn limits() {
-    // Nothing asked for: only core dumps are off.
+    // By default, only core dumps are off.
     assert_eq!(text(sh("ulimit -c; ulimit -Hc")).await, "0\n0\n");
     let limits = Limits {
         data: Some(512 << 20),
@@ -156,7 +156,7 @@ async fn limits() {
         text(sh("ulimit -n; ulimit -Hn; ulimit -d").limits(limits)).await,
         "64\n64\n524288\n"
     );
-    // They hold.
+    // They are enforced.
     let open_two_more = sh("exec 3</dev/null 4</dev/null");
     for (nofile, works) in [(4, false), (5, true)] {
         let limits = Limits {
@@ -173,7 +173,7 @@ async fn limits() {
         nofile: None,
     };
     assert!(!output(hungry.limits(limits)).await.unwrap().exit.success());
-    // Above the hard limit of the host is clamped, not an error.
+    // A value above the host's hard limit is clamped, and not an error.
     let limits = Limits {
         data: Some(u64::MAX),
         nofile: Some(u64::MAX),
@@ -196,7 +196,7 @@ async fn a_raised_limit_of_files_is_not_the_childrens() {
 async fn privileges_cannot_grow_unless_allowed() {
     let flag = "grep NoNewPrivs /proc/self/status";
     assert_eq!(text(sh(flag)).await, "NoNewPrivs:\t1\n");
-    // The test itself may run with the flag, which cannot be taken back.
+    // The test itself may run with the flag, which cannot be unset.
     let own = std::fs::read_to_string("/proc/self/status").unwrap();
     let own = own
         .lines()
@@ -255,7 +255,7 @@ async fn a_failed_start_says_why() {
         ),
     ];
     for (spec, code, message) in cases {
-        // With a channel as well: its descriptor must not cover the pipe that reports the failure.
+        // Also with a channel: its descriptor must not cover the pipe that reports the failure.
         for spec in [spec.clone(), spec.channel().stdin(Stdio::Pipe)] {
             let error = spawner().spawn(spec).await.unwrap_err();
             assert_eq!(
@@ -288,7 +288,8 @@ async fn many_at_once_each_with_a_channel() {
     }
 }
 
-/// C13: a listener is called for every process, with its sandbox; not for one that could not be started.
+/// C13: a listener is called for every started process, with its sandbox, and not for one that could not
+/// be started.
 #[tokio::test]
 async fn every_start_is_reported_with_its_sandbox() {
     let starts = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));

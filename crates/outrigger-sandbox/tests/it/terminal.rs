@@ -4,7 +4,7 @@ use outrigger_sandbox::{Size, Spec, Terminal};
 
 use super::{PLENTY, sh, spawner, vanishes};
 
-/// Reads until `end` has come, or the terminal is closed.
+/// Reads until `end` has arrived, or the terminal is closed.
 async fn read_until(terminal: &Terminal, end: &str) -> String {
     let mut seen = Vec::new();
     let mut buffer = [0; 1024];
@@ -56,7 +56,7 @@ async fn what_is_typed_is_read_and_a_new_size_is_signalled() {
     );
     terminal.resize(Size { rows: 5, cols: 9 }).unwrap();
     assert!(read_until(&terminal, "5 9").await.contains("5 9"));
-    // Ctrl-C reaches the group in the foreground.
+    // Ctrl-C reaches the foreground group.
     terminal.write_all(&[3]).await.unwrap();
     let ended = tokio::time::timeout(PLENTY, child.wait()).await.unwrap();
     assert!(!ended.unwrap().success());

@@ -1,9 +1,9 @@
-//! The rules once more, for a user without rights: where the tests run as root, the rows of docs/bypass.md that the system
-//! enforces are tried as both.
+//! The same rules for an unprivileged user: if the tests run as root, the rows of docs/bypass.md that the system enforces
+//! are tried as both.
 
 use outrigger_test_support::unprivileged::{Again, attempts};
 
-/// What no attempt names, and is another matter for each user.
+/// Tests that no attempt names, but that differ by user.
 const MORE: &[&str] = &[
     "confine::tcp",
     "connects::what_knows_of_no_proxy_is_led_to_what_was_granted",
@@ -11,7 +11,7 @@ const MORE: &[&str] = &[
     "namespace::its_end_is_reported_as_it_was",
 ];
 
-/// What is about root: what it may still do in a sandbox, and who becomes another user.
+/// Tests about root: what it may still do in a sandbox, and switching to another user.
 const OF_ROOT: &[&str] = &[
     "confine::a_confined_root_cannot_get_around_it",
     "connects::another_user_does_not_connect_as_the_host",

@@ -1,5 +1,5 @@
-//! What is hidden stays hidden and what is read-only stays as it is, whichever way a process tries. As this user, and as
-//! one without rights.
+//! Hidden files stay hidden and read-only files unchanged, whatever a process tries. Tested as this user and as an
+//! unprivileged one.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
@@ -11,7 +11,7 @@ use super::{output, sh, spawner};
 
 const SECRET: &str = "not-for-you";
 
-/// Scripts, and whether they may succeed. None may print the secret, or change what is read-only.
+/// Scripts, and whether they may succeed. None may print the secret or change a read-only file.
 const ROWS: &[(&str, bool)] = &[
     // The plain ways.
     ("cat open.txt", true),
@@ -40,7 +40,7 @@ const ROWS: &[(&str, bool)] = &[
     ("mv deep moved && cat moved/er/.env | grep .", false),
     ("cp .env other && grep . other", false),
     ("mv keys moved-keys && cat moved-keys/id", false),
-    // Taking the cover away.
+    // Removing the cover.
     ("umount .env && cat .env", false),
     ("umount -l .env && cat .env", false),
     ("mount --bind . deep && cat deep/.env | grep .", false),
@@ -51,12 +51,12 @@ const ROWS: &[(&str, bool)] = &[
     ("rm -f .env", false),
     ("echo x > .env", false),
     ("rm -rf keys && ls keys", false),
-    // Past the file system.
+    // Bypassing the file system.
     (
         "d=$(stat -c %Hd:%Ld .); mknod disk b ${d%:*} ${d#*:} && grep -c not-for-you disk",
         false,
     ),
-    // What is read-only.
+    // Read-only files.
     ("cat lock", true),
     ("echo x > lock", false),
     ("echo x >> lock", false),
@@ -116,7 +116,7 @@ async fn rows(policy: impl Fn(&Path) -> Policy) {
     }
 }
 
-/// Scripts about what a file is, besides what it holds; `OUT` may be read and not written. Whether they may succeed.
+/// Scripts about a file's attributes rather than its contents, and whether they may succeed; `OUT` is read-only.
 const MARKS: &[(&str, bool)] = &[
     ("chmod 777 own && touch -d 2001-01-01 own", true),
     ("mkdir new && mv own new/own && rm -r new", true),
@@ -171,7 +171,7 @@ fn has_views() -> bool {
     full
 }
 
-/// A process that is otherwise free.
+/// A process without other restrictions.
 #[tokio::test]
 async fn an_open_process_sees_what_it_may_see() {
     if has_views() {
@@ -179,7 +179,7 @@ async fn an_open_process_sees_what_it_may_see() {
     }
 }
 
-/// One that is confined to its folder, with the filter of system calls.
+/// A process that is confined to its folder, with the system call filter.
 #[tokio::test]
 async fn a_confined_process_sees_what_it_may_see() {
     if has_views() {
@@ -191,7 +191,7 @@ async fn a_confined_process_sees_what_it_may_see() {
     }
 }
 
-/// The process is who it was, where it was, with its limits and its tree still in the host's hand.
+/// The process keeps its identity, folder, limits and process tree, and the host keeps control of it.
 #[tokio::test]
 async fn a_view_changes_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
@@ -225,7 +225,7 @@ async fn a_hidden_working_directory_is_left() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let spec = sh("cat id; ls").cwd(dir.path().join("keys"));
-    // A user who may not enter the empty folder is not started at all.
+    // A user who may not enter the empty folder cannot start at all.
     if let Ok(output) = output(spec.policy(covered(dir.path(), Policy::open()))).await {
         assert!(!String::from_utf8_lossy(&output.stdout).contains(SECRET));
         assert_eq!(String::from_utf8_lossy(&output.stdout), "");

@@ -1,8 +1,8 @@
-//! One answer for a file, on every way (issue 18, item 3): every tool and every route that shows a file, by every form
-//! of a rule and every name of the file, and the same for commands in the sandbox.
+//! One answer for a file on every path: every tool and every route that shows a file, by every form of rule and every name of
+//! the file, and the same for commands in the sandbox.
 //!
-//! What is expected is not taken from the code: each file holds a text that nothing else holds, and that no call names. Where a
-//! rule denies the file, the text must be in no answer; of a file that no rule is about it must be in all of them.
+//! The expectation does not come from the code: each file contains a unique text that no call names. If a rule denies the file,
+//! the text must be in no answer; for a file without a rule it must be in all of them.
 
 mod changes;
 mod forms;
@@ -23,13 +23,13 @@ use forms::{Form, Location, OF_FILES, OF_FOLDERS, Victim};
 use outrigger_test_support::model::{Mock, done, turn};
 use probes::Probe;
 
-/// Set where only some forms of rules are tried: one of each place, of links, and of each probe.
+/// If set, only some forms of rules are tried: one for each place, for links, and for each probe.
 pub(crate) const FEW: &str = "OUTRIGGER_IT_FEW_FORMS";
 
-/// Calls of one turn.
+/// The number of calls in one turn.
 const CALLS: usize = 250;
 
-/// What the sandbox of commands hides by itself is not what is tried.
+/// Files that the sandbox of commands hides by itself are not tested here.
 const SETTINGS: &str = "
 [tools]
 sandbox = \"full\"
@@ -39,14 +39,14 @@ enabled = true
 enabled = true
 ";
 
-/// A rule that is tried.
+/// A rule under test.
 struct Case {
     permission: &'static str,
     action: &'static str,
     forms: &'static [Form],
 }
 
-/// An agent with a file for every form, and some that no rule is about.
+/// An agent with a file for every form, and some files without a rule.
 struct Matrix {
     harness: Harness,
     victims: Vec<Victim>,
@@ -122,14 +122,14 @@ impl Matrix {
         }
     }
 
-    /// What tools answer to these calls, by their number.
+    /// Returns the tools' answers to these calls, by number.
     async fn call(&self, calls: Vec<Value>) -> BTreeMap<usize, String> {
         let mut answers = BTreeMap::new();
         let tagged = calls.into_iter().enumerate().map(|(n, mut call)| {
             call["id"] = json!(format!("n{n}"));
             call
         });
-        // Models that are given `apply_patch` are given no other tool that changes files.
+        // Models with `apply_patch` get no other tool that changes files.
         let (patches, others): (Vec<Value>, Vec<Value>) =
             tagged.partition(|call| call["name"] == "apply_patch");
         self.call_as("m1", &others, &mut answers).await;
@@ -166,7 +166,7 @@ impl Matrix {
         self.case.action == "deny"
     }
 
-    /// Whether the rules keep anybody from reading it.
+    /// Checks whether the rules prevent reading it.
     fn keeps(&self, victim: &Victim) -> bool {
         self.case.permission != "edit" && victim.pattern.is_some()
     }
@@ -176,19 +176,19 @@ pub(crate) fn is_few() -> bool {
     std::env::var_os(FEW).is_some()
 }
 
-/// A repository in which everything is committed.
+/// Creates a repository in which everything is committed.
 fn repository(project: &Path) {
     git(project, &["init", "-q", "-b", "main"]);
     git(project, &["add", "-A"]);
     git(project, &["commit", "-qm", "first"]);
 }
 
-/// What is wrong, all of it: one disagreement seldom comes alone.
+/// All faults found, since they seldom come alone.
 #[derive(Default)]
 struct Faults(Vec<String>, usize);
 
 impl Faults {
-    /// Holds one answer against what is expected of it.
+    /// Compares one answer with the expectation.
     fn hold(&mut self, victim: &Victim, by: &str, is_kept: bool, answer: &str) {
         self.1 += 1;
         let tells = answer.contains(&victim.canary());
@@ -201,7 +201,7 @@ impl Faults {
         }
     }
 
-    /// The name of a denied file is shown only to those who named it themselves.
+    /// The name of a denied file is shown only to callers that named it themselves.
     fn hold_name(&mut self, victim: &Victim, by: &str, is_kept: bool, answer: &str) {
         self.1 += 1;
         let tells = answer.contains(&victim.file);
@@ -212,7 +212,7 @@ impl Faults {
         }
     }
 
-    /// Holds an answer that need not show files against those that are denied; `names`: their names are not in it either.
+    /// Checks an answer that need not show files for denied ones; with `names`, their names must not be in it either.
     fn hold_absent(&mut self, victim: &Victim, by: &str, is_kept: bool, names: bool, answer: &str) {
         self.1 += 1;
         let is_named = names && victim.file_names().any(|name| answer.contains(&name));
@@ -224,7 +224,7 @@ impl Faults {
         }
     }
 
-    /// Whether a file is as it was where a rule says so, and otherwise where none does. It is put back.
+    /// Checks whether a file is unchanged if a rule requires it, and changed otherwise. Restores it.
     fn hold_content(&mut self, victim: &Victim, by: &str, is_kept: bool) {
         self.1 += 1;
         let text = std::fs::read_to_string(&victim.path).unwrap_or_default();
@@ -270,7 +270,7 @@ async fn read_by_everybody(case: Case, least: usize) {
     ] {
         probe.run(&matrix, &mut faults).await;
     }
-    // Where no file of the project is denied, there is none to send a patch of.
+    // If no file of the project is denied, there is no patch to send.
     if case_has_project {
         routes::all_were_tried(&matrix, &mut faults);
     }
@@ -305,8 +305,8 @@ async fn what_external_directory_denies_nobody_tells() {
     .await;
 }
 
-/// A file with an `ask` rule is shown by no tool and goes with no prompt where there is nobody to ask. A client, and a
-/// command in the sandbox, need no approval.
+/// Without anyone to ask, a file with an `ask` rule is shown by no tool and added to no prompt. A client, and a command in the
+/// sandbox, need no approval.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_tool_shows_what_needs_approval() {
     for (permission, forms, least) in [

@@ -1,4 +1,4 @@
-//! The routes of the `outrigger` command, for the person at this program and for clients of a server.
+//! The routes of the `outrigger` command, for the user at this program and for clients of a server.
 
 use http::Method;
 use outrigger_server::{LocalClient, RequestError, serve_plugins};
@@ -12,7 +12,7 @@ async fn post(client: &LocalClient, path: &str, body: Value) -> Result<Value, Re
     Ok(serde_json::from_slice(&answer).unwrap_or_default())
 }
 
-/// What OpenCode's form of an error has no place for goes with it in process.
+/// Fields that OpenCode's error format lacks are kept in process.
 #[tokio::test]
 async fn an_error_has_its_code_and_hint_in_process() {
     let world = World::plain().await;
@@ -58,7 +58,7 @@ async fn the_latest_session_and_what_runs_in_it() {
     }
 }
 
-/// A grant changes the user's own settings: a client of a server has none to give.
+/// A grant changes the user's own settings: a client of a server cannot give one.
 #[tokio::test]
 async fn only_the_person_at_the_program_grants() {
     let world = World::plain().await;

@@ -1,12 +1,12 @@
-//! Compaction: on demand and by itself, what stays, and what goes wrong. Hooks, kills and the command line: `compact.rs` of
-//! outrigger-cli.
+//! Compaction: on demand and automatic, what stays, and failures. For hooks, kills and the command line, see `compact.rs`
+//! of outrigger-cli.
 
 use outrigger_test_support::model::{Mock, call, done, text, turn};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
 
-/// A turn whose request filled this many tokens.
+/// Returns a turn whose request used this many tokens.
 fn filled(mut turn: Value, tokens: u64) -> Value {
     turn["usage"] = json!([tokens, 10]);
     turn
@@ -24,7 +24,7 @@ async fn harness(mock: Mock, config: Value) -> Harness {
     Harness::unattended(mock, config, |_| {}).await
 }
 
-/// `/compact` in a session: status and body.
+/// Sends `/compact` in a session, and returns status and body.
 async fn compact(h: &Harness, session: &str) -> (u16, Value) {
     let path = format!("/session/{session}/command");
     h.call(
@@ -35,7 +35,7 @@ async fn compact(h: &Harness, session: &str) -> (u16, Value) {
     .await
 }
 
-/// Roles of the session's messages, with `summary` and `compaction` for those of a compaction.
+/// Returns the roles of the session's messages, with `summary` and `compaction` for those of a compaction.
 async fn roles(h: &Harness, session: &str) -> Vec<String> {
     let role = |message: &Value| {
         let compaction = message["parts"][0]["type"] == "compaction";
@@ -48,7 +48,7 @@ async fn roles(h: &Harness, session: &str) -> Vec<String> {
     h.messages(session).await.iter().map(role).collect()
 }
 
-/// The texts of a request after its system prompt: `role: text`.
+/// Returns the texts of a request after its system prompt, as `role: text`.
 fn said(body: &Value) -> Vec<String> {
     let messages = body["messages"].as_array().unwrap();
     let line = |message: &Value| {
@@ -282,7 +282,7 @@ async fn old_tool_output_is_pruned_when_it_is_configured() {
     assert!(results.last().unwrap().contains("xxxx"));
 }
 
-/// The history is what it was, and the next summary works.
+/// The history is unchanged, and the next summary works.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_summary_that_is_being_written_is_given_up() {
     let stalled = json!({ "text": "The summary that never ends", "stall": 2 });

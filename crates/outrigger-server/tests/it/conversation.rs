@@ -1,4 +1,4 @@
-//! `/outrigger/v1` over one agent: texts that are cut, traces, the audit, and both forms.
+//! `/outrigger/v1` over one agent: cut texts, traces, the audit, and both forms.
 
 use outrigger_conversation::ExternalAnswer;
 use outrigger_protocol::merged::AgentOutput;
@@ -131,8 +131,8 @@ async fn a_turn_has_a_trace_and_the_audit_has_it_too() {
     );
 }
 
-/// E1: what another agent says stands in a session like what our own model says, each call as one message, and what its converter does
-/// not know as it came.
+/// E1: another agent's output is stored in a session like our own model's, each call as one message, and what its converter does not
+/// know unchanged.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_agent_feeds_the_same_conversation() {
     let h = Harness::new([done()], json!({})).await;
@@ -210,7 +210,7 @@ async fn another_agent_feeds_the_same_conversation() {
             ("error", "it went away"),
         ]
     );
-    // Clients of OpenCode see it, too.
+    // OpenCode clients see it, too.
     let parts = h.parts(&session, "tool").await;
     assert_eq!(parts.len(), 2);
 }

@@ -1,10 +1,10 @@
-//! Credentials that come while the agent runs.
+//! Credentials added while the agent runs.
 
 use serde_json::json;
 
 use crate::harness::Harness;
 
-/// One that looks like no key: only who knows it can take it out.
+/// Does not look like a key: only a reader who knows it can remove it.
 const KEY: &str = "a horse that nobody else has";
 
 #[tokio::test]

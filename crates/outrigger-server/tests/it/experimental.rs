@@ -52,7 +52,7 @@ async fn sessions_are_listed_by_page_and_by_what_is_asked() {
                 ..NewSession::default()
             };
             let id = agent.create_session(new).await.unwrap().id;
-            // Sessions are in the order of milliseconds.
+            // Sessions are ordered by milliseconds.
             tokio::time::sleep(std::time::Duration::from_millis(3)).await;
             id
         }

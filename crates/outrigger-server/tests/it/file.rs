@@ -1,4 +1,4 @@
-//! Files and searches, and that nothing outside the project is shown.
+//! Files and searches: nothing outside the project is shown.
 
 use std::os::unix::fs::symlink;
 
@@ -25,7 +25,7 @@ async fn lines_and_names_are_found() {
     assert_eq!(folders, json!(["src/"]));
     let files = world.get("/find/file?query=&dirs=false&limit=2").await.ok();
     assert_eq!(files, json!(["hello.txt", ".gitignore"]));
-    // What OpenCode's terminal interface offers behind `@`.
+    // The suggestions of OpenCode's terminal interface after `@`.
     let entries = world.get("/api/fs/find?query=main&limit=1000").await.ok();
     assert_eq!(
         entries["data"],
@@ -146,7 +146,7 @@ async fn what_cannot_be_shown_is_refused_with_a_reason() {
         assert!(!answer.text.contains("sesame"), "{path}");
     }
     assert_eq!(world.get("/find?pattern=sesame").await.ok(), json!([]));
-    // What the rules would ask a person about, the client may see: it is that person's.
+    // What the rules ask the user about, the client may see: it is the user's own.
     assert_eq!(
         world.get("/file/content?path=.env").await.ok()["content"],
         "A=1"

@@ -1,5 +1,5 @@
-//! What a long history costs, in counts: allocations of the thread that the agent runs on. A row that is read, a message that is
-//! decoded, folded or written takes some, so none of these is done for each message of the history.
+//! The cost of a long history as a count: allocations on the agent's thread. Reading a row and decoding, folding or writing a
+//! message allocate, so none of this is done for each message of the history.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::harness::Harness;
 
-/// Counts what the calling thread allocates.
+/// Counts the calling thread's allocations.
 struct Counting;
 
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +51,12 @@ fn count(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's promises are those that are asked for.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as above; what is freed came from there.
+        // SAFETY: as above; the freed memory came from there.
         unsafe { System.dealloc(at, layout) }
     }
 
@@ -67,7 +67,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What a work on this thread allocates.
+/// Returns the allocations of a task on this thread.
 async fn allocated(work: impl Future<Output = ()>) -> Allocated {
     let before = ALLOCATED.get();
     work.await;
@@ -78,7 +78,7 @@ async fn allocated(work: impl Future<Output = ()>) -> Allocated {
     }
 }
 
-/// A model in threads of its own that answers a word, and what it was sent last, in bytes.
+/// Starts a model in separate threads that answers one word, and returns a counter with the bytes of its last request.
 fn model() -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -138,7 +138,7 @@ fn call(n: usize) -> ToolPart {
     serde_json::from_value(call).unwrap()
 }
 
-/// Prompts and answers in turns; answers are text or calls.
+/// Returns alternating prompts and answers; answers are text or calls.
 fn message(session: &SessionId, n: usize, calls: bool) -> [Event; 2] {
     let id = |n: usize| MessageId(format!("msg_{n:026}"));
     let created = 1_700_000_000_000 + n as u64;
@@ -196,7 +196,7 @@ fn message(session: &SessionId, n: usize, calls: bool) -> [Event; 2] {
     ]
 }
 
-/// A session with so many messages.
+/// Creates a session with this many messages.
 async fn filled(h: &Harness, count: usize, calls: bool) -> String {
     let session = h
         .call("POST", "/session", json!({ "title": "long" }))
@@ -223,7 +223,7 @@ async fn prompted(h: &Harness, session: &str, reply: bool) {
 const SHORT: usize = 10;
 const LONG: usize = 3000;
 
-/// The agent runs on this thread alone: what is counted is its work, and nobody else's.
+/// Only the agent runs on this thread, so only its work is counted.
 #[tokio::test]
 async fn turns_and_additions_cost_what_is_new() {
     let (url, sent) = model();
@@ -238,18 +238,18 @@ async fn turns_and_additions_cost_what_is_new() {
     }
 }
 
-/// What a session costs.
+/// The cost of a session.
 #[derive(Debug)]
 struct Costs {
-    /// A turn of somebody who has not read the session yet, as after a start.
+    /// The first turn after a start, before the session was read.
     first: Allocated,
     turn: Allocated,
     addition: Allocated,
-    /// Of the request.
+    /// Bytes of the request.
     bytes: u64,
 }
 
-/// Of a session with so many messages, whose answers are text or calls.
+/// Returns the costs of a session with this many messages, whose answers are text or calls.
 async fn costs(
     h: &Harness,
     count: usize,
@@ -257,7 +257,7 @@ async fn costs(
     sent: &std::sync::atomic::AtomicUsize,
 ) -> Costs {
     let session = filled(h, count, calls).await;
-    // Reads what is there, once.
+    // Reads the existing messages, once.
     let first = allocated(prompted(h, &session, true)).await;
     let (mut turn, mut addition) = (Vec::new(), Vec::new());
     for _ in 0..3 {

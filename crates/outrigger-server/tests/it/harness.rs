@@ -1,4 +1,4 @@
-//! An agent in a fresh project, with the router before it.
+//! An agent in a fresh project, with the router in front of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use tower::ServiceExt as _;
 use outrigger_test_support::merge;
 use outrigger_test_support::model::Mock;
 
-/// Nothing here takes so long.
+/// Longer than anything here takes.
 const STUCK: Duration = Duration::from_secs(120);
 
 pub(crate) struct Harness {
@@ -24,9 +24,9 @@ pub(crate) struct Harness {
     pub(crate) mock: Mock,
     pub(crate) agent: Agent,
     router: Router,
-    /// Every event since the start, as clients get it.
+    /// Every event since the start, as clients receive it.
     events: Arc<Mutex<Vec<Value>>>,
-    /// `METHOD path` of requests that were answered with success.
+    /// `METHOD path` of requests answered successfully.
     answered: Mutex<BTreeSet<String>>,
 }
 
@@ -42,7 +42,7 @@ impl Harness {
         Self::in_folder(turns, config, |_| {}).await
     }
 
-    /// The same in a project that `prepare` has put files into.
+    /// Does the same in a project that `prepare` has filled.
     pub(crate) async fn in_folder(
         turns: impl IntoIterator<Item = Value>,
         config: Value,
@@ -52,7 +52,7 @@ impl Harness {
         Self::in_place(root(), mock, config, asks, &[], prepare).await
     }
 
-    /// The same with this model, and nobody who answers questions.
+    /// Does the same with this model, and without anyone who answers questions.
     pub(crate) async fn unattended(
         mock: Mock,
         config: Value,
@@ -61,7 +61,7 @@ impl Harness {
         Self::in_place(root(), mock, config, Answering::Refuse, &[], prepare).await
     }
 
-    /// The same in this folder, and with somebody or nobody who answers questions.
+    /// Does the same in this folder, with or without someone who answers questions.
     pub(crate) async fn in_place(
         root: TempDir,
         mock: Mock,
@@ -135,24 +135,24 @@ impl Harness {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// One request: status and body.
+    /// Sends one request, and returns status and body.
     pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         let (status, bytes) = self.bytes(method, path, body).await;
         (status, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    /// The body of a request as it came.
+    /// Returns the raw body of an answer.
     pub(crate) async fn text(&self, method: &str, path: &str) -> String {
         let (_, bytes) = self.bytes(method, path, Value::Null).await;
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// `METHOD path` of requests that were answered with success so far.
+    /// Returns `METHOD path` of the requests answered successfully so far.
     pub(crate) fn answered(&self) -> BTreeSet<String> {
         self.answered.lock().unwrap().clone()
     }
 
-    /// What a stream sends until it is silent for a while.
+    /// Returns what a stream sends until it is silent for a while.
     pub(crate) async fn beginning(&self, path: &str) -> String {
         let mut body = self.answer("GET", path, Value::Null).await.into_body();
         let mut text = Vec::new();
@@ -191,7 +191,7 @@ impl Harness {
         response
     }
 
-    /// A request that must succeed.
+    /// Sends a request that must succeed.
     #[track_caller]
     pub(crate) fn ok(
         &self,
@@ -210,13 +210,13 @@ impl Harness {
         }
     }
 
-    /// A new session.
+    /// Creates a session.
     pub(crate) async fn session(&self) -> String {
         let session = self.ok("POST", "/session", json!({})).await;
         session["id"].as_str().unwrap().to_owned()
     }
 
-    /// A whole turn; the answer.
+    /// Runs a whole turn, and returns the answer.
     pub(crate) async fn prompt(&self, session: &str, text: &str) -> Value {
         self.ok(
             "POST",
@@ -226,7 +226,7 @@ impl Harness {
         .await
     }
 
-    /// A prompt that nobody waits for.
+    /// Sends a prompt without waiting.
     pub(crate) async fn prompt_async(&self, session: &str, text: &str) {
         self.ok(
             "POST",
@@ -243,7 +243,7 @@ impl Harness {
         all.as_array().unwrap().clone()
     }
 
-    /// Every part of the session of this kind.
+    /// Returns every part of this kind in the session.
     pub(crate) async fn parts(&self, session: &str, kind: &str) -> Vec<Value> {
         let messages = self.messages(session).await;
         let parts = messages
@@ -253,7 +253,7 @@ impl Harness {
         parts.filter(|p| p["type"] == kind).cloned().collect()
     }
 
-    /// Events of a kind so far.
+    /// Returns the events of a kind so far.
     pub(crate) fn published(&self, kind: &str) -> Vec<Value> {
         let events = self.events.lock().unwrap();
         events
@@ -263,7 +263,7 @@ impl Harness {
             .collect()
     }
 
-    /// Kinds of all events so far, in order.
+    /// Returns the kinds of all events so far, in order.
     pub(crate) fn kinds(&self) -> Vec<String> {
         let events = self.events.lock().unwrap();
         events

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::harness::Harness;
 use outrigger_test_support::model::{Mock, call, done, turn};
 
-/// Nobody is there to answer: what is asked about is refused. What lies beside the secrets is read without a question.
+/// Nobody is there to answer, so questions are refused. Files next to the secrets are read without a question.
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_of_a_home_folder_are_asked_about_where_it_is_the_project() {
     let root = tempfile::Builder::new()

@@ -1,16 +1,16 @@
-//! Whatever key `GET /doc` names in a body or a query is read: with a value of the wrong type the request is refused. A key
-//! that a handler does not know would be dropped without a word, and the request carried out as if it were not there.
+//! Every key that `GET /doc` names in a body or a query is read: with a value of the wrong type the request is refused. A
+//! key unknown to a handler would be dropped silently, and the request carried out without it.
 
 use serde_json::{Map, Value, json};
 
 use crate::openapi::DOCUMENT;
 use crate::support::World;
 
-/// A route that stands before this router, and a value that is written to the log whatever it is.
+/// A route handled before this router, and a value that is logged whatever it is.
 const LEFT_OUT: [&str; 5] = [
     "global.upgrade target",
     "app.log extra",
-    // A route of `outrigger serve`: `serve_folders.rs` of the command.
+    // A route of `outrigger serve`; see `serve_folders.rs` of the command.
     "experimental.controlPlane.moveSession sessionID",
     "experimental.controlPlane.moveSession destination",
     "experimental.controlPlane.moveSession moveChanges",
@@ -23,7 +23,7 @@ fn resolved(schema: &Value) -> &Value {
     }
 }
 
-/// A value as the schema wants it, no more of it than must be there.
+/// Returns a minimal value that matches the schema.
 fn sample(schema: &Value) -> Value {
     let schema = resolved(schema);
     if let Some(first) = schema["anyOf"].as_array().and_then(|all| all.first()) {
@@ -48,7 +48,7 @@ fn sample(schema: &Value) -> Value {
     }
 }
 
-/// A value that the schema has no room for; none where everything fits.
+/// Returns a value that violates the schema, or `None` if every value matches.
 fn wrong(schema: &Value) -> Option<Value> {
     let schema = resolved(schema);
     match schema["type"].as_str() {
@@ -66,7 +66,7 @@ fn filled(path: &str) -> String {
     steps.collect::<Vec<_>>().join("/")
 }
 
-/// What is sent for each key: its name, the address, the body.
+/// Returns for each key its name, the address and the body to send.
 fn tries(path: &str, operation: &Value) -> Vec<(String, String, Option<String>)> {
     let (name, path) = (operation["operationId"].as_str().unwrap(), filled(path));
     let mut found = Vec::new();
@@ -123,7 +123,7 @@ async fn every_described_key_is_read() {
                 }
                 let method = method.to_uppercase();
                 let answer = world.send(&method, &path, body.as_deref()).await;
-                // What is not supported at all is refused whatever it says.
+                // Unsupported keys are refused whatever their value.
                 if !matches!(answer.status.as_u16(), 400 | 501) {
                     dropped.push((key, answer.status.as_u16()));
                 }

@@ -31,7 +31,7 @@ async fn commands_tell_where_they_come_from_and_what_they_take() {
         json!({
             "name": "hi", "source": "command", "template": "say $2 and $1 to $ARGUMENTS",
             "hints": ["$1", "$2", "$ARGUMENTS"], "description": "d", "subtask": true,
-            // As in OpenCode: what a configured command leaves open is null.
+            // As in OpenCode, values missing in a configured command are null.
             "agent": null, "model": null,
         })
     );

@@ -1,14 +1,14 @@
-//! Every answer that a test gets, held against `GET /doc`.
+//! Validates every answer in the tests against `GET /doc`.
 
 use std::sync::LazyLock;
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// The document, made once.
+/// The document, created once.
 pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(outrigger_server::openapi);
 
-/// The operation that a request is for.
+/// Returns the operation of a request.
 fn operation<'d>(document: &'d Value, method: &str, path: &str) -> Option<&'d Value> {
     let path: Vec<&str> = path.split(['?', '#']).next()?.split('/').collect();
     let fits = |template: &str| {
@@ -16,14 +16,14 @@ fn operation<'d>(document: &'d Value, method: &str, path: &str) -> Option<&'d Va
         let same = |(step, there): (&&str, &&str)| step.starts_with('{') || step == there;
         steps.len() == path.len() && steps.iter().zip(&path).all(same)
     };
-    // Words come before places.
+    // Literal segments come before parameters.
     let paths = document["paths"].as_object()?;
     let found = paths.iter().filter(|(template, _)| fits(template));
     let best = found.min_by_key(|(template, _)| template.matches('{').count())?;
     best.1.get(method.to_ascii_lowercase())
 }
 
-/// What is wrong with an answer; none where it is as described.
+/// Returns how an answer differs from its description, or nothing.
 pub(crate) fn faults(
     document: &Value,
     method: &str,
@@ -75,7 +75,7 @@ fn a_wrong_answer_is_seen() {
     }
 }
 
-/// A request leaves out a parameter that must be there.
+/// A request omits a required parameter.
 #[tokio::test]
 async fn a_query_without_what_it_needs_is_refused() {
     let world = crate::support::World::plain().await;
@@ -99,7 +99,7 @@ async fn a_query_without_what_it_needs_is_refused() {
     assert_eq!(tried, 9);
 }
 
-/// What the document says is required is checked.
+/// What the document requires is checked.
 #[tokio::test]
 async fn a_body_without_what_it_needs_is_refused() {
     let world = crate::support::World::plain().await;

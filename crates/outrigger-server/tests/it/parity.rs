@@ -1,4 +1,4 @@
-//! Answers that the published client of OpenCode switches on.
+//! Answers that enable functions in OpenCode's published client.
 
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ async fn errors_in_a_request_are_reported_in_opencodes_form() {
         assert_eq!(error["data"]["kind"], "Payload", "{path} {body}");
         assert!(error["data"]["message"].is_string(), "{path} {body}");
     }
-    // What could not be used is not among the servers.
+    // An unusable entry is not among the servers.
     assert_eq!(h.ok("GET", "/mcp", Value::Null).await, json!({}));
 }
 

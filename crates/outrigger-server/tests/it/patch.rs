@@ -1,16 +1,17 @@
-//! `apply_patch`: who is offered it. What becomes of a call is in `patch.rs` of outrigger-cli.
+//! `apply_patch`: which models are offered it. For the outcome of a call, see `patch.rs` of
+//! outrigger-cli.
 
 use outrigger_test_support::model::{call, done, turn};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
 
-/// The project's model is known to its provider under this name.
+/// Sets the name under which the provider knows the project's model.
 fn named(api: &str) -> Value {
     json!({ "provider": { "mock": { "models": { "m1": { "id": api } } } } })
 }
 
-/// A whole turn, and the tools that the model was offered.
+/// Runs a whole turn, and returns the tools offered to the model.
 async fn offered(harness: &Harness) -> Vec<String> {
     harness.prompt(&harness.session().await, "hi").await;
     harness.mock.last().tools()

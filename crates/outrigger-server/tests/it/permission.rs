@@ -1,4 +1,5 @@
-//! What rules allow, deny and ask about, with nobody there to ask. What a terminal or a plugin answers: `permission.rs` of outrigger-cli.
+//! What rules allow, deny and ask about, with nobody to ask. For the answers of a terminal or a plugin, see `permission.rs` of
+//! outrigger-cli.
 
 use outrigger_test_support::model::{Mock, call, done, turn};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// A whole turn under these rules, and its session.
+/// Runs a whole turn under these rules, and returns its session.
 async fn ran(
     turns: impl IntoIterator<Item = Value>,
     config: Value,
@@ -40,7 +41,7 @@ async fn the_last_matching_rule_decides() {
     assert_eq!(there, [true, false, false, false, false]);
 }
 
-/// A tool that may never be used is not offered either.
+/// A tool that is always denied is not offered either.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denied_tool_is_not_offered() {
     let config = json!({ "permission": { "bash": "deny" } });
@@ -53,7 +54,7 @@ async fn a_denied_tool_is_not_offered() {
     assert!(!h.path("ran.txt").exists());
 }
 
-/// Outside the project there is a question, which nobody answers; symlinks do not lead around it.
+/// Files outside the project need an answer, which nobody gives; symlinks do not bypass this.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_outside_the_project() {
     for (tool, args) in [
@@ -90,7 +91,7 @@ async fn files_outside_the_project() {
     }
 }
 
-/// What a rule keeps from `read` no other tool of files shows: searches pass over it, and a patch gives it no other name.
+/// No other file tool shows what `read` is denied: searches skip it, and a patch cannot rename it.
 #[tokio::test(flavor = "multi_thread")]
 async fn searches_and_moves_keep_to_the_rules_about_reading() {
     let grep = |path: &str| ("grep", json!({ "pattern": "SECRET", "path": path }));

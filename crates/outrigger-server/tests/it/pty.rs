@@ -1,4 +1,4 @@
-//! Terminals, with real shells, over a real port where a WebSocket is needed.
+//! Terminals with real shells, over a real port where a WebSocket is needed.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const PLENTY: Duration = Duration::from_secs(120);
 
 type Socket = WebSocketStream<TcpStream>;
 
-/// The world's router on a port of its own.
+/// Serves the world's router on a separate port.
 async fn serve(world: &World) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -41,7 +41,7 @@ async fn connect(address: &str, path: &str, origin: Option<&str>) -> Result<Sock
     }
 }
 
-/// Everything up to where `end` has come: texts as they are, the binary frame in brackets, the close with its code.
+/// Reads until `end` has arrived: texts unchanged, the binary frame in brackets, the close with its code.
 async fn read_until(socket: &mut Socket, end: &str) -> String {
     let mut seen = String::new();
     let read = async {

@@ -1,4 +1,4 @@
-//! Questions: of permissions, and of the model to the user.
+//! Questions about permissions, and the model's questions to the user.
 
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ async fn the_older_form_of_the_answer_and_what_always_answers() {
     h.sees("permission.replied", 2).await;
 }
 
-/// What "always" allows of files that are asked about opens none that a rule denies.
+/// "Always" for files with a question opens none that a rule denies.
 #[tokio::test(flavor = "multi_thread")]
 async fn always_lifts_no_deny() {
     let read = |file: &str| turn([call("read", json!({ "filePath": file }))]);
@@ -155,7 +155,7 @@ async fn a_question_is_answered() {
     );
 }
 
-/// Who puts a question away wants to say something else: the turn ends after the step.
+/// A user who dismisses a question wants to say something else: the turn ends after the step.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_put_away() {
     let h = Harness::new([turn([asks("Which color?")]), done()], json!({})).await;

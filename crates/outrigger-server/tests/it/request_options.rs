@@ -1,4 +1,4 @@
-//! What a request asks for beside the usual is heeded, or refused with a word.
+//! Additional options of a request take effect, or are refused with a message.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn with_model() -> Value {
     })
 }
 
-/// Held against `GET /doc` like every answer (support.rs): it is the user's own message then.
+/// Validated against `GET /doc` like every answer (support.rs): it is the user's own message then.
 #[tokio::test]
 async fn a_prompt_without_a_reply_is_answered_as_described() {
     let world = World::with(&with_model(), |_| {}).await;
@@ -86,7 +86,7 @@ async fn messages_come_in_pages() {
         assert!(answer.headers.get("x-next-cursor").is_none());
         assert!(answer.headers.get("link").is_none());
     }
-    // As in OpenCode: no limit is not a page.
+    // As in OpenCode, a request without a limit has no pages.
     assert_eq!(ids(&world.get(&format!("{path}?limit=0")).await), all);
 }
 
@@ -128,7 +128,7 @@ async fn a_command_takes_files_and_an_identifier() {
         .iter()
         .map(|f| f["filename"].as_str().unwrap())
         .collect();
-    // The one that the template names too is there once.
+    // The file that the template also names is included once.
     assert_eq!(names, ["more.txt", "hello.txt"]);
     let said = h.mock.last().texts("user").join("\n");
     assert!(said.contains("the other file"), "{said}");

@@ -1,4 +1,4 @@
-//! Snapshots of files, taking back what a session did, and bringing it back.
+//! Snapshots of files, reverting a session's changes, and restoring them.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::Harness;
 use outrigger_test_support::model::{call, done, turn};
 
-/// A git project, made by git itself.
+/// Creates a git project with git itself.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test makes a project as a user would"
@@ -51,7 +51,7 @@ async fn project(turns: impl IntoIterator<Item = Value>) -> Harness {
     Harness::in_folder(turns, json!({}), git).await
 }
 
-/// Identifiers of the user messages.
+/// Returns the identifiers of the user messages.
 async fn users(h: &Harness, session: &str) -> Vec<String> {
     let messages = h.messages(session).await;
     let users = messages.iter().filter(|m| m["info"]["role"] == "user");
@@ -152,7 +152,7 @@ async fn no_trees_where_they_are_switched_off_or_there_is_no_git() {
                 .iter()
                 .all(|p| p["snapshot"].is_null())
         );
-        // Messages are taken back all the same; the files stay.
+        // Messages are reverted anyway; the files stay.
         let user = users(&h, &session).await.remove(0);
         let (status, answer) = revert(&h, &session, json!({ "messageID": user })).await;
         assert_eq!(
@@ -202,7 +202,7 @@ async fn reverted_and_restored() {
     assert!(!h.path("d/new.txt").exists());
     assert_eq!(h.messages(&session).await.len(), 6);
 
-    // The next prompt removes for good what is taken back.
+    // The next prompt removes reverted messages permanently.
     revert(&h, &session, json!({ "messageID": users[1] })).await;
     let before = h.published("message.removed").len();
     h.prompt(&session, "third").await;
@@ -237,7 +237,7 @@ async fn from_a_part_on() {
     let second = h.parts(&session, "tool").await.remove(1);
     let text = h.parts(&session, "text").await.pop().unwrap();
     let message = &text["messageID"];
-    // Nothing is said before the tool in its message, so the whole prompt goes.
+    // No text precedes the tool in its message, so the whole prompt is removed.
     let (_, answer) = revert(
         &h,
         &session,
@@ -248,7 +248,7 @@ async fn from_a_part_on() {
     assert_eq!(h.read("hello.txt"), "hi there\n");
     unrevert(&h, &session).await;
     assert_eq!(h.read("hello.txt"), "hu there\n");
-    // One that is not there changes nothing.
+    // A missing one changes nothing.
     for body in [
         json!({ "messageID": "msg_none" }),
         json!({ "messageID": message, "partID": "prt_none" }),
@@ -258,7 +258,7 @@ async fn from_a_part_on() {
     }
 }
 
-/// Changes that someone else made to a file since then are not overwritten.
+/// Later changes to a file from elsewhere are not overwritten.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_of_others_is_not_destroyed() {
     let h = project([
@@ -281,7 +281,7 @@ async fn work_of_others_is_not_destroyed() {
         );
         assert_eq!(error["data"]["files"], files);
     };
-    // In between: the first prompt cannot be taken back without the line by hand.
+    // In between: the first prompt cannot be reverted without the line added by hand.
     let all = json!({ "messageID": users[0] });
     refused(
         revert(&h, &session, all.clone()).await,
@@ -289,7 +289,7 @@ async fn work_of_others_is_not_destroyed() {
     );
     assert_eq!(h.read("hello.txt"), "ho there\nby hand\nmore\n");
     assert_eq!(h.read("mine.txt"), "mine\n");
-    // Since: a file that the session made has been written on.
+    // Since then: a file that the session created has been extended.
     std::fs::write(h.path("mine.txt"), "mine\nand yours\n").unwrap();
     let second = json!({ "messageID": users[1] });
     refused(
@@ -300,7 +300,7 @@ async fn work_of_others_is_not_destroyed() {
     let (status, _) = revert(&h, &session, second).await;
     assert_eq!(status, 200);
     assert_eq!(h.read("hello.txt"), "ho there\nby hand\n");
-    // While it is taken back: bringing it back must not overwrite either.
+    // While it is reverted: restoring must not overwrite either.
     std::fs::write(h.path("hello.txt"), "rewritten\n").unwrap();
     refused(unrevert(&h, &session).await, json!(["hello.txt"]));
     assert_eq!(h.read("hello.txt"), "rewritten\n");
@@ -313,14 +313,14 @@ async fn work_of_others_is_not_destroyed() {
         .await;
     assert!(forced["revert"].is_null());
     assert_eq!(h.read("hello.txt"), "ho there\nby hand\nmore\n");
-    // A file that is as it would be put back is not a conflict.
+    // A file that already has the restored content is not a conflict.
     std::fs::remove_file(h.path("mine.txt")).unwrap();
     let forced = json!({ "messageID": users[0], "force": true });
     let (status, _) = revert(&h, &session, forced).await;
     assert_eq!((status, h.read("hello.txt").as_str()), (200, "hi there\n"));
 }
 
-/// Contents are kept byte by byte whatever attributes say; what git ignores, and large new files, are left alone.
+/// Contents are kept byte by byte whatever attributes say; ignored files and large new files are left alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_in_a_tree() {
     let prepare = |project: &Path| {
@@ -349,7 +349,7 @@ async fn what_is_in_a_tree() {
     assert!(h.path("link").is_symlink());
 }
 
-/// A part that a client rewrote cannot lead out of the project.
+/// A part that a client rewrote cannot refer outside of the project.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_patch_cannot_name_files_outside() {
     let h = project([turn([bash("echo x > x.txt")]), done()]).await;

@@ -1,4 +1,4 @@
-//! Who has not been let in does not stay; a client's connections do.
+//! Unauthenticated connections are closed; a client's connections stay.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -21,7 +21,7 @@ async fn said(address: &str, request: &str) -> TcpStream {
     stream
 }
 
-/// Reads up to where the text has come.
+/// Reads until the text has arrived.
 async fn until(stream: &mut TcpStream, end: &str) -> String {
     let mut seen = Vec::new();
     let read = async {
@@ -90,13 +90,13 @@ async fn a_stranger_does_not_stay_and_a_client_does() {
         let seen = String::from_utf8_lossy(&seen);
         assert!(seen.starts_with(answer), "{stranger:?}: {seen}");
     }
-    // Longer than a stranger's time has passed.
+    // Longer than an unauthenticated connection may take.
     kept.write_all(plain.as_bytes()).await.unwrap();
     until(&mut kept, "\r\n\r\nplain").await;
     until(&mut events, "second").await;
 }
 
-/// The server of these tests, with these bounds, and its address.
+/// Starts the server of these tests with these limits, and returns its address.
 async fn served(strangers: usize, handshake_timeout: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     served_at(
@@ -105,7 +105,7 @@ async fn served(strangers: usize, handshake_timeout: Duration) -> String {
     )
 }
 
-/// The server of these tests, with a door over a listener, and its address.
+/// Starts the server of these tests with a door over a listener, and returns its address.
 fn served_at(door: impl FnOnce(TcpListener) -> Door, listener: TcpListener) -> String {
     let guard = Guard {
         login: Some(Login {
@@ -126,8 +126,8 @@ fn served_at(door: impl FnOnce(TcpListener) -> Door, listener: TcpListener) -> S
     address
 }
 
-/// 1,000 strangers who come again as soon as they are sent away: each sends nothing, half a head, a byte at a time, a body
-/// that does not come, or takes no answer.
+/// 1,000 unauthenticated connections reconnect as soon as they are closed: each sends nothing, half a head, a byte at a
+/// time, a body that never comes, or does not read the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_does_not_wait_behind_slow_strangers() {
     outrigger_sandbox::open_files::raise_limit();
@@ -154,7 +154,7 @@ async fn a_client_does_not_wait_behind_slow_strangers() {
                     tokio::time::sleep(Duration::from_secs(20)).await;
                 }
                 while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {}
-                // No faster than a thousand connections in a second.
+                // No more than a thousand connections per second.
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         })
@@ -166,12 +166,12 @@ async fn a_client_does_not_wait_behind_slow_strangers() {
         let request = format!(
             "GET /plain HTTP/1.1\r\nhost: {address}\r\nauthorization: Basic b3BlbmNvZGU6c2VjcmV0\r\n\r\n"
         );
-        // On this machine they have the client's address, so that it may be one of them for as long as nobody has read its
-        // first bytes, and be sent away as they are; it comes again, as any client does.
+        // On this machine they share the client's address, so the client may count as one of them until its first bytes
+        // are read, and be disconnected. It retries, as any client does.
         while !answered(&address, &request).await {}
         let took = began.elapsed();
         println!("a client was answered after {took:?}");
-        // Those before it could hold it up for minutes.
+        // Those ahead of it could delay it for minutes.
         assert!(took < Duration::from_secs(3), "{took:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -180,7 +180,7 @@ async fn a_client_does_not_wait_behind_slow_strangers() {
     }
 }
 
-/// A program that was let in before opens 500 connections, and says on each who it is when all are open.
+/// A known client opens 500 connections, and authenticates on each once all are open.
 #[tokio::test]
 async fn a_known_client_comes_with_many_connections_at_once() {
     outrigger_sandbox::open_files::raise_limit();
@@ -202,7 +202,7 @@ async fn a_known_client_comes_with_many_connections_at_once() {
     }
 }
 
-/// Whether a request was answered before its connection was closed.
+/// Checks whether a request was answered before its connection was closed.
 async fn answered(address: &str, request: &str) -> bool {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
@@ -236,7 +236,7 @@ async fn a_stranger_sends_no_more_than_a_head() {
         ),
     ] {
         let mut stream = TcpStream::connect(&address).await.unwrap();
-        // It may be closed before all is sent.
+        // It may be closed before everything is sent.
         let _ = stream.write_all(said.as_bytes()).await;
         let mut seen = Vec::new();
         let ended =

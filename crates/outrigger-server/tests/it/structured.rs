@@ -1,5 +1,5 @@
-//! Prompts that want their answer in the form of a JSON Schema (`format`). What OpenCode does was recorded
-//! (`tests/parity/gold/structured*`); where ours holds answers against the schema, it does not.
+//! Prompts with an answer in the form of a JSON Schema (`format`). OpenCode's behaviour was recorded
+//! (`tests/parity/gold/structured*`); ours validates answers against the schema, OpenCode does not.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,8 @@ fn answer(value: Value) -> Value {
     turn([call(TOOL, value)])
 }
 
-/// What a prompt came to: its answer's value or error, how often the model was asked, and what of its calls came to be.
+/// Returns the outcome of a prompt: its answer's value or error, the number of requests to the model, and the outcome
+/// of its calls.
 async fn outcome(turns: &[Value], retries: Value) -> String {
     let h = Harness::new(turns.to_vec(), json!({})).await;
     let session = h.session().await;
@@ -46,7 +47,7 @@ async fn outcome(turns: &[Value], retries: Value) -> String {
             format!("{} {}", word(&part["tool"]), word(&part["state"]["status"]))
         })
         .collect();
-    // Nothing is an event of its own about it: neither that it is there, nor that it is not.
+    // No separate event reports it, whether it exists or not.
     assert!(h.published("session.error").is_empty());
     h.sees("session.idle", 1).await;
     let info = &message["info"];
@@ -116,7 +117,7 @@ async fn what_the_model_gets_and_what_is_stored() {
         .iter()
         .find(|tool| tool["function"]["name"] == TOOL)
         .unwrap();
-    // Not every provider takes the key that names the standard.
+    // Not every provider accepts the key that names the standard.
     let schema = json!({
         "type": "object", "properties": { "answer": { "type": "number" } }, "required": ["answer"], "additionalProperties": false,
     });
@@ -133,7 +134,7 @@ async fn what_the_model_gets_and_what_is_stored() {
     assert_eq!(messages[1]["info"]["structured"], json!({ "answer": 4 }));
     assert_eq!(messages[1]["info"]["finish"], "tool-calls");
 
-    // The next prompt says nothing of it: text, as ever.
+    // The next prompt does not ask for it: text, as usual.
     h.prompt(&session, "and now?").await;
     let request = h.mock.last();
     assert_eq!(request.body["tool_choice"], "auto");
@@ -141,7 +142,7 @@ async fn what_the_model_gets_and_what_is_stored() {
     assert!(!request.texts("system").join("").contains(TOOL));
 }
 
-/// A limit of steps takes the tools away in the last one, and the answer must be given all the same.
+/// The step limit removes the tools in the last step, but the answer is still required.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_step_has_the_tool_for_the_answer_only() {
     let bash = turn([call(

@@ -1,4 +1,4 @@
-//! Subagents of subagents, and no subagent has more permissions than its caller.
+//! Subagents of subagents, which never have more permissions than their caller.
 
 use outrigger_test_support::model::{Mock, call, done, text, turn};
 use serde_json::{Value, json};
@@ -42,14 +42,14 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// The answers that the model read.
+/// Returns the answers that the model read.
 fn results(h: &Harness) -> String {
     let requests = h.mock.requests();
     let texts = requests.iter().flat_map(|request| request.texts("tool"));
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A turn of this agent.
+/// Runs a turn of this agent.
 async fn prompt_as(h: &Harness, session: &str, agent: &str, text: &str) {
     let body = json!({ "agent": agent, "parts": [{ "type": "text", "text": text }] });
     let path = format!("/session/{session}/message");

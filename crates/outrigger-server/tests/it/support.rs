@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tokio::sync::broadcast::Receiver;
 use tower::ServiceExt as _;
 
-/// What the router answered.
+/// An answer of the router.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -25,18 +25,18 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body, which must be JSON.
+    /// Returns the body, which must be JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e} in {}", self.text))
     }
-    /// The body of a success.
+    /// Returns the body of a success.
     #[track_caller]
     pub(crate) fn ok(&self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{}", self.text);
         self.json()
     }
-    /// Status and name of an error.
+    /// Returns status and name of an error.
     #[track_caller]
     pub(crate) fn error(&self) -> (u16, String) {
         let name = self.json()["name"].as_str().unwrap_or_default().to_owned();
@@ -44,19 +44,19 @@ impl Answer {
     }
 }
 
-/// Folders of one test.
+/// The folders of one test.
 pub(crate) struct World {
     dir: TempDir,
     pub(crate) agent: Agent,
 }
 
 impl World {
-    /// An agent in a folder without version control.
+    /// Starts an agent in a folder without version control.
     pub(crate) async fn plain() -> Self {
         Self::with(&json!({}), |_| {}).await
     }
 
-    /// An agent in a git repository with a commit.
+    /// Starts an agent in a git repository with a commit.
     pub(crate) async fn git() -> Self {
         Self::with(&json!({}), |project| {
             std::fs::write(project.join("hello.txt"), "hello\nworld\n").unwrap();
@@ -69,7 +69,7 @@ impl World {
         .await
     }
 
-    /// An agent with this configuration in a folder that `prepare` fills.
+    /// Starts an agent with this configuration in a folder that `prepare` fills.
     pub(crate) async fn with(config: &Value, prepare: impl FnOnce(&Path)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let project = dir.path().join("project");
@@ -81,7 +81,7 @@ impl World {
         Self { dir, agent }
     }
 
-    /// Another agent of the same data folder, in a folder beside the project.
+    /// Starts another agent with the same data folder, in a folder next to the project.
     pub(crate) async fn neighbour(&self, name: &str) -> Agent {
         let project = self.dir.path().join(name);
         std::fs::create_dir(&project).unwrap();
@@ -105,7 +105,7 @@ impl World {
         self.ask(request.body(body).unwrap()).await
     }
 
-    /// A request with these headers and no body.
+    /// Sends a request with these headers and no body.
     pub(crate) async fn send_with(
         &self,
         method: &str,
@@ -154,7 +154,7 @@ impl World {
         self.send("POST", path, Some(&body.to_string())).await
     }
 
-    /// The next event of this kind.
+    /// Returns the next event of this kind.
     pub(crate) async fn event(events: &mut Receiver<Arc<BusEvent>>, kind: &str) -> Value {
         let next = async {
             loop {

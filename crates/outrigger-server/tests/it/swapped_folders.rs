@@ -1,5 +1,4 @@
-//! A folder of the project, or a file, is swapped for a link, and back, all the time: whatever tools and routes do with files of it, they do it
-//! in the folder, never where the link leads.
+//! A project folder or file is constantly swapped with a link: tools and routes always act in the folder, never at the link's target.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +13,13 @@ use crate::access_matrix::is_few;
 use crate::harness::Harness;
 use outrigger_test_support::model::{Mock, call, done, turn};
 
-/// What only files of the folder beside the project hold.
+/// A text that only files of the folder next to the project contain.
 const CANARY: &str = "canary-of-the-vault";
-/// The name that only that folder has.
+/// A name that only that folder has.
 const NAME: &str = "named-in-the-vault";
-/// Files of either folder, by the same names.
+/// The number of files in each folder, with the same names.
 const FILES: usize = 40;
-/// At most so many times it is swapped.
+/// The maximum number of swaps.
 const SWAPS: usize = 6000;
 
 /// Swaps the folder until it is stopped.
@@ -39,7 +38,7 @@ impl Swapping {
             while swaps < SWAPS && !stopped.load(Ordering::SeqCst) {
                 renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
                 swaps += 1;
-                // Unevenly, so that it is now in step with the code and now not.
+                // Irregular, so that it is sometimes in step with the code and sometimes not.
                 let pause = [0, 50, 300, 1000, 20][swaps % 5];
                 std::thread::sleep(Duration::from_micros(pause));
             }
@@ -87,7 +86,7 @@ async fn world() -> Harness {
     .await
 }
 
-/// What the vault holds, to be the same afterwards.
+/// Returns the vault's contents, which must stay the same.
 fn vault(harness: &Harness) -> Vec<(String, String)> {
     let listed = std::fs::read_dir(harness.path("../vault")).unwrap();
     let mut files: Vec<_> = listed
@@ -101,7 +100,7 @@ fn vault(harness: &Harness) -> Vec<(String, String)> {
     files
 }
 
-/// Some of them where the test runs again as another user.
+/// Returns a smaller number if the test is repeated as another user.
 fn rounds(all: usize) -> usize {
     if is_few() { all / 4 } else { all }
 }

@@ -1,4 +1,4 @@
-//! Prompts that wait for each other, and turns that are ended at any moment.
+//! Prompts that wait for each other, and turns that are aborted at any moment.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn texts(messages: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// Waits until the session holds these texts.
+/// Waits until the session contains these texts.
 async fn holds(h: &Harness, session: &str, wanted: &[&str]) {
     let end = std::time::Instant::now() + std::time::Duration::from_secs(120);
     while texts(&h.messages(session).await) != wanted {
@@ -57,7 +57,7 @@ async fn a_prompt_during_a_turn_is_seen_at_once_and_read_by_its_next_step() {
             allow(&h, &asked).await;
         }
     );
-    // One answer for all that was said.
+    // One answer for all messages.
     assert_eq!(
         (texts(std::slice::from_ref(&second)), texts(&[third])),
         (vec!["one".into()], vec!["one".into()])
@@ -69,7 +69,7 @@ async fn a_prompt_during_a_turn_is_seen_at_once_and_read_by_its_next_step() {
     let last_said = messages.iter().rfind(|m| m["info"]["role"] == "user");
     assert_eq!(second["info"]["parentID"], last_said.unwrap()["info"]["id"]);
     h.prompt(&session, "fourth").await;
-    // Each answer stands behind its question, though the questions were stored before.
+    // Each answer follows its question, though the questions were stored earlier.
     let roles: Vec<_> = h.mock.last().body["messages"]
         .as_array()
         .unwrap()
@@ -98,7 +98,7 @@ async fn a_message_that_wants_no_reply_is_answered_by_the_turn_and_a_mere_note_i
     let session = h.session().await;
     h.prompt_async(&session, "first").await;
     let asked = h.sees("permission.asked", 1).await;
-    // Wants no answer, and gets one all the same while a turn runs, as in OpenCode; a mere note does not.
+    // It wants no answer, but gets one while a turn runs, as in OpenCode; a mere note does not.
     for (text, ignored) in [("note", true), ("second", false)] {
         let part = json!({ "type": "text", "text": text, "ignored": ignored });
         let path = format!("/session/{session}/message");
@@ -152,7 +152,7 @@ async fn an_abort_ends_what_waits_too() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     assert_eq!(h.mock.requests().len(), 1);
-    // The answer is kept as far as it came.
+    // The part of the answer received so far is kept.
     let texts = h.parts(&session, "text").await;
     assert!(
         texts.iter().any(|part| part["text"] == "a long t"),
@@ -163,7 +163,7 @@ async fn an_abort_ends_what_waits_too() {
     assert_eq!(h.mock.last().texts("user"), ["first", "second", "third"]);
 }
 
-/// At whatever point a turn is, an abort ends it, with its last events published and the session free again.
+/// At any point of a turn, an abort ends it, with its last events published and the session free again.
 #[tokio::test(flavor = "multi_thread")]
 async fn aborted_at_any_moment() {
     let ask = json!({ "permission": { "bash": "ask" } });
@@ -244,7 +244,7 @@ async fn aborted_at_any_moment() {
                 assert_eq!(status, "error", "{name}: {part}");
             }
         }
-        // An abort where nothing runs is none.
+        // An abort while nothing runs does nothing.
         assert_eq!(h.ok("POST", &abort, Value::Null).await, json!(true));
     }
 }

@@ -1,5 +1,5 @@
-//! Prompts for a model that cannot be used: stored, published and answered with 500, as in OpenCode (measured with
-//! 1.18.33). A plugin that waits for its session to be idle would wait for ever otherwise.
+//! Prompts for an unusable model: stored, published and answered with 500, as in OpenCode (measured with 1.18.33).
+//! Otherwise a plugin that waits for its session to be idle would wait forever.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn prompt(said: &str, provider: &str, model: &str) -> Value {
     })
 }
 
-/// Texts of a session's messages, and whose they are.
+/// Returns the texts of a session's messages with their roles.
 async fn said(h: &Harness, session: &str) -> String {
     let messages = h.messages(session).await;
     let line = |message: &Value| {
@@ -67,7 +67,7 @@ async fn it_is_published_once_where_nobody_waits_and_the_session_continues() {
     let (status, _) = h.call("POST", &path, prompt("lost", "nope", "m")).await;
     assert_eq!(status, 204);
     h.sees("session.idle", 1).await;
-    // It is no answer that is wanted here, so nobody has to be asked.
+    // It wants no answer, so no model has to be asked.
     let mut note = prompt("note", "nope", "m");
     note["noReply"] = json!(true);
     let path = format!("/session/{session}/message");
@@ -94,7 +94,7 @@ async fn a_command_for_such_a_model_leaves_the_session_as_it_was() {
     assert_eq!(said(&h, &session).await, "");
 }
 
-/// The turn that runs has a model that answers; it does not end with the prompt that came meanwhile.
+/// The running turn's model is usable; the turn does not end because of the prompt that arrived meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_during_a_turn_is_kept_and_the_turn_goes_on() {
     let wait = call(

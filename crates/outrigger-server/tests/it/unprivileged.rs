@@ -1,11 +1,11 @@
-//! The attempts of docs/bypass/attempts.toml that meet the system through the router, once more for a user without rights, where the
-//! tests run as root.
+//! The attempts of docs/bypass/attempts.toml that reach the system through the router, repeated as an unprivileged user if the tests
+//! run as root.
 
 use outrigger_test_support::unprivileged::{Again, attempts};
 
 use crate::access_matrix::FEW;
 
-/// Attempts on the door and on rules alone, which know no user of the system.
+/// Attempts on the door and on rules alone, which do not depend on the system's user.
 const OF_NO_USER: &[&str] = &[
     "question::always_lifts_no_deny",
     "strangers::a_client_does_not_wait_behind_slow_strangers",
@@ -21,6 +21,6 @@ fn what_is_refused_is_refused_for_a_user_without_rights() {
     for test in OF_NO_USER {
         assert!(tests.remove(*test), "{test} is no attempt");
     }
-    // Every kind of rule, place and probe is tried; all forms, and as many rounds, are tried as root.
+    // Every kind of rule, place and probe is tried; all forms, and the full number of rounds, are tried as root.
     Again::of(tests).var(FEW, "1").run();
 }

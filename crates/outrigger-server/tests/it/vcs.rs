@@ -89,7 +89,8 @@ async fn the_raw_patch_makes_the_change_again() {
     }
 }
 
-/// A filter that the user's repository names runs for us, and may be a script of the project that commands write to.
+/// A filter named by the user's repository runs for us, and may be a script of the project that commands can write
+/// to.
 #[tokio::test]
 async fn a_filter_writes_nothing_of_the_project() {
     let world = World::git().await;
@@ -127,7 +128,7 @@ async fn patches_that_do_not_fit_or_lead_out_change_nothing() {
     assert!(!world.project().join("../out").exists());
 }
 
-/// Which file a patch means is git's to say: the form of the patch and the folder decide.
+/// git decides which file a patch refers to, from the form of the patch and the folder.
 #[tokio::test]
 async fn a_patch_names_denied_files_in_no_form() {
     let rules = json!({ "permission": {

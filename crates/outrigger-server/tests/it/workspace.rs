@@ -1,4 +1,4 @@
-//! Workspaces, of which there are none: what OpenCode answers without the setting for them was measured.
+//! Workspaces, of which there are none: OpenCode's answers without their setting were measured.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ async fn what_a_client_says_of_a_workspace_is_kept_and_none_is_found() {
     let kept = world.get(&format!("/session/{id}")).await.ok();
     assert_eq!(kept["workspaceID"], "wrk_1");
     assert_eq!(world.post("/session", of("other")).await.status, 400);
-    // The list has no such filter: the parameter is another.
+    // The list has no such filter; the parameter has another name.
     let listed = world.get("/session?workspaceID=wrk_2").await.ok();
     assert_eq!(listed[0]["id"], id);
     for path in ["/session?workspace=wrk_1", "/config?workspace=wrk_1"] {

@@ -1,4 +1,4 @@
-//! A shell, and whether it does what was read of a line.
+//! Runs a shell, and compares what it does with what was parsed from the line.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use tempfile::TempDir;
 
 use crate::trace::{self, Opened, Seen};
 
-/// Programs of the lines that do nothing.
+/// Programs in the lines that do nothing.
 const STUBS: &[&str] = &[
     "a", "b", "x", "touch", "git", "ls", "rm", "grep", "id", "npm", "ünï", "sudo", "doas", "pwn",
     "tee", "é", "more", "pager",
 ];
-/// Programs that start others, and one that reads the files which its arguments name.
+/// Programs that start others, and one that reads the files named by its arguments.
 const REAL: &[&str] = &[
     "cat", "env", "nice", "nohup", "timeout", "setsid", "stdbuf", "xargs", "find", "ionice",
     "chrt", "taskset", "bash", "sh", "dash", "true", "echo", "strace", "setpriv",
@@ -27,7 +27,7 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    /// `None` where it is not there or cannot be traced.
+    /// Returns `None` if the shell is missing or cannot be traced.
     pub(crate) fn new(name: &'static str) -> Option<Self> {
         let find = |name: &str| {
             let folders = ["/usr/bin", "/bin", "/usr/local/bin"].into_iter();
@@ -40,7 +40,7 @@ impl Shell {
             std::fs::create_dir_all(room.path().join(folder)).ok()?;
         }
         let bin = room.path().join("bin");
-        // Copies: a line may write to what it names.
+        // Copies, because a line may write to the program it names.
         for stub in STUBS {
             std::fs::copy("/bin/true", bin.join(stub)).ok()?;
         }
@@ -59,7 +59,7 @@ impl Shell {
             ("PATH", bin.display().to_string()),
             ("HOME", room.path().join("home").display().to_string()),
             ("LC_ALL", "C.UTF-8".to_owned()),
-            // What a variable may hold at worst.
+            // The worst value a variable may have.
             ("v", "a[$(touch pwn)]".to_owned()),
             ("w", "-exec touch {} ;".to_owned()),
             ("e", String::new()),
@@ -92,12 +92,12 @@ impl Shell {
         trace::run(&self.program, line, &folder, &self.variables)
     }
 
-    /// Where lines run, as it begins.
+    /// Creates the folder where lines run, in its initial state.
     fn folder(&self) -> String {
         self.room.path().display().to_string()
     }
 
-    /// What the shell did that was not read. `None` also for lines that nobody claims to understand.
+    /// Returns what the shell did beyond what was parsed. Also `None` for lines that no reader claims to understand.
     pub(crate) fn disagrees(&self, line: &str) -> Option<String> {
         if !may_be_run(line) {
             return None;
@@ -129,14 +129,14 @@ impl Shell {
         let redirected: Vec<String> = files().map(|it| value(&it.name, &home)).collect();
         for Opened { file, by_shell } in &seen.opened {
             let of_system = file.starts_with('/') && !file.starts_with(&self.folder());
-            // `find` opens the folder that it begins in.
+            // `find` opens the folder it starts in.
             let is_folder = matches!(file.as_str(), "." | "..");
-            // A file of no format that the system runs is opened by the shell.
+            // The shell opens a file whose format the system cannot run.
             let runs = |it: &Command| {
                 it.program()
                     .is_some_and(|it| *by_shell && file.ends_with(at_home(it, &home).as_str()))
             };
-            // A shell that is started with the name of a script opens that.
+            // A shell started with a script's name opens that script.
             let reads = |it: &Command| {
                 let name = it.program().unwrap_or_default().rsplit('/').next();
                 !by_shell || name.is_some_and(|it| trace::SHELLS.contains(&it))
@@ -153,7 +153,7 @@ impl Shell {
     }
 }
 
-/// Whether a file is one of the shell's own: a long here-document is written to one.
+/// Checks whether a file is one of the shell's own: long here-documents are written to one.
 fn is_own(file: &str) -> bool {
     matches!(file, "/dev/null" | "/dev/tty")
         || file.starts_with("/tmp/sh-thd")
@@ -161,8 +161,8 @@ fn is_own(file: &str) -> bool {
         || file.ends_with("/home/.zshenv")
 }
 
-/// Whether a program is one that zsh runs where a command has nothing but redirections (`NULLCMD`, `READNULLCMD`): it prints or
-/// writes the files that these name, and the command needs approval.
+/// Checks whether a program is one that zsh runs for a command with only redirections (`NULLCMD`, `READNULLCMD`): it prints or
+/// writes the redirected files, and the command needs approval.
 fn is_of_none(words: &[String], commands: &[Command]) -> bool {
     let is_printer = match words {
         [program] => {
@@ -179,13 +179,13 @@ fn is_of_none(words: &[String], commands: &[Command]) -> bool {
     is_printer && commands.iter().any(is_none)
 }
 
-/// Whether a program is one that git looks for as the subcommand that it was given.
+/// Checks whether a program is one that git looks up as its subcommand.
 fn is_of_git(words: &[String]) -> bool {
     let mut names = words.first().into_iter().flat_map(|it| it.rsplit('/'));
     names.any(|it| it.starts_with("git-"))
 }
 
-/// Whether a word of a program names a file: alone, or behind an option.
+/// Checks whether a program's word names a file: alone, or after an option.
 fn names(word: &Word, file: &str, home: &str) -> bool {
     let text = value(word, home);
     // It may be several words.
@@ -206,8 +206,8 @@ fn names(word: &Word, file: &str, home: &str) -> bool {
     texts.any(|text| fits(text.as_bytes(), file.as_bytes()))
 }
 
-/// Whether a line is understood, and does no harm here: it ends no processes, and names no file outside of the folder that it runs
-/// in. As root it runs as nobody besides.
+/// Checks whether a line is understood and harmless here: it ends no processes, and names no file outside of its folder. As root
+/// it also runs as `nobody`.
 pub(crate) fn may_be_run(line: &str) -> bool {
     let read = read(line);
     let away = |word: &Word| {
@@ -222,7 +222,7 @@ pub(crate) fn may_be_run(line: &str) -> bool {
         let login = |word: &Word| word.value.starts_with('-') && word.value.contains('l');
         let line = |word: &Word| word.value.starts_with('-') && word.value.contains('c');
         let mut words = command.words.iter();
-        // Nor is a script of its own anything to compare with.
+        // Nor can a script be compared.
         let shell = matches!(name, "bash" | "sh" | "dash");
         let other = shell && (words.clone().any(login) || !words.any(line));
         other
@@ -240,7 +240,7 @@ fn at_home(text: &str, home: &str) -> String {
     }
 }
 
-/// The value of a word, with the home folder in it; a `~` in quotes stays.
+/// Returns the value of a word with the home folder inserted; a `~` in quotes stays.
 fn value(word: &Word, home: &str) -> String {
     let is_home = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"];
     match is_home.iter().any(|it| word.raw.starts_with(it)) {
@@ -249,7 +249,7 @@ fn value(word: &Word, home: &str) -> String {
     }
 }
 
-/// Whether a command may be what was executed with these words.
+/// Checks whether a command may be what was executed with these words.
 fn is(command: &Command, words: &[String], home: &str) -> bool {
     let (Some(program), Some((executed, arguments))) = (command.program(), words.split_first())
     else {
@@ -262,14 +262,14 @@ fn is(command: &Command, words: &[String], home: &str) -> bool {
         && fits(read.join(" ").as_bytes(), arguments.join(" ").as_bytes())
 }
 
-/// Whether a text is one that was read; what is unknown stands for any run of bytes. An unknown word may be none at all.
+/// Checks whether a text matches a parsed one. Unknown parts match any run of bytes, and an unknown word may be absent.
 fn fits(read: &[u8], text: &[u8]) -> bool {
     let mut row = vec![true];
     row.resize(text.len() + 1, false);
     for (i, byte) in read.iter().enumerate() {
         let unknown = *byte == UNKNOWN as u8;
         let beside = |at: Option<usize>| at.and_then(|at| read.get(at)) == Some(&(UNKNOWN as u8));
-        // The space beside an unknown word goes with it.
+        // The space next to an unknown word is optional, too.
         let optional = *byte == b' ' && (beside(i.checked_sub(1)) || beside(Some(i + 1)));
         let mut next = vec![false; row.len()];
         for t in 0..row.len() {

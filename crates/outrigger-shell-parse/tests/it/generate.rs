@@ -1,4 +1,5 @@
-//! Lines that shells and readers may disagree about: of a grammar, changed at random. The same seed makes the same lines.
+//! Lines that shells and readers may disagree about: generated from a grammar and mutated at random. The same seed yields the same
+//! lines.
 
 pub(crate) struct Lines {
     state: u64,
@@ -235,7 +236,7 @@ const WHOLE: &[&str] = &[
     "[ ! -f y ]",
     "pwd",
 ];
-/// Words of conditions and loops, in place and out of it. None loops for ever: no program fails, and `a` ends the list of `until`.
+/// Words of conditions and loops, in place and out of it. None loops forever: no program fails, and `a` ends the list of `until`.
 const KEYWORDS: &[&str] = &[
     "if ", "then ", "else ", "elif ", "fi", "do ", "done", "until ", "if\n", "then\n", "; then ",
     "; fi", "; do ", "; done", "! ", "fi ", "done ", "time ",
@@ -309,7 +310,7 @@ impl Lines {
         line
     }
 
-    /// The next number of SplitMix64.
+    /// Returns the next number of SplitMix64.
     fn below(&mut self, most: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -448,7 +449,7 @@ impl Lines {
         word
     }
 
-    /// The same word in other quotes.
+    /// Returns the same word in other quotes.
     fn spelled(&mut self, word: &str) -> String {
         let mut text = String::new();
         for c in word.chars() {

@@ -1,5 +1,5 @@
-//! What shells really execute, write and read, held against what was read of their lines: a corpus, and lines of a generator. Programs
-//! are recorded by `strace`; without it, or where the system forbids it, the tests are skipped and say so.
+//! Compares what shells really execute, write and read with what was parsed from their lines: a corpus, and generated lines. Programs
+//! are recorded by `strace`; without it, or if the system forbids it, the tests are skipped with a note.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 
 use compare::Shell;
 
-/// Lines of the generator that are run in every test run, for each shell; each takes about 15 ms.
+/// The number of generated lines per shell in every test run; each takes about 15 ms.
 const LINES: usize = 1200;
-/// Longest time for them, where the machine is busy.
+/// The longest time for them on a busy machine.
 const MAX_TIME: Duration = Duration::from_secs(90);
-/// The same lines in every run; `OUTRIGGER_FUZZ_SEED` makes others.
+/// The same lines in every run; `OUTRIGGER_FUZZ_SEED` selects others.
 const SEED: u64 = 1;
 
 const CORPUS: &str = include_str!("corpus.txt");
 
-/// The lines of the corpus, in which `\n`, `\t` and `\\` stand for what they stand for elsewhere.
+/// Returns the lines of the corpus, with the usual meaning of `\n`, `\t` and `\\`.
 fn corpus() -> Vec<String> {
     let lines = CORPUS.lines();
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("##"));
@@ -49,7 +49,7 @@ fn corpus() -> Vec<String> {
         .collect()
 }
 
-/// The shells of this machine.
+/// Returns the shells of this machine.
 fn shells() -> Vec<Shell> {
     let names = ["bash", "dash", "zsh"];
     let all: Vec<Shell> = names.into_iter().filter_map(Shell::new).collect();
@@ -110,12 +110,12 @@ fn shells_run_what_was_read_of_generated_lines() {
     });
 }
 
-/// A number from the environment.
+/// Returns a number from the environment.
 fn set(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// `cargo xtask fuzz-shell`: prints what it finds and goes on, until `OUTRIGGER_FUZZ_MINUTES` have passed.
+/// `cargo xtask fuzz-shell`: prints its findings and continues until `OUTRIGGER_FUZZ_MINUTES` have passed.
 #[test]
 #[ignore = "takes as long as it is given; run by `cargo xtask fuzz-shell`"]
 fn fuzz() {

@@ -1,31 +1,31 @@
-//! What a shell does with a line, as `strace` saw it.
+//! What a shell does with a line, as seen by `strace`.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What happened.
+/// The recorded events.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Programs that were executed, with their arguments; not the shell itself.
+    /// The executed programs with their arguments, except the shell itself.
     pub(crate) executed: Vec<Vec<String>>,
-    /// Files that a shell opened to write to them.
+    /// Files that a shell opened for writing.
     pub(crate) written: Vec<String>,
-    /// Files that were opened to be read, those of the system included.
+    /// Files opened for reading, including those of the system.
     pub(crate) opened: Vec<Opened>,
 }
 
-/// A file that was opened to be read.
+/// A file opened for reading.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) file: String,
-    /// By a shell, not by a program that it started.
+    /// Opened by a shell, not by a program it started.
     pub(crate) by_shell: bool,
 }
 
 const CALLS: &str = "trace=execve,execveat,open,openat,openat2,creat,clone,clone3,fork,vfork";
-/// Owns nothing.
+/// A user that owns nothing.
 const NOBODY: &str = "65534";
 pub(crate) const SHELLS: [&str; 4] = ["bash", "sh", "dash", "zsh"];
 
@@ -33,7 +33,7 @@ pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// Runs `shell -c line` in a folder. `None` where nothing could be recorded.
+/// Runs `shell -c line` in a folder. Returns `None` if nothing could be recorded.
 #[expect(
     clippy::disallowed_methods,
     reason = "a tracer around a shell, of a test of what shells do"
@@ -45,7 +45,7 @@ pub(crate) fn run(
     variables: &[(&str, String)],
 ) -> Option<Seen> {
     let record = folder.parent()?.join("record");
-    // What a line writes, it writes as nobody, where this is root: a line of a generator may name any file.
+    // As root, a line runs as `nobody`: a generated line may name any file.
     let mut command = Command::new("/usr/bin/timeout");
     command.args(["-s", "KILL", "10"]);
     if is_root() {
@@ -82,7 +82,7 @@ pub(crate) fn run(
 fn read(text: &str) -> Seen {
     let mut seen = Seen::default();
     let mut is_shell: HashMap<&str, bool> = HashMap::new();
-    // Whether a program that is still being started is a shell.
+    // Whether a program that is still starting is a shell.
     let mut starting: HashMap<&str, bool> = HashMap::new();
     let mut first = true;
     for line in text.lines() {
@@ -128,7 +128,7 @@ fn read(text: &str) -> Seen {
                         .any(|it| arguments.contains(it));
                 let by_shell = is_shell.get(process).copied().unwrap_or(true);
                 let file = strings(arguments).into_iter().next();
-                // What is opened beside a folder that is open is a library's, or found by a program that looks into folders.
+                // A file opened relative to an open folder is a library's, or found by a program that reads folders.
                 let is_named = call == "open" || arguments.starts_with("AT_FDCWD");
                 let is_folder = arguments.contains("O_DIRECTORY");
                 if !writes && is_named && !is_folder {
@@ -149,7 +149,7 @@ fn read(text: &str) -> Seen {
     seen
 }
 
-/// The strings of arguments, which are in hexadecimal digits.
+/// Returns the strings in the arguments, which are in hexadecimal digits.
 fn strings(text: &str) -> Vec<String> {
     let parts = text.split('"').skip(1).step_by(2);
     parts

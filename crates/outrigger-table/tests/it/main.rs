@@ -155,7 +155,7 @@ fn spreadsheets_go_there_and_back() {
     };
     let bytes = write(&table, Format::Spreadsheet).unwrap();
     let back = read(&bytes, Format::Spreadsheet, None).unwrap();
-    // No formula is made of a text, no digit is lost, and what is nested is its JSON.
+    // No formula is created from a text, no digit is lost, and nested values become JSON.
     assert_eq!(
         rows_of(&back),
         "text | number | yes\na | 7 | true\n=1+1 | 1.5 | -\n007 | 9007199254740993 | {\"n\":1}"
@@ -343,7 +343,7 @@ fn table() -> impl Strategy<Value = Table> {
 }
 
 proptest! {
-    /// What is written is read again: as texts from CSV and TSV, as it was from JSON lines.
+    /// Written tables are read back: as texts from CSV and TSV, unchanged from JSON lines.
     #[test]
     fn a_table_survives_its_file(table in table()) {
         for format in [Format::Csv, Format::Tsv] {
@@ -362,7 +362,7 @@ proptest! {
         }
     }
 
-    /// An order is one: sorted twice is sorted once, and no row is lost.
+    /// Sorting is idempotent, and loses no row.
     #[test]
     fn a_sort_is_an_order(table in table(), descending: bool) {
         let query: Query = serde_json::from_value(json!({"sort": [{"column": "c0", "descending": descending}]})).unwrap();
@@ -372,7 +372,7 @@ proptest! {
         prop_assert_eq!(matched, table.rows.len());
     }
 
-    /// A row is in a join as often as it has partners, and an outer one keeps all.
+    /// A row appears in a join once per partner, and an outer join keeps all rows.
     #[test]
     fn a_join_counts(left in table(), right in table()) {
         let on = |how: &str| serde_json::from_value::<Join>(json!({"on": [{"left": "c0", "right": "c0"}], "how": how})).unwrap();

@@ -7,12 +7,12 @@ const LONG: Size = Size {
     rows: 24,
 };
 
-/// Columns that a character may take: how much is the terminal's business.
+/// Returns the most columns that a character may take; the actual width depends on the terminal.
 fn most(c: char) -> usize {
     if c.is_ascii() { 1 } else { 2 }
 }
 
-/// Each row is one on the screen, and begins with what is ours.
+/// Checks that each row is one on the screen, and begins with our own prefix.
 fn holds(text: &str, columns: usize) -> Result<(), TestCaseError> {
     prop_assert!(text.is_empty() || text.ends_with('\n'));
     for line in text.lines() {
@@ -66,7 +66,7 @@ proptest! {
         let frame = Frame::new().with("command", one).with("folder", other);
         let shown = frame.bounded(size, "; [v]iew shows all");
         holds(&shown.text, columns)?;
-        // With the prompt it is on one screen.
+        // Together with the prompt it fits on one screen.
         prop_assert!(shown.text.lines().count() < rows.max(MIN_ROWS + 1), "{}", shown.text);
         for page in frame.pages(size) {
             holds(&page, columns)?;
@@ -77,7 +77,7 @@ proptest! {
         prop_assert!(shown.is_cut || shown.text == whole);
     }
 
-    /// What is shown of a text is the text, but for runs.
+    /// The displayed text is the text itself, except for runs.
     #[test]
     fn no_character_is_lost(text in "[a-z;&|<>$ \"'(){}]{0,400}", columns in 30..120_usize) {
         let whole = Frame::new().with("command", text.clone()).whole(columns);

@@ -1,4 +1,4 @@
-//! Every bundled tool and how it comes to files: a tool that is not in the table is one that nobody has looked at.
+//! Every bundled tool and its way to files: a tool missing in the table has not been reviewed.
 
 use outrigger_tools::ToolRuntime;
 use outrigger_tools::builtin::{Options, register_all};
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::support::Room;
 
-/// How a tool comes to files.
+/// A tool's way to files.
 enum Way {
-    /// It asks by this permission for the file that these arguments name.
+    /// It asks with this permission for the file in these arguments.
     Asks(&'static str, Value),
-    /// It looks at many and passes over what the rules keep (`ToolHost::read_rules`).
+    /// It reads many files and skips those the rules deny (`ToolHost::read_rules`).
     Searches,
-    /// In a process, whose sandbox keeps the same files from it (`ToolHost::confine`).
+    /// In a process, whose sandbox denies the same files (`ToolHost::confine`).
     InASandbox,
-    /// It names none.
+    /// It names no file.
     None,
 }
 
@@ -73,7 +73,7 @@ async fn every_tool_that_names_a_file_asks_for_it() {
         room.file("link.csv", "");
         std::fs::remove_file(room.project().join("link.csv")).unwrap();
         std::os::unix::fs::symlink("sub/a.csv", room.project().join("link.csv")).unwrap();
-        // By its name, through `..`, and by a link, which is requested under its own name: rules follow it.
+        // By its name, through `..`, and by a link, which is requested under its own name: rules resolve it.
         for (named, asked) in [
             ("sub/a.csv", "sub/a.csv"),
             ("./sub/../sub/a.csv", "sub/a.csv"),

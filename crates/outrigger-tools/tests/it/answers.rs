@@ -1,4 +1,4 @@
-//! Tools whose hooks see the answer in the tool's own form, as those of MCP servers do.
+//! Tools whose hooks see the answer in the tool's own form, like those of MCP servers.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ async fn hooks_get_the_answer_in_the_tools_own_form_and_may_change_it() {
         ("changed", json!({"truncated": false}))
     );
 
-    // What cannot be read leaves the output as it was.
+    // An unreadable answer leaves the output unchanged.
     for left in [json!({"content": 5}), json!(null), json!("text")] {
         room.host
             .hook(HookPoint::ToolAfterResult, move |_| Ok(left));

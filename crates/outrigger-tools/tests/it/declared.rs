@@ -1,4 +1,4 @@
-//! What tools declare, and what the runtime makes of it (D6, D7); contracts and their providers (C11).
+//! Declarations of tools, and how the runtime uses them (D6, D7); contracts and their providers (C11).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +33,7 @@ pub(crate) fn text(text: &str) -> ToolOutput {
     }
 }
 
-/// A tool that counts its runs and answers with what `answer` makes of the count.
+/// Returns a tool that counts its runs and answers with `answer` of the count.
 fn counting(
     room: &Room,
     name: &str,
@@ -77,7 +77,7 @@ fn a_descriptor_is_checked_when_the_tool_is_registered() {
             },
             "tool.bad_descriptor",
         ),
-        // Nothing would hold a plugin's tool to them.
+        // Nothing would enforce them for a plugin's tool.
         (
             Declared {
                 capabilities: vec![Capability::FsRead],
@@ -199,7 +199,7 @@ async fn what_was_not_granted_is_refused_by_name() {
                     )),
                     "{message}"
                 );
-                // Refused before anybody was asked.
+                // Refused before any question.
                 assert_eq!(room.asked(), [""; 0]);
             }
         }
@@ -303,7 +303,7 @@ async fn equal_calls_of_one_step_run_once_where_the_tool_is_deterministic() {
             let ctx = room.context(&call);
             room.runtime.execute(call, ctx)
         };
-        // Equal by their meaning: order of keys and form of numbers do not count.
+        // Equal in meaning: key order and number format do not matter.
         let (a, b, other) = tokio::join!(
             go("call_1", "msg_1", json!({"x": 1, "y": 2})),
             go("call_2", "msg_1", json!({"y": 2.0, "x": 1})),
@@ -403,7 +403,7 @@ async fn a_call_that_has_no_canonical_form_is_refused() {
     assert_eq!(runs.load(Ordering::SeqCst), 0);
 }
 
-/// Answers by fingerprint, and says which contract it was asked for.
+/// Answers by fingerprint, and reports the requested contract.
 struct Recorded(Mutex<BTreeMap<u64, ToolOutput>>, &'static str);
 
 impl Provider for Recorded {
@@ -469,7 +469,7 @@ async fn a_call_is_replayed_by_its_fingerprint() {
     assert_eq!(message, r#"recording: read {"filePath":"b.txt"}"#);
 }
 
-/// `BHV-CAPABILITY-PROVIDER-ROUTING`: the first rule that fits says who does it.
+/// `BHV-CAPABILITY-PROVIDER-ROUTING`: the first matching rule selects the provider.
 #[tokio::test]
 async fn bhv_capability_provider_routing() {
     let room = Room::new();
@@ -497,7 +497,7 @@ async fn bhv_capability_provider_routing() {
         ("read", json!({"filePath": "src/a.txt"}), "a: read"),
         ("read", json!({"filePath": "x/../src/a.txt"}), "a: read"),
         ("read", json!({"filePath": "b.txt"}), ""),
-        // `bash` is the tool's name, `exec` that of what it does.
+        // `bash` is the tool's name, `exec` its capability.
         ("bash", json!({"command": "echo x"}), "a: exec"),
         (
             "bash",
@@ -510,7 +510,7 @@ async fn bhv_capability_provider_routing() {
             json!({"filePath": "deep/er/y", "oldString": "", "newString": "z"}),
             "b: edit",
         ),
-        // Without a contract there is nothing to bind, and nothing goes past who reads there.
+        // Without a contract there is nothing to bind, and nothing bypasses the provider of reads.
         (
             "glob",
             json!({"pattern": "src/*"}),
@@ -601,7 +601,8 @@ async fn a_tool_is_held_to_its_roots_through_links_and_dots() {
     }
     assert_eq!(room.text("src/b.txt"), "outside\n");
     assert!(!room.project().join("src/new.txt").exists());
-    // A constraint cannot be lifted again, and only what opens files through the guard can be constrained.
+    // A constraint cannot be lifted again, and only tools that open files through the guard can be
+    // constrained.
     let wider = Constraints {
         allowed_read_roots: roots(&["src"]),
         ..Constraints::default()

@@ -233,7 +233,7 @@ async fn what_is_asked_for_files() {
             vec![r#"read ["innocent.txt",".env"] ["*"]"#],
         ),
         ("read", json!({"filePath": "."}), vec![r#"read [""] ["*"]"#]),
-        // "Always" about one folder is about no others that its name would match.
+        // "Always" for one folder covers no others that its name would match.
         (
             "read",
             json!({"filePath": "../outside/*/x"}),
@@ -531,7 +531,7 @@ async fn write_answers_as_opencode_does() {
     assert_eq!(message, "Path is a directory, not a file: ROOM/project/sub");
 }
 
-/// What was decided is about the file that a link led to then, and no other one is opened.
+/// The decision is about the link's target at that time, and no other file is opened.
 #[tokio::test]
 async fn a_link_that_is_swapped_behind_the_decision_opens_nothing_else() {
     for (tool, input) in [

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::Room;
 
-// Files of rising age, so that the order of results is known.
+// Creates files of increasing age, so that the order of results is known.
 fn aged(room: &Room, files: &[(&str, &str)]) {
     for (n, (path, content)) in files.iter().enumerate() {
         let path = room.file(path, content);

@@ -1,4 +1,4 @@
-//! The runtime and the bundled tools against real folders, real processes and a host that only writes down what it is asked.
+//! The runtime and the bundled tools against real folders, real processes and a host that only records its requests.
 
 #![expect(
     clippy::unwrap_used,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// The output or the error.
+/// Returns the output or the error.
 async fn answer_of(room: &Room, tool: &str, input: Value) -> String {
     let text = match room.execute(tool, input).await.outcome {
         ToolOutcome::Completed { output, .. } => output.output,

@@ -75,7 +75,7 @@ async fn a_patch_adds_changes_moves_and_deletes() {
         .collect();
     assert_eq!(output.metadata["diff"], json!(all));
     let asks = room.host.asks.lock().unwrap().clone();
-    // What is moved is asked about as if it were read, then the whole as an edit.
+    // A moved file is asked about as a read, then the whole as an edit.
     assert_eq!(asks.len(), 2);
     assert_eq!(
         (asks[0].permission.as_str(), asks[0].patterns.as_slice()),
@@ -168,7 +168,7 @@ async fn what_does_not_fit_changes_nothing() {
         room.file("b.txt", "b\n");
         room.file("bin", [0xff, 0xfe]);
         std::fs::create_dir(room.project().join("dir")).unwrap();
-        // What fits stands in front, and is not done either.
+        // The matching part comes first, and is not applied either.
         let first = if body.contains("***") {
             "*** Add File: first\n+x\n"
         } else {
@@ -203,9 +203,9 @@ async fn what_does_not_fit_changes_nothing() {
 #[tokio::test]
 async fn what_is_there_is_shown_and_kept() {
     for (body, want) in [
-        // A file that is there already is replaced, and the diff shows what goes.
+        // An existing file is replaced, and the diff shows what is removed.
         ("*** Add File: a.txt\n+new", "M a.txt | a.txt=new\n"),
-        // A second section for a file goes on from the first.
+        // A second section for a file continues from the first.
         (
             "*** Update File: a.txt\n@@\n-a\n+b\n*** Update File: a.txt\n@@\n-b\n+c",
             "M a.txt M a.txt | a.txt=c\n",
@@ -222,12 +222,12 @@ async fn what_is_there_is_shown_and_kept() {
             "*** Delete File: a.txt\n*** Add File: a.txt\n+z",
             "D a.txt A a.txt | a.txt=z\n",
         ),
-        // A move onto itself is none.
+        // A move onto itself is not a move.
         (
             "*** Update File: a.txt\n*** Move to: ./x/../a.txt\n@@\n-a\n+b",
             "M a.txt | a.txt=b\n",
         ),
-        // One without changes, and one onto what the patch takes away.
+        // One without changes, and one onto a file that the patch removes.
         (
             "*** Update File: a.txt\n*** Move to: d/e.txt",
             "M d/e.txt | d/e.txt=a\n",

@@ -1,4 +1,4 @@
-//! What no contract is bound for does not go past who a contract is bound to (C11).
+//! A call without a bound contract does not bypass the provider of a bound one (C11).
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ async fn nothing_goes_past_a_provider() {
         (&[OTHERS], grep.clone(), None),
         (&[SRC], glob("src"), Some("read")),
         (&[SRC], glob("docs"), None),
-        // What is above the folder looks into it.
+        // A search from a folder above includes the folder.
         (&[SRC], grep.clone(), Some("read")),
         (&[SRC], patch, Some("read")),
         (&[DOCS_HERE, ALL], glob("docs"), None),
@@ -93,7 +93,7 @@ async fn nothing_goes_past_a_provider() {
     assert_eq!(room.text("docs/b.txt"), "needle\n");
 }
 
-/// A tool of a plugin or of a server, about which nobody says what it needs, may do all that a contract is about.
+/// A tool of a plugin or a server without declared needs may do everything that a contract covers.
 #[tokio::test]
 async fn what_does_not_say_what_it_needs_goes_past_nobody() {
     let room = Room::new();
@@ -138,7 +138,7 @@ async fn what_does_not_say_what_it_needs_goes_past_nobody() {
             &["silent", "reads"],
         ),
         (vec![rule(None, Some("silent"), None, "a")], &["silent"]),
-        // For one contract of those that it may be about.
+        // For one of the contracts it may involve.
         (
             vec![rule(Some(Read), Some("silent"), None, "local"), all()],
             &["silent", "reads"],

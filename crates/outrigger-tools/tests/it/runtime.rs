@@ -255,7 +255,7 @@ async fn long_output_of_any_tool_is_cut_and_kept() {
         std::fs::read_to_string(saved).unwrap().lines().count(),
         3000
     );
-    // The model can read it, and is not asked about a folder outside.
+    // The model can read it without a question about a folder outside.
     room.asked();
     let read = room
         .output(
@@ -301,8 +301,8 @@ async fn neither_a_tool_nor_a_hook_gets_around_the_limits() {
     assert_eq!(output.metadata["truncated"], true);
 }
 
-/// Who replaces a text and forgets where all of it is has taken it out; a note behind it has not, and a tool's own word for a
-/// file of somebody's costs nobody that file.
+/// A hook that replaces the text and omits the path of the full output has removed that; appending a note does not. A file
+/// path from the tool's own text never deletes that file.
 #[tokio::test]
 async fn the_whole_output_goes_with_the_text_that_a_hook_took_out() {
     let room = Room::new();
@@ -342,7 +342,7 @@ async fn the_whole_output_goes_with_the_text_that_a_hook_took_out() {
     let replaced = room.output("bash", long).await;
     assert_eq!(replaced.output, "?");
     assert!(!std::path::Path::new(&seen.recv().unwrap()).exists());
-    // The calls of a room have one id.
+    // The calls of a room have one ID.
     for path in [own, path(&noted)] {
         *named.lock().unwrap() = path.clone();
         room.output("demo", json!({"n": 1})).await;
@@ -476,7 +476,7 @@ impl Tool for Flaky {
         let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
         Box::pin(async move {
             match (input["n"].as_u64(), run) {
-                // As a tool of a plugin does whose question was refused.
+                // Like a plugin's tool whose question was refused.
                 (Some(4), _) => {
                     let ask = PermissionAsk {
                         permission: "forbidden".to_owned(),
@@ -602,7 +602,7 @@ async fn invalid_tells_the_model_what_was_wrong_with_its_call() {
     );
 }
 
-/// Takes out what is said of parameters: the recording has none of OpenCode's texts.
+/// Removes the descriptions of parameters: the recording has none of OpenCode's texts.
 fn without_texts(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -631,7 +631,7 @@ fn schemas_are_opencodes() {
             spec.hidden,
             matches!(spec.name.as_str(), "invalid" | "question")
         );
-        // OpenCode knows nothing of the tools of bundled plugins.
+        // OpenCode does not have the tools of bundled plugins.
         if !spec.hidden && spec.source == "builtin" {
             let mut schema = spec.input_schema;
             without_texts(&mut schema);

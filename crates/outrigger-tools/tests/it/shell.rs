@@ -52,7 +52,8 @@ async fn output_and_exit_code() {
     );
 }
 
-/// Which program a name stands for is in the question where it is none of the system's: in the project or elsewhere.
+/// If a name resolves to a program that is not the system's, in the project or elsewhere, the question names that
+/// program.
 #[tokio::test]
 async fn a_question_names_the_programs_that_are_not_the_systems() {
     let room = Room::new();
@@ -181,7 +182,7 @@ async fn many_lines_are_cut_to_the_last_ones() {
     assert_eq!(metadata["truncated"], true);
 }
 
-// A child in the background, one in a session of its own.
+// A child in the background, one in a separate session.
 const FAMILY: &str = "sleep 600 & echo $! > a.pid; setsid sh -c 'echo $$ > b.pid; exec sleep 600' & while ! [ -s b.pid ]; do sleep 0.02; done; echo start; echo $$ > c.pid; wait";
 
 fn pid(room: &Room, file: &str) -> u32 {
@@ -279,7 +280,7 @@ async fn what_is_asked_for_commands() {
             json!({"command": "for d in a b; do rm -r \"$d\"/*; done"}),
             vec![r#"bash ["for d in a b; do rm -r \"$d\"/*; done"] []"#],
         ),
-        // Of too many there may be any.
+        // With too many, any file may be among them.
         (
             json!({"command": format!("v=a; {} cat $v", "v+=$v; ".repeat(300))}),
             vec![
@@ -314,7 +315,7 @@ async fn what_is_asked_for_commands() {
         ),
         (json!({"command": "cd sub"}), vec![]),
         (json!({"command": "a=1"}), vec![]),
-        // Programs may look at it.
+        // Programs may read it.
         (json!({"command": "A=1"}), vec![r#"bash ["A=1"] ["A=1"]"#]),
         (
             json!({"command": "echo $(rm -f nothing)"}),
@@ -342,7 +343,7 @@ async fn what_is_asked_for_commands() {
             json!({"command": "ls; ls"}),
             vec![r#"bash ["ls"] ["ls *"]"#],
         ),
-        // A program of a relative path is the one in the folder of the session, or is asked about by where it lies.
+        // A program with a relative path is the one in the session's folder, or is asked about by its location.
         (
             json!({"command": "./t.sh -a; sh t.sh; env sub/x"}),
             vec![
@@ -382,7 +383,7 @@ async fn what_is_asked_for_commands() {
     }
 }
 
-/// Its shell opens the file that a redirection writes: the rules about changes are asked, too.
+/// The shell opens the file that a redirection writes, so the rules about changes are asked, too.
 #[tokio::test]
 async fn what_is_asked_for_redirections() {
     let room = Room::new();

@@ -20,7 +20,7 @@ use outrigger_tools::{
 };
 use serde_json::{Value, json};
 
-/// What a hook point answers: the output it makes of the one it gets, or a refusal.
+/// The answer of a hook point: the output made from its input, or a refusal.
 pub(crate) type Answer = Box<dyn FnOnce(Value) -> Result<Value, String> + Send>;
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Host {
     pub(crate) hooks: Mutex<VecDeque<(HookPoint, Answer)>>,
     /// A permission that is refused.
     pub(crate) refuse: Mutex<Option<&'static str>>,
-    /// A link that leads elsewhere as soon as a question was answered.
+    /// A link that is changed once a question was answered.
     pub(crate) swap: Mutex<Option<(PathBuf, PathBuf)>>,
     pub(crate) skills: Mutex<Vec<SkillEntry>>,
     pub(crate) todos: Mutex<Vec<Todo>>,
@@ -237,7 +237,7 @@ impl Room {
         let ctx = self.context(&call);
         self.runtime.execute(call, ctx).await
     }
-    /// The output of a call that must work, with the room's folder written as `ROOM`.
+    /// Returns the output of a call that must work, with the room's folder written as `ROOM`.
     pub(crate) async fn output(&self, tool: &str, input: Value) -> ToolOutput {
         match self.execute(tool, input).await.outcome {
             ToolOutcome::Completed { mut output, .. } => {
@@ -247,7 +247,7 @@ impl Room {
             ToolOutcome::Failed { message, .. } => panic!("{tool}: {message}"),
         }
     }
-    /// Code and text of a call that must fail.
+    /// Returns code and text of a call that must fail.
     pub(crate) async fn failure(&self, tool: &str, input: Value) -> (String, String) {
         match self.execute(tool, input).await.outcome {
             ToolOutcome::Failed { code, message, .. } => (code, self.plain(&message)),
@@ -257,7 +257,8 @@ impl Room {
     pub(crate) fn plain(&self, text: &str) -> String {
         text.replace(&self.base.path().display().to_string(), "ROOM")
     }
-    /// What was asked, as `permission patterns always`, with the room's folder written as `ROOM`.
+    /// Returns the questions as `permission patterns always`, with the room's folder written as
+    /// `ROOM`.
     pub(crate) fn asked(&self) -> Vec<String> {
         let mut asks = self.host.asks.lock().unwrap();
         asks.drain(..)

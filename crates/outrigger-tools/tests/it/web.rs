@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::support::Room;
 
-/// A search service, with a key.
+/// Returns a search service with a key.
 pub(crate) fn service(url: &str) -> SearchService {
     SearchService {
         url: url.to_owned(),
@@ -161,7 +161,7 @@ async fn what_cannot_be_fetched() {
     }
 }
 
-/// Answers each request with what its body has to do with, and remembers it.
+/// Answers each request according to its body, and remembers it.
 async fn search() -> (String, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -172,7 +172,7 @@ async fn search() -> (String, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = String::new();
             let mut bytes = vec![0; 8192];
-            // The body is the last that comes, and ends with the call.
+            // The body comes last, and ends with the call.
             while !request.ends_with("}}}") {
                 let n = stream.read(&mut bytes).await.unwrap_or(0);
                 request += &String::from_utf8_lossy(&bytes[..n]);
@@ -255,7 +255,7 @@ async fn a_search_that_fails_says_why_and_shows_no_key() {
     let room = searching(&url);
     for (query, says) in [
         ("broken", "status 401"),
-        // Nobody but the service is sent the query.
+        // Only the service is sent the query.
         ("away", "status 302"),
         ("wrong", "Web search failed: no such tool"),
     ] {

@@ -1,4 +1,4 @@
-//! Long conversations: what is in memory, what a key costs, and what is found.
+//! Long conversations: what is in memory, the cost of a key, and search results.
 
 use crossterm::event::KeyCode;
 use ratatui::layout::Position;
@@ -17,7 +17,7 @@ fn stored(n: usize) -> Value {
     json!({ "info": info, "parts": [part] })
 }
 
-/// The pages of a store with this many messages.
+/// Answers with the pages of a store with this many messages.
 fn answer(app: &mut App, effects: Vec<Effect>, count: usize) {
     for effect in effects {
         let Effect::Call { path, then, .. } = effect else {
@@ -44,7 +44,7 @@ fn answer(app: &mut App, effects: Vec<Effect>, count: usize) {
     }
 }
 
-/// Rows that were laid out for something.
+/// Returns the number of rows laid out for an action.
 fn rows_for(app: &mut App, what: impl FnOnce(&mut App)) -> usize {
     let before = LAID_OUT.get();
     what(app);
@@ -52,7 +52,7 @@ fn rows_for(app: &mut App, what: impl FnOnce(&mut App)) -> usize {
     LAID_OUT.get() - before
 }
 
-/// 10,000 messages: a key lays out nothing, a page key a page, and what is in memory has a bound, however far one reads.
+/// 10,000 messages: a key lays out nothing, a page key one page, and memory is bounded however far the user scrolls.
 #[test]
 fn ten_thousand_messages_cost_what_is_seen_of_them() {
     let mut app = talking(80, 24);
@@ -77,7 +77,7 @@ fn ten_thousand_messages_cost_what_is_seen_of_them() {
     );
     assert!(most <= MAX_BLOCKS + PAGE, "{most} blocks in memory");
     assert!(app.has_newer);
-    // What comes meanwhile is at the end, which is fetched when it comes into view.
+    // New messages are at the end, which is fetched when it comes into view.
     user(&mut app, 10_001, "a new one");
     assert!(screen(&mut app).contains("stored 1\n"));
     control(&mut app, 'c', 0);
@@ -87,7 +87,7 @@ fn ten_thousand_messages_cost_what_is_seen_of_them() {
     assert!(!app.has_newer && app.conversation.messages() <= PAGE + 1);
 }
 
-/// A page that comes moves nothing that is read.
+/// A new page does not move what is on the screen.
 #[test]
 fn an_older_page_does_not_move_the_screen() {
     let mut app = talking(80, 24);
@@ -103,7 +103,7 @@ fn an_older_page_does_not_move_the_screen() {
     assert_eq!(app.conversation.messages(), 2 * PAGE);
 }
 
-/// A streamed word costs its cells, and a full screen once a row at most.
+/// A streamed word costs its cells, and a full screen once per row at most.
 #[test]
 fn bytes_of_a_streamed_word() {
     let mut app = talking(100, 30);
@@ -236,7 +236,7 @@ fn a_click_unfolds_a_card() {
     );
 }
 
-/// `tab` in a search looks through all conversations; a choice goes to the message, however far back it is.
+/// `tab` in a search searches all conversations; selecting a result shows the message, however far back it is.
 #[test]
 fn a_search_of_all_conversations_goes_to_a_message_far_back() {
     let mut app = talking(70, 14);

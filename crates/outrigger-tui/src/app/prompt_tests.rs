@@ -1,4 +1,4 @@
-//! What goes into a prompt, and when it is sent.
+//! The contents of a prompt, and when it is sent.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::tests::*;
 use super::*;
 use crate::state::attachments::Image;
 
-/// The body of the request that sends a prompt.
+/// Returns the body of the request that sends a prompt.
 fn sent(effects: &[Effect]) -> &Value {
     let mut bodies = effects.iter().filter_map(|it| match it {
         Effect::Call { path, body, .. } if path.ends_with("/turn") => body.as_ref(),
@@ -80,7 +80,7 @@ fn the_path_of_an_image_becomes_the_image() {
     assert_eq!(parts[1]["mime"], "image/png");
     assert_eq!(parts[1]["filename"], "a shot.png");
     assert_eq!(parts[1]["url"], "data:image/png;base64,iVBORy4uLi4=");
-    // What is not an image is what was pasted.
+    // Pasted data that is not an image stays text.
     app.update(
         Input::Image(pasted.clone(), Image::of("/tmp/a.png", b"text".to_vec())),
         0,
@@ -112,7 +112,7 @@ fn a_prompt_can_wait_until_the_turn_is_over() {
     assert!(sent(&app.update(over("completed"), 0)).is_null());
     let effects = app.update(over("completed"), 0);
     assert_eq!(sent(&effects)["prompt"]["parts"][0]["text"], "then this");
-    // After an interrupted turn it is the user's again.
+    // After an interrupted turn the user can edit it again.
     type_in(&mut app, "and that", 0);
     leader(&mut app, KeyCode::Enter);
     type_in(&mut app, "draft", 0);
@@ -160,7 +160,7 @@ fn keys_as_they_are_set_and_vi() {
     assert!(screen(&mut app).contains("-- INSERT --"));
 }
 
-/// Who comes from OpenCode finds each of these under the same key.
+/// Each OpenCode function has the same key.
 #[test]
 fn the_page_names_every_key() {
     let page = include_str!("../../../../docs/terminal.md");

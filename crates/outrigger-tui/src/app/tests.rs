@@ -1,4 +1,4 @@
-//! Screens as people see them, and what any order of events does.
+//! Screens as users see them, and the effect of any order of events.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) fn app(columns: u16, rows: u16) -> App {
     App::new(options, (columns, rows))
 }
 
-/// One in a session.
+/// Returns an app in a session.
 pub(super) fn talking(columns: u16, rows: u16) -> App {
     let mut app = app(columns, rows);
     app.update(Input::Ready(Start::default()), 0);
@@ -252,7 +252,7 @@ fn a_narrow_terminal_shows_all_of_it() {
     assert!(!shown.contains('\u{1b}'));
 }
 
-/// Who types when a question appears does not answer it with the next letter.
+/// Typing when a question appears does not answer it with the next letter.
 #[test]
 fn what_is_typed_when_a_question_appears_goes_to_the_prompt() {
     let mut app = talking(60, 20);
@@ -270,7 +270,7 @@ fn what_is_typed_when_a_question_appears_goes_to_the_prompt() {
     assert!(app.asking.shown().is_none());
 }
 
-/// A turn that ends leaves no question behind that nobody waits for.
+/// A turn that ends leaves no question open.
 #[test]
 fn questions_end_with_their_turn() {
     let mut app = talking(60, 20);
@@ -385,7 +385,7 @@ pub(super) fn many(app: &mut App, count: usize) {
     }
 }
 
-/// A key in a long conversation lays out what is seen, and what is far from that is forgotten.
+/// A key in a long conversation lays out what is visible; what is far away is dropped.
 #[test]
 fn a_long_conversation_costs_what_is_seen_of_it() {
     let mut app = talking(80, 24);
@@ -409,7 +409,8 @@ fn a_long_conversation_costs_what_is_seen_of_it() {
     assert!(laid_out(&app) < 600, "{}", laid_out(&app));
 }
 
-/// What is read stays where it is: when more comes, when a question appears, when the terminal has another size.
+/// The text being read stays in place when more arrives, when a question appears, and when the terminal is
+/// resized.
 #[test]
 fn the_place_does_not_jump() {
     let mut app = talking(80, 24);
@@ -456,7 +457,7 @@ fn a_stream_grows_and_ends_as_it_was_stored() {
     assert!(streamed.contains("one two three"));
 }
 
-/// Something that can happen.
+/// Generates an event.
 fn anything() -> impl Strategy<Value = Input> {
     let n = 0..6_usize;
     prop_oneof![
@@ -496,7 +497,7 @@ fn anything() -> impl Strategy<Value = Input> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever happens, in whatever order, the screen can be drawn and holds nothing that a terminal obeys.
+    /// After any events in any order, the screen can be drawn and contains nothing that a terminal obeys.
     #[test]
     fn any_order_of_events_can_be_shown(inputs in proptest::collection::vec(anything(), 0..60)) {
         let mut app = talking(60, 20);

@@ -38,7 +38,7 @@ fn metadata_are_those_of_the_server_that_was_asked() {
             "https://a.test/.well-known/oauth-protected-resource/t1/mcp",
             true,
         ),
-        // Of the whole host, by one of those who have a folder there.
+        // For the whole host, from a user who owns a folder there.
         ("https://a.test", "https://a.test/t1/meta.json", false),
         (
             "https://a.test",
@@ -99,7 +99,8 @@ fn an_authorization_server_says_its_own_name() {
     }
 }
 
-/// A server on the internet has nothing of this machine or its network asked, by name or by a redirect.
+/// A server on the internet cannot have addresses of this machine or its network requested, by name
+/// or by a redirect.
 #[tokio::test]
 async fn a_server_elsewhere_names_nothing_of_this_machine() {
     let far = Near(false);
@@ -120,7 +121,7 @@ async fn a_server_elsewhere_names_nothing_of_this_machine() {
             .await
             .0
     );
-    // By a name that leads here.
+    // By a name that resolves to this machine.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();

@@ -1,4 +1,4 @@
-//! Raw streams and the events they become, however the bytes are cut.
+//! Raw streams and the resulting events, however the bytes are split.
 
 use super::*;
 use crate::testing::{compact, decode_all_cuts};
@@ -58,7 +58,7 @@ fn ends_and_errors() {
             other => panic!("{line}: {other:?}"),
         }
     }
-    // An answer that stops without a reason has broken off.
+    // An answer that stops without a reason was interrupted.
     assert!(!Decoder::default().end(&mut Vec::new()));
     assert!(matches!(
         Decoder::default().whole(json!([]), &mut Vec::new()),

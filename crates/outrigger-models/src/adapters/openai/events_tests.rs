@@ -1,4 +1,4 @@
-//! Raw streams and the events they become, however the bytes are cut.
+//! Raw streams and the resulting events, however the bytes are split.
 
 use super::*;
 use crate::testing::{compact, decode_all_cuts};
@@ -94,7 +94,8 @@ fn parallel_calls_end_when_their_arguments_are_complete() {
 
 #[test]
 fn odd_calls_are_passed_on_as_they_came() {
-    // Arguments that are no JSON; an identifier twice; none; every call numbered 0; no number at all.
+    // Arguments that are not JSON; a duplicate identifier; none; every call numbered 0; no number
+    // at all.
     insta::assert_snapshot!(run(&[
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"a","arguments":"{\"x\":"}}]}}]}"#,
         r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"c","function":{"name":"b","arguments":"{}"}}]}}]}"#,

@@ -1,4 +1,4 @@
-//! Raw streams and the events they become, however the bytes are cut.
+//! Raw streams and the resulting events, however the bytes are split.
 
 use super::*;
 use crate::testing::{compact, decode_all_cuts};

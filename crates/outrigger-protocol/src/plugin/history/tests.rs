@@ -1,4 +1,4 @@
-//! What is kept with a shared conversation holds whatever is done to it.
+//! A shared conversation stays consistent under any operation.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn shared(value: Value) -> Arc<HistoryMessage> {
     Arc::new(value.into())
 }
 
-/// A hash that shows a change, and is quick.
+/// A quick hash that detects changes.
 fn sum(bytes: &[u8]) -> Digest {
     let mut sum = [0_u8; 32];
     for (at, byte) in bytes.iter().enumerate() {
@@ -31,7 +31,7 @@ proptest! {
         let mut history: History = (0..length).map(|i| json!({"n": i})).collect();
         let mut list: Vec<Value> = (0..length).map(|i| json!({"n": i})).collect();
         for (edit, at) in edits {
-            // So that there is something to be out of date, and somebody who has the old one.
+            // So that something is out of date, and a peer has the old version.
             let (before, known) = (history.clone(), (history.bytes(), digest(&history)));
             match edit {
                 0 => {
@@ -110,7 +110,8 @@ fn what_did_not_change_is_shared_with_the_list_before() {
     after.push(shared(json!("more")));
     assert_eq!(after.shared_from(&before, 0), 0);
     after.renew(&before);
-    // Leaves of 16, 16 of them in a node: of the first node the second leaf is another, and of the last the last.
+    // Leaves of 16, 16 of them in a node: the second leaf of the first node differs, and the last leaf of the
+    // last node.
     for (at, shared) in [
         (0, 16),
         (1, 0),
@@ -134,14 +135,14 @@ fn a_list_that_grows_shares_the_tree_of_the_one_before() {
     for index in 0..5000 {
         let before = history.clone();
         history.push(shared(json!(index)));
-        // The pieces that both have: as many as the tree has levels times the nodes of each, at most.
+        // The pieces that both have: at most the number of the tree's levels times the nodes per level.
         let (mut at, mut pieces) = (0, 0);
         while at < history.len() {
             at += history.shared_from(&before, at).max(1);
             pieces += 1;
         }
         assert!(pieces <= 4 * 16, "{pieces} pieces of {index}");
-        // Where the tree has become higher, and nothing is shared by having grown, it is found again.
+        // After the tree has become higher, and nothing is shared by growth alone, it is found again.
         if [16, 256, 4096].contains(&index) {
             for (one, other) in [(&history, &before), (&before, &history)] {
                 let mut again = History::default();

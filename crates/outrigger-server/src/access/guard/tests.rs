@@ -34,7 +34,7 @@ fn basic(text: &str) -> String {
     format!("Basic {}", STANDARD.encode(text))
 }
 
-/// The token of the page opens what the password opens, as long as the server lives that made it.
+/// The page's token opens what the password opens, for the lifetime of the server that created it.
 #[tokio::test]
 async fn tokens_of_pages_by_table() {
     let data = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ async fn tokens_of_pages_by_table() {
     assert_eq!(asked(guard, "GET", "/x", &headers).await.status(), 401);
 }
 
-/// What a page has a browser ask without saying which page it is, and a server that has no pages.
+/// Covers requests that a page has a browser send without naming the page, and a server without pages.
 #[tokio::test]
 async fn other_sites_by_table() {
     let login = basic("opencode:s3cret:x");
@@ -298,7 +298,7 @@ async fn pages_by_table() {
         ("https://app.opencode.ai", true),
         ("https://opencode.ai", true),
         ("https://my.page", true),
-        // Its own, by the name that the client uses.
+        // Its own origin, under the name that the client uses.
         ("http://box.lan:4096", true),
         ("null", false),
         ("", false),
@@ -341,7 +341,7 @@ async fn pages_by_table() {
     };
     let page = [("host", "localhost"), ("origin", "https://app.opencode.ai")];
     assert_eq!(asked(open, "GET", "/x", &page).await.status(), 403);
-    // What a page may send is said without a password, and only to pages that may ask.
+    // What a page may send is answered without a password, and only to pages that may send requests.
     for (origin, status) in [("http://localhost:3000", 204), ("http://evil.example", 403)] {
         let headers = [
             ("host", "localhost"),
@@ -359,7 +359,7 @@ async fn pages_by_table() {
     }
 }
 
-/// The files of the page need no password, from wherever a link led to it; nothing else of the kind is let in, and names and origins are checked.
+/// The page's files need no password, from whatever link; nothing similar is allowed, and names and origins are checked.
 #[tokio::test]
 async fn the_page_by_table() {
     let link = [

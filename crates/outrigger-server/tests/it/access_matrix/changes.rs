@@ -1,4 +1,4 @@
-//! Who may change a file: tools, commands in the sandbox, and clients with a patch.
+//! Changes of a file: tools, commands in the sandbox, and clients with a patch.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::probes::{bash, patch};
 use super::{Faults, Location, Matrix, Victim};
 use outrigger_test_support::model::call;
 
-/// Calls that change a file that may be changed; the tool is shown with the name by which it did.
+/// Returns calls that change a writable file, with the tool and the name it used.
 fn calls(victim: &Victim, name: &str) -> Vec<(&'static str, Value)> {
     let (line, number) = (victim.text(), victim.number());
     let line = line.trim_end();
@@ -35,7 +35,7 @@ fn calls(victim: &Victim, name: &str) -> Vec<(&'static str, Value)> {
 }
 
 pub(super) async fn by_tools(matrix: &Matrix, faults: &mut Faults) {
-    // Tools put another file into the place of the name that they are given, so its other names stay as they were.
+    // Tools replace the file at the given name, so its other names stay unchanged.
     let held = || {
         matrix
             .victims
@@ -71,7 +71,7 @@ pub(super) async fn by_tools(matrix: &Matrix, faults: &mut Faults) {
 }
 
 pub(super) async fn by_commands(matrix: &Matrix, faults: &mut Faults) {
-    // Programs have files of their own outside of the project, which a pattern without a place does not keep from them.
+    // Programs have files outside of the project, which a pattern without a location does not deny.
     let nowhere = ["outside, any folder", "outside, extension"];
     let held = || {
         matrix
@@ -89,7 +89,7 @@ pub(super) async fn by_commands(matrix: &Matrix, faults: &mut Faults) {
     ] {
         let mut script = String::new();
         for victim in held() {
-            // Of another name it is that name which goes, or becomes another file.
+            // With another name, that name is removed or becomes another file.
             let takes_away = ["sed", "mv", "rm"].iter().any(|it| line.starts_with(it));
             let names = victim.names.iter().filter(|(kind, _)| match takes_away {
                 true => matches!(*kind, "relative" | "dots" | "linked folder"),
@@ -110,7 +110,7 @@ pub(super) async fn by_commands(matrix: &Matrix, faults: &mut Faults) {
     }
 }
 
-/// A client with a patch, as git makes it.
+/// Sends a patch as a client, in git's format.
 pub(super) async fn by_clients(matrix: &Matrix, faults: &mut Faults) {
     for victim in matrix
         .victims

@@ -1,9 +1,9 @@
-//! The forms that a rule about a file can have, each with a file of its own, and the names by which that file is reached.
+//! The forms of a rule about a file, each with a separate file, and the names under which that file is reached.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Where a file lies.
+/// The location of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Location {
     Project,
@@ -11,8 +11,8 @@ pub(super) enum Location {
     Home,
 }
 
-/// A form of rule: what it is, where its file lies, the file's name, and the pattern. `N` is the form's number, `DIR` the folder of
-/// the file as seen from the project, `ABS` the same from the root, `ROOT` the folder of everything.
+/// A form of rule: its description, the location and name of its file, and the pattern. `N` is the form's number, `DIR` the file's
+/// folder relative to the project, `ABS` the same from the root, `ROOT` the folder of everything.
 pub(super) struct Form {
     pub(super) what: &'static str,
     pub(super) place: Location,
@@ -36,7 +36,7 @@ const fn form(
 
 use Location::{Beside, Home, Project};
 
-/// Of rules for `read` and `edit`: patterns of files.
+/// Rules for `read` and `edit`: patterns of files.
 pub(super) const OF_FILES: &[Form] = &[
     form("relative", Project, "secret-N.csv", "DIR/secret-N.csv"),
     form("dot", Project, "secret-N.csv", "./DIR/secret-N.csv"),
@@ -132,7 +132,7 @@ pub(super) const OF_FILES: &[Form] = &[
     form("home, folder", Home, "deep/secret-N.csv", "~/dN"),
 ];
 
-/// Of rules for `external_directory`: patterns of folders outside.
+/// Rules for `external_directory`: patterns of folders outside.
 pub(super) const OF_FOLDERS: &[Form] = &[
     form("star", Beside, "secret-N.csv", "ABS/*"),
     form("two stars", Beside, "deep/secret-N.csv", "ABS/**"),
@@ -148,25 +148,25 @@ pub(super) const OF_FOLDERS: &[Form] = &[
     form("home, file", Home, "secret-N.csv", "~/dN/secret-N.csv"),
 ];
 
-/// A file with its own text, and everything that it is called.
+/// A file with its own text, and all its names.
 pub(super) struct Victim {
     pub(super) what: &'static str,
     pub(super) place: Location,
     /// Absolute.
     pub(super) path: PathBuf,
-    /// Its folder, from the project.
+    /// Its folder, relative to the project.
     pub(super) folder: String,
     /// Its file name.
     pub(super) file: String,
-    /// Of the rule; none for a file that no rule is about.
+    /// The rule's pattern, or `None` for a file without a rule.
     pub(super) pattern: Option<String>,
-    /// By kind; what a shell cannot take is left out there.
+    /// By kind; names that a shell cannot take are skipped there.
     pub(super) names: Vec<(&'static str, String)>,
     number: usize,
 }
 
 impl Victim {
-    /// Makes the file, and the links to it.
+    /// Creates the file, and the links to it.
     pub(super) fn make(root: &Path, number: usize, form: &Form, is_free: bool) -> Self {
         let n = number.to_string();
         let (from_project, at) = match form.place {
@@ -225,23 +225,23 @@ impl Victim {
         };
         std::fs::write(&victim.path, victim.text()).unwrap();
         std::fs::hard_link(&victim.path, names.join(format!("hard-{n}.csv"))).unwrap();
-        // A slash at its end is nothing to a tool, and an error to a shell.
+        // A trailing slash means nothing to a tool, and is an error for a shell.
         let slash = format!("{from_project}/{inner}/");
         victim.names.push(("slash at the end", slash));
         victim
     }
 
-    /// The file names that it has, the one in the folder of names by a hard link.
+    /// Returns its file names, including the one in the folder of names through a hard link.
     pub(super) fn file_names(&self) -> impl Iterator<Item = String> {
         [self.file.clone(), format!("hard-{}.csv", self.number)].into_iter()
     }
 
-    /// What its line begins with, which a call may name.
+    /// Returns the beginning of its line, which a call may name.
     pub(super) fn head(&self) -> String {
         format!("head{}of", self.number)
     }
 
-    /// The end of its line: an answer that has it has read the file.
+    /// Returns the end of its line: an answer that contains it has read the file.
     pub(super) fn canary(&self) -> String {
         format!("canary{}end", self.number)
     }

@@ -1,4 +1,4 @@
-//! Who may tell a file: tools, routes, what goes with a prompt, commands in the sandbox, git, and differences.
+//! Everything that may reveal a file: tools, routes, prompt parts, commands in the sandbox, git, and differences.
 
 use serde_json::{Value, json};
 
@@ -8,11 +8,11 @@ use outrigger_test_support::model::call;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Probe {
-    /// Tools that are given the name of a file.
+    /// Tools that take the name of a file.
     Tools,
     /// Tools and routes that list names.
     Names,
-    /// Routes that are given a file, or search.
+    /// Routes that take a file, or search.
     Routes,
     /// Parts, mentions and instructions.
     Prompts,
@@ -22,11 +22,11 @@ pub(super) enum Probe {
     Git,
     /// Patches of clients.
     Patches,
-    /// What a turn changed, what git says of it, and every route that answers then.
+    /// The changes of a turn, git's view of them, and every route that answers then.
     Differences,
 }
 
-/// Tools that are tried here by the names of files, in commands, or that come to no files.
+/// Tools that are tried here by the names of files, in commands, or that use no files.
 const TOOLS: &[(&str, &str)] = &[
     ("apply_patch", "names"),
     ("bash", "commands"),
@@ -85,7 +85,7 @@ pub(super) fn bash(command: &str) -> Value {
     call("bash", json!({ "command": command, "description": "x" }))
 }
 
-/// Calls of every tool that is given this name, and whether each shows a file that may be read.
+/// Returns calls of every tool that takes this name, and whether each shows a readable file.
 fn calls(victim: &Victim, kind: &str, name: &str) -> Vec<(Value, bool)> {
     let head = victim.head();
     let line = json!({ "filePath": name, "operation": "hover", "line": 1, "character": 1 });
@@ -138,7 +138,7 @@ fn calls(victim: &Victim, kind: &str, name: &str) -> Vec<(Value, bool)> {
     calls
 }
 
-/// A rule that asks is about names; another name of the same file (a hard link) is bound by one that denies.
+/// A rule that asks is about names; a rule that denies also covers another name of the same file (a hard link).
 fn is_about(matrix: &Matrix, victim: &Victim, kind: &str) -> bool {
     let is_named = matches!(
         kind,
@@ -187,7 +187,7 @@ async fn tools(matrix: &Matrix, faults: &mut Faults) {
                 .push(format!("{} was changed by a tool: {text}", victim.what));
         }
     }
-    // What is overwritten or removed is shown in the difference.
+    // The difference shows what is overwritten or removed.
     let free: Vec<usize> = (0..matrix.victims.len())
         .filter(|at| matrix.victims[*at].pattern.is_none())
         .collect();
@@ -209,7 +209,7 @@ async fn tools(matrix: &Matrix, faults: &mut Faults) {
         }
     }
     for victim in matrix.victims.iter().filter(|it| it.pattern.is_none()) {
-        // Another file by now, which was taken away and made again.
+        // Another file by now, which was removed and created again.
         let hard = matrix
             .harness
             .path(&format!("names/hard-{}.csv", victim.number()));
@@ -250,7 +250,7 @@ async fn names(matrix: &Matrix, faults: &mut Faults) {
             faults.hold_name(victim, by, matrix.keeps(victim), answer);
         }
     }
-    // A denied file is another one to git, which does not see it; it did not change.
+    // git sees another file in place of a denied one, so it did not change.
     for path in ["/vcs/status", "/vcs/diff?mode=git"] {
         let answer = matrix.harness.text("GET", path).await;
         for victim in &matrix.victims {
@@ -302,12 +302,12 @@ async fn names(matrix: &Matrix, faults: &mut Faults) {
     }
 }
 
-/// Answers that [`names`] makes for each file.
+/// The number of answers that [`names`] gets for each file.
 const fn by_len() -> usize {
     5
 }
 
-/// A prompt with these parts: what the model was sent.
+/// Sends a prompt with these parts, and returns what the model received.
 async fn said_with(harness: &Harness, parts: &[Value]) -> String {
     let session = harness.session().await;
     let mut all = vec![json!({ "type": "text", "text": "see" })];
@@ -317,7 +317,7 @@ async fn said_with(harness: &Harness, parts: &[Value]) -> String {
     harness.mock.last().texts("user").join("\n")
 }
 
-/// The same by a prompt that nobody waits for, by a turn of our own client, and as the part that another one is rewritten to.
+/// Does the same with a prompt without waiting, with a turn of our own client, and with a part that replaces another one.
 async fn said_otherwise(harness: &Harness, parts: &[Value]) -> [String; 3] {
     let mut all = vec![json!({ "type": "text", "text": "see once more" })];
     all.extend(parts.iter().cloned());
@@ -333,7 +333,7 @@ async fn said_otherwise(harness: &Harness, parts: &[Value]) -> [String; 3] {
     let path = format!("/outrigger/session/{session}/turn");
     harness.ok("POST", &path, json!({ "prompt": prompt })).await;
     let by_turn = sent();
-    // Every third of them, so that each way of naming a file is there.
+    // Every third of them, so that each way of naming a file is included.
     let parts: Vec<&Value> = parts.iter().step_by(3).collect();
     let session = harness.session().await;
     let texts: Vec<Value> = parts
@@ -361,7 +361,7 @@ async fn said_otherwise(harness: &Harness, parts: &[Value]) -> [String; 3] {
     [by_nobody, by_turn, by_rewriting]
 }
 
-/// For a query: what must be encoded, or everything.
+/// Encodes for a query what must be encoded, or everything.
 pub(super) fn encode(text: &str, everything: bool) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     text.bytes()
@@ -394,7 +394,7 @@ async fn routes(matrix: &Matrix, faults: &mut Faults) {
                     false,
                 ),
             ] {
-                // What lies outside is shown to no client.
+                // Files outside are shown to no client.
                 if is_kept || shows && is_inside {
                     let (_, answer) = matrix.harness.call("GET", &path, Value::Null).await;
                     faults.hold(

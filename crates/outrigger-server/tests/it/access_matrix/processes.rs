@@ -1,4 +1,4 @@
-//! What processes tell of a file: commands in the sandbox, those that name it to git, and git itself where it says what changed.
+//! What processes reveal of a file: commands in the sandbox, those that name it to git, and git itself when it lists changes.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ pub(super) async fn of_git(matrix: &Matrix, faults: &mut Faults) {
     let answers = matrix.call(made).await;
     for (n, (at, line)) in rows.iter().enumerate() {
         let victim = &matrix.victims[*at];
-        // One that shows what was committed is asked about where a denied file is among it.
+        // A command that shows committed contents is asked about if a denied file is among them.
         if matrix.keeps(victim) {
             faults.hold(victim, line, true, &answers[&n]);
         }
@@ -104,7 +104,7 @@ pub(super) async fn of_git(matrix: &Matrix, faults: &mut Faults) {
 
 pub(super) async fn differences(matrix: &Matrix, faults: &mut Faults) {
     let harness = &matrix.harness;
-    // What changes while a turn runs.
+    // Files that change while a turn runs.
     let waits = "touch of-model-begun; until [ -e of-model-go ]; do sleep 0.02; done; rm of-model-begun of-model-go; grep -rh --exclude='of-*' canary .; seq 20000";
     harness.mock.when("wait a little", turn([bash(waits)]));
     let session = harness.session().await;

@@ -1,7 +1,7 @@
-//! Every route of the server's own table: asked here, or known to come to no file of the project.
+//! Every route of the server's own table is either tried here or known to use no file of the project.
 //!
-//! A `GET` is asked as it stands in the table, with the identifiers of a session in which every file has changed, so that a new one
-//! is tried from the day that it is there. Others are sent by the probes, which the harness writes down.
+//! A `GET` is sent as listed in the table, with the identifiers of a session in which every file has changed, so a new one is tried
+//! from its first day. Others are sent by the probes, which the harness records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::probes::encode;
 use super::{Faults, Location, Matrix};
 
-/// What `GET /doc` is made from.
+/// The source of `GET /doc`.
 const TABLE: &str = include_str!("../../../src/doc.txt");
 
-/// Routes that take something, and are tried by probes.
+/// Routes with a body, which probes try.
 const SENT: &[&str] = &[
     "PATCH /session/{sessionID}/message/{messageID}/part/{partID}",
     "POST /outrigger/session/{sessionID}/turn",
@@ -29,7 +29,7 @@ const SENT: &[&str] = &[
     "POST /vcs/apply",
 ];
 
-/// Those that come to no file of the project, by why that is so.
+/// Routes that use no file of the project, by reason.
 const NO_FILE: &[(&str, &[&str])] = &[
     (
         "a command or terminal of the user's own, which is in no sandbox",
@@ -146,7 +146,7 @@ const NO_FILE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What a `GET` needs to answer.
+/// Query parameters that a `GET` needs.
 const QUERIES: &[(&str, &str)] = &[
     ("/api/fs/find", "query=secret&limit=200"),
     ("/experimental/tool", "provider=mock&model=m1"),
@@ -161,7 +161,7 @@ const QUERIES: &[(&str, &str)] = &[
     ("/vcs/diff", "mode=git"),
 ];
 
-/// They answer as long as somebody listens.
+/// They answer as long as the client listens.
 const STREAMS: &[&str] = &[
     "/event",
     "/global/event",
@@ -169,7 +169,7 @@ const STREAMS: &[&str] = &[
     "/outrigger/v1/stream",
 ];
 
-/// Routes that repeat the user's own rules, or calls of the model's that named the file themselves.
+/// Routes that repeat the user's own rules, or calls in which the model named the file itself.
 const NAMED: &[&str] = &[
     "/agent",
     "/api/agent",
@@ -182,7 +182,7 @@ const NAMED: &[&str] = &[
     "/outrigger/v1/stream",
 ];
 
-/// Routes that list what has changed in the files.
+/// Routes that list changed files.
 const CHANGES: &[&str] = &[
     "/outrigger/v1/conversation/{sessionID}/diff",
     "/session/{sessionID}/diff",
@@ -191,7 +191,7 @@ const CHANGES: &[&str] = &[
     "/vcs/status",
 ];
 
-/// `METHOD path` of every route.
+/// Returns `METHOD path` of every route.
 fn table() -> impl Iterator<Item = &'static str> {
     TABLE.lines().map(|line| {
         let end = line.match_indices(' ').nth(1).unwrap().0;
@@ -235,7 +235,7 @@ fn every_route_is_tried_or_comes_to_no_file() {
     }
 }
 
-/// Whether a path is of this form, in which `{x}` is one part.
+/// Checks whether a path has this form, in which `{x}` is one segment.
 fn is_of(form: &str, path: &str) -> bool {
     let (mut forms, mut parts) = (form.split('/'), path.split('/'));
     loop {
@@ -247,7 +247,7 @@ fn is_of(form: &str, path: &str) -> bool {
     }
 }
 
-/// Each route that is said to be tried was answered with success.
+/// Checks that each route listed as tried was answered successfully.
 pub(super) fn all_were_tried(matrix: &Matrix, faults: &mut Faults) {
     let without = without_files();
     let answered = matrix.harness.answered();
@@ -263,7 +263,7 @@ pub(super) fn all_were_tried(matrix: &Matrix, faults: &mut Faults) {
     }
 }
 
-/// Identifiers for the parameters of routes.
+/// Returns identifiers for the parameters of routes.
 async fn parameters(matrix: &Matrix, session: &str) -> BTreeMap<&'static str, String> {
     let harness = &matrix.harness;
     let base = format!("/outrigger/v1/conversation/{session}");
@@ -287,7 +287,7 @@ async fn parameters(matrix: &Matrix, session: &str) -> BTreeMap<&'static str, St
     ])
 }
 
-/// Every `GET` of the table, about this session, in which files have changed.
+/// Sends every `GET` of the table, for this session, in which files have changed.
 pub(super) async fn every_get(matrix: &Matrix, faults: &mut Faults, session: &str) {
     let parameters = parameters(matrix, session).await;
     let without = without_files();
@@ -316,7 +316,7 @@ pub(super) async fn every_get(matrix: &Matrix, faults: &mut Faults, session: &st
     }
 }
 
-/// What becomes of a session in which files have changed: its copy, its summary, what is reverted and restored.
+/// Covers what follows a session in which files have changed: its copy, its summary, what is reverted and restored.
 pub(super) async fn what_becomes_of_it(matrix: &Matrix, faults: &mut Faults, session: &str) {
     let harness = &matrix.harness;
     let messages = harness.messages(session).await;

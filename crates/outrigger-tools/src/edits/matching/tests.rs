@@ -226,7 +226,7 @@ proptest! {
         prop_assert_eq!(replace(&content, &old, &new, false).unwrap(), format!("{before}{new}{after}"));
     }
 
-    // Whatever rule is used: the result is the file with one span cut out and the new text put there.
+    // Whatever rule is used, the result is the file with one span replaced by the new text.
     #[test]
     fn a_lenient_rule_changes_one_span_too(
         lines in prop::collection::vec("[a-c]{1,3}( [a-c]{1,3})?", 1..12), at in 0usize..12, count in 1usize..5, indent in "[ \t]{0,4}",
