@@ -1,5 +1,5 @@
 //! `cargo xtask bench runtime`: what a command in the sandbox costs over one without, until it runs and after it has ended, in an empty
-//! project and in one of 30,000 files (issue 18: a start costs 3 ms at most).
+//! project and in one of 30,000 files (limit: a start costs 3 ms at most).
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 

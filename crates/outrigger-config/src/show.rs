@@ -1,4 +1,4 @@
-//! Listing every value with where it came from, for `outrigger config show`.
+//! Lists every value with its origin, for `outrigger config show`.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,19 +8,20 @@ use crate::origin::nearest;
 use crate::redact::{REDACTED, is_secret, without};
 use crate::{Loaded, Origin};
 
-/// One value.
+/// A value with its origin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
     /// JSON pointer in opencode.json's document, or the dotted name of a setting.
     pub name: String,
     /// Value; a secret is replaced (invariant 10).
     pub value: Value,
-    /// Where it came from.
+    /// Origin of the value.
     pub origin: Origin,
 }
 
 impl Loaded {
-    /// Every value of the merged document, in its order. `plugin_origins` is left out, since it says nothing new.
+    /// Returns every value of the merged document, in its order. `plugin_origins` is omitted, since it is
+    /// redundant.
     pub fn show(&self) -> Vec<Shown> {
         let mut out = Vec::new();
         for pointer in all_leaves(&self.value) {
@@ -54,7 +55,7 @@ impl Loaded {
         }
     }
 
-    /// Every setting of `outrigger.toml`, defaults included.
+    /// Returns every setting of `outrigger.toml`, defaults included.
     pub fn show_settings(&self) -> Vec<Shown> {
         let values = self.settings.list();
         let origin = |name: &str| {
@@ -73,7 +74,7 @@ impl Loaded {
             .collect()
     }
 
-    /// The merged document without its secrets, for everyone who was not granted them (invariant 10).
+    /// Returns the merged document without its secrets, for every caller without a grant for them (invariant 10).
     #[must_use]
     pub fn redacted(&self) -> Value {
         without(&self.value, &self.secrets)

@@ -1,8 +1,8 @@
-//! "Did you mean".
+//! "Did you mean" suggestions.
 
 use strsim::osa_distance;
 
-/// The candidate that is nearest to what was written, if it is near enough to be a slip.
+/// Returns the candidate nearest to the written name, if it is similar enough to be a typo.
 pub(crate) fn nearest<'a>(
     written: &str,
     candidates: impl Iterator<Item = &'a str>,
@@ -16,7 +16,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// The candidates that are nearest to what was written, the nearest first.
+/// Returns the candidates similar to the written name, the nearest first.
 pub(crate) fn nearest_few(written: &str, candidates: &[String]) -> Vec<String> {
     const FEW: usize = 3;
     let written = written.to_lowercase();

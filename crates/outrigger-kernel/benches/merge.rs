@@ -1,4 +1,4 @@
-//! `cargo xtask bench messages`: how fast events become a conversation on one core (issue 21: over 200,000 tool pairs a second),
+//! `cargo xtask bench messages`: how fast events become a conversation on one core (limit: over 200,000 tool pairs a second),
 //! and how much is allocated for a message.
 
 #![expect(

@@ -1,4 +1,4 @@
-//! What is kept of a project.
+//! Protected files of a project.
 
 use super::*;
 

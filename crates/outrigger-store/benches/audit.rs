@@ -1,4 +1,4 @@
-//! `cargo xtask bench audit`: what a record of the audit costs (issue 5: under 10 us of CPU in a batch, under 40 us when an
+//! `cargo xtask bench audit`: what a record of the audit costs (limits: under 10 us of CPU in a batch, under 40 us when an
 //! effect waits for it, both at p50).
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]

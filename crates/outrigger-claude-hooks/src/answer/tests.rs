@@ -1,4 +1,4 @@
-//! What ends and answers of commands mean, by table.
+//! Interpretation of commands' exit codes and answers, by table.
 
 use outrigger_sandbox::Exit;
 use serde_json::json;

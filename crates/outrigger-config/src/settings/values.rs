@@ -70,7 +70,7 @@ pub(super) fn of_variable(schema: &Schema, text: &str) -> Option<Value> {
     fits(schema, value)
 }
 
-/// An item of a list: a number where those are wanted and it is one.
+/// Converts an item of a list: to a number if the list accepts those and it is one.
 fn item_of(list: &Schema, text: &str) -> Value {
     let of_numbers = match list.plain() {
         Schema::List(item) => matches!(item.plain(), Schema::Integer { .. }),
@@ -84,8 +84,8 @@ fn fits(schema: &Schema, value: Value) -> Option<Value> {
     schema.check(&value).is_empty().then_some(value)
 }
 
-/// The value with its paths made absolute, which start at `folder`. The name of a program without a slash is none: that is
-/// looked up in `PATH` when it is started.
+/// Makes the paths of a value absolute, relative to `folder`. A program name without a slash is not a path: it is looked up in
+/// `PATH` when it is started.
 pub(super) fn absolute(schema: &Schema, value: Value, folder: &Path, home: &Path) -> Value {
     match (schema.plain(), value) {
         (Schema::Text(Format::Program), Value::String(text)) if !text.contains('/') => text.into(),

@@ -1,6 +1,6 @@
-//! Setting one value of an `outrigger.toml`: comments, order and layout of everything else stay.
+//! Setting one value of an `outrigger.toml`, preserving comments, order and layout.
 //!
-//! This module makes texts. Reading and writing files is up to the caller.
+//! This module computes texts. The caller reads and writes files.
 
 use std::ops::Range;
 
@@ -70,7 +70,7 @@ pub fn set_in_toml(
     }
 }
 
-/// The text with a line more in a table, which is made at the end where there is none.
+/// Returns the text with an additional line in a table, which is appended if it does not exist.
 fn with_line(text: &str, table: &[&str], line: &str) -> String {
     let mut new = text.to_owned();
     if let Some(at) = behind_header(text, table) {
@@ -93,7 +93,7 @@ fn with_line(text: &str, table: &[&str], line: &str) -> String {
     new
 }
 
-/// Where a value stands.
+/// Returns the position of a value.
 fn span(document: &DeTable<'_>, path: &[&str]) -> Option<Range<usize>> {
     let (first, rest) = path.split_first()?;
     let (_, value) = document.iter().find(|(name, _)| name.get_ref() == first)?;
@@ -104,7 +104,7 @@ fn span(document: &DeTable<'_>, path: &[&str]) -> Option<Range<usize>> {
     }
 }
 
-/// Behind the line that opens a table.
+/// Returns the position after the line that opens a table.
 fn behind_header(text: &str, table: &[&str]) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -113,7 +113,7 @@ fn behind_header(text: &str, table: &[&str]) -> Option<usize> {
         if !header.starts_with('[') || header.starts_with("[[") {
             continue;
         }
-        // A line of an array's value may look like a header; it opens no such table then, and the result is read again.
+        // A line of an array's value may look like a header; it opens no such table then, and the result is parsed again.
         let opens = DeTable::parse(line)
             .ok()
             .and_then(|alone| span(alone.get_ref(), table));
@@ -124,7 +124,7 @@ fn behind_header(text: &str, table: &[&str]) -> Option<usize> {
     None
 }
 
-/// How many names a header has.
+/// Returns the number of names in a header.
 fn depth(line: &str) -> usize {
     let mut depth = 0;
     let Ok(document) = DeTable::parse(line) else {
@@ -141,7 +141,7 @@ fn depth(line: &str) -> usize {
     depth
 }
 
-/// A key, in quotes where it must be.
+/// Returns a key, in quotes if necessary.
 fn bare(key: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     match !key.is_empty() && key.chars().all(fits) {
@@ -150,7 +150,7 @@ fn bare(key: &str) -> String {
     }
 }
 
-/// A text as TOML has it.
+/// Returns a text as a TOML string.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");

@@ -1,4 +1,4 @@
-//! TOML files of a fixed form: the managed policy, manifests of plugins. Each key is known or an error, with its place.
+//! TOML files of a fixed form: the managed policy, manifests of plugins. An unknown key is an error with its position.
 
 use serde::de::DeserializeOwned;
 
@@ -50,7 +50,7 @@ pub fn read_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Confi
     })
 }
 
-/// The texts of the lists in a table, with where each stands.
+/// Returns the texts of the lists in a table, each with its position.
 pub(crate) fn texts_below(text: &str, table: &[&str]) -> Vec<(String, Position)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Ok(document) = toml::de::DeTable::parse(text) else {
@@ -79,8 +79,8 @@ pub(crate) fn texts_below(text: &str, table: &[&str]) -> Vec<(String, Position)>
     texts.collect()
 }
 
-/// Where a key stands in a text, by its dotted name: line and column from 1; those of the nearest table around it, or of the
-/// beginning.
+/// Returns the position of a key in a text, by its dotted name: line and column from 1; if not found, that of the nearest
+/// enclosing table, or of the beginning.
 #[must_use]
 pub fn place_in_toml(text: &str, key: &str) -> (u32, u32) {
     let mut place = Position::at(text, 0);
@@ -101,7 +101,7 @@ pub fn place_in_toml(text: &str, key: &str) -> (u32, u32) {
     (place.line, place.column)
 }
 
-/// serde's words for a key (`field`) or a word (`variant`) that nobody knows: what was written, and what is known there.
+/// Parses serde's message about an unknown key (`field`) or word (`variant`): the written name, and the known ones.
 fn unknown(message: &str, what: &str) -> Option<(String, Vec<String>)> {
     let rest = message.strip_prefix("unknown ")?.strip_prefix(what)?;
     let mut quoted = rest.split('`').skip(1).step_by(2).map(str::to_owned);

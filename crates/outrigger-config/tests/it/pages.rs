@@ -1,4 +1,4 @@
-//! What the pages print as settings, a manifest or a policy is one.
+//! Settings, manifests and policies printed on the pages are valid.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The document and the source say the same.
+//! The document and the source agree.
 
 use std::fs;
 use std::future::pending;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::load::summary;
 use crate::support::{LONG, Room, hook, run, runtimes, show, tool_run};
 
-/// The string constants inside modules of a file, in the order of the file.
+/// Returns the string constants inside modules of a file, in the order of the file.
 fn constants(text: &str) -> Vec<&str> {
     let lines = text
         .lines()
@@ -47,7 +47,7 @@ fn every_method_is_in_the_document_and_in_the_host_script() {
     }
 }
 
-/// The blocks of JavaScript of a page.
+/// Returns the blocks of JavaScript of a page.
 fn examples(page: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")
@@ -65,7 +65,7 @@ fn called(hook: &str, plugin: &str, input: Value, output: Value) -> HookRun {
     }
 }
 
-/// What the pages print as a plugin is one.
+/// The plugins printed on the pages are valid.
 #[tokio::test]
 async fn the_plugins_of_the_pages_work() {
     let writing = examples("plugins/writing.md");

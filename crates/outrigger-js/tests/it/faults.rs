@@ -1,4 +1,4 @@
-//! Plugins that hang, exit or spin, and processes that are no plugin processes.
+//! Plugins that hang, exit or spin, and processes that are not plugin processes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! Payloads by file: both directions, and what is left of the files whatever the outcome (A10).
+//! Payloads by file: both directions, and the remaining files after any outcome (A10).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Frames of every size, cut in every place: a peer that takes a part of one for the whole hangs at 64 KB.
+//! Frames of every size, split at every position: a peer that takes a part of one for the whole hangs at 64 KB.
 
 use outrigger_protocol::rpc::MAX_FRAME;
 use outrigger_sandbox::{Spawner, Spec};

@@ -1,4 +1,4 @@
-//! Real plugin processes: Node always, Bun when it is there (see `support::bun`).
+//! Real plugin processes: Node always, Bun if it is installed (see `support::bun`).
 
 #![expect(
     clippy::unwrap_used,

@@ -230,7 +230,7 @@ const SOURCES: [(&str, &str); 6] = [
     ("node_modules/dep/inner.js", "exports.inner = 'inner';"),
 ];
 
-/// Sources that are run as they were hashed (issue 18): what is right loads as without, in every form; what is not, not.
+/// Sources run as they were hashed: unchanged ones load in every form as without the check, changed ones do not.
 #[tokio::test]
 async fn sources_run_as_they_were_hashed_or_not_at_all() {
     let forms = [
@@ -304,7 +304,7 @@ async fn sources_run_as_they_were_hashed_or_not_at_all() {
     }
 }
 
-/// Files that lead elsewhere than to what was looked at, and those that a plugin names by their paths.
+/// Files that point elsewhere than to what was checked, and those that a plugin names by path.
 const LED: [(&str, &str); 18] = [
     (
         "package.json",
@@ -347,8 +347,8 @@ const LED: [(&str, &str); 18] = [
     ),
 ];
 
-/// What leads to a file is exchanged after the look, or a new one is found first: only what was looked at runs, and what a plugin
-/// names by a path that it computes (issue 18).
+/// A link to a file is replaced after the check, or a new file is found first: only checked files run, as do those that a plugin
+/// names by a computed path.
 #[tokio::test]
 async fn what_was_not_looked_at_is_not_run() {
     let plugin = |body: &str| {

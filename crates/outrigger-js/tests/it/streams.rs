@@ -1,4 +1,4 @@
-//! Answers that have no end of their own: pieces as they are read, no more than that, and over when nobody wants them.
+//! Endless answers: chunks as they are read, no more than that, and cancelled when unwanted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

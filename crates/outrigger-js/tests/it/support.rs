@@ -1,4 +1,4 @@
-//! A process over a project of plugin files, under every runtime that is there.
+//! A process over a project of plugin files, under every installed runtime.
 
 use std::collections::VecDeque;
 use std::fs;

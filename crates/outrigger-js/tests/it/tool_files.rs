@@ -1,4 +1,5 @@
-//! Tool files (`{tool,tools}/*.{js,ts}`): which exports are tools, what they are called, what is said of the others.
+//! Tool files (`{tool,tools}/*.{js,ts}`): which exports are tools, their names, and the problems reported for the
+//! others.
 
 use outrigger_protocol::rpc::{LoadedPlugin, PluginEntry};
 use serde_json::json;

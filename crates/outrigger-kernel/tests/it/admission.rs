@@ -1,4 +1,4 @@
-//! Which plugins should run (D1 to D5).
+//! Admission of plugins (D1 to D5).
 
 use outrigger_kernel::admission::{
     BUNDLED, Candidate, Entry, Files, Machine, Profile, Reason, Rules, Source, Switch, decide,
@@ -13,7 +13,7 @@ fn one(id: &str, source: Source) -> Candidate {
     Candidate::new(id, source, &format!("{}/{id}", source.name()))
 }
 
-/// `id source: reason`, in order.
+/// Returns `id source: reason`, in order.
 fn decisions(entries: &[Entry]) -> Vec<String> {
     let line = |entry: &Entry| {
         let reason = entry.disabled.as_ref().map_or("enabled", Reason::name);
@@ -132,7 +132,7 @@ fn each_reason_has_its_layer() {
             "admission: SideEffectsNotAllowed",
         ),
         (found(|it| it.side_effects = true), &allow, "enabled"),
-        // What OpenCode's rules list is allowed by that; what has no path has no files to look at.
+        // Entries in OpenCode's list are allowed by that; an entry without a path has no files to check.
         (
             found(|it| {
                 it.side_effects = true;
@@ -236,9 +236,9 @@ fn higher_precedence_wins_and_a_required_id_is_nobody_elses() {
         candidates.push(one("same", source));
         candidates.push(one("builtin-tools", source));
     }
-    // An id of a bundled one that is not required can be taken.
+    // The id of a bundled plugin that is not required can be taken.
     candidates.push(one("core-web", Source::UserRoot));
-    // A file that only has the name is not one of them.
+    // A file that merely has the name is not one of them.
     let mut file = one("mcp", Source::WorkspaceRoot);
     (file.listed, file.has_own_id) = (true, false);
     candidates.push(file);
@@ -267,7 +267,8 @@ fn higher_precedence_wins_and_a_required_id_is_nobody_elses() {
     ");
 }
 
-/// What a project may take from the user: no id that he has rules for, and nothing by what does not run itself.
+/// What a project may shadow: no id that the user has rules for, and nothing by a plugin that does not run
+/// itself.
 #[test]
 fn what_displaces_and_what_does_not() {
     let of_project = |change: fn(&mut Candidate)| {
@@ -367,7 +368,7 @@ fn what_displaces_and_what_does_not() {
             "{rules:?}"
         );
     }
-    // Bundled ones, too; and what the user has alone with the project is the project's.
+    // Bundled ones too; ids that only the user's rules and the project share remain the project's.
     let mut core = of_project(|_| {});
     core.id = "core-fs".into();
     core.enabled_by_default = false;
@@ -381,7 +382,7 @@ fn what_displaces_and_what_does_not() {
     );
 }
 
-/// One that steps back brings another one to life, on which a third depends.
+/// A candidate that is excluded enables another one, on which a third depends.
 #[test]
 fn who_steps_back_leaves_room() {
     let mut first = one("a", Source::WorkspaceRoot);
@@ -558,7 +559,7 @@ proptest! {
         let after = decide(all(&found), &stricter, &Machine::default());
         for (before, after) in before.iter().zip(&after) {
             prop_assert_eq!(&before.candidate, &after.candidate);
-            // But for what had its place, and cannot do without what is denied; and a cycle that it was part of.
+            // Except those it shadowed that depend on a denied plugin, and a cycle that it was part of.
             let freed = matches!(
                 before.disabled,
                 Some(

@@ -1,4 +1,4 @@
-//! What an executor does with the parts of another agent: it numbers and stores them.
+//! Tests of an executor's handling of another agent's parts: it numbers and stores them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::merge::assistant;
 
-/// The parts of a message, as they are stored.
+/// The stored parts of a message.
 #[derive(Default)]
 pub(crate) struct Written(BTreeMap<u64, Part>);
 
@@ -22,7 +22,7 @@ impl Written {
                 message_id: "msg_2".into(),
                 kind,
             };
-            // What the store keeps is what is read again.
+            // What the store keeps is what is read back.
             let text = serde_json::to_string(&part).unwrap();
             self.0.insert(slot, serde_json::from_str(&text).unwrap());
         }

@@ -1,4 +1,4 @@
-//! The breaker against a plain model of A8, over random time lines.
+//! The breaker compared with a simple model of A8, over random timelines.
 
 use outrigger_kernel::breaker::{Breaker, Gate, Rules, Turned, View};
 use proptest::prelude::*;
@@ -17,7 +17,8 @@ enum End {
 }
 use End::{Answer, Timeout, Unclear};
 
-/// Calls one after another: `(pause before it, duration, how it ends)`; what was let through and what turned.
+/// Runs calls one after another: `(pause before, duration, result)`; returns what was let through and the
+/// state changes.
 fn run(calls: &[(u64, u64, End)]) -> String {
     let (mut breaker, mut now, mut out) = (Breaker::default(), 0, Vec::new());
     for (pause, took, end) in calls {
@@ -187,7 +188,7 @@ fn lines() -> impl Strategy<Value = Vec<(u64, u64, End)>> {
 proptest! {
     #![proptest_config(crate::cases(200))]
 
-    /// A8, said in another way: from the whole history of ended calls since the last reset.
+    /// A8, formulated differently: from the whole history of ended calls since the last reset.
     #[test]
     fn it_agrees_with_the_rule_over_any_time_line(calls in lines()) {
         let mut breaker = Breaker::default();
@@ -235,7 +236,7 @@ proptest! {
         }
     }
 
-    /// Calls that overlap: never two trials at once, and what is open lets nothing through before its time.
+    /// Overlapping calls: never two trials at once, and an open breaker lets nothing through before its time.
     #[test]
     fn overlapping_calls_get_one_trial_at_a_time(
         steps in prop::collection::vec((0..20_000_u64, any::<prop::sample::Index>(), any::<bool>(), prop_oneof![Just(Answer), Just(Timeout), Just(Unclear)]), 0..200),

@@ -1,4 +1,4 @@
-//! How failures, refusals and outcomes out of turn fold (C2, C5).
+//! Folding of failures, refusals and out-of-order outcomes (C2, C5).
 
 use outrigger_kernel::hooks::{Chain, Folded, Handler, HookPoint, Next, Rights};
 use outrigger_protocol::hook::{Block, Change, Decision, HookFailure, HookOutcome, Key};
@@ -57,7 +57,8 @@ fn three(point: &str, fail_closed: bool) -> Chain {
     )
 }
 
-/// The middle one of three neighbours in one process ends so: what the third sees, and what is recorded.
+/// The middle one of three neighbours in one process ends this way: what the third sees, and what is
+/// recorded.
 #[test]
 fn failures_by_table() {
     let threw = || {
@@ -217,7 +218,7 @@ fn failures_by_table() {
         chain.feed(culprit, outcome.clone(), 2.0);
         assert_eq!(folded_or_next(&chain), code.is_some(), "{label}");
         if code.is_none() {
-            // The chain goes on behind the culprit, in a new call, with the output from before it.
+            // The chain continues after the culprit, in a new call, with the output from before it.
             let Next::Call(call) = chain.next() else {
                 panic!("{label}")
             };

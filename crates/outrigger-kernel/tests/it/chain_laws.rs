@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::chain::{at, change, payload};
 
-/// Runs a chain with a plugin made of code: `act` sees the handler and the items as its process would have them.
+/// Runs a chain with simulated plugins: `act` gets the handler and the items as its process would have them.
 fn run(mut chain: Chain, mut act: impl FnMut(&Handler, &[Value]) -> HookOutcome) -> Folded {
     loop {
         let call = match chain.next() {
             Next::Done(folded) => return folded,
             Next::Call(call) => call,
         };
-        // A process works on its own copy, handler after handler, as the host script does.
+        // A process works on its own copy, handler after handler, like the host script.
         let mut items: Vec<Value> = call.items.into_iter().map(|item| item.output).collect();
         for index in call.handlers {
             let outcome = act(&chain.handlers()[index], &items);
@@ -63,7 +63,7 @@ proptest! {
     fn the_order_is_stable_and_total(given in handlers()) {
         let chain = Chain::new(at("llm.before_params"), given.clone(), vec![]);
         let got = chain.handlers();
-        // Nobody is lost, nobody comes twice.
+        // No handler is lost or called twice.
         let mut names: Vec<&str> = got.iter().map(|h| h.plugin.as_str()).collect();
         names.sort_unstable();
         let mut want: Vec<&str> = given.iter().map(|h| h.plugin.as_str()).collect();
@@ -94,7 +94,7 @@ proptest! {
 
 // ---- folding ----
 
-/// What a simulated plugin does, from what it sees: deterministic, and sensitive to every change before it.
+/// Simulates a plugin by what it sees: deterministic, and sensitive to every change before it.
 fn behave(seed: u64, handler: &Handler, items: &[Value]) -> HookOutcome {
     let seen = serde_json::to_string(items).unwrap();
     let mut hash =
@@ -147,8 +147,8 @@ fn behave(seed: u64, handler: &Handler, items: &[Value]) -> HookOutcome {
     HookOutcome::patch(answers.collect())
 }
 
-/// Handlers in one process see each other's changes as the process applied them; those in another see what the chain made
-/// of them. The two are the same only when every answer is allowed, so the law is stated for plugins that obey.
+/// Handlers in one process see each other's changes as the process applied them; those in another see the result of the
+/// chain. Both are equal only if every answer is allowed, so the law is stated for plugins that obey.
 fn obey(seed: u64, handler: &Handler, items: &[Value]) -> HookOutcome {
     match behave(seed, handler, items) {
         HookOutcome::Patch(patch) => {

@@ -1,4 +1,4 @@
-//! Compaction in the turn machine: when it begins, in which order, and how it ends.
+//! Compaction in the turn machine: when it starts, in which order, and how it ends.
 
 use insta::assert_snapshot;
 use outrigger_kernel::turn::Effect;
@@ -43,7 +43,7 @@ fn plan() -> CompactionPlan {
     }
 }
 
-/// The model is asked for the summary and writes it.
+/// Calls the model for the summary.
 fn summarise(drive: &mut Drive) {
     drive.planned(plan());
     drive.prepare();
@@ -409,8 +409,8 @@ fn hooks_say_what_is_in_the_prompt_and_whether_it_goes_on() {
     "#);
 }
 
-/// One that was only due is put off, and the turn goes on from where it stood; one that was asked for, or without which no
-/// request fits, fails. Of either no message is left.
+/// An automatic compaction is postponed, and the turn continues from where it was; a requested one, or one without which
+/// no request fits, fails. Neither leaves a message.
 #[test]
 fn what_a_hook_refuses_leaves_the_history_as_it_is() {
     let refused = |drive: &mut Drive| {
@@ -437,7 +437,7 @@ fn what_a_hook_refuses_leaves_the_history_as_it_is() {
     drive.started();
     drive.text(0, "Found.");
     drive.seen();
-    // Even with a full context no second compaction begins at once.
+    // Even with a full context no second compaction starts at once.
     drive.finished_with("stop", 98);
     assert_snapshot!(drive.seen(), @r#"
     < #16 finished
@@ -595,7 +595,7 @@ fn cancelled_at_any_moment_it_ends() {
             step(&mut drive);
         }
         drive.cancel();
-        // Everything open reports as it does when it is stopped.
+        // Open effects report as they do when stopped.
         if drive.turn.as_ref().unwrap().is_done() {
             continue;
         }
@@ -722,7 +722,7 @@ fn the_summary_is_paid_for_at_its_own_price() {
     assert_eq!(compaction, [json!({ "auto": false })]);
 }
 
-/// What the model read before a summary is gone, so that it reads it again is no loop.
+/// What the model read before a summary is gone, so reading it again is not a loop.
 #[test]
 fn calls_before_a_summary_are_no_part_of_a_loop() {
     let mut drive = Drive::asked(Begin {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::chain::{at, change, folded, handler, payload};
 
 /// `BHV-AGENT-HOOK-LIFECYCLE`: at every point handlers are called once each, by priority, then by registration; each
-/// gets the output of the one before; a refusal ends the chain where the point has one; every run is reported, in
+/// gets the output of the previous one; a refusal ends the chain if the point allows it; every run is reported, in
 /// order.
 #[test]
 fn bhv_agent_hook_lifecycle() {
@@ -58,7 +58,7 @@ fn bhv_agent_hook_lifecycle() {
             "{}",
             point.name()
         );
-        // In the error phase nothing is swallowed: context may be added, and neither a change nor a refusal is open.
+        // In the error phase nothing is swallowed: context may be added, but neither a change nor a refusal is allowed.
         if point.spec().phase == Phase::Error {
             let adds = point
                 .spec()
@@ -85,9 +85,9 @@ fn bhv_agent_hook_lifecycle() {
     assert_eq!(folded(&chain).outputs, [json!({"system": ["a", "b"]})]);
 }
 
-/// `BHV-PLUGIN-FAILURE-ISOLATION`: a handler that throws, is late, dies or was left out costs its own change; the others
-/// are called with what was there before it. Where a throw is a refusal (C5) and where a handler is security-critical,
-/// what it guards does not happen.
+/// `BHV-PLUGIN-FAILURE-ISOLATION`: a handler that throws, is late, dies or is skipped loses its own change; the others
+/// get the previous output. If a throw is a refusal (C5) or a handler is security-critical, what it guards does not
+/// happen.
 #[test]
 fn bhv_plugin_failure_isolation() {
     let failures = [

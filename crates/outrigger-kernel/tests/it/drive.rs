@@ -1,4 +1,4 @@
-//! A turn driven by the test, which plays the world and reads back the machine's inputs and effects, one line for each.
+//! A turn driven by the test, which simulates the world and prints the machine's inputs and effects, one line each.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::lines::{input_line, line};
 
-/// A prompt with one line of text; times count from 1000.
+/// Creates a prompt with one line of text; times are counted from 1000.
 pub(crate) fn begin() -> Begin {
     let model = ModelRef {
         provider_id: "p".into(),
@@ -116,9 +116,9 @@ pub(crate) struct Drive {
     pub(crate) at: u64,
     open: BTreeMap<u64, Effect>,
     lines: Vec<String>,
-    /// Every effect so far.
+    /// All effects so far.
     pub(crate) effects: Vec<Effect>,
-    /// The same, by input.
+    /// All effects so far, by input.
     pub(crate) steps: Vec<(Input, Vec<Effect>)>,
 }
 
@@ -136,7 +136,7 @@ impl Drive {
         drive
     }
 
-    /// A turn whose model has just been asked; what led there is not shown.
+    /// Creates a turn whose model has just been called; the previous steps are not shown.
     pub(crate) fn asked(begin: Begin) -> Self {
         let mut drive = Self::new(begin);
         drive.prepare();
@@ -192,7 +192,7 @@ impl Drive {
             .map(|(id, _)| EffectId(*id))
     }
 
-    /// The oldest open chain leaves everything as it was.
+    /// Completes the oldest open chain without changes.
     pub(crate) fn hook(&mut self) -> bool {
         let Some(effect) = self.find(|e| matches!(e, Effect::Hooks { .. })) else {
             return false;
@@ -246,7 +246,7 @@ impl Drive {
         true
     }
 
-    /// The compaction that is waited for.
+    /// Returns the awaited compaction.
     pub(crate) fn planning(&self) -> EffectId {
         self.find(|e| matches!(e, Effect::PrepareCompaction { .. }))
             .unwrap()
@@ -258,12 +258,12 @@ impl Drive {
         self.take(Input::CompactionPlanned { effect, plan });
     }
 
-    /// Hooks change nothing and the tools are ready, until something else is waited for.
+    /// Completes hooks without changes and the tools, until something else is awaited.
     pub(crate) fn prepare(&mut self) {
         while self.hook() || self.tools() {}
     }
 
-    /// The chain that is waited for is at this point.
+    /// Prepares until the awaited chain is at this point.
     pub(crate) fn prepare_until(&mut self, point: &str) {
         let at_point =
             |effect: &Effect| matches!(effect, Effect::Hooks { point: p, .. } if p.name() == point);
@@ -321,7 +321,7 @@ impl Drive {
         });
     }
 
-    /// The open call of the tool.
+    /// Returns the open call of the tool.
     pub(crate) fn tool(&self, tool: &str) -> (EffectId, Value) {
         let effect = self
             .find(|e| matches!(e, Effect::RunTool { call, .. } if call.tool == tool))
@@ -375,7 +375,7 @@ impl Drive {
         self.take(Input::Resumed);
     }
 
-    /// Inputs and effects since the last call.
+    /// Returns inputs and effects since the last call.
     pub(crate) fn seen(&mut self) -> String {
         std::mem::take(&mut self.lines).join("\n")
     }

@@ -1,8 +1,8 @@
-//! The order of hooks and events held against the recordings of OpenCode (`tests/parity/gold`).
+//! The order of hooks and events compared with the recordings of OpenCode (`tests/parity/gold`).
 //!
-//! What the machine tells and asks for, and the hooks that the tool runtime calls around a tool, in one sequence; of the
-//! recording, what the first plugin saw. Left out: start and end of the program, streamed pieces, the permission question
-//! (the agent's), and the title request, which runs beside the turn.
+//! Compares the machine's events and requests, and the hooks that the tool runtime calls around a tool, in one sequence
+//! with what the first plugin saw in the recording. Excluded: start and end of the program, streamed chunks, the
+//! permission question (the agent's), and the title request, which runs beside the turn.
 
 use std::path::Path;
 
@@ -261,7 +261,7 @@ fn command() {
     same("command", &drive);
 }
 
-/// The user says no: the turn stops after the step.
+/// The user refuses: the turn stops after the step.
 #[test]
 fn permission_refused() {
     let mut drive = turn(false);
@@ -274,8 +274,8 @@ fn permission_refused() {
     same("permask", &drive);
 }
 
-/// OpenCode tells twice that it is idle, once before the message is complete. Ours tells it once, when it is true:
-/// plugins act on `session.idle`.
+/// OpenCode reports idle twice, once before the message is complete. Outrigger reports it once, when it is true: plugins
+/// act on `session.idle`.
 #[test]
 fn the_model_refuses_the_key() {
     let mut drive = turn(false);

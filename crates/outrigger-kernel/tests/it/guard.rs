@@ -286,7 +286,7 @@ fn allowed_answers_take_effect() {
             json!({"agent": {}}),
             vec![""],
         ),
-        // What was of another type before the handler came is not its doing.
+        // A field that had another type before is not the handler's fault.
         (
             "llm.before_params",
             &json!({"temperature": "warm", "options": {}}),
@@ -381,7 +381,7 @@ fn items_of_a_batch_are_guarded_one_by_one() {
     );
 }
 
-/// The table of points itself: notify-only points open nothing, and every open field has a name of its own.
+/// The table of points itself: notification points open nothing, and the names of open fields are unique.
 #[test]
 fn the_table_of_points_is_sound() {
     for point in HookPoint::ALL.iter().copied() {

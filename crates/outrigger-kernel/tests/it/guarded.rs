@@ -1,5 +1,5 @@
-//! The guard: a patch attempt for every point and field, every guarded place by every way, and the law over any answers
-//! (C3, C9). "Patches outside the point's rights" and "failure to success" of issue 5 are rows here.
+//! The guard: an attempted change for every point and field, every guarded field in every way, and the law over arbitrary
+//! answers (C3, C9).
 
 use outrigger_kernel::guard::{GuardedField, PLACES, Rule, runs_other_code};
 use outrigger_kernel::hooks::{
@@ -44,7 +44,7 @@ fn of_another_kind(kind: Kind) -> Option<Value> {
     }
 }
 
-/// An output of the point with every field that may be changed, and one that may not.
+/// Returns an output of the point with every field that may be changed, and one that may not.
 fn output(point: HookPoint) -> Value {
     let named = point.spec().patch.iter().filter(|field| field.key != "*");
     let mut fields: Map<String, Value> = named
@@ -123,7 +123,7 @@ fn every_point_and_field_takes_what_it_allows_and_nothing_else() {
         if point.spec().phase == Phase::Observe {
             assert!(point.spec().patch.is_empty(), "{name}");
         }
-        // A refusal counts where the table opens it, and nowhere else.
+        // A refusal is effective if the table allows it, and nowhere else.
         let mut chain = Chain::new(
             point,
             vec![handler(0, 1), handler(1, 1)],
@@ -168,7 +168,7 @@ fn merge(base: &mut Value, more: Value) {
     }
 }
 
-/// An output of its point in which the place is guarded.
+/// Returns an output of its point in which the field is guarded.
 fn guarded(place: &GuardedField) -> Value {
     let value = match place.rule {
         Rule::Refusal => json!("deny"),
@@ -223,7 +223,7 @@ fn every_guarded_place_stays_by_every_way() {
                 assert!(refused.is_some(), "{pointer} {way:?}");
             }
         }
-        // By the way itself the rule is named.
+        // By its own path the rule is named.
         let (after, decision, refused) = answer(
             place.point.name(),
             &before,
@@ -252,7 +252,7 @@ fn what_is_beside_a_guarded_place_is_taken() {
     assert_eq!((decision, refused), (Decision::Patch, Some(Rule::Identity)));
 }
 
-/// What is not guarded yet may be said: a plugin may deny, and call its own result a failure.
+/// A value that is not guarded yet may be set: a plugin may deny, and call its own result a failure.
 #[test]
 fn a_failure_may_be_explained_and_not_undone() {
     for (point, before, path, bad, good) in [
@@ -297,7 +297,7 @@ fn a_failure_may_be_explained_and_not_undone() {
             "{point}"
         );
         assert_eq!(end.runs[1].decision, Decision::Refused, "{point}");
-        // The other way round nothing is in the way.
+        // The reverse is allowed.
         let (after, decision, _) = answer(point, &before, vec![change(&path, Some(good.clone()))]);
         assert_eq!(
             (after.pointer(&pointer), decision),
@@ -350,7 +350,7 @@ fn variables_that_run_other_code_are_kept_out_of_approved_commands() {
             }
         }
     }
-    // One that the host set stays as it set it.
+    // A value set by the host is preserved.
     let set = json!({"env": {"BASH_ENV": "ours"}});
     let (after, _, refused) = answer(
         "execute.before_shell",
@@ -448,7 +448,7 @@ fn conversation(message: Value) -> History {
     [HistoryMessage::from(message)].into_iter().collect()
 }
 
-/// Handlers and how they end, in the order in which a chain calls them: security-critical ones last.
+/// Handlers and their results, in the order in which a chain calls them: security-critical ones last.
 fn in_order(mut answers: Vec<(Handler, HookOutcome)>) -> (Vec<Handler>, Vec<HookOutcome>) {
     answers.sort_by_key(|(handler, _)| handler.fail_closed);
     answers.into_iter().unzip()
@@ -467,7 +467,7 @@ fn any_handler() -> impl Strategy<Value = Handler> {
     })
 }
 
-/// Points that plugins declare: one that may be refused at, and one that may not.
+/// Points that plugins declare: one that allows refusals, and one that does not.
 static DECLARED: [PointSpec; 2] = [own(true), own(false)];
 
 const fn own(block: bool) -> PointSpec {
@@ -501,8 +501,8 @@ fn any_point() -> impl Strategy<Value = HookPoint> {
 proptest! {
     #![proptest_config(crate::cases(512))]
 
-    /// C9: whatever a chain of plugins answers, a guarded place is afterwards what it was, and no variable that runs other
-    /// code has come in.
+    /// C9: whatever a chain of plugins answers, a guarded field keeps its value, and no variable that runs other code is
+    /// added.
     #[test]
     fn no_chain_of_answers_changes_a_guarded_place(
         which in 0..=PLACES.len(),
@@ -550,7 +550,7 @@ proptest! {
                 prop_assert!(handler.rights.patch, "{}", point.name());
             }
             if matches!(run.decision, Decision::Block | Decision::FailedClosed) {
-                // A point of a plugin's own: as it allows, whatever is said about the handler.
+                // A custom point: as it allows, whatever is set for the handler.
                 prop_assert!(!point.is_declared() || point.spec().block, "{}", point.name());
                 prop_assert!(!told_only && point != HookPoint::RuntimeConfigure, "{}", point.name());
                 prop_assert!(handler.fail_closed || (point.spec().block && handler.rights.block), "{}", point.name());
@@ -585,7 +585,8 @@ fn rules_have_names_of_their_own() {
     assert_eq!(names.len(), Rule::ALL.len());
 }
 
-/// What decides who pays for a model request, where it goes and what answers it takes the grant; the rest of an answer counts.
+/// Changing who pays for a model request, where it goes and what answers it requires the grant; the rest of an answer is
+/// applied.
 #[test]
 fn a_request_keeps_its_account_and_model_without_the_grant() {
     let tried = |point: &str, before: &Value, changes: Vec<Change>, account| {

@@ -1,4 +1,4 @@
-//! A conversation that is shared is, for handlers and for what comes of them, a list like any other (A14).
+//! A shared conversation is, for handlers and their results, a list like any other (A14).
 
 use outrigger_kernel::hooks::{Chain, Folded, Handler, HookPoint, Rights};
 use outrigger_protocol::hook::{Change, HookOutcome, Key, OutcomeKind, Patch};

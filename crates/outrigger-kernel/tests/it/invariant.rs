@@ -7,7 +7,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// Keys of a table of the manifest, up to the next table.
+/// Returns the keys of a table of the manifest, up to the next table.
 fn keys<'a>(manifest: &'a str, table: &str) -> Vec<&'a str> {
     let body = manifest
         .split_once(&format!("[{table}]\n"))

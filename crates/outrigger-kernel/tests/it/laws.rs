@@ -1,4 +1,4 @@
-//! Laws of the turn machine, whatever the model, the tools and the order of their answers.
+//! Laws of the turn machine, for any model, tools and order of their answers.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ proptest! {
             let stored: Input = serde_json::from_str(&text).unwrap();
             let effects = step(&mut turn, *at, stored);
             prop_assert_eq!(&digest::effects(&effects), recorded, "{}", text);
-            // Effects survive the wire, too.
+            // Effects survive serialisation too.
             let text = serde_json::to_string(&effects).unwrap();
             let back: Vec<Effect> = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(&digest::effects(&back), recorded, "{}", text);
@@ -132,7 +132,7 @@ proptest! {
             if let MessageInfo::Assistant(message) = message {
                 prop_assert!(message.time.completed.is_some());
                 let refused = stored.parts.values().all(|part| part.message_id != message.id);
-                // A step whose request was refused as too long ends with nothing; a summary comes in its place.
+                // A step whose request was refused as too long ends without content; a summary replaces it.
                 prop_assert!(message.finish.is_some() || message.error.is_some() || refused || overflows);
                 cost += message.cost;
             }
@@ -180,7 +180,7 @@ fn effect_of(input: &Input) -> Option<EffectId> {
     }
 }
 
-/// Outcomes of other kinds of effects under the number of an open one.
+/// Returns outcomes of other kinds under the number of an open effect.
 fn misfits(
     turn: &outrigger_kernel::turn::Turn,
     effect: EffectId,

@@ -7,7 +7,7 @@ use outrigger_protocol::tool::ToolOutcome;
 use outrigger_protocol::turn::{Input, TurnOutcome};
 
 fn call_id(id: &str) -> &str {
-    // Identifiers that the machine made are not the test's business.
+    // Ids made by the machine are irrelevant for the test.
     if id.starts_with("call_") && id.len() > 20 {
         "(made)"
     } else {

@@ -1,4 +1,4 @@
-//! The kernel's laws, from outside: what a chain, a turn and a merger promise whatever comes in.
+//! The kernel's laws from outside: guarantees of a chain, a turn and a merger for any input.
 
 #![expect(
     clippy::unwrap_used,
@@ -35,7 +35,8 @@ mod turn_ends;
 mod turn_stops;
 mod world;
 
-/// Few cases, so that the whole binary runs in seconds; what a failure was is in its message.
+/// Returns a configuration with few cases, so that the whole binary runs in seconds; the message of a failure
+/// has its case.
 fn cases(cases: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config {
         cases,

@@ -5,7 +5,7 @@ use outrigger_protocol::merged::{ConversationMessage, Details};
 use outrigger_protocol::message::Part;
 use serde_json::{Value, json};
 
-/// A call that is complete, as a part.
+/// Creates a part with a complete call.
 pub(crate) fn call(
     tool: &str,
     input: Value,
@@ -73,7 +73,7 @@ fn a_merged_message_has_what_e2_names() {
 
 #[test]
 fn what_is_missing_has_a_default() {
-    // A clock that stepped back makes no negative duration.
+    // A clock that was set back gives no negative duration.
     let mut part = serde_json::to_value(call("x", json!(null), "o", json!(null), false)).unwrap();
     part["state"]["time"]["end"] = json!(900);
     let part: Part = serde_json::from_value(part).unwrap();
@@ -229,7 +229,7 @@ fn details_by_table() {
     let new = json!({"exists": false, "filediff": {"before": "", "after": "b"}});
     let large = |exists: bool| json!({"exists": exists, "filediff": {"file": "/p/a"}});
     for (tool, input, output, metadata, is_error, want) in [
-        // The file's true content, not the fragments of the call.
+        // The file's real content, not the fragments of the call.
         (
             "edit",
             json!({"filePath": "/p/a", "oldString": "two", "newString": "2"}),
@@ -494,7 +494,8 @@ fn a_result_describes_itself() {
     }
 }
 
-/// What is no detail has a field of its own: the child conversation of a subagent, the todos, the answers to a question.
+/// Values that are not details have separate fields: the child conversation of a subagent, the todos, the answers to a
+/// question.
 #[test]
 fn what_is_linked_stands_beside_the_details() {
     for (tool, metadata, key, want) in [

@@ -1,4 +1,4 @@
-//! Laws of the conversation (E4, E5), whatever agents say and in which order.
+//! Laws of the conversation (E4, E5), for any output of agents in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ fn outputs() -> impl Strategy<Value = Vec<AgentOutput>> {
     })
 }
 
-/// What a message holds of the outputs, by their numbers: those of its texts and results, and of the inputs of its starts.
+/// Returns the outputs in a message, by number: those of its texts and results, and of the inputs of its starts.
 fn holds(message: &outrigger_protocol::merged::ConversationMessage) -> Vec<usize> {
     let number = |text: &str| text.strip_prefix("content ").and_then(|n| n.parse().ok());
     let input = message
@@ -98,7 +98,7 @@ impl Projection {
         }
     }
 
-    /// The conversation as it is read from the store.
+    /// Returns the conversation as read from the store.
     fn transcript(&self, form: Form) -> Transcript {
         let converter = Converter::default();
         let mut all = Transcript::default();
@@ -123,7 +123,7 @@ impl Projection {
     }
 }
 
-/// The events of a turn, with some of its messages and parts taken away at the end.
+/// Returns the events of a turn, with some of its messages and parts removed at the end.
 fn events(world: &World, removed: &[prop::sample::Index]) -> Vec<Event> {
     let mut events: Vec<Event> = world
         .effects
@@ -175,7 +175,7 @@ proptest! {
             prop_assert!(placed.is_sorted_by(|a, b| a.key < b.key), "keys ascend");
             let mut held: Vec<usize> = placed.iter().flat_map(|it| holds(&it.message)).collect();
             if form == Form::Merged {
-                // Everything but the results that found their start keeps its order.
+                // Everything except results with a start keeps its order.
                 let first: Vec<usize> = placed.iter().filter_map(|it| holds(&it.message).first().copied()).collect();
                 prop_assert!(first.is_sorted(), "{first:?}");
             }
@@ -206,8 +206,8 @@ proptest! {
         prop_assert_eq!(merged.count(), pairs);
     }
 
-    /// E5: what is live and what is read from the store are the same after every event, wherever a reader begins to follow, and
-    /// when it is sent some events again.
+    /// E5: the live conversation and the stored one are equal after every event, wherever a reader starts to follow, and if it
+    /// gets some events again.
     #[test]
     fn live_equals_rebuilt(
         script in script(),
@@ -229,7 +229,7 @@ proptest! {
                 stored.push(next);
             }
             for (at, again) in &breaks {
-                // Reads the store up to there, and follows from a little before.
+                // Reads the store up to there, and follows from slightly before.
                 let at = at.index(stored.len());
                 let mut late = stored[at].transcript(form);
                 let mut conversation = stored[at].follower(form);

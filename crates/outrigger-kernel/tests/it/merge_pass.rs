@@ -1,4 +1,4 @@
-//! What is not merged: starts and results without a partner, of agents that are not ours (E1, E4).
+//! Unmerged messages: starts and results without a partner, from other agents (E1, E4).
 
 use outrigger_kernel::merge::{AgentParts, Converter, Form};
 use outrigger_protocol::merged::{AgentOutput, EntryState, Placed};
@@ -27,7 +27,7 @@ fn text(text: &str) -> AgentOutput {
     }
 }
 
-/// E4: whatever cannot be paired passes as it is, and everything keeps its order.
+/// E4: whatever cannot be paired is passed through unchanged, and everything keeps its order.
 #[test]
 fn what_has_no_partner_passes_as_it_is() {
     let mut written = Written::default();
@@ -59,7 +59,7 @@ fn what_has_no_partner_passes_as_it_is() {
     for form in [Form::Merged, Form::Apart] {
         assert_eq!(shown(&written, form), want(EntryState::Running));
     }
-    // The end of the agent: nothing is lost, and nothing runs any more.
+    // The end of the agent: nothing is lost, and nothing is running.
     written.take(parts.finish());
     for form in [Form::Merged, Form::Apart] {
         assert_eq!(shown(&written, form), want(done));
@@ -93,7 +93,7 @@ fn a_second_start_lets_the_first_go_and_a_second_result_passes() {
     assert_eq!(took, Some(&json!(10)), "from its own start");
 }
 
-/// What waits is bounded: with more calls open than that, the oldest is released, and its result passes by itself.
+/// Open calls are limited: beyond the limit, the oldest is released, and its result is passed through separately.
 #[test]
 fn the_oldest_of_too_many_open_calls_is_released() {
     let mut written = Written::default();
@@ -124,7 +124,7 @@ fn the_oldest_of_too_many_open_calls_is_released() {
     );
 }
 
-/// A call may take longer than any limit: its result takes the place of its start whenever it comes.
+/// A call may take longer than any limit: its result replaces its start whenever it comes.
 #[test]
 fn a_late_result_is_merged_whatever_came_between() {
     let mut written = Written::default();

@@ -1,4 +1,4 @@
-//! The input of each point, key by key: what the table says is what handlers get.
+//! The input of each point, key by key: handlers get what the table states.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-/// What points are about, each named once.
+/// Subjects of points, each named once.
 struct Sample {
     session: SessionId,
     message: MessageId,
@@ -120,7 +120,7 @@ impl Sample {
         }
     }
 
-    /// Points before a model is asked, and of a request.
+    /// Returns points before a model is called, and of a request.
     fn requests(&self) -> Vec<(HookPoint, HookPayload)> {
         let session_id = &self.session;
         let request = ModelRequest::default();
@@ -269,7 +269,7 @@ impl Sample {
         }
     }
 
-    /// Points of sessions, turns and steps.
+    /// Returns points of sessions, turns and steps.
     fn turns(&self) -> Vec<(HookPoint, HookPayload)> {
         let (session_id, message_id, model) = (&self.session, &self.message, &self.model);
         let (agent, error) = ("build", &self.error);
@@ -384,7 +384,7 @@ fn keys(value: &Value) -> String {
     }
 }
 
-/// Keys in the order in which they are written: a change here is a change of what plugins read.
+/// Keys in the order of serialisation: a change here is a change of what plugins read.
 #[test]
 fn what_points_are_reached_with() {
     let mut all = Sample::new().all();
@@ -404,7 +404,7 @@ fn the_table_names_what_handlers_read() {
     let all = Sample::new().all();
     for point in HookPoint::ALL {
         let found = all.iter().find(|(other, _)| other == point);
-        // Events go to processes in batches, and are no calls.
+        // Events are sent to processes in batches, and are not calls.
         if *point == HookPoint::SessionOnEvent {
             assert!(found.is_none());
             continue;

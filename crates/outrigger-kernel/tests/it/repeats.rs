@@ -11,7 +11,7 @@ fn made(calls: &[(u64, u64)]) -> Vec<Made> {
     made.collect()
 }
 
-/// Whether any of these calls is one too many; the result of each is fed before the next call.
+/// Returns whether any of these calls is a repetition; the result of each is fed before the next call.
 fn loops(calls: &[(u64, u64)]) -> Vec<bool> {
     let mut repeats = Repeats::default();
     let each = calls.iter().map(|(call, result)| {
@@ -50,7 +50,7 @@ proptest! {
         prop_assert!(loops(&calls).iter().all(|l| !l));
     }
 
-    /// Whatever came before: the last call of the third round is the one.
+    /// For any calls before: the last call of the third round is detected.
     #[test]
     fn a_cycle_is_seen_in_its_third_round(
         before in prop::collection::vec((100_u64..200, 0_u64..3), 0..40),
@@ -64,7 +64,7 @@ proptest! {
         prop_assert!(seen[before.len()..seen.len() - 1].iter().all(|l| !l));
     }
 
-    /// It depends on nothing but the calls that are looked at.
+    /// It depends on nothing but the retained calls.
     #[test]
     fn what_was_forgotten_does_not_matter(calls in prop::collection::vec((0_u64..3, 0_u64..2), 0..60)) {
         let seen = loops(&calls);

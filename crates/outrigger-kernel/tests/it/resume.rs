@@ -1,7 +1,7 @@
 //! A turn whose process is killed at any moment and taken over by another one.
 //!
-//! The law: what the second process makes of it is what one process would have made of it, had exactly the effects in
-//! flight been reported as interrupted, or been asked for anew.
+//! The law: the second process gives the result that one process would have given if the effects in progress had been reported as
+//! interrupted, or requested again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,7 +37,7 @@ fn harmless(call: &ToolCall) -> bool {
             .any(|tool| tool.name == call.tool && tool.read_only)
 }
 
-/// The same process goes on, but the effects in flight end as a kill would have them end.
+/// The same process continues, but the effects in progress end as after a kill.
 fn interrupt(world: &mut World) {
     let pending: Vec<(u64, Effect)> = world
         .pending
@@ -49,19 +49,19 @@ fn interrupt(world: &mut World) {
         .iter()
         .find(|(_, effect)| matches!(effect, Effect::CallModel { .. }))
         .map(|(id, _)| *id);
-    // The model had led to a call in this step: then it is not asked again.
+    // The model had made a call in this step: then it is not called again.
     let called = model.is_some_and(|model| {
         world.log.iter().any(|(_, input, _)| {
             matches!(input, Input::Model { effect, signal: ModelSignal::ToolEnd { .. } } if effect.0 == model)
         })
     });
-    // A turn that was stopped, or whose model failed for good, requests nothing new. What a request failed with does not tell: one that was
-    // too long is followed by a compaction, and the turn goes on.
+    // A turn that was stopped, or whose model failed for good, requests nothing new. The error of a request does not decide it:
+    // one that was too long is followed by a compaction, and the turn continues.
     let aborted = world.effects.iter().any(|e| matches!(e, Effect::Abort));
     for (id, effect) in pending {
         let effect_id = EffectId(id);
         let input = match effect {
-            // A turn that is about to end begins nothing again.
+            // A turn that is about to end starts nothing again.
             Effect::RunTool { call, .. } if aborted || !harmless(&call) => {
                 let started = world.log.iter().find_map(|(_, input, _)| match input {
                     Input::ToolStarted { effect, input, .. } if *effect == effect_id => {
@@ -109,7 +109,7 @@ fn interrupt(world: &mut World) {
                     changed_by: vec![],
                 }
             }
-            // Asked for anew: as if nothing had happened.
+            // Requested again: as if nothing had happened.
             _ => continue,
         };
         world.pending.remove(&id);
@@ -130,9 +130,9 @@ fn runs(effects: &[Effect]) -> BTreeMap<CallId, (usize, bool)> {
     runs
 }
 
-/// What is stored of a turn that is killed after so many reports, and what the law wants.
+/// Returns what is stored of a turn that is killed after so many reports, and what the law requires.
 fn killed_after(mut script: Script, random: [u64; 2], steps: usize) -> (Stored, Stored) {
-    // What comes later comes at another point of the way.
+    // A later one would arrive at another point.
     script.joins.retain(|at| *at < steps);
     let mut straight = advance(script.clone(), random[0], steps);
     let killed = advance(script, random[0], steps);
@@ -144,7 +144,7 @@ fn killed_after(mut script: Script, random: [u64; 2], steps: usize) -> (Stored, 
     (Stored::of(&resumed.effects), Stored::of(&straight.effects))
 }
 
-/// A request that was too long ends no turn: a call of a later step that changes nothing is made again after a kill.
+/// A request that was too long does not end a turn: a read-only call of a later step is repeated after a kill.
 #[test]
 fn a_call_after_a_compaction_is_made_again() {
     let request = |says: Vec<Say>, overflows| Request {
@@ -205,7 +205,7 @@ proptest! {
         // A refusal by hooks, and obedience, would make the end depend on the order of outcomes; the law is about the kill.
         script.block = None;
         script.obeys = false;
-        // So would a request that fails while a call waits for a tree or an answer.
+        // So would a request that fails while a call waits for a snapshot or an answer.
         if script.requests.iter().any(|request| request.fails || request.overflows) {
             script.begin.snapshots = false;
             script.begin.asks_loops = false;

@@ -1,4 +1,4 @@
-//! What the model says and hooks refuse in a simulated turn, made at random.
+//! Random model output and hook refusals of a simulated turn.
 
 use outrigger_protocol::compaction::{AutoCompact, CompactRequest};
 use outrigger_protocol::turn::Begin;
@@ -31,7 +31,7 @@ pub(crate) struct Request {
     pub(crate) fails: bool,
     /// Too long for the model.
     pub(crate) overflows: bool,
-    /// Tokens that the request took.
+    /// Tokens of the request.
     pub(crate) sent: u64,
 }
 
@@ -43,11 +43,11 @@ pub(crate) struct Script {
     pub(crate) block: Option<(&'static str, usize)>,
     /// Tools and the model report at once when they are stopped.
     pub(crate) obeys: bool,
-    /// After so many reports a prompt comes.
+    /// Numbers of reports after which a prompt arrives.
     pub(crate) joins: Vec<usize>,
 }
 
-/// A prompt whose message is stored already.
+/// Returns a prompt whose message is stored already.
 pub(crate) fn joined(begin: &Begin, id: &str) -> Begin {
     let mut joined = Begin {
         stored: true,

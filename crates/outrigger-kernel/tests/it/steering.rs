@@ -1,4 +1,4 @@
-//! Prompts that come while a turn runs.
+//! Prompts that arrive while a turn runs.
 
 use insta::assert_snapshot;
 use outrigger_protocol::id::MessageId;
@@ -19,7 +19,7 @@ fn join_with(drive: &mut Drive, begin: Begin) {
     drive.take(Input::Joined { begin });
 }
 
-/// The message that the step under way answers.
+/// Returns the message that the current step answers.
 fn parent(drive: &Drive) -> String {
     let message = drive.turn.as_ref().and_then(|turn| turn.message());
     message.map(|m| m.parent_id.to_string()).unwrap_or_default()
@@ -148,7 +148,7 @@ fn a_subtask_among_them_comes_first_and_the_rest_behind_it() {
     assert_eq!(parent(&drive), "msg_3");
 }
 
-/// It does not get lost in a compaction that was asked for, and comes before one that a full history needs.
+/// It is not lost in a requested compaction, and comes before one that a full history needs.
 #[test]
 fn with_a_compaction() {
     let mut drive = Drive::asked(begin());
@@ -168,7 +168,7 @@ fn with_a_compaction() {
     assert_eq!(parent(&drive), "msg_2");
 }
 
-/// Handlers are asked once the turn is done, and what they want done has joined it by the time they have answered.
+/// Handlers are asked once the turn is done, and their request has joined it by the time they have answered.
 #[test]
 fn a_turn_that_handlers_keep_from_ending_goes_on_and_asks_again() {
     let mut drive = Drive::asked(Begin {
@@ -219,7 +219,7 @@ fn a_turn_that_a_hook_ends_asks_the_model_no_more() {
     assert!(drive.is_done());
 }
 
-/// Handlers are asked once for each step, behind its calls and before it is complete; a cancelled turn ends there.
+/// Handlers are asked once for each step, after its calls and before it is complete; a cancelled turn ends there.
 #[test]
 fn handlers_are_asked_when_a_step_is_over() {
     let asks = || Begin {

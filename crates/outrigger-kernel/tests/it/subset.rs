@@ -65,7 +65,7 @@ fn permissions() -> impl Strategy<Value = Permissions> {
     )
 }
 
-// What the host of both holds plugins to, said once more in the simplest way.
+// A minimal reimplementation of what the host limits plugins to.
 fn under(roots: &[String], path: &str) -> bool {
     roots.iter().any(|root| {
         let root = root.trim_start_matches("${project}");
@@ -140,7 +140,7 @@ proptest! {
         for path in ["src", "src/a", "src/a/b", "srcs", "out", "out/x", "x"] {
             prop_assert!(!under(&all.files.write, path) || (under(&host.files.write, path) && under(&own.files.write, path)));
             prop_assert!(!readable(all, path) || (readable(&host, path) && readable(&own, path)));
-            // And nothing is lost that both name.
+            // Nothing that both name is lost.
             prop_assert_eq!(under(&all.files.write, path), under(&host.files.write, path) && under(&own.files.write, path));
         }
         for name in ["A", "AB", "A_", "A_B", "A_BC", "B", "C"] {
@@ -155,7 +155,7 @@ proptest! {
         }
         for name in PROGRAMS {
             let runs = |it: &Permissions| it.processes.as_ref().is_none_or(|list| list.iter().any(|it| it == name));
-            // Nothing named is nothing here, too.
+            // An absent list means nothing here too.
             let asked = own.processes.is_some() && runs(&own);
             prop_assert_eq!(runs(all), asked && runs(&host));
         }
@@ -165,7 +165,7 @@ proptest! {
         }
         for path in ["/session", "/session/x", "/session/x/y", "/log", "/config"] {
             for method in ["GET", "POST"] {
-                // Nothing named is nothing, for one that is hosted.
+                // An absent list means nothing for a hosted plugin.
                 let asked = own.client.is_some() && routed(own.client.as_ref(), method, path);
                 let wanted = asked && routed(host.client.as_ref(), method, path);
                 prop_assert_eq!(routed(all.client.as_ref(), method, path), wanted, "{} {}", method, path);

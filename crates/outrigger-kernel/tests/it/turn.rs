@@ -1,4 +1,4 @@
-//! Whole sequences of a turn that goes well: the machine's inputs (`<`) and its effects.
+//! Complete sequences of a successful turn: the machine's inputs (`<`) and its effects.
 
 use insta::assert_snapshot;
 use outrigger_protocol::turn::{Begin, CommandCall, Input, ModelSignal};
@@ -307,7 +307,7 @@ fn an_unknown_tool_and_broken_arguments_are_answered_by_invalid() {
     let mut drive = Drive::asked(begin());
     drive.call("c1", "nosuch", "{}");
     drive.call("c2", "read", "{not json");
-    // Case does not matter, no arguments are no error, and what is not an object is for the schema to refuse.
+    // Case is ignored, absent arguments are valid, and the schema refuses what is not an object.
     drive.call("c3", "Read", "  ");
     drive.call("c4", "GLOB", "[1]");
     assert_snapshot!(drive.seen(), @r#"
@@ -343,7 +343,7 @@ fn call_ids_that_are_empty_or_taken_are_replaced() {
     for id in ["listed", "old", "c1", "c1", "", ""] {
         drive.call(id, "read", "{}");
     }
-    // Two calls that are written at once under one identifier are kept apart.
+    // Two calls written at once under one id are kept separate.
     drive.model(ModelSignal::ToolStart {
         call_id: "c2".into(),
         tool: "read".into(),
@@ -364,7 +364,7 @@ fn call_ids_that_are_empty_or_taken_are_replaced() {
         raw: "{}".into(),
         metadata: None,
     });
-    // A call that is never said to begin is a call.
+    // A call without a reported start is a call.
     drive.model(ModelSignal::ToolEnd {
         call_id: "c3".into(),
         tool: "glob".into(),

@@ -1,4 +1,4 @@
-//! Whole sequences of a turn that is refused, fails, is cancelled or reaches its limit.
+//! Complete sequences of a turn that is refused, fails, is cancelled or reaches its limit.
 
 use insta::assert_snapshot;
 use outrigger_protocol::turn::{Begin, ModelSignal};
@@ -22,7 +22,7 @@ fn a_hook_refuses_the_prompt() {
     ");
 }
 
-/// C2: a block before the request is final, nothing repeats it.
+/// C2: a block before the request is final, and nothing repeats it.
 #[test]
 fn a_hook_refuses_the_request() {
     for point in [
@@ -50,7 +50,7 @@ fn a_hook_refuses_the_request() {
     }
 }
 
-/// C5: a security-critical handler that fails at the text closes the turn, and the text that nobody checked is not kept.
+/// C5: a security-critical handler that fails at the text closes the turn, and the unchecked text is not stored.
 #[test]
 fn a_text_that_could_not_be_checked_is_not_stored() {
     let mut drive = Drive::asked(begin());

@@ -1,5 +1,5 @@
-//! Whole sequences of a turn that is cancelled, or whose process is killed and that another process resumes, in each
-//! phase.
+//! Complete sequences of a turn that is cancelled, or whose process is killed and that another process resumes, in
+//! each phase.
 
 use insta::assert_snapshot;
 use outrigger_kernel::turn::{Effect, step};
@@ -118,7 +118,7 @@ fn cancelled_while_the_model_speaks() {
     drive.model(ModelSignal::TextStart { index: 1 });
     drive.cancel();
     drive.cancel();
-    // What has come is kept; hooks are not asked any more, and no tool is begun.
+    // Received text is kept; hooks are no longer called, and no tool is started.
     drive.model(ModelSignal::TextEnd {
         index: 1,
         text: "so far".into(),
@@ -226,7 +226,7 @@ fn cancelled_while_tools_run() {
     session used=10+2 cost=0.000014 diff
     finish: cancelled
     "#);
-    // It is over: nothing that comes later changes anything.
+    // It is over: later inputs change nothing.
     drive.cancel();
     drive.take(Input::Resumed);
     drive.take(Input::Begin(Box::new(begin())));
@@ -334,7 +334,7 @@ fn resumed_while_tools_ran_only_harmless_ones_run_again() {
         tool: "write".into(),
     });
     drive.tool_started("bash");
-    // A hook has changed the path: the call that is made again is the model's, for the hook sees it again.
+    // A hook has changed the path: the repeated call is the model's, since the hook sees it again.
     let input = json!({"filePath": "/p/a"});
     drive.take(Input::ToolStarted {
         effect: EffectId(8),
@@ -365,7 +365,7 @@ fn resumed_while_tools_ran_only_harmless_ones_run_again() {
     "#);
 }
 
-/// A7: a hook call is never repeated; the chain goes on after itself with what it was given.
+/// A7: a hook call is never repeated; the chain continues after it with its input.
 #[test]
 fn resumed_while_the_prompt_was_with_the_hooks() {
     let command = Some(CommandCall {
@@ -388,7 +388,7 @@ fn resumed_while_the_prompt_was_with_the_hooks() {
     "#);
 }
 
-/// How long a call took, as its part in these effects has it.
+/// Returns the duration of a call from its part in these effects.
 fn took(effects: &[Effect]) -> Option<u64> {
     effects.iter().find_map(|effect| {
         let Effect::Publish {
@@ -408,7 +408,7 @@ fn took(effects: &[Effect]) -> Option<u64> {
     })
 }
 
-/// A person who thinks and then refuses: the call has taken no time.
+/// The user thinks and then refuses: the call has a duration of zero.
 #[test]
 fn a_refused_call_takes_no_time() {
     for (code, time) in [("tool.rejected", 0), ("tool.failed", 4_000)] {
@@ -428,13 +428,13 @@ fn a_refused_call_takes_no_time() {
     }
 }
 
-/// A person who thinks and then allows: what the call takes is counted from the approval.
+/// The user thinks and then allows: the duration is counted from the approval.
 #[test]
 fn an_approved_call_takes_the_time_after_its_approval() {
     let mut drive = Drive::asked(begin());
     drive.started();
     drive.call("c1", "bash", "{}");
-    // Clients see the call while the person is asked.
+    // Clients see the call while the user is asked.
     drive.tool_started("bash");
     let began = drive.at;
     let (effect, input) = drive.tool("bash");

@@ -1,6 +1,6 @@
-//! A small world for the machine: a model that follows a script, tools whose answer follows from their arguments, hooks
-//! whose answer follows from what they are given. What it says depends on nothing else, so that two runs of one script can
-//! be compared; only the order of the outcomes is up to a seed.
+//! A small simulated world for the machine: a model that follows a script, tools and hooks whose answers are functions of
+//! their input. Results depend on nothing else, so that two runs of one script can be compared; only the order of the
+//! outcomes depends on a seed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::drive::{failed, known_tools, text_input, usage};
 use crate::script::{Say, Script, joined};
 
-/// What a tool answers follows from its name and its arguments.
+/// Returns a tool's answer, a function of its name and its arguments.
 fn answer(call: &ToolCall) -> (Option<Value>, ToolOutcome) {
     let hash = digest::fnv1a(format!("{}{}", call.tool, call.input).as_bytes());
     let changed = json!({ "seen": call.input });
@@ -55,7 +55,7 @@ fn answer(call: &ToolCall) -> (Option<Value>, ToolOutcome) {
     }
 }
 
-/// A history that did not fit has a prompt that is asked again; else some messages stay.
+/// Returns a plan: a history that did not fit has a prompt to repeat; otherwise some messages stay.
 fn plan(effect: EffectId, overflow: bool) -> Input {
     let replay = overflow.then(|| {
         Box::new(Replay {
@@ -75,7 +75,7 @@ fn plan(effect: EffectId, overflow: bool) -> Input {
     }
 }
 
-/// A process that runs a turn: what it has begun and not reported.
+/// A process that runs a turn: its open effects.
 pub(crate) struct World {
     script: Script,
     random: u64,
@@ -84,7 +84,7 @@ pub(crate) struct World {
     pub(crate) pending: BTreeMap<u64, (Effect, VecDeque<Input>)>,
     /// All inputs of the machine, as stored.
     pub(crate) log: Vec<(u64, Input, String)>,
-    /// Everything it wanted.
+    /// All requested effects.
     pub(crate) effects: Vec<Effect>,
     reached: BTreeMap<String, usize>,
     advanced: usize,
@@ -116,7 +116,7 @@ impl World {
         usize::try_from(self.random >> 33).unwrap() % n
     }
 
-    /// Tells the machine, keeps the log, and begins what it wants.
+    /// Feeds an input, keeps the log, and starts the requested effects.
     pub(crate) fn tell(&mut self, input: Input) -> Vec<Effect> {
         self.now += 1;
         let effects = step(&mut self.turn, self.now, input.clone());
@@ -306,7 +306,7 @@ impl World {
         }
     }
 
-    /// Some open effect reports; false when nothing is open.
+    /// Reports an open effect; returns false if none is open.
     pub(crate) fn advance(&mut self) -> bool {
         self.pending.retain(|_, (_, inputs)| !inputs.is_empty());
         let ids: Vec<u64> = self.pending.keys().copied().collect();
@@ -333,7 +333,7 @@ impl World {
         self.turn.as_ref().is_some_and(Turn::is_done)
     }
 
-    /// To the end of the turn. Panics when it stands still or does not end.
+    /// Runs to the end of the turn. Panics if it stalls or does not end.
     pub(crate) fn finish(&mut self) {
         let mut steps = 0;
         while !self.is_done() {
@@ -366,7 +366,7 @@ impl World {
     }
 }
 
-/// Hooks change what they are given, in a way that shows how often they did.
+/// Changes a hook's input in a way that shows how often it ran.
 fn hooked(point: HookPoint, mut output: Value) -> Value {
     match point {
         HookPoint::LlmAfterText => {
@@ -392,7 +392,7 @@ fn hooked(point: HookPoint, mut output: Value) -> Value {
 
 // ---- what is stored in the end ----
 
-/// The session as a store would hold it.
+/// The session as a store would have it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) messages: BTreeMap<MessageId, MessageInfo>,
@@ -436,7 +436,7 @@ impl Stored {
         }
     }
 
-    /// Messages with their parts, without identifiers and times.
+    /// Returns messages with their parts, without ids and times.
     pub(crate) fn transcript(&self) -> Vec<Value> {
         let bare = |mut value: Value| {
             for key in ["id", "sessionID", "messageID", "parentID", "time", "callID"] {
@@ -458,7 +458,7 @@ impl Stored {
     }
 }
 
-/// What is said before the model names a call of the history.
+/// Returns the input before the model names a call of the history.
 fn used(signal: &ModelSignal) -> Option<Input> {
     let ids = vec![signal.call_id()?.0];
     (ids == ["used"]).then_some(Input::CallsUsed { ids })

@@ -1,4 +1,4 @@
-//! What rules say of files, by every form of rule and name.
+//! Rules for files, in every form of rule and name.
 
 use outrigger_protocol::permission::Action::{Allow, Ask, Deny};
 use outrigger_tools::DecideRead as _;

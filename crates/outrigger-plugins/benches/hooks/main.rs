@@ -292,7 +292,7 @@ async fn transform(report: &mut Report) {
     println!();
 }
 
-/// The goals of issue 4 for the large history; and the default way, the mirror, always saves what A14 wants.
+/// The limits for the large history; and the default transfer, the mirror, always saves what A14 wants.
 fn saves(report: &mut Report, label: &str, way: Way, (total, size): (usize, usize), part: f64) {
     let large = total > 1 << 20;
     let goal = match (way, large, size > 1 << 10) {

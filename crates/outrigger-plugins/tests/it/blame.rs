@@ -1,4 +1,4 @@
-//! Who pays for what a process does: never the plugin whose call only waits.
+//! Blame for what a process does: never the plugin whose call only waits.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Its `chat.params` starts a timer that does it a moment later, when that hook has long answered.
+/// Its `chat.params` starts a timer that does it a moment later, when that hook has long returned.
 fn timed(fault: &str) -> String {
     format!(
         r#"export default async () => ({{
@@ -21,7 +21,7 @@ const WAITS: &str = r#"export default async () => ({
     "chat.headers": (input) => new Promise((done) => setTimeout(done, input.fault ? 600 : 1)),
     "experimental.chat.system.transform": (_, output) => void output.system.push("waits") })"#;
 
-/// The causes of restarts, and who was given a process of its own.
+/// Returns the causes of restarts, and the plugins that got their own process.
 fn notices_of(project: &Project) -> (Vec<String>, String) {
     let notices = project.notices.lock().unwrap();
     let causes = notices.iter().filter_map(|notice| match notice {
@@ -50,7 +50,7 @@ async fn headers(plugins: &Plugins, fault: bool) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_does_not_pay_for_another_plugins_timer() {
     for (fault, says, apart) in [
-        // Nobody's code: both get a process of their own.
+        // No plugin's code: both get their own process.
         (
             "for (;;) {}",
             "code that no call entered (a timer, say) did not answer",
@@ -61,12 +61,12 @@ async fn a_call_that_waits_does_not_pay_for_another_plugins_timer() {
             "is gone (signal 9)",
             "waits",
         ),
-        // The stack says whose it is.
+        // The stack names the culprit.
         ("process.exit(5)", "timed (process.exit): ", "timed"),
         ("process.abort()", "timed (process.abort): ", "timed"),
     ] {
         let mut project = Project::new();
-        // Missed where the thread spins; else only the end of the process is to end the call.
+        // Missed if the thread spins; otherwise only the end of the process may end the call.
         if fault.starts_with("for") {
             project.hook_deadline("waits", HANGS);
         }
@@ -91,7 +91,7 @@ async fn a_call_that_waits_does_not_pay_for_another_plugins_timer() {
             status(&plugins, "waits").pid,
             "{fault}"
         );
-        // The innocent one is there for the next call, whatever the other does.
+        // The innocent one is available for the next call, whatever the other does.
         let input = json!({"fault": true});
         run(&plugins, "chat.params", input, json!({"options": {}})).await;
         assert_eq!(headers(&plugins, true).await, "waits ok", "{fault}");
@@ -121,7 +121,7 @@ async fn a_spin_behind_an_await_is_split_and_then_plain() {
     );
     assert_eq!(apart, "good");
     assert!(status(&plugins, "spins").breakers.is_empty());
-    // It is alone now: it is charged with it.
+    // It is alone now, so it is blamed.
     assert_eq!(
         summary(&system(&plugins).await),
         "good2 | spins timeout, good ok"

@@ -1,4 +1,4 @@
-//! A hook that keeps timing out is left out, tried again and taken back (A8, A13).
+//! A hook that keeps timing out is skipped, retried and restored (A8, A13).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::*;
 
 const PAUSE: u64 = 2500;
 
-/// Hangs when the input says so, at every hook that it has.
+/// Hangs if the input says so, at each of its hooks.
 const SLOW: &str = r#"
     const hook = (input, output) => input.fault ? new Promise(() => {}) : void output.system?.push?.("slow")
     export default async () => ({ "experimental.chat.system.transform": hook, "chat.params": hook, "chat.headers": hook })"#;
@@ -28,7 +28,7 @@ fn project() -> Project {
     project
 }
 
-/// The notices about breakers.
+/// Returns the notices about breakers.
 fn breakers(project: &Project) -> String {
     let notices = project.notices.lock().unwrap();
     let states = notices.iter().filter_map(|notice| match notice {
@@ -53,7 +53,7 @@ async fn call(plugins: &outrigger_plugins::Plugins, fault: bool) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_trips_at_the_third_timeout_tries_once_and_closes() {
     let mut project = project();
-    // A kill at a deadline is no restart for the limit: the breaker sees to it.
+    // A kill at a deadline does not count towards the restart limit: the breaker handles it.
     project.settings.restarts = Restarts {
         most: 1,
         within: Duration::from_secs(300),
@@ -92,11 +92,11 @@ async fn it_trips_at_the_third_timeout_tries_once_and_closes() {
     )
     .await;
     assert_eq!(other.records[0].outcome.name(), "ok");
-    // The trial times out, and it is open again.
+    // The trial times out, and the breaker opens again.
     tokio::time::sleep(Duration::from_millis(PAUSE + 100)).await;
     assert_eq!(call(&plugins, true).await, "good5 | slow timeout, good ok");
     assert_eq!(call(&plugins, false).await, "good6 | slow skipped, good ok");
-    // The trial goes well, and it is closed.
+    // The trial succeeds, and the breaker closes.
     tokio::time::sleep(Duration::from_millis(PAUSE + 100)).await;
     assert_eq!(call(&plugins, false).await, "slow good7 | slow ok, good ok");
     assert!(status(&plugins, "slow").breakers.is_empty());
@@ -104,12 +104,12 @@ async fn it_trips_at_the_third_timeout_tries_once_and_closes() {
         breakers(&project),
         "slow open, slow half open, slow open, slow half open, slow closed"
     );
-    // It shares its process with nobody since its first timeout, so the other one was never started again after that.
+    // It has its own process since its first timeout, so the other one was not restarted afterwards.
     assert_eq!(status(&plugins, "good").generation, 2);
 }
 
-/// A8: a program that runs for one prompt does not pay the deadline of a hook that hangs each time, and a plugin that held up the
-/// shared process has one of its own from the start; until its files change.
+/// A8: a program that runs for one prompt does not pay the deadline of a hanging hook each time, and a plugin that held up the
+/// shared process has its own from the start, until its files change.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_found_out_holds_at_the_next_starts() {
     let mut project = project();
@@ -134,13 +134,13 @@ async fn what_was_found_out_holds_at_the_next_starts() {
     let timeout = "good1 | slow timeout, good ok";
     let skipped = "good1 | slow skipped, good ok";
     assert_eq!(said, [timeout, timeout, timeout, skipped, skipped]);
-    // Another project has found out nothing, and takes nothing from this one.
+    // Another project has its own records.
     std::fs::create_dir(project.path("other")).unwrap();
     project.directory = "other";
     assert_eq!(start(&project).await, (false, timeout.to_owned()));
     project.directory = "project";
     assert_eq!(start(&project).await, (true, skipped.to_owned()));
-    // Another version begins anew.
+    // Another version starts over.
     project.plugin("slow", &format!("{SLOW}\n// mended"));
     assert_eq!(start(&project).await, (false, timeout.to_owned()));
 }
@@ -273,7 +273,7 @@ async fn with_the_flag_off_every_call_is_made_and_the_limit_counts_timeouts() {
     assert_eq!(status(&plugins, "slow").stage, Stage::Off);
 }
 
-/// A client that goes away in the middle of the trial must not leave the hook off for ever.
+/// A client that disconnects in the middle of the trial must not leave the hook off forever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trial_that_is_dropped_is_made_again() {
     let project = project();
@@ -285,7 +285,7 @@ async fn a_trial_that_is_dropped_is_made_again() {
     let dropped = tokio::time::timeout(Duration::from_millis(100), call(&plugins, true)).await;
     assert!(dropped.is_err());
     assert_eq!(call(&plugins, false).await, "slow | slow ok");
-    // A trial that failed is reported, too.
+    // A failed trial is reported too.
     assert_eq!(
         breakers(&project),
         "slow open, slow half open, slow open, slow half open, slow closed"

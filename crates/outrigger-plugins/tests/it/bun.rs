@@ -1,4 +1,5 @@
-//! Machines with Node and npm and no Bun. npm is a script here, which "fetches" the Bun of the test tools.
+//! Machines with Node and npm but without Bun. npm is a script here, which "fetches" the Bun of the test
+//! tools.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,7 +13,8 @@ use outrigger_sandbox::{Spawner, which};
 
 use crate::support::*;
 
-/// A project whose machine has Node and this npm, or `None` where there is no Bun or no Node to test with.
+/// Creates a project whose machine has Node and this npm, or `None` if there is no Bun or no Node to test
+/// with.
 fn machine(npm: impl Fn(&Path) -> String) -> Option<(Project, PathBuf)> {
     let on_path = |name| which(name, std::env::var_os("PATH")?);
     let (Some(bun), Some(node)) = (runtimes().bun.or_else(|| on_path("bun")), on_path("node"))
@@ -24,7 +26,7 @@ fn machine(npm: impl Fn(&Path) -> String) -> Option<(Project, PathBuf)> {
     let path = project.path("path");
     fs::create_dir(&path).unwrap();
     symlink(node, path.join("node")).unwrap();
-    // It is asked for the user's settings before; in its sandbox it writes nothing beside the installation.
+    // It is asked for the user's settings first; in its sandbox it writes nothing besides the installation.
     let script = format!(
         "#!/bin/sh\ntest \"$1\" = config && exit 1\necho \"$*\" >> \"$TMPDIR/npm.log\"\n{}\n",
         npm(&bun)
@@ -40,7 +42,7 @@ fn machine(npm: impl Fn(&Path) -> String) -> Option<(Project, PathBuf)> {
     Some((project, log))
 }
 
-/// npm with a registry.
+/// Returns an npm with a registry.
 fn online(bun: &Path) -> String {
     format!(
         "name=$(sed -n 's/.*\"@oven.\\(bun-[a-z0-9-]*\\)\".*/\\1/p' package.json)\n\
@@ -58,7 +60,7 @@ fn calls(log: &Path) -> usize {
     fs::read_to_string(log).unwrap_or_default().lines().count()
 }
 
-/// Appends the runtime that it runs under.
+/// Returns a plugin that appends its runtime.
 fn named(name: &str, import: &str) -> String {
     format!(
         r#"{import}
@@ -184,7 +186,7 @@ async fn nothing_is_fetched_without_need_or_leave() {
     let plugins = project.load(vec![plain]).await;
     assert_eq!(summary(&system(&plugins).await), "plain:node | plain ok");
 
-    // Other plugins come to the project.
+    // Other plugins are added to the project.
     project.settings.trust.changes = outrigger_config::settings::TrustChanges::Allow;
     project.settings.js.install = Install::Never;
     let import = project.plugin("glob", &named("glob", "import { Glob } from \"bun\""));
@@ -195,13 +197,13 @@ async fn nothing_is_fetched_without_need_or_leave() {
         "{text}"
     );
 
-    // A runtime that somebody has named is the one they want.
+    // A runtime that the user named is used.
     project.settings.js.install = Install::Auto;
     project.settings.js.node = which("node", &project.runtimes.path);
     project.load(vec![import.clone()]).await;
     assert_eq!(calls(&log), 0);
 
-    // The command is leave enough, and `js.runtime = "bun"` is need enough.
+    // The command is sufficient consent, and `js.runtime = "bun"` sufficient need.
     project.settings.js.node = None;
     project.settings.js.install = Install::Never;
     let data = project.path("data");

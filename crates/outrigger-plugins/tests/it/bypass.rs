@@ -1,5 +1,5 @@
-//! Attempts to get a plugin started that is not what a person trusted (issue 5, trust by content). Each row is one way
-//! around; all of them are refused, by a stable code.
+//! Attempts to start a plugin that is not what the user trusted (trust by content). Each row is one attempt; all of them are
+//! refused, by a stable code.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -67,7 +67,7 @@ impl Trusted {
         fs::write(self.at(name), text).unwrap();
     }
 
-    /// Starts the plugins and answers how far each came.
+    /// Starts the plugins and returns the stage of each.
     async fn start(&self) -> String {
         let plugins = self.project.load(self.plugins.clone()).await;
         let listed = listed(&plugins);
@@ -86,7 +86,7 @@ impl Trusted {
         }
     }
 
-    /// The file that says what is trusted of the project.
+    /// Returns the project's trust file.
     fn lock(&self) -> PathBuf {
         let folders = fs::read_dir(self.project.path("data/trust")).unwrap();
         let mut locks = folders.map(|folder| folder.unwrap().path().join(TRUST_FILE));
@@ -104,7 +104,7 @@ fn found(path: &Path) -> PluginSpec {
     }
 }
 
-/// Ways around, by name, with the code that they are refused by.
+/// Attempts by name, with the code that they are refused by.
 type Row = (&'static str, fn(&mut Trusted), &'static str);
 
 const CHANGED: &str = "guard failed plugin.changed";
@@ -395,7 +395,7 @@ async fn what_does_not_change_the_plugin_is_not_asked_about() {
         "package.json",
         r##"{"type":"module","version":"2.0.0","dependencies":{"x":"1"},"imports":{"#inner":{"node":"./inner.js","bun":"./inner.js"}}}"##,
     );
-    // Written again as it was.
+    // Written again unchanged.
     trusted.change("plugin/guard.mjs", ENTRY);
     assert_eq!(trusted.start().await, "guard active");
     assert_eq!(trusted.start().await, "guard active");
@@ -418,7 +418,7 @@ async fn a_person_is_asked_once_and_shown_what_changed() {
     assert_eq!(trusted.start().await, CHANGED);
     trusted.project.trust = answers(true, &asked);
     assert_eq!(trusted.start().await, "guard active");
-    // What was answered counts from then on.
+    // The answer is effective from then on.
     assert_eq!(trusted.start().await, "guard active");
     let asked = asked.lock().unwrap();
     assert_eq!(asked.len(), 2);
@@ -448,7 +448,7 @@ async fn a_review_accepts_what_it_showed_and_nothing_else() {
     trusted.change("plugin/lib/help.js", "export const help = 'better'\n");
     accept(&options, &shown, true, 1).await.unwrap();
     assert_eq!(trusted.start().await, "guard active");
-    // It is pinned for everybody now; another change is refused even where it is trusted.
+    // It is pinned for everyone now; another change is refused even if it is trusted.
     trusted.change("plugin/lib/help.js", "export const help = 'evil'\n");
     let shown = review(&options, None).await;
     assert!(shown[0].reason.as_ref().unwrap().contains("outrigger.lock"));
@@ -473,7 +473,7 @@ async fn settings_decide_about_projects_and_changes() {
         trusted.start().await,
         "guard active\nmore failed plugin.untrusted"
     );
-    // What the user names in their own configuration is their own.
+    // Plugins in the user's own configuration are their own.
     trusted.plugins[1].scope = PluginScope::Global;
     assert!(
         trusted
@@ -483,11 +483,11 @@ async fn settings_decide_about_projects_and_changes() {
     );
 }
 
-/// A file that changes while it is loaded, and is put back before anybody looks again.
+/// A file that changes while it is loaded, and is restored before the next check.
 #[tokio::test]
 async fn a_file_that_is_swapped_while_it_is_loaded_costs_the_process() {
     let mut project = Project::new();
-    // Boxed, it cannot write there at all.
+    // In a sandbox it cannot write there at all.
     project.settings.sandbox = false;
     let file = project.path("project/.opencode/plugin/swap.mjs");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -502,8 +502,8 @@ async fn a_file_that_is_swapped_while_it_is_loaded_costs_the_process() {
     assert_eq!(trusted.start().await, "swap failed plugin.changed");
 }
 
-/// Another program of the user's exchanges a file between the look and the import, or what leads to one. In a sandbox the plugin
-/// cannot do that to its code itself; what runs is what was looked at.
+/// Another program of the user replaces a file between the check and the import, or a link to one. In a sandbox the plugin
+/// cannot do that to its own code; the code that runs is the code that was checked.
 #[tokio::test]
 async fn code_that_is_swapped_by_another_program_does_not_run() {
     const WAITS: &str = "import fs from 'node:fs'

@@ -1,5 +1,5 @@
-//! What each event of command hooks is given, and what its answers mean (issue 5, item 12), in one table: the fields on standard
-//! input, exit codes 0, 2 and another, and the decisions of an object.
+//! Input of each command hook event, and the meaning of its answers, in one table: the fields on standard input, exit codes 0, 2
+//! and another, and the decisions of an object.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// The agent's side: no sandbox, sessions of which one is a subagent's, and a shell that can be read up to `&&`.
+/// The agent's side: no sandbox, sessions of which one is a subagent's, and a shell that can be parsed up to `&&`.
 #[derive(Default)]
 struct Host {
-    /// How often a session was read.
+    /// Number of times that a session was read.
     looks: AtomicUsize,
 }
 
@@ -126,7 +126,7 @@ async fn at(plugins: &Plugins, point: &str, input: &Value, output: &Value) -> Pi
         .await
 }
 
-/// Where each event is called from, as the agent calls it: point, input, output.
+/// Returns the call of each event by the agent: point, input, output.
 fn place(event: HookEvent) -> (&'static str, Value, Value) {
     let call = json!({"tool": "bash", "sessionID": "ses_1", "callID": "c1"});
     let with = |more: Value| {
@@ -186,7 +186,7 @@ fn place(event: HookEvent) -> (&'static str, Value, Value) {
     }
 }
 
-/// The outcome in a line: refusal, what changed, the end of the turn, and notices to the user.
+/// Returns the outcome in a line: refusal, changes, the end of the turn, and notices to the user.
 fn line(result: &PipelineResult, before: &Value, project: &Project) -> String {
     let mut said = Vec::new();
     if let Some(block) = &result.block {
@@ -277,8 +277,8 @@ async fn every_event_by_table() {
     insta::assert_snapshot!(seen);
 }
 
-/// What a command said before a call is read behind the error, when the call fails or is refused; a call that never began
-/// is no failed one.
+/// Output of a command from before a call is read after the error, if the call fails or is refused; a call that never started
+/// has not failed.
 #[tokio::test]
 async fn context_before_a_call_is_read_behind_its_failure() {
     let context = r#"printf '%s' '{"hookSpecificOutput": {"additionalContext": "mind the gap"}}'"#;
@@ -311,7 +311,7 @@ async fn context_before_a_call_is_read_behind_its_failure() {
     }
 }
 
-/// A failure of a call that never began is no event, so nothing is read for it.
+/// A failure of a call that never started is not an event, so nothing is read for it.
 #[tokio::test]
 async fn a_failure_before_a_call_reads_no_session() {
     let host = Arc::<Host>::default();
@@ -326,7 +326,7 @@ async fn a_failure_before_a_call_reads_no_session() {
     }
 }
 
-/// A command that ends with a code of its own has failed, although the tool has not.
+/// A command with a failing exit code has failed, although the tool has not.
 #[tokio::test]
 async fn a_command_that_fails_is_a_failure() {
     let (project, plugins) = loaded(vec![
@@ -344,7 +344,7 @@ async fn a_command_that_fails_is_a_failure() {
     assert_eq!(given["tool_response"], Value::Null);
 }
 
-/// `if` keeps a command from being started for calls that its rule does not mean.
+/// `if` keeps a command from being started for calls that its rule does not match.
 #[tokio::test]
 async fn a_condition_chooses_the_calls() {
     let mut hook = hook(HookEvent::PreToolUse, "exit 2");
@@ -362,7 +362,7 @@ async fn a_condition_chooses_the_calls() {
     }
 }
 
-/// What answers about one file of a call does not answer about the others: it is denied with one of them, and allowed with all.
+/// An answer about one file of a call does not cover the others: the call is denied if one is, and allowed if all are.
 #[tokio::test]
 async fn a_call_of_several_files_is_answered_as_a_whole() {
     for event in [HookEvent::PreToolUse, HookEvent::PermissionRequest] {
@@ -377,7 +377,7 @@ async fn a_call_of_several_files_is_answered_as_a_whole() {
                 echo $f >> seen; cat answer.$f";
             let (project, plugins) = loaded(vec![hook(event, command)]).await;
             for (file, says) in [("a", a), ("b", b)] {
-                // What has no opinion.
+                // No opinion.
                 let says = if says == "-" {
                     Value::Null
                 } else {
@@ -417,7 +417,7 @@ async fn a_call_of_several_files_is_answered_as_a_whole() {
     }
 }
 
-/// A key that was made up for commands goes nowhere in the tool, and one call cannot become two.
+/// A key that was added for commands has no effect in the tool, and one call cannot become two.
 #[tokio::test]
 async fn what_cannot_be_changed_refuses_the_call() {
     let script = json!({"script": "print(1)"});
@@ -488,7 +488,7 @@ async fn what_cannot_be_changed_refuses_the_call() {
     }
 }
 
-/// What an `asyncRewake` command says with exit code 2 keeps the turn from ending, once, in its session.
+/// Output of an `asyncRewake` command with exit code 2 keeps the turn from ending, once, in its session.
 #[tokio::test]
 async fn an_async_command_may_keep_a_turn_going() {
     let mut hook = hook(
@@ -522,7 +522,7 @@ async fn an_async_command_may_keep_a_turn_going() {
     assert_eq!(result.outputs[0], output);
 }
 
-/// Nothing waits for an async command; what it says is read later, once, in its session, and what it decides counts nothing.
+/// Nothing waits for an async command; its output is read later, once, in its session, and its decisions are ignored.
 #[tokio::test]
 async fn an_async_command_holds_nothing_up() {
     let command = "until [ -e go ]; do sleep 0.02; done; \
@@ -531,7 +531,7 @@ async fn an_async_command_holds_nothing_up() {
     hook.runs_async = true;
     let (project, plugins) = loaded(vec![hook]).await;
     let (point, input, output) = place(HookEvent::PostToolUse);
-    // It answers although the command cannot end yet.
+    // It returns although the command cannot end yet.
     let result = at(&plugins, point, &input, &output).await;
     assert_eq!(result.outputs[0], output);
     assert_eq!(result.stop, None);

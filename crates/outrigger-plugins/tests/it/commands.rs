@@ -1,4 +1,4 @@
-//! Command hooks as handlers: exit codes, timeouts, output, side by side, once.
+//! Command hooks as handlers: exit codes, timeouts, output, concurrency, deduplication.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// The agent's side: no sandbox, or one that cannot be made, and an ordinary session.
+/// The agent's side: no sandbox, or one that cannot be created, and an ordinary session.
 #[derive(Default)]
 struct Host {
     boxless: Arc<AtomicBool>,
@@ -211,7 +211,7 @@ async fn one_that_hangs_costs_a_call_and_leaves_nothing() {
     }
 }
 
-/// Each waits until the other has begun, so they end only when they run at the same time; across files too.
+/// Each waits until the other has started, so they end only if they run concurrently; across files too.
 #[tokio::test]
 async fn all_of_an_event_run_at_once_and_the_same_once() {
     let meet = |own: &str, other: &str| {
@@ -237,7 +237,7 @@ async fn all_of_an_event_run_at_once_and_the_same_once() {
     assert_eq!(counted, "x\n");
 }
 
-/// A refusal of any file counts, whatever the others say; they come after the plugins.
+/// A refusal of any file is effective, whatever the others answer; they come after the plugins.
 #[tokio::test]
 async fn a_refusal_of_one_file_counts() {
     let allow = r#"echo '{"hookSpecificOutput":{"permissionDecision":"allow","updatedInput":{"command":"pwd"}}}'"#;
@@ -296,7 +296,7 @@ async fn they_are_listed_and_settings_reach_them() {
     assert_eq!(result.block.unwrap().code, "hook.failed_closed");
 }
 
-/// What says that its failure refuses and cannot be asked refuses, and names itself.
+/// A command whose failure refuses and that cannot run refuses, and names itself.
 #[tokio::test]
 async fn a_command_that_guards_and_cannot_be_asked_refuses() {
     struct Case {
@@ -430,8 +430,8 @@ async fn a_command_that_guards_and_cannot_be_asked_refuses() {
     }
 }
 
-/// A slow command costs itself, and never the guard beside it: not in its own group, and not in a turn in which it timed
-/// out at two events.
+/// A slow command costs only itself, and never the guard next to it: not in its own group, and not in a turn in which it
+/// timed out at two events.
 #[tokio::test]
 async fn a_slow_command_never_costs_a_guard() {
     let slow = "echo slow >> slow; sleep 1000";
@@ -446,10 +446,10 @@ async fn a_slow_command_never_costs_a_guard() {
         assert_eq!(result.block.unwrap().message, "no", "call {call}");
         in_turn(&plugins, "tool.after_result", Some("t1")).await;
     }
-    // Once at each event, and then it sits out the turn.
+    // Once at each event, and then it is skipped for the rest of the turn.
     let ran = std::fs::read_to_string(project.path("project/slow")).unwrap();
     assert_eq!(ran, "slow\nslow\n");
-    // In other turns its own breakers hold for it; they are listed under its name.
+    // In other turns its own breakers apply; they are listed under its name.
     for turn in ["t2", "t3"] {
         in_turn(&plugins, "tool.before_call", Some(turn)).await;
     }
@@ -507,7 +507,7 @@ async fn on_failure_block_refuses() {
     }
 }
 
-/// With `args` no shell looks at anything, and what is read ends with a line's end.
+/// With `args` no shell interprets anything, and the input ends with a newline.
 #[tokio::test]
 async fn arguments_go_to_the_program_itself() {
     let mut hooks = file(HookScope::Project, &["sh"]);
@@ -527,7 +527,7 @@ async fn arguments_go_to_the_program_itself() {
     );
 }
 
-/// A command that was not run has not answered: what its breaker counts stays.
+/// A command that did not run has not answered: its breaker's count stays.
 #[tokio::test]
 async fn a_call_without_a_sandbox_says_nothing_of_its_command() {
     let mut hooks = file(HookScope::User, &["sleep 1000"]);

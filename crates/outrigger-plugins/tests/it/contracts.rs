@@ -7,8 +7,8 @@ use outrigger_protocol::hook::Decision;
 
 use crate::support::*;
 
-/// `BHV-AGENT-HOOK-LIFECYCLE`: by priority, then by registration, each once, each with what the one before left; every
-/// run is recorded with its input and outcome, and a second chain begins anew.
+/// `BHV-AGENT-HOOK-LIFECYCLE`: by priority, then by registration, each once, each with the output of the previous one;
+/// every run is recorded with its input and outcome, and a second chain starts over.
 #[tokio::test(flavor = "multi_thread")]
 async fn bhv_agent_hook_lifecycle() {
     let mut project = Project::new();
@@ -33,7 +33,7 @@ async fn bhv_agent_hook_lifecycle() {
         .collect();
     for (n, record) in result.records.iter().enumerate() {
         assert_eq!(record.decision, Decision::Patch);
-        // Three plugins in one process: which of them it was, the process says.
+        // Three plugins in one process: the process claims which of them it was.
         assert!(record.audit.claimed);
         assert!(
             !inputs[n + 1..].contains(&inputs[n]),
@@ -50,7 +50,7 @@ async fn bhv_agent_hook_lifecycle() {
     plugins.dispose(Duration::from_secs(5)).await;
 }
 
-/// `BHV-PLUGIN-FAILURE-ISOLATION`: one that throws, one that is against the rules, and one whose process ends: the others'
+/// `BHV-PLUGIN-FAILURE-ISOLATION`: one that throws, one that violates the rules, and one whose process exits: the others'
 /// changes stand, and the next chain works.
 #[tokio::test(flavor = "multi_thread")]
 async fn bhv_plugin_failure_isolation() {

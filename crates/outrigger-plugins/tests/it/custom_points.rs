@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A plugin in a folder of its own that declares points.
+/// Creates a plugin in a separate folder that declares points.
 fn declaring(project: &Project, id: &str, manifest: &str, source: &str) -> PluginSpec {
     let dir = project.path("plugins").join(id.replace('/', "+"));
     fs::create_dir_all(&dir).unwrap();
@@ -43,7 +43,7 @@ description = "Done."
 schema = { type = "object", properties = { n = { type = "integer" } }, required = ["n"] }
 "#;
 
-/// Runs what a system transform's input names, and answers in its output what came of it.
+/// Runs what a system transform's input names, and returns the results in its output.
 const ACME: &str = r#"export default { id: "acme", server: async ({ outrigger, ...rest }) => ({
   "experimental.chat.system.transform": async (input, output) => {
     const told = (answer) => output.system.push(JSON.stringify(answer))
@@ -121,7 +121,7 @@ async fn others_subscribe_in_the_order_of_hooks() {
     let call = json!(["call", "acme/deploy.before", {"target": "x"}, {"steps": ["a"]}]);
     let answer = done(&plugins, json!([call])).await;
     assert_eq!(answer, [json!({"steps": ["a", "late", "earlyx"]})]);
-    // What does not fit the declared schema is refused and written down; the others' changes stay.
+    // An output that does not match the declared schema is refused and recorded; the others' changes stand.
     insta::assert_snapshot!(records(&project).join("\n"), @r"
     late acme/deploy.before ok
     early acme/deploy.before ok
@@ -176,7 +176,7 @@ async fn a_throw_refuses_where_the_point_allows_it() {
     );
 }
 
-/// The request, the code of the refusal, what its message says.
+/// The request, the code of the refusal, its message.
 const REFUSED: &[(&str, &str, &str)] = &[
     (
         r#"["call", "acme/deploy.never", {}, {}]"#,
@@ -278,7 +278,7 @@ async fn what_a_plugin_may_not_reach_is_refused_and_written_down() {
         "{written:?}"
     );
     assert_eq!(project.handler.emitted.lock().unwrap().len(), 0);
-    // A plugin without a manifest has nothing to reach, whatever it asks for.
+    // A plugin without a manifest has no points to reach, whatever it requests.
     let bare = r#"export default async ({ outrigger }) => ({ "experimental.chat.system.transform": async (input, output) => {
       output.system.push(await outrigger.call("acme/deploy.after", {}, {}).catch((error) => error.code))
     }})"#;
@@ -317,7 +317,7 @@ async fn a_point_that_comes_back_to_itself_is_refused_with_the_way() {
         ["call", "acme/deploy.after", {"again": "acme/deploy.after"}, {}],
     ]);
     let answers = done(&plugins, calls).await;
-    // The handler that was refused threw; where a throw refuses nothing, that is written down and no more.
+    // The refused handler threw; if a throw refuses nothing, that is just recorded.
     assert_eq!(answers, [json!({"steps": []}), json!({})]);
     let ran = project.handler.ran.lock().unwrap();
     let cycles: Vec<&str> = ran
@@ -344,7 +344,7 @@ async fn events_go_out_as_declared_and_no_faster_than_allowed() {
     calls.extend((0..400).map(|n| json!(["emit", "acme/deploy.done", {"n": n}])));
     let began = Instant::now();
     let answers = done(&plugins, json!(calls)).await;
-    // 50 within any second: a machine that is busy for longer gets more of them through.
+    // 50 within any second: a machine that is busy for longer lets more of them through.
     let seconds = usize::try_from(began.elapsed().as_secs()).unwrap() + 2;
     let codes: Vec<&str> = answers
         .iter()
@@ -360,7 +360,7 @@ async fn events_go_out_as_declared_and_no_faster_than_allowed() {
     );
 }
 
-/// A loop of refusals would fill log and audit and push out what others did.
+/// A loop of refusals would fill log and audit and displace the records of others.
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_are_listed_so_many_times_a_minute_and_counted() {
     let project = Project::new();
@@ -397,7 +397,7 @@ async fn refusals_are_listed_so_many_times_a_minute_and_counted() {
     ");
 }
 
-/// Calls one out of the other, calls at once, a call that is too large, and more calls within a minute than are listed.
+/// Nested calls, concurrent calls, a call that is too large, and more calls within a minute than are listed.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_bounded_in_depth_number_and_size() {
     let project = Project::new();
@@ -504,7 +504,7 @@ async fn a_manifest_that_declares_what_it_may_not_is_refused() {
     }
 }
 
-/// A guard at a plugin's own point refuses when it is not there (C5).
+/// A missing guard at a custom point refuses (C5).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guard_of_a_point_that_is_not_there_refuses() {
     for (fail_closed, code) in [(true, json!("point.refused")), (false, Value::Null)] {
@@ -527,7 +527,7 @@ async fn a_guard_of_a_point_that_is_not_there_refuses() {
     }
 }
 
-/// A point of a plugin's own is refused at as it allows, whatever a subscriber or the user says about a handler there.
+/// A custom point can be refused only as it allows, whatever a subscriber or the user sets for a handler there.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_refuses_at_a_point_that_allows_no_refusal() {
     const THROWS: &str = "export default async () => ({ 'acme/deploy.before': async () => { throw Object.assign(new Error('no'), NAME) } })";

@@ -1,4 +1,4 @@
-//! Events on their way to plugins: in order, none lost without a word.
+//! Events on their way to plugins: in order, and none lost silently.
 
 use outrigger_plugins::Plugins;
 use outrigger_protocol::event::BusEvent;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Writes down what it hears, and says it in its hook.
+/// Records what it hears, and returns it in its hook.
 const EAR: &str = r#"
     import { writeFileSync } from "node:fs"
     const heard = []
@@ -58,7 +58,7 @@ async fn what_comes_while_a_process_is_started_again_waits_in_order() {
     plugins.events(&[idle(1)]);
     assert_eq!(heard(&plugins).await, "e1");
     assert_eq!(fault(&plugins, "exit").await, "lost");
-    // It is being started again.
+    // It is restarting.
     plugins.events(&[idle(2), idle(3)]);
     plugins.events(&[idle(4)]);
     assert_eq!(heard(&plugins).await, "e2 e3 e4");
@@ -79,7 +79,7 @@ async fn what_a_process_had_not_heard_when_it_was_ended_is_counted_and_reported(
     plugins.events(&[idle(1), idle(2)]);
     plugins.events(&[idle(3)]);
     assert_eq!(spins.await.unwrap(), "timeout");
-    // A word on them comes with the next event, not by itself.
+    // The report of lost events comes with the next event, not separately.
     assert_eq!(heard(&plugins).await, "");
     plugins.events(&[idle(4)]);
     assert_eq!(heard(&plugins).await, "dropped 3 e4");
@@ -89,7 +89,7 @@ async fn what_a_process_had_not_heard_when_it_was_ended_is_counted_and_reported(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_queue_is_put_together_and_bounded_and_its_plugins_are_notified() {
     let project = Project::new();
-    // It takes its time to start.
+    // Its start is slow.
     let slow = EAR.replace(
         "async () => ({\n        event:",
         "async () => (await new Promise((done) => setTimeout(done, 2500)), {\n        event:",

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Does `fault` when the input says `fault: true`, else appends its name.
+/// Returns a plugin that does `fault` if the input says `fault: true`, else appends its name.
 fn faulty(fault: &str) -> String {
     format!(
         r#"export default async () => ({{
@@ -24,7 +24,7 @@ const SPIN: &str = "for (;;) {}";
 const NEVER: &str = "await new Promise(() => {})";
 const EXIT: &str = "process.exit(3)";
 
-/// Of one that is to end so. Its other calls are held to it, too.
+/// Returns the deadline for a call that is to end this way. Its other calls have it too.
 fn hook_deadline(outcome: &str) -> Duration {
     if outcome == "timeout" { HANGS } else { PLENTY }
 }

@@ -1,4 +1,5 @@
-//! What the feature flags switch off (A12). Those of self-healing and the breaker are in `faults.rs` and `breaker.rs`.
+//! Effects of switching feature flags off (A12). Those of self-healing and the breaker are in `faults.rs` and
+//! `breaker.rs`.
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::PipelineContext;
@@ -9,7 +10,8 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Says when its handlers begin and end, to everyone in the process, and tells all of it in the system prompt.
+/// Returns a plugin that reports when its handlers start and end, to everyone in the process, and returns all reports
+/// in the system prompt.
 fn speaker(name: &str) -> String {
     format!(
         r#"const said = (globalThis.said ??= [])
@@ -50,7 +52,7 @@ async fn without_plugin_seq_hooks_observers_run_at_once_and_others_never() {
     }
 }
 
-/// The way that a large conversation takes, the second time with one message more.
+/// The transfer of a large conversation, the second time with one message more.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_payloads_travel_as_the_flags_say() {
     use CarriedBy::{File, Inline, Mirror};

@@ -1,5 +1,5 @@
-//! Whatever breaks the channel, one call is lost and the next one works (A7): a peer that only minds its reading hangs when
-//! it writes, and one that only minds its deadlines is stuck with a process that talks nonsense.
+//! However the channel breaks, one call is lost and the next one works (A7): a peer that only watches its reads hangs when
+//! it writes, and one that only watches its deadlines is stuck with a process that sends invalid data.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ async fn whatever_breaks_the_channel_costs_one_call() {
     for (how, outcome, says) in [
         // The process reads nothing more, and what is sent does not fit into the socket: the write hangs.
         ("for (;;) {}", "timeout", "no answer within 3000 ms"),
-        // It reads on and never answers.
+        // It continues to read and never answers.
         ("", "timeout", "no answer within 3000 ms"),
         // End of file, while the process lives on.
         ("fs.closeSync(3)", "lost", ""),
@@ -43,7 +43,7 @@ async fn whatever_breaks_the_channel_costs_one_call() {
         ("process.kill(process.pid, 'SIGSEGV')", "lost", "signal"),
     ] {
         let mut project = Project::new();
-        // Else only the end of the channel is to end it, however late a busy machine sees that.
+        // Otherwise only the end of the channel may end it, however late a busy machine notices that.
         if outcome == "timeout" {
             project.hook_deadline("broken", HANGS);
         }
@@ -82,7 +82,7 @@ async fn whatever_breaks_the_channel_costs_one_call() {
             1,
             "{how}: the chain goes on behind it: {after:?}"
         );
-        // A call that was under way with it is lost or was made behind it; it never hangs.
+        // A call in progress with it is lost or was made after it; it never hangs.
         assert!(behind.records.len() == 2, "{how}: {:?}", behind.records);
 
         // Within 2 s (A7), five times that on a machine that has other things to do.

@@ -1,4 +1,4 @@
-//! The life of plugins (C7): what was suspended stays so, and what is loaded again is what is there now.
+//! The lifecycle of plugins (C7): a suspended plugin stays suspended, and a reload uses the current files.
 
 use outrigger_plugin_supervisor::launch::short_digest;
 use std::fs;

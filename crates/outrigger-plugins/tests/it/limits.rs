@@ -1,4 +1,4 @@
-//! What a plugin process may use, and that the limit names itself.
+//! Resource limits of a plugin process, and that the limit names itself.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Plugins with an `outrigger.plugin.toml`: what they get, and what of theirs is refused (issue 5, item 1).
+//! Plugins with an `outrigger.plugin.toml`: what they get, and which requests are refused.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Many calls at once: no answer is lost, none comes twice, and each goes to its caller.
+//! Many concurrent calls: no answer is lost or duplicated, and each reaches its caller.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

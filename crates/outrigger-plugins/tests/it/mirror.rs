@@ -1,4 +1,5 @@
-//! The message mirror and the file channel give what sending everything inline gives (A10, A14, A15).
+//! The message mirror and the file channel give the same results as sending everything inline (A10, A14,
+//! A15).
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{PipelineContext, Plugins};

@@ -1,5 +1,5 @@
-//! A process that is started again calls its plugins' `config` hooks, with what they were given first. What they change is
-//! compared and not applied (issue 4, item 3).
+//! A restarted process calls its plugins' `config` hooks with the input of the first time. Their changes are compared and
+//! not applied.
 
 use outrigger_plugins::Stage;
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! What no deadline of a call finds, and what is nobody's fault: a process that holds events up, a start that fails once,
-//! the same hook of two sessions at a time.
+//! Problems that no call deadline detects, and that are no plugin's fault: a process that holds events up, a start that
+//! fails once, the same hook of two sessions at a time.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;

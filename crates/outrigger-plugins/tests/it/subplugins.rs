@@ -1,4 +1,4 @@
-//! Plugins that a plugin hosts (C8): what they get, and what they try and do not get.
+//! Hosted plugins (C8): what they get, and which attempts fail.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Tool files beside plugins: order, one name twice, bad ones, and a process that has to be started again.
+//! Tool files beside plugins: order, duplicate names, invalid files, and a process that must be restarted.
 
 use outrigger_config::{PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use outrigger_protocol::Object;

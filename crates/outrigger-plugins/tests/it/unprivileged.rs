@@ -1,5 +1,5 @@
-//! The attempts of docs/bypass/attempts.toml that meet the plugin host, once more for a user without rights, where the tests run
-//! as root.
+//! Runs the attempts of docs/bypass/attempts.toml on the plugin host again for a user without privileges, if the tests run as
+//! root.
 
 use outrigger_test_support::unprivileged::{Again, attempts};
 

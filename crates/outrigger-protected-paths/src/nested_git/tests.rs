@@ -1,4 +1,4 @@
-//! Repositories of a command, against real git.
+//! Repositories created by a command, against real git.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;

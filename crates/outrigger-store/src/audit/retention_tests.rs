@@ -1,4 +1,4 @@
-//! What is kept, and how it is found.
+//! Retention of the audit, and its queries.
 
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};

@@ -1,4 +1,4 @@
-//! What the audit's seals cover, who has their key, and what does not get into a record.
+//! What the audit's seals cover, who has their key, and what is kept out of a record.
 
 use outrigger_protocol::log::{ClientRecord, LogRecord};
 

@@ -1,4 +1,4 @@
-//! Changes made behind our back to a real file: each is found, and the right record is named.
+//! Changes to a real file behind the store's back: each is found, and the right record is named.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Killed in the middle: the real process, at the named points.
+//! Crashes: the real process, killed at the named points.
 
 use outrigger_store::{RecordQuery, Store, fault};
 

@@ -1,4 +1,4 @@
-//! Listing sessions and values by what the API's query parameters say.
+//! Listing sessions and values by the API's query parameters.
 
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::log::LogRecord;

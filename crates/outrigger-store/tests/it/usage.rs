@@ -1,4 +1,4 @@
-//! What a session used, where providers say nothing of it, or nonsense.
+//! Usage of a session if providers report none, or invalid values.
 
 use outrigger_protocol::event::Event;
 use outrigger_protocol::log::LogRecord;

@@ -1,4 +1,4 @@
-//! What a plugin says that is not so: messages of the protocol that are not due, and values that are none.
+//! False messages of a plugin: protocol messages that are not due, and invalid values.
 
 use super::row::table;
 

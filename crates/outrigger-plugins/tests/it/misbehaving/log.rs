@@ -1,4 +1,4 @@
-//! What the program logs at level WARN and above while a row runs.
+//! Log lines at level WARN and above while a row runs.
 
 use std::fmt::Write as _;
 use std::mem::ManuallyDrop;

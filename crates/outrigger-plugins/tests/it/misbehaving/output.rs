@@ -1,4 +1,4 @@
-//! Whose a line is that a plugin printed in a process that it shares (A9).
+//! Attribution of printed lines in a shared process (A9).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One row: a fault at a place, and what is seen of it.
+//! One row: a fault at a place, and its observed effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
