@@ -47,7 +47,7 @@ pub const TOP: &[Key<Settings>] = &[
 ];
 
 settings! {
-    /// `[trust]`: which plugins are started (issue 5, trust by content).
+    /// `[trust]`: which plugins are started (trust by content).
     trust: Trust {
         /// Plugins that a project brings: those that are there when its folder is trusted are trusted with it, later ones
         /// asked for. `"ask"`: each is asked for; `"deny"`: none is started but those that were trusted before. See
@@ -258,7 +258,7 @@ settings! {
         plugins: Vec<PathBuf> = Vec::new(), [FOLDER], UserOnly;
     }
 
-    /// `[network]`: what plugins connect to (issue 5, item 5).
+    /// `[network]`: what plugins connect to.
     network: Network {
         /// Hosts and addresses of this machine or of private networks that every plugin may connect to, as
         /// `127.0.0.1:11434`; see [plugins.md](../plugins/sandbox.md#the-network).
