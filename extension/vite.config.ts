@@ -18,7 +18,7 @@ export default defineConfig(({ mode }) => ({
     assetsInlineLimit: 0,
     modulePreload: false,
     rolldownOptions: {
-      input: { worker: at('src/worker.ts'), panel: at('panel.html') },
+      input: { worker: at('src/worker.ts'), panel: at('panel.html'), offscreen: at('offscreen.html'), writer: at('src/workspace/writer.ts') },
       output: { entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js', assetFileNames: '[name][extname]' },
     },
   },

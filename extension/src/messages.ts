@@ -1,6 +1,7 @@
 /** What a panel asks the worker, and what it answers. */
 import type { Grant } from './kernel/operations'
 import type { Session } from './log/database'
+import { type Handover, handedOver, type TakenOver, takenOver } from './session/handover'
 import type { Host } from './session/host'
 import type { Question, Reply } from './session/questions'
 import type { Settings } from './session/settings'
@@ -19,13 +20,18 @@ export interface Messages {
   prompt: Call<{ session: string; text: string; turn: string }, { turn: string }>
   cancel: Call<{ session: string }, null>
   ended: Call<{ session: string }, null>
+  /** A conversation for another program, and one of another program. */
+  export: Call<{ session: string }, Handover>
+  import: Call<{ text: string }, TakenOver>
   questions: Call<Nothing, Question[]>
   answer: Call<{ id: string; reply: Reply }, boolean>
   settings: Call<Nothing, { settings: Settings; hasKey: boolean }>
-  save: Call<{ settings: Partial<Settings>; key?: string }, null>
+  save: Call<{ settings: Partial<Settings>; key?: string; secrets?: Record<string, string> }, null>
   files: Call<{ folder: string }, string[] | null>
   file: Call<{ path: string }, string | null>
   leases: Call<Nothing, Grant[]>
+  /** Tabs that a person has taken. */
+  persons: Call<Nothing, string[]>
   verify: Call<Nothing, number | null>
   /** Milliseconds from the start of this worker to the first effect of a turn that it goes on with. */
   status: Call<Nothing, { firstEffect: number | null }>
@@ -48,6 +54,10 @@ export async function answer(host: Host, ask: Ask): Promise<Messages[keyof Messa
     case 'ended':
       await host.ended(ask.with.session)
       return null
+    case 'export':
+      return handedOver(host, ask.with.session)
+    case 'import':
+      return takenOver(host, ask.with.text)
     case 'questions':
       return host.questions.list()
     case 'answer':
@@ -55,7 +65,7 @@ export async function answer(host: Host, ask: Ask): Promise<Messages[keyof Messa
     case 'settings':
       return { settings: host.settings.current, hasKey: host.settings.hasKey }
     case 'save':
-      await host.settings.save(ask.with.settings, ask.with.key)
+      await host.settings.save(ask.with.settings, ask.with.key, ask.with.secrets)
       return null
     case 'files':
       return host.workspace.list(ask.with.folder)
@@ -65,6 +75,8 @@ export async function answer(host: Host, ask: Ask): Promise<Messages[keyof Messa
     }
     case 'leases':
       return host.kernel.call('browser.held', {})
+    case 'persons':
+      return host.desk.persons
     case 'status':
       return { firstEffect: host.firstEffect }
     case 'verify':

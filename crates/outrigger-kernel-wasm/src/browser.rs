@@ -7,6 +7,7 @@ use outrigger_browser_core::action::{Action, Kind, is_grave};
 use outrigger_browser_core::expect::Expectation;
 use outrigger_browser_core::field::{Attributes, kind_of};
 use outrigger_browser_core::lease::{Grant, LeaseError, Leases, Owner};
+use outrigger_browser_core::pattern;
 use outrigger_browser_core::site::{Address, SiteRules};
 use outrigger_browser_core::untrusted::mark;
 use outrigger_protocol::Millis;
@@ -63,6 +64,9 @@ pub(crate) enum BrowserOp {
     /// Why an address is not shown, or nothing.
     #[serde(rename = "browser.site")]
     Site(SiteQuestion),
+    /// Whether a host is one of those that a pattern names: where a secret may be typed.
+    #[serde(rename = "browser.host")]
+    Host { hosts: String, host: String },
     /// Text of a page, marked for the model.
     #[serde(rename = "browser.mark")]
     Mark { url: String, text: String },
@@ -198,6 +202,7 @@ impl Browser {
             } => about(&action, &target, submits),
             BrowserOp::Field(it) => it.answer(),
             BrowserOp::Site(it) => it.answer()?,
+            BrowserOp::Host { hosts, host } => text(&pattern::whole(&hosts, &host)),
             BrowserOp::Mark { url, text: said } => text(&mark(&url, &said)),
             BrowserOp::Observe(observed) => self.pages.observe(*observed),
             BrowserOp::Show {

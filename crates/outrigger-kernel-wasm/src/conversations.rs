@@ -73,7 +73,7 @@ impl Conversations {
 }
 
 /// The event of a record, where it changes a conversation; other events, and other records, are not read.
-fn event(body: &str) -> Result<Option<Event>, serde_json::Error> {
+pub(crate) fn event(body: &str) -> Result<Option<Event>, serde_json::Error> {
     let mut record: Value = serde_json::from_slice(body.as_bytes())?;
     let kind = record.get("type").and_then(Value::as_str);
     let kind = kind.unwrap_or_default().to_owned();

@@ -1,10 +1,15 @@
 //! The log's hash chain, as the store has it: the same bytes, the same hashes.
 
-use outrigger_protocol::log::{LogRow, frame};
+use outrigger_protocol::Millis;
+use outrigger_protocol::event::BusEvent;
+use outrigger_protocol::id::{IdMaker, SessionId};
+use outrigger_protocol::log::{LogRecord, LogRow, frame};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use crate::conversations::event;
+use crate::turns::Row;
 use crate::{Answer, Failure, nothing, text};
 
 /// Operations about the log.
@@ -18,6 +23,9 @@ pub(crate) enum LogOp {
         /// The rows.
         rows: Vec<GivenRow>,
     },
+    /// The rows of a session that another program hands over: what is in none of the kernel's forms is refused.
+    #[serde(rename = "log.events")]
+    Events(Given),
     /// Whether rows follow from each other: the place of the first that does not, or nothing.
     #[serde(rename = "log.verify")]
     Verify {
@@ -26,6 +34,46 @@ pub(crate) enum LogOp {
         /// The rows, each with the hash that was stored of it.
         rows: Vec<SealedRow>,
     },
+}
+
+/// Events of a session that another program hands over.
+#[derive(Deserialize)]
+pub(crate) struct Given {
+    at: Millis,
+    /// Of the identifiers of their records.
+    seed: u64,
+    session: SessionId,
+    /// Each as it is published; only those that make a conversation.
+    events: Vec<String>,
+}
+
+impl Given {
+    /// Their records.
+    ///
+    /// # Errors
+    /// What is none of these events, or of another session.
+    fn rows(&self) -> Result<Vec<Row>, Failure> {
+        let mut ids = IdMaker::new(self.seed);
+        let mut row = |(place, body): (usize, &String)| {
+            let wrong = |why: &str| {
+                Failure::new(
+                    "kernel.request",
+                    format!("the event {place} cannot be read: {why}"),
+                )
+            };
+            let event = event(body).map_err(|error| wrong(&error.to_string()))?;
+            let event = event.ok_or_else(|| wrong("it is of another kind"))?;
+            let record = LogRecord::Event(Box::new(BusEvent {
+                id: ids.event(self.at),
+                event,
+            }));
+            match record.session() == Some(&self.session) {
+                true => Ok(Row::of(self.at, &record)),
+                false => Err(wrong("it is of another session")),
+            }
+        };
+        self.events.iter().enumerate().map(&mut row).collect()
+    }
 }
 
 /// A row, as it is stored.
@@ -71,6 +119,7 @@ pub(crate) fn answer(op: LogOp) -> Answer {
             };
             Ok(text(&rows.iter().map(seal).collect::<Vec<_>>()))
         }
+        LogOp::Events(given) => Ok(text(&given.rows()?)),
         LogOp::Verify { before, rows } => {
             let mut before = read(&before)?;
             for (place, sealed) in rows.iter().enumerate() {

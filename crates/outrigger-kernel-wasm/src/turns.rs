@@ -52,7 +52,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn of(at: Millis, record: &LogRecord) -> Self {
+    pub(crate) fn of(at: Millis, record: &LogRecord) -> Self {
         Self {
             at,
             kind: record.kind(),

@@ -1,5 +1,6 @@
 import type { Fields } from '../kernel/types'
 import type { Plugin } from './plugin'
+import { witness } from './witness'
 
 /** Tells the model where it is: what a workspace in a browser has, and what it has not. */
 const workspace: Plugin = {
@@ -14,4 +15,4 @@ const workspace: Plugin = {
 }
 
 /** Every plugin of the package, in the order of loading. */
-export const BUNDLED: Plugin[] = [workspace]
+export const BUNDLED: Plugin[] = import.meta.env.MODE === 'faults' ? [workspace, witness] : [workspace]

@@ -137,6 +137,7 @@ export interface Answers {
     { id: string; place: string; enabled: boolean; layer: string | null; why: Json }[]
   >
   'log.seal': Call<{ before: string; rows: Row[] }, string[]>
+  'log.events': Call<{ at: number; seed: number; session: string; events: string[] }, Row[]>
   'log.verify': Call<{ before: string; rows: SealedRow[] }, { place: number } | null>
   'browser.acquire': Call<{ tab: string; owner: Owner; now: number }, Grant>
   'browser.check': Call<{ grant: Grant; now: number }, null>
@@ -153,9 +154,10 @@ export interface Answers {
   >
   'browser.field': Call<{ kind: string; autocomplete: string; name: string; id: string }, string | null>
   'browser.site': Call<{ scheme: string; host: string; port: number; is_local: boolean; local: string[] }, null>
+  'browser.host': Call<{ hosts: string; host: string }, boolean>
   'browser.mark': Call<{ url: string; text: string }, string>
   'browser.observe': Call<
-    { tab: string; url: string; title: string; nodes: PageNode[]; requests?: { method: string; url: string; status: number | null }[]; errors?: string[] },
+    { tab: string; url: string; title: string; nodes: PageNode[]; requests?: { method: string; url: string; status: number | null }[]; errors?: string[]; downloads?: { name: string; complete: boolean }[] },
     { text: string; stable: boolean }
   >
   'browser.show': Call<{ tab: string; reference?: string; full?: boolean; page?: number; budget?: number }, string>

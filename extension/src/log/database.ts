@@ -30,6 +30,22 @@ export interface PlannedWrite {
   bytes: Uint8Array
 }
 
+/** A file of the workspace that has been written: what is not there any more was removed by the browser. */
+export interface WrittenFile {
+  path: string
+  size: number
+  /** SHA-256. */
+  hash: string
+}
+
+/** Steps of a turn in one text, line by line: a worker that wakes reads a few of these in place of thousands of rows. Made from the log. */
+export interface Pack {
+  turn: string
+  /** The row of the last step in it. */
+  upTo: number
+  steps: string
+}
+
 interface Tables extends DBSchema {
   /** `step` is there in steps of turns: it is the turn, by which they are found without what else belongs to it. */
   log: { key: number; value: SealedRow & { step?: string }; indexes: { step: [string, number]; session: [string, number] } }
@@ -37,17 +53,22 @@ interface Tables extends DBSchema {
   sessions: { key: string; value: Session }
   messages: { key: string; value: MessageInfo; indexes: { session: string } }
   parts: { key: string; value: Part; indexes: { session: string; message: string } }
+  packs: { key: [string, number]; value: Pack }
   plans: { key: string; value: PlannedWrite }
+  files: { key: string; value: WrittenFile }
   kept: { key: string; value: Fields | string[] }
 }
 
 export type Database = IDBPDatabase<Tables>
 
-const VERSION = 1
+const VERSION = 2
 
 export function openDatabase(name = 'outrigger'): Promise<Database> {
   return openDB<Tables>(name, VERSION, {
-    upgrade(database) {
+    upgrade(database, before) {
+      database.createObjectStore('files', { keyPath: 'path' })
+      database.createObjectStore('packs', { keyPath: ['turn', 'upTo'] })
+      if (before > 0) return
       const log = database.createObjectStore('log', { keyPath: 'seq' })
       log.createIndex('step', ['step', 'seq'])
       log.createIndex('session', ['session', 'seq'])

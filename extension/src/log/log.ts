@@ -13,11 +13,17 @@ export interface Step {
 type Transaction = ReturnType<typeof begin>
 
 function begin(database: Database) {
-  return database.transaction(['log', 'turns', 'sessions', 'messages', 'parts'], 'readwrite', { durability: 'strict' })
+  return database.transaction(['log', 'packs', 'turns', 'sessions', 'messages', 'parts'], 'readwrite', { durability: 'strict' })
 }
+
+/** So many steps of a turn make a pack. */
+const PACK = 64
 
 /** The log: records in order, each with the hash of what came before it and its own, as in the store of the native program. */
 export class Log {
+  /** Steps of turns that are in no pack yet. */
+  readonly #unpacked = new Map<string, string[]>()
+
   constructor(
     readonly database: Database,
     readonly kernel: Kernel,
@@ -26,13 +32,16 @@ export class Log {
   /** Writes a step: all of it, or nothing. When this returns, it outlives the worker. */
   async append({ turn, rows, effects }: Step): Promise<void> {
     const tx = begin(this.database)
-    await this.#seal(tx, rows)
+    const last = await this.#seal(tx, rows)
+    const left = await pack(tx, turn, this.#unpacked.get(turn.id) ?? [], rows, last)
     await tx.objectStore('turns').put(turn)
     for (const effect of effects) {
       if (effect.kind === 'publish') await project(tx, effect.event)
       if (effect.kind === 'patch_session') await patch(tx, turn.session, effect.patch)
     }
     await tx.done
+    if (turn.done) this.#unpacked.delete(turn.id)
+    else this.#unpacked.set(turn.id, left)
   }
 
   /** Writes records that belong to no step: how a tool was run, what a hook did. */
@@ -43,7 +52,17 @@ export class Log {
     await tx.done
   }
 
-  async #seal(tx: Transaction, rows: Row[]): Promise<void> {
+  /** Writes a session of another program: its rows, and the tables that are made of them. All of it, or nothing. */
+  async takeOver(session: Session, rows: Row[], events: BusEvent[]): Promise<void> {
+    const tx = begin(this.database)
+    await this.#seal(tx, rows)
+    if (!(await tx.objectStore('sessions').get(session.id))) await tx.objectStore('sessions').put(session)
+    for (const event of events) await project(tx, event)
+    await tx.done
+  }
+
+  /** Writes rows, each with its hash; answers with the number of the last. */
+  async #seal(tx: Transaction, rows: Row[]): Promise<number> {
     const log = tx.objectStore('log')
     const last = (await log.openCursor(null, 'prev'))?.value
     const hashes = this.kernel.call('log.seal', { before: last?.hash ?? '', rows })
@@ -53,12 +72,17 @@ export class Log {
       const step = row.kind === 'turn_step' && row.turn !== null ? { step: row.turn } : {}
       await log.add({ ...row, ...step, seq, hash: hashes[place] ?? '' })
     }
+    return seq
   }
 
   /** The texts of a turn's steps, from which it is replayed. */
   async steps(turn: string): Promise<string[]> {
-    const rows = await this.database.getAllFromIndex('log', 'step', IDBKeyRange.bound([turn, 0], [turn, Infinity]))
-    return rows.map((row) => row.body)
+    const packs = await this.database.getAll('packs', IDBKeyRange.bound([turn, 0], [turn, Infinity]))
+    const packed = packs.at(-1)?.upTo ?? 0
+    const rows = await this.database.getAllFromIndex('log', 'step', IDBKeyRange.bound([turn, packed], [turn, Infinity], true))
+    const bodies = rows.map((row) => row.body)
+    this.#unpacked.set(turn, bodies)
+    return [...packs.map((one) => one.steps), ...bodies]
   }
 
   /** What was published in a session. */
@@ -85,6 +109,19 @@ export class Log {
       from = last.seq
     }
   }
+}
+
+/** Makes a pack of a turn's steps where there are enough of them; those of a turn that has ended are not replayed again. Answers with what is in none. */
+async function pack(tx: Transaction, turn: TurnRow, bodies: string[], rows: Row[], upTo: number): Promise<string[]> {
+  const all = [...bodies, ...rows.filter((row) => row.kind === 'turn_step').map((row) => row.body)]
+  const packs = tx.objectStore('packs')
+  if (turn.done) {
+    await packs.delete(IDBKeyRange.bound([turn.id, 0], [turn.id, Infinity]))
+    return []
+  }
+  if (all.length < PACK) return all
+  await packs.put({ turn: turn.id, upTo, steps: all.join('\n') })
+  return []
 }
 
 async function project(tx: Transaction, { type, properties }: BusEvent): Promise<void> {

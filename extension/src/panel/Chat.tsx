@@ -48,7 +48,7 @@ function QuestionCard({ question }: { question: Question }) {
     <section className="waiting permission" aria-label={`Permission: ${question.title}`}>
       <p className="waiting-title">{question.title}?</p>
       <p className="mono">{question.pattern}</p>
-      {REPLIES.map(([reply, words]) => (
+      {REPLIES.filter(([reply]) => reply !== 'always' || question.always !== null).map(([reply, words]) => (
         <button type="button" key={reply} onClick={() => void tell('answer', { id: question.id, reply })}>
           {words}
         </button>

@@ -8,9 +8,11 @@ export function Files() {
   const [names, setNames] = useState<string[]>([])
   const [shown, setShown] = useState<{ path: string; text: string } | null>(null)
   const [leases, setLeases] = useState<Grant[]>([])
+  const [persons, setPersons] = useState<string[]>([])
   useEffect(() => {
     void tell('files', { folder }).then((found) => setNames(found ?? []))
     void tell('leases', {}).then(setLeases)
+    void tell('persons', {}).then(setPersons)
   }, [folder])
   const open = (name: string) => {
     const path = folder + name
@@ -32,6 +34,7 @@ export function Files() {
       {shown && <section aria-label={shown.path}><h3>{shown.path}</h3><pre>{shown.text}</pre></section>}
       <h2>Tabs in use</h2>
       <ul>{leases.map(({ tab, owner }) => <li key={tab}>{tab}: {owner.agent} of {owner.session}</li>)}</ul>
+      {persons.map((tab) => <p key={tab}>{tab} is yours: you have clicked or typed in it.</p>)}
       {leases.length === 0 && <p>No agent has a tab.</p>}
     </main>
   )

@@ -5,6 +5,7 @@ import { newId } from '../session/ids'
 import { Chat } from './Chat'
 import { Conversation } from './conversation'
 import { Files } from './Files'
+import { Handover } from './Handover'
 import { Settings } from './Settings'
 import { follow } from './worker'
 
@@ -30,6 +31,7 @@ export function Panel() {
       {view === 'Chat' && conversation && <Chat conversation={conversation} questions={questions.filter((it) => it.session === conversation.session)} />}
       {view === 'Files' && <Files />}
       {view === 'Settings' && <Settings />}
+      {view === 'Files' && conversation && <Handover session={conversation.session} open={open} />}
     </div>
   )
 }

@@ -41,6 +41,7 @@ export function Settings() {
         <button type="submit">Save</button>
         {said && <p role="status">{said}</p>}
       </form>
+      <Secrets list={values.secrets} change={(secrets) => setValues({ ...values, secrets })} />
       <Rules rules={values.rules} change={(rules) => setValues({ ...values, rules })} />
     </main>
   )
@@ -52,6 +53,37 @@ function Field({ label, value, change, type = 'text' }: { label: string; value: 
       {label}
       <input type={type} value={value} onChange={(event) => change(event.target.value)} />
     </label>
+  )
+}
+
+/** What may be typed by name. A value goes to the worker, and does not come back. */
+function Secrets({ list, change }: { list: string[]; change: (list: string[]) => void }) {
+  const [entry, setEntry] = useState('')
+  const [value, setValue] = useState('')
+  const add = async () => {
+    const [name, host] = entry.split('@')
+    if (!name || !host || !value) return
+    const secrets = [...list.filter((it) => !it.startsWith(`${name}@`)), entry]
+    await tell('save', { settings: { secrets }, secrets: { [name]: value } })
+    change(secrets)
+    setEntry('')
+    setValue('')
+  }
+  return (
+    <section aria-label="Secrets">
+      <h2>Secrets</h2>
+      <p>What the agent may type by name, at the hosts that the entry names. The value is kept until the browser closes, and the model does not read it.</p>
+      <Field label="Name and hosts, as SHOP_PASSWORD@*.shop.example" value={entry} change={setEntry} />
+      <Field label="Value" type="password" value={value} change={setValue} />
+      <button type="button" onClick={() => void add()}>Add</button>
+      <ul>
+        {list.map((it) => (
+          <li key={it}>
+            {it} <button type="button" className="link" onClick={() => change(list.filter((one) => one !== it))}>Remove</button>
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }
 

@@ -24,7 +24,7 @@ export type Notice =
 /** Everything that a worker has, and the turns that run in it. */
 export class Host {
   readonly log: Log
-  readonly settings = new SettingsStore()
+  readonly settings: SettingsStore
   readonly workspace: Workspace
   readonly hooks: Pipeline
   readonly tools: Tools
@@ -39,14 +39,15 @@ export class Host {
     database: Database,
     private readonly notify: (notice: Notice) => void,
   ) {
+    this.settings = new SettingsStore(kernel)
     this.log = new Log(database, kernel)
     this.workspace = new Workspace(database)
     this.hooks = new Pipeline(kernel, admitted(kernel), (rows) => this.log.note(rows))
     this.tools = new Tools(this)
-    this.desk = new Desk(kernel)
+    this.desk = new Desk(kernel, (text) => this.settings.secrets.hide(text))
     this.questions = new Questions(
       () => this.notify({ notice: 'questions' }),
-      ({ permission, always }) => this.settings.save({ rules: [...this.settings.current.rules, { permission, pattern: always, action: 'allow' }] }),
+      ({ permission, always }) => this.settings.save({ rules: [...this.settings.current.rules, { permission, pattern: always ?? '', action: 'allow' }] }),
     )
   }
 

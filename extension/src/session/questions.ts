@@ -30,7 +30,7 @@ export class Questions {
     })
     this.#open.delete(question.id)
     this.changed()
-    if (reply === 'always') await this.always(ask)
+    if (reply === 'always' && ask.always !== null) await this.always(ask)
     return reply !== 'reject'
   }
 

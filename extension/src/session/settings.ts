@@ -1,5 +1,7 @@
+import type { Kernel } from '../kernel/kernel'
 import type { Route, Rule } from '../kernel/operations'
 import type { Provider } from '../model/stream'
+import { Secrets } from './secrets'
 
 /** What the user sets. Keys of providers are not among it: they stay in memory (`chrome.storage.session`), and go with the browser. */
 export interface Settings {
@@ -12,6 +14,8 @@ export interface Settings {
   maxSteps: number
   rules: Rule[]
   routes: Route[]
+  /** `NAME@HOST` of what may be typed by name; the values are with the key. */
+  secrets: string[]
 }
 
 const DEFAULTS: Settings = {
@@ -22,6 +26,7 @@ const DEFAULTS: Settings = {
   maxSteps: 100,
   rules: [],
   routes: [],
+  secrets: [],
 }
 
 /** What counts where the user says nothing else: reading is allowed, changing asks. */
@@ -42,21 +47,33 @@ const ROUTES: Route[] = [
 
 const SETTINGS = 'settings'
 const KEY = 'key'
+const SECRETS = 'secrets'
 
 export class SettingsStore {
   current = DEFAULTS
   #key = ''
+  #values: Record<string, string> = {}
+  readonly secrets: Secrets
 
-  async load(): Promise<void> {
-    const [local, session] = await Promise.all([chrome.storage.local.get(SETTINGS), chrome.storage.session.get(KEY)])
-    this.current = { ...DEFAULTS, ...(local[SETTINGS] as Partial<Settings> | undefined) }
-    this.#key = (session[KEY] as string | undefined) ?? ''
+  constructor(kernel: Kernel) {
+    this.secrets = new Secrets(kernel, () => ({ list: this.current.secrets, values: this.#values }))
   }
 
-  /** `key`: undefined leaves the one that is there. */
-  async save(settings: Partial<Settings>, key?: string): Promise<void> {
+  async load(): Promise<void> {
+    const [local, session] = await Promise.all([chrome.storage.local.get(SETTINGS), chrome.storage.session.get([KEY, SECRETS])])
+    this.current = { ...DEFAULTS, ...(local[SETTINGS] as Partial<Settings> | undefined) }
+    this.#key = (session[KEY] as string | undefined) ?? ''
+    this.#values = (session[SECRETS] as Record<string, string> | undefined) ?? {}
+  }
+
+  /** `key`, `values`: undefined leaves what is there; of the values of secrets those that are named are replaced. */
+  async save(settings: Partial<Settings>, key?: string, values?: Record<string, string>): Promise<void> {
     this.current = { ...this.current, ...settings }
     await chrome.storage.local.set({ [SETTINGS]: this.current })
+    if (values !== undefined) {
+      this.#values = { ...this.#values, ...values }
+      await chrome.storage.session.set({ [SECRETS]: this.#values })
+    }
     if (key === undefined) return
     this.#key = key
     await chrome.storage.session.set({ [KEY]: key })

@@ -10,7 +10,8 @@ function pathOf(input: Fields): string {
   return normal(String(input['filePath'] ?? ''))
 }
 
-function question(permission: 'read' | 'edit') {
+/** The question about a file. */
+export function fileQuestion(permission: 'read' | 'edit') {
   return async (input: Fields): Promise<Ask[]> => {
     const pattern = pathOf(input)
     return [{ permission, pattern, always: pattern, title: `${permission === 'read' ? 'Read' : 'Change'} the file ${pattern}` }]
@@ -34,7 +35,7 @@ const read: Tool = {
   parameters: object({ filePath: path, offset: { type: 'integer', minimum: 0 }, limit: { type: 'integer', minimum: 1 } }, ['filePath']),
   contract: 'read',
   repeatable: true,
-  permissions: question('read'),
+  permissions: fileQuestion('read'),
   async run(input, context) {
     const file = pathOf(input)
     const folder = await workspaceOf(context).list(file)
@@ -54,7 +55,7 @@ const write: Tool = {
   parameters: object({ filePath: path, content: { type: 'string' } }, ['filePath', 'content']),
   contract: 'write',
   repeatable: true,
-  permissions: question('edit'),
+  permissions: fileQuestion('edit'),
   async run(input, context) {
     const file = pathOf(input)
     const bytes = new TextEncoder().encode(String(input['content']))
@@ -72,7 +73,7 @@ const edit: Tool = {
   ),
   contract: 'edit',
   repeatable: true,
-  permissions: question('edit'),
+  permissions: fileQuestion('edit'),
   async run(input, context) {
     const file = pathOf(input)
     await workspaceOf(context).change(file, context.key, (before) => replaced(before, input, file))

@@ -21,8 +21,8 @@ export interface Tool {
 export interface Ask {
   permission: string
   pattern: string
-  /** What "always" covers. */
-  always: string
+  /** What "always" covers; null: it cannot be answered for good. */
+  always: string | null
   /** In words, for the person. */
   title: string
 }

@@ -1,5 +1,7 @@
-import type { Database } from '../log/database'
+import type { Database, PlannedWrite } from '../log/database'
+import { LARGE, writeLarge } from './large'
 import { normal } from './path'
+import { folder as folderAt, folderOf, found, hash, nameOf } from './place'
 
 /** The workspace: a folder of the browser's own, which no page and no other program sees (OPFS).
  *
@@ -8,15 +10,18 @@ import { normal } from './path'
 export class Workspace {
   constructor(private readonly database: Database) {}
 
-  /** The bytes of a file, or null where there is none. */
+  /** The bytes of a file, or null where there is none. Throws where one was written that the browser has removed since. */
   async read(path: string): Promise<Uint8Array | null> {
     const handle = await this.#file(path, false)
-    return handle ? new Uint8Array(await (await handle.getFile()).arrayBuffer()) : null
+    if (handle) return new Uint8Array(await (await handle.getFile()).arrayBuffer())
+    const written = await this.database.get('files', normal(path))
+    if (written) throw new Error(`${path} is gone: the browser has removed it (${written.size} bytes were written); write it again`)
+    return null
   }
 
   /** Names in a folder, those of folders with a slash; null where it is none. */
   async list(path: string): Promise<string[] | null> {
-    const folder = await this.#folder(normal(path).split('/').filter(Boolean), false)
+    const folder = await folderAt(normal(path).split('/').filter(Boolean), false)
     if (!folder) return null
     const names: string[] = []
     for await (const [name, handle] of folder.entries()) names.push(handle.kind === 'directory' ? `${name}/` : name)
@@ -37,7 +42,8 @@ export class Workspace {
   }
 
   async #carryOut(key: string, path: string, make: (before: Uint8Array | null) => Promise<Uint8Array>): Promise<void> {
-    const before = await this.read(path)
+    const handle = await this.#file(path, false)
+    const before = handle && new Uint8Array(await (await handle.getFile()).arrayBuffer())
     const now = before ? await hash(before) : ''
     let plan = await this.database.get('plans', key)
     if (!plan) {
@@ -50,56 +56,38 @@ export class Workspace {
     if (now !== plan.before && before && !startsWith(plan.bytes, before)) {
       throw new Error(`${path} was changed while the change of it was under way; read it again`)
     }
-    await this.#put(path, plan.bytes)
+    await this.#put(plan)
   }
 
-  async #put(path: string, bytes: Uint8Array): Promise<void> {
+  async #put({ key, path, bytes, after }: PlannedWrite): Promise<void> {
+    const full = new Error(`${path} cannot be written: the browser gives this extension no more room; delete files of the workspace`)
+    const { quota = Infinity, usage = 0 } = await navigator.storage.estimate()
+    if (quota - usage < bytes.length) throw full
+    try {
+      if (bytes.length >= LARGE) await writeLarge(key)
+      else await this.#putSmall(path, bytes)
+    } catch (error) {
+      throw error instanceof DOMException && error.name === 'QuotaExceededError' ? full : error
+    }
+    await this.database.put('files', { path: normal(path), size: bytes.length, hash: after })
+  }
+
+  async #putSmall(path: string, bytes: Uint8Array): Promise<void> {
     const handle = await this.#file(path, true)
     if (!handle) throw new Error(`${path} cannot be written: a file stands where a folder is needed`)
-    try {
-      // What is written is in place only when the stream is closed: a worker that dies leaves the file as it was.
-      const stream = await handle.createWritable()
-      await stream.write(bytes as Uint8Array<ArrayBuffer>)
-      await stream.close()
-    } catch (error) {
-      if (error instanceof DOMException && error.name === 'QuotaExceededError') {
-        throw new Error(`${path} cannot be written: the browser gives this extension no more room; delete files of the workspace`)
-      }
-      throw error
-    }
+    // What is written is in place only when the stream is closed: a worker that dies leaves the file as it was.
+    const stream = await handle.createWritable()
+    await stream.write(bytes as Uint8Array<ArrayBuffer>)
+    await stream.close()
   }
 
   async #file(path: string, create: boolean): Promise<FileSystemFileHandle | null> {
-    const names = normal(path).split('/').filter(Boolean)
-    const name = names.pop()
-    if (!name) return null
-    const folder = await this.#folder(names, create)
-    return folder && found(folder.getFileHandle(name, { create }))
-  }
-
-  async #folder(names: string[], create: boolean): Promise<FileSystemDirectoryHandle | null> {
-    const root = await navigator.storage.getDirectory()
-    let folder: FileSystemDirectoryHandle | null = await found(root.getDirectoryHandle('workspace', { create: true }))
-    for (const name of names) folder = folder && (await found(folder.getDirectoryHandle(name, { create })))
-    return folder
-  }
-}
-
-/** What a handle is asked for, or null where there is nothing of its kind. */
-async function found<T>(handle: Promise<T>): Promise<T | null> {
-  try {
-    return await handle
-  } catch (error) {
-    if (error instanceof DOMException && (error.name === 'NotFoundError' || error.name === 'TypeMismatchError')) return null
-    throw error
+    const name = nameOf(path)
+    const folder = name && (await folderOf(path, create))
+    return folder ? found(folder.getFileHandle(name, { create })) : null
   }
 }
 
 function startsWith(whole: Uint8Array, part: Uint8Array): boolean {
   return part.length <= whole.length && part.every((byte, place) => byte === whole[place])
-}
-
-async function hash(bytes: Uint8Array): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>)
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -16,6 +16,12 @@ export class Chromium {
   constructor() {
     this.profile = mkdtempSync(join(tmpdir(), 'outrigger-extension-'))
     this.process = spawn(CHROMIUM, [...ARGUMENTS, `--user-data-dir=${this.profile}`, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] })
+    // What is asked of a browser that has ended is answered by that.
+    this.process.once('exit', (code, signal) => {
+      this.gone = `Chromium ended (${signal ?? code})`
+      for (const { reject, method } of this.#calls.values()) reject(new Error(`${method}: ${this.gone}`))
+      this.#calls.clear()
+    })
     this.process.stdio[4].setEncoding('utf8').on('data', (text) => this.#read(text))
   }
 
@@ -32,6 +38,7 @@ export class Chromium {
   }
 
   call(method, params = {}, sessionId) {
+    if (this.gone) return Promise.reject(new Error(`${method}: ${this.gone}`))
     const id = ++this.#last
     this.process.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId })}\0`)
     return new Promise((resolve, reject) => this.#calls.set(id, { resolve, reject, method }))
@@ -55,6 +62,14 @@ export class Chromium {
     return page
   }
 
+  /** A tab that is there already, as a person has it. */
+  async attach(is) {
+    let found
+    await until(async () => (found = (await this.targets('page')).find(is)), 'the tab')
+    const { sessionId } = await this.call('Target.attachToTarget', { targetId: found.targetId, flatten: true })
+    return new Page(this, sessionId)
+  }
+
   /** Ends the worker of an extension, and returns when it is gone. */
   async killWorker(id) {
     const before = (await this.#workers(id)).map((it) => it.targetId)
@@ -68,7 +83,7 @@ export class Chromium {
   }
 
   async close() {
-    const ended = new Promise((resolve) => this.process.once('exit', resolve))
+    const ended = this.gone ? null : new Promise((resolve) => this.process.once('exit', resolve))
     await this.call('Browser.close').catch(() => {})
     await ended
     rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 })
@@ -89,6 +104,18 @@ class Page {
     return result.value
   }
 
+  /** A click that nobody has announced: a person's. */
+  async click(x, y) {
+    for (const type of ['mousePressed', 'mouseReleased']) {
+      await this.browser.call('Input.dispatchMouseEvent', { type, x, y, button: 'left', buttons: 1, clickCount: 1 }, this.session)
+    }
+  }
+
+  /** A key that nobody has announced. */
+  async key(key) {
+    for (const type of ['keyDown', 'keyUp']) await this.browser.call('Input.dispatchKeyEvent', { type, key, text: type === 'keyDown' ? key : '' }, this.session)
+  }
+
   /** Asks the worker, which is woken for that. */
   async tell(op, ask = {}) {
     const said = await this.run(`chrome.runtime.sendMessage(${JSON.stringify({ op, with: ask })})`)
@@ -105,4 +132,11 @@ export async function until(holds, what, limit = 30_000) {
     if (Date.now() - begun > limit) throw new Error(`${what} did not come`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
+}
+
+/** What has to be answered, or the test says what was not. */
+export function within(work, what, limit = 60_000) {
+  let timer
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`${what} was not answered`)), limit)))
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

@@ -1,6 +1,6 @@
 // A turn with tools whose worker dies at every boundary of an effect: nothing is lost, and nothing is done twice.
 import assert from 'node:assert/strict'
-import { until } from './chromium.mjs'
+import { until, within } from './chromium.mjs'
 
 const LEAST_KILLS = 200
 
@@ -22,18 +22,26 @@ export async function kills({ browser, id, page, world }) {
   const send = () => page.tell('prompt', { session, text: 'do it', turn }).catch(() => {})
   void send()
   let count = 0
+  let last = ''
   for (let ended = false; !ended; ) {
     let stopped
     await until(async () => {
-      stopped = await page.run(`chrome.storage.session.get('faults.stopped').then((it) => it['faults.stopped'])`)
-      ended = !stopped && count > 0 && (await isDone(page, turn))
+      stopped = await within(page.run(`chrome.storage.session.get('faults.stopped').then((it) => it['faults.stopped'])`), `what stopped, after ${count} kills`)
+      ended = !stopped && count > 0 && (await within(isDone(page, turn), 'the state of the turn'))
       return stopped || ended
-    }, `a boundary, after ${count} kills`)
+    }, `a boundary, after ${count} kills, the last at ${last},`).catch(async (error) => {
+      const workers = (await browser.targets('service_worker')).map((it) => it.url)
+      const status = await within(page.tell('status'), 'the status').catch(String)
+      const asked = JSON.stringify(await within(page.tell('questions'), 'the questions').catch(String))
+      const seen = await page.run(`chrome.storage.session.get('faults.seen').then((it) => it['faults.seen'].slice(-3))`)
+      throw new Error(`${error.message} (workers: ${workers}; status: ${JSON.stringify(status)}; ${world.requests} requests; seen: ${seen}; asked: ${asked}; log: ${await lastSteps(page)})`)
+    })
     if (ended) break
     // What the worker that dies has said; the next one may say something before this is over.
-    await page.run(`chrome.storage.session.remove('faults.stopped')`)
-    await browser.killWorker(id)
+    await within(page.run(`chrome.storage.session.remove('faults.stopped')`), `the next boundary, after ${stopped}`)
+    await within(browser.killWorker(id), `the kill at ${stopped}`)
     count += 1
+    last = stopped
     if (await page.run(`chrome.storage.session.get('faults.seen').then((it) => it['faults.seen'].length === 1)`)) void send()
     else void page.tell('sessions').catch(() => {})
   }
@@ -53,6 +61,12 @@ export async function kills({ browser, id, page, world }) {
 async function isDone(page, turn) {
   return page.run(`new Promise((resolve) => { const open = indexedDB.open('outrigger'); open.onsuccess = () => {
     const get = open.result.transaction('turns').objectStore('turns').get('${turn}'); get.onsuccess = () => { open.result.close(); resolve(get.result?.done === 1) } } })`)
+}
+
+/** The end of the log, for the message of a test that fails. */
+async function lastSteps(page) {
+  return page.run(`new Promise((resolve) => { const open = indexedDB.open('outrigger'); open.onsuccess = () => {
+    const get = open.result.transaction('log').objectStore('log').getAll(); get.onsuccess = () => { open.result.close(); resolve(get.result.slice(-14).map((row) => row.body.slice(0, 400)).join('\\n')) } } })`)
 }
 
 async function everyCallEnded(page, session) {

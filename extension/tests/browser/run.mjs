@@ -1,13 +1,17 @@
 // The extension in Chromium against a scripted model. Usage: run.mjs [NAME..]
 import { join } from 'node:path'
 import { Chromium } from './chromium.mjs'
+import { conformance } from './conformance.mjs'
+import { handover } from './handover.mjs'
 import { kills } from './kills.mjs'
+import { large } from './large.mjs'
+import { person } from './person.mjs'
 import { turn } from './turn.mjs'
 import { wake } from './wake.mjs'
 import { World } from './world.mjs'
 
 /** Each with the build that it needs. */
-const TESTS = { turn: [turn, 'dist'], wake: [wake, 'dist'], kills: [kills, 'dist-faults'] }
+const TESTS = { turn: [turn, 'dist'], person: [person, 'dist-faults'], conformance: [conformance, 'dist'], handover: [handover, 'dist'], large: [large, 'dist'], wake: [wake, 'dist'], kills: [kills, 'dist-faults'] }
 const only = process.argv.slice(2)
 
 for (const [name, [test, build]] of Object.entries(TESTS)) {

@@ -14,6 +14,10 @@ export class World {
   plan = []
   /** Requests to the model are held back. */
   held = false
+  /** In place of a plan: who decides call by call (`hand.mjs`). */
+  hand = null
+  /** Pages of the site by their path. */
+  pages = {}
 
   async start() {
     this.server = createServer((request, response) => void this.#answer(request, response))
@@ -30,6 +34,13 @@ export class World {
     response.setHeader('access-control-allow-origin', '*')
     response.setHeader('access-control-allow-headers', '*')
     if (request.method === 'OPTIONS') return response.end()
+    const path = request.url.split('?')[0]
+    const page = this.pages[path]
+    if (page !== undefined) {
+      // As a server of the native suite: what is called a file is handed out as one.
+      if (path.startsWith('/file-')) response.setHeader('content-disposition', 'attachment')
+      return response.setHeader('content-type', path.startsWith('/file-') ? 'application/octet-stream' : 'text/html; charset=utf-8').end(page)
+    }
     if (request.url === '/page') return response.setHeader('content-type', 'text/html').end(PAGE.replace('COUNT', String(this.clicks)))
     if (request.url === '/click') return response.end(String(++this.clicks))
     if (!request.url.endsWith('/chat/completions')) return response.writeHead(404).end()
@@ -37,24 +48,26 @@ export class World {
     for await (const piece of request) text += piece
     this.requests += 1
     if (this.held) return undefined
-    return this.#speak(JSON.parse(text).messages, response)
+    const { messages } = JSON.parse(text)
+    const call = this.hand ? await this.hand.next(messages) : next(this.plan, messages)
+    return speak(call, messages, response)
   }
+}
 
-  #speak(messages, response) {
-    response.setHeader('content-type', 'text/event-stream')
-    const send = (delta, rest = {}) => response.write(`data: ${JSON.stringify({ choices: [{ delta, ...rest }] })}\n\n`)
-    const call = next(this.plan, messages)
-    if (call) {
-      send({ content: `Step ${call.step}. ` })
-      send({ tool_calls: [{ index: 0, id: `call_${messages.length}`, function: { name: call.tool, arguments: '' } }] })
-      send({ tool_calls: [{ index: 0, function: { arguments: JSON.stringify(call.input) } }] })
-    } else {
-      send({ content: 'All of it ' })
-      send({ content: 'is done.' })
-    }
-    send({}, { finish_reason: call ? 'tool_calls' : 'stop' })
-    response.end(`data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 10, completion_tokens: 2 } })}\n\ndata: [DONE]\n\n`)
+/** Answers as a model that streams. */
+function speak(call, messages, response) {
+  response.setHeader('content-type', 'text/event-stream')
+  const send = (delta, rest = {}) => response.write(`data: ${JSON.stringify({ choices: [{ delta, ...rest }] })}\n\n`)
+  if (call) {
+    send({ content: `Step ${call.step}. ` })
+    send({ tool_calls: [{ index: 0, id: `call_${messages.length}`, function: { name: call.tool, arguments: '' } }] })
+    send({ tool_calls: [{ index: 0, function: { arguments: JSON.stringify(call.input) } }] })
+  } else {
+    send({ content: 'All of it ' })
+    send({ content: 'is done.' })
   }
+  send({}, { finish_reason: call ? 'tool_calls' : 'stop' })
+  response.end(`data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 10, completion_tokens: 2 } })}\n\ndata: [DONE]\n\n`)
 }
 
 /** What the model does next: what it has done so far stands in the conversation. A call whose outcome nobody knows is looked after

@@ -25,6 +25,9 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let Some(toolchain) = Toolchain::find() else {
         return failed(kernel::advice());
     };
+    if !only_kernel {
+        install(&folder())?;
+    }
     let kernel = kernel::checked(toolchain)?;
     if only_kernel {
         return Ok(());
@@ -44,8 +47,13 @@ pub(crate) fn stage(registry: bool) -> Result<Option<&'static str>> {
             "extension: there is no compiler for wasm32 (neither rustup's target nor Debian's rustc-web): nothing of it was built",
         ));
     };
+    let is_installable = registry || folder().join("node_modules").is_dir();
+    if is_installable {
+        // This includes the optimiser.
+        install(&folder())?;
+    }
     let kernel = kernel::checked(toolchain)?;
-    if !registry && !folder().join("node_modules").is_dir() {
+    if !is_installable {
         return Ok(Some(
             "extension: npm's registry does not answer: it was not built",
         ));
@@ -59,7 +67,7 @@ pub(crate) fn stage(registry: bool) -> Result<Option<&'static str>> {
         return Ok(Some("extension: there is no Chromium to try it in"));
     }
     // Testing a crash at each boundary takes minutes, and the time to wake depends on the machine: `--browser` includes these.
-    in_browser(&["turn"])?;
+    in_browser(&["turn", "person", "conformance"])?;
     Ok(None)
 }
 
@@ -92,7 +100,6 @@ fn install(folder: &Path) -> Result {
 fn build(kernel: &Path) -> Result {
     // Cards and texts of the panel are shared with the page.
     install(&sh::root().join("web"))?;
-    install(&folder())?;
     for script in ["typecheck", "lint", "test"] {
         check(&mut npm(&folder(), &["run", "--silent", script]))?;
     }

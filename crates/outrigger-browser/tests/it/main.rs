@@ -4,5 +4,6 @@
 
 mod conformance;
 mod faults;
+mod shared;
 mod support;
 mod tools;

@@ -96,9 +96,10 @@ impl ToolHost for Host {
     }
 }
 
-struct Room {
+pub(crate) struct Room {
     runtime: ToolRuntime,
-    browser: Arc<Browser>,
+    pub(crate) browser: Arc<Browser>,
+    pub(crate) sites: Arc<Sites>,
     host: Arc<Host>,
     audit: Arc<Mutex<Vec<AuditRecord>>>,
     spawner: Spawner,
@@ -106,7 +107,7 @@ struct Room {
 }
 
 impl Room {
-    fn new(site: &str, ask: &[&str]) -> Option<Self> {
+    pub(crate) fn new(site: &str, ask: &[&str]) -> Option<Self> {
         let Some(program) = outrigger_browser::find() else {
             outrigger_test_support::skip::skip("there is no Chromium");
             return None;
@@ -115,6 +116,7 @@ impl Room {
         std::fs::create_dir_all(folder.path().join("project")).unwrap();
         let (spawner, audit) = (Spawner::new().unwrap(), Arc::new(Mutex::new(Vec::new())));
         let records = Arc::clone(&audit);
+        let sites = Arc::new(Sites::for_tests(site));
         let browser = Browser::new(Options {
             source: Source::Start {
                 program,
@@ -123,7 +125,7 @@ impl Room {
             },
             folder: folder.path().join("browser"),
             spawner: spawner.clone(),
-            sites: Arc::new(Sites::for_tests(site)),
+            sites: Arc::clone(&sites),
             secrets: Secrets::of(&["SHOP_PASSWORD@127.0.0.1".into()], |_| {
                 Some("hunter22".into())
             }),
@@ -137,6 +139,7 @@ impl Room {
         Some(Self {
             runtime,
             browser,
+            sites,
             host: Arc::default(),
             audit,
             spawner,
@@ -144,11 +147,11 @@ impl Room {
         })
     }
 
-    fn project(&self) -> std::path::PathBuf {
+    pub(crate) fn project(&self) -> std::path::PathBuf {
         self.folder.path().join("project")
     }
 
-    async fn call_as(
+    pub(crate) async fn call_as(
         &self,
         session: &str,
         tool: &str,
@@ -178,7 +181,7 @@ impl Room {
         }
     }
 
-    async fn call(&self, tool: &str, input: Value) -> ToolOutput {
+    pub(crate) async fn call(&self, tool: &str, input: Value) -> ToolOutput {
         self.call_as("s", tool, input.clone())
             .await
             .unwrap_or_else(|error| panic!("{tool} {input}: {error:?}"))
@@ -193,7 +196,7 @@ impl Room {
 }
 
 /// By what name the first line with this text is referred to.
-fn reference(output: &ToolOutput, part: &str) -> String {
+pub(crate) fn reference(output: &ToolOutput, part: &str) -> String {
     let line = output.output.lines().find(|it| it.contains(part));
     let line = line.unwrap_or_else(|| panic!("no {part} in {}", output.output));
     line.split_whitespace()

@@ -155,6 +155,14 @@ fn actions_sites_and_fields_by_table() {
             "{site}"
         );
     }
+    for (hosts, host, want) in [
+        ("*.shop.example", "www.shop.example", true),
+        ("*.shop.example", "shop.example.evil", false),
+        ("127.0.0.1", "127.0.0.1", true),
+    ] {
+        let asked = asked.call("browser.host", json!({ "hosts": hosts, "host": host }));
+        assert_eq!(asked, Ok(json!(want)), "{hosts} {host}");
+    }
     let field = asked
         .call("browser.field", json!({ "kind": "password" }))
         .unwrap();

@@ -53,6 +53,19 @@ proptest! {
         prop_assert_eq!(&again["steps"], &json!(world.log.len()));
         prop_assert_eq!(&again["done"], &json!(true));
 
+        // What it has published can be handed over: the kernel takes its own events, and none of another session.
+        let events: Vec<Value> = rows.iter().filter(|row| row["kind"] == "event").map(|row| row["body"].clone()).collect();
+        let of_conversation = |it: &&Value| it.as_str().unwrap().contains("\"type\":\"message.");
+        let events: Vec<&Value> = events.iter().filter(of_conversation).collect();
+        let session = rows[0]["session"].clone();
+        let given = |session: &Value| json!({ "at": 5, "seed": 1, "session": session, "events": events });
+        let taken = asked.call("log.events", given(&session)).unwrap();
+        prop_assert_eq!(taken.as_array().unwrap().len(), events.len());
+        prop_assert!(taken.as_array().unwrap().iter().all(|row| row["session"] == session && row["kind"] == "event"));
+        if !events.is_empty() {
+            prop_assert_eq!(asked.call("log.events", given(&json!("ses_other"))), Err("kernel.request".to_owned()));
+        }
+
         // A host that was ended after some step goes on as the kernel does.
         let kept = 1 + cut.index(world.log.len());
         let mut native = None;

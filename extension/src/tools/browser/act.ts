@@ -6,6 +6,7 @@ import SELECT from '../../../../crates/outrigger-browser/src/scripts/select.js?r
 import VALUE from '../../../../crates/outrigger-browser/src/scripts/value.js?raw'
 import { type Context, ToolError } from '../tool'
 import type { Tab } from './desk'
+import { type Download, downloadOf, put } from './transfer'
 import { Element, type Point } from './element'
 import { chord, type Press } from './keys'
 
@@ -14,10 +15,22 @@ export interface Done {
   /** The value that a field has now. */
   value?: string
   notes: string[]
+  /** A file that came, and is not in the workspace yet. */
+  download?: Download
+}
+
+/** What is done, beside what the model has said of it. */
+export interface Given {
+  /** What is typed: the text of the call, or a secret. */
+  text: string
+  /** The file that is uploaded. */
+  file?: { name: string; bytes: Uint8Array }
 }
 
 const LOAD = 15_000
 const PAUSE = 50
+/** Points on the way of a drag. */
+const DRAG_STEPS = 6
 
 /** Does one thing to a tab. Everything that changes it goes through here, and each time the lease is looked at first (C9, 6). */
 export class Writer {
@@ -25,10 +38,11 @@ export class Writer {
     private readonly context: Context,
     private readonly tab: Tab,
     private readonly grant: Grant,
+    private readonly given: Given,
   ) {}
 
   async act(action: Fields): Promise<Done> {
-    const text = String(action['text'] ?? '')
+    const { text } = this.given
     switch (action['action']) {
       case 'click':
       case 'double_click':
@@ -37,11 +51,17 @@ export class Writer {
       case 'hover':
         await this.#mouse('mouseMoved', await this.#place(action, 'hover'), 'none', 0)
         return { notes: [] }
+      case 'drag':
+        return this.#drag(await this.#place(action, 'drag'), await this.#place({ ref: action['to'] ?? null, at: action['to_at'] ?? null }, 'hover'))
       case 'type':
-        await this.#click(await this.#place(action, 'type'), 1, 'left')
-        await this.#send('Input.insertText', { text })
-        if (action['submit'] === true) await this.#press('Enter')
-        return { notes: [] }
+        return this.#type(action, text)
+      case 'upload':
+        return this.#upload(action)
+      case 'download': {
+        const element = action['ref'] ? await this.#element(action) : null
+        const at = await this.#place(action, 'click')
+        return { download: await downloadOf(this.context, this.tab, element, () => this.#click(at, 1, 'left')), notes: [] }
+      }
       case 'fill':
         return this.#fill(action, text)
       case 'select':
@@ -56,6 +76,7 @@ export class Writer {
       case 'scroll':
         return this.#scroll(action)
       case 'dialog':
+        if (!this.context.host.desk.records.dialog(this.tab.id)) throw ToolError.failed('dialog was not done: no dialog is open')
         await this.#send('Page.handleJavaScriptDialog', { accept: action['accept'] !== false, ...(action['text'] ? { promptText: text } : {}) })
         return { notes: [] }
       case 'navigate':
@@ -68,6 +89,10 @@ export class Writer {
         return this.#go(action['action'] === 'back' ? -1 : 1)
       case 'wait':
         await new Promise((resolve) => setTimeout(resolve, Math.min(Number(action['timeout_ms'] ?? 500), 10_000)))
+        return { notes: [] }
+      case 'tab_switch':
+        // The person's focus stays where it is unless the model asks for it.
+        if (action['focus'] === true) await chrome.tabs.update(this.tab.id, { active: true })
         return { notes: [] }
       case 'tab_close':
         this.context.host.desk.check(this.grant)
@@ -95,8 +120,17 @@ export class Writer {
     return (await this.#element(action)).locate(what)
   }
 
-  async #mouse(type: string, { x, y }: Point, button: string, clickCount: number): Promise<void> {
-    await this.#send('Input.dispatchMouseEvent', { type, x, y, button, clickCount, buttons: type === 'mousePressed' ? 1 : 0, pointerType: 'mouse' })
+  /** Sends an event of the mouse or the keyboard. One that opens a dialog is not answered before that is, so it is not waited for. */
+  async #input(method: string, params: Fields, own?: string): Promise<void> {
+    const { desk } = this.context.host
+    if (own) desk.own.announce(this.tab.id, own)
+    await desk.records.unlessDialog(this.tab.id, this.#send(method, params))
+  }
+
+  #mouse(type: string, { x, y }: Point, button: string, clickCount: number): Promise<void> {
+    const buttons = type === 'mouseReleased' || button === 'none' ? 0 : ({ left: 1, right: 2, middle: 4 }[button] ?? 1)
+    const own = type === 'mousePressed' ? 'pointerdown' : undefined
+    return this.#input('Input.dispatchMouseEvent', { type, x, y, button, clickCount, buttons, pointerType: 'mouse' }, own)
   }
 
   async #click(at: Point, times: number, button: string): Promise<void> {
@@ -110,8 +144,53 @@ export class Writer {
   async #press(name: string): Promise<void> {
     const press = chord(name)
     if (!press) throw ToolError.failed(`There is no key ${name}; keys are named as Enter, ArrowDown, a or Control+a`)
-    await this.#send('Input.dispatchKeyEvent', keyEvent(press, press.text ? 'keyDown' : 'rawKeyDown'))
-    await this.#send('Input.dispatchKeyEvent', keyEvent({ ...press, text: '' }, 'keyUp'))
+    await this.#input('Input.dispatchKeyEvent', keyEvent(press, press.text ? 'keyDown' : 'rawKeyDown'), 'keydown')
+    await this.#input('Input.dispatchKeyEvent', keyEvent({ ...press, text: '' }, 'keyUp'))
+  }
+
+  async #type(action: Fields, text: string): Promise<Done> {
+    await this.#click(await this.#place(action, 'type'), 1, 'left')
+    await this.#send('Input.insertText', { text })
+    if (action['submit'] !== true) return action['ref'] ? { value: await this.#value(action), notes: [] } : { notes: [] }
+    await this.#press('Enter')
+    return { notes: [] }
+  }
+
+  /** What a field holds now. */
+  async #value(action: Fields): Promise<string> {
+    return String((await (await this.#element(action)).run(VALUE))['value'] ?? '')
+  }
+
+  /** Drags by the mouse; where the page has the browser drag (HTML), by its events. */
+  async #drag(from: Point, to: Point): Promise<Done> {
+    const { records } = this.context.host.desk
+    await this.#send('Input.setInterceptDrags', { enabled: true })
+    try {
+      records.takeDrag(this.tab.id)
+      await this.#mouse('mouseMoved', from, 'none', 0)
+      await this.#mouse('mousePressed', from, 'left', 1)
+      for (let step = 1; step <= DRAG_STEPS; step++) {
+        const part = step / DRAG_STEPS
+        await this.#mouse('mouseMoved', { x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part }, 'left', 0)
+        const data = records.takeDrag(this.tab.id)
+        if (data === undefined) continue
+        for (const type of ['dragEnter', 'dragOver', 'drop']) await this.#input('Input.dispatchDragEvent', { type, x: to.x, y: to.y, data })
+        break
+      }
+      await this.#mouse('mouseReleased', to, 'left', 1)
+    } finally {
+      await this.context.host.desk.target(this.tab).call('Input.setInterceptDrags', { enabled: false })
+    }
+    return { notes: [] }
+  }
+
+  async #upload(action: Fields): Promise<Done> {
+    const element = await this.#element(action)
+    const { file } = this.given
+    if (!file) throw ToolError.failed('browser_action: `path` is missing: the file')
+    this.context.host.desk.check(this.grant)
+    await put(element, file)
+    return { value: await this.#value(action), notes: [] }
   }
 
   async #fill(action: Fields, text: string): Promise<Done> {

@@ -2,8 +2,10 @@ import type { Kernel } from '../../kernel/kernel'
 import type { Grant, Owner } from '../../kernel/operations'
 import type { Fields, Json } from '../../kernel/types'
 import { ToolError } from '../tool'
+import { Front } from './front'
+import { OwnEvents } from './own'
 import { Records } from './records'
-import { Target } from './target'
+import { PERSON, Target } from './target'
 
 /** How long a place in the queue for a tab is kept. */
 const QUEUE = 10_000
@@ -17,6 +19,8 @@ export interface Tab {
   /** The browser's number of it. */
   id: number
   session: string
+  /** The tab whose page opened it. */
+  opener?: string
 }
 
 /** What outlives the worker: names of tabs, leases and references. It goes with the browser, as the tabs do. */
@@ -33,17 +37,28 @@ export class Desk {
   #tabs: Tab[] = []
   /** Turns of sessions so far: a lease is of one turn. */
   #turns: Record<string, number> = {}
+  /** Tabs that a person has taken, for people; what counts is in the kernel. */
+  readonly #persons = new Set<string>()
   readonly #targets = new Map<number, Target>()
+  readonly #front = new Front()
   readonly records = new Records()
+  /** Clicks and keys of ours that are on their way. */
+  readonly own = new OwnEvents()
 
-  constructor(private readonly kernel: Kernel) {
+  constructor(
+    private readonly kernel: Kernel,
+    /** Puts the names of secrets in place of their values. */
+    readonly hide: (text: string) => string,
+  ) {
     chrome.tabs.onRemoved.addListener((id) => this.#removed(id))
+    chrome.webNavigation.onCreatedNavigationTarget.addListener(({ sourceTabId, tabId }) => this.#created(sourceTabId, tabId))
     chrome.debugger.onDetach.addListener(({ tabId }) => tabId !== undefined && this.#targets.get(tabId)?.detached())
-    chrome.debugger.onEvent.addListener(({ tabId }, method, params) => tabId !== undefined && this.records.take(tabId, method, (params ?? {}) as Fields))
+    chrome.debugger.onEvent.addListener((source, method, params) => this.#event(source, method, (params ?? {}) as Fields))
   }
 
   async load(): Promise<void> {
-    const kept = (await chrome.storage.session.get(KEPT))[KEPT] as Kept | undefined
+    const [stored] = await Promise.all([chrome.storage.session.get(KEPT), this.#front.load()])
+    const kept = stored[KEPT] as Kept | undefined
     if (!kept) return
     const open = new Set((await chrome.tabs.query({})).map((tab) => tab.id))
     this.#last = kept.last
@@ -66,7 +81,11 @@ export class Desk {
     const tab = { name: `t${this.#last}`, id, session }
     this.#tabs.push(tab)
     await this.keep()
-    await this.target(tab).call('Page.navigate', { url })
+    const { errorText } = await this.target(tab).call('Page.navigate', { url })
+    if (errorText && errorText !== 'net::ERR_ABORTED') {
+      await this.close(tab)
+      throw ToolError.failed(`${url} did not come: ${String(errorText)}`)
+    }
     return tab
   }
 
@@ -77,6 +96,11 @@ export class Desk {
     if (tab) return tab
     const names = own.map((it) => it.name).join(', ') || 'none'
     throw ToolError.failed(typeof name === 'string' ? `There is no tab ${name}; this conversation has ${names}` : 'No tab is open: browser_open opens one')
+  }
+
+  /** A session uses a tab from now on, where it names none. */
+  uses(tab: Tab): void {
+    if (this.#tabs.includes(tab)) this.#tabs = [...this.#tabs.filter((it) => it !== tab), tab]
   }
 
   target(tab: Tab): Target {
@@ -116,8 +140,56 @@ export class Desk {
     await this.keep()
   }
 
+  get persons(): string[] {
+    return [...this.#persons]
+  }
+
+  /** The person lets agents go on in a tab. */
+  async handBack(tab: Tab): Promise<void> {
+    this.kernel.call('browser.hand_back', { tab: tab.name })
+    this.#persons.delete(tab.name)
+    await this.keep()
+  }
+
+  /** Closes a tab. A browser whose last tab goes ends, so an empty one takes its place. */
   async close(tab: Tab): Promise<void> {
+    const all = await chrome.tabs.query({})
+    if (all.length <= 1) await chrome.tabs.create({ url: 'about:blank', active: false })
     await chrome.tabs.remove(tab.id)
+  }
+
+  /** Tabs that the page of a tab has opened, in their order. */
+  openedBy(tab: Tab): Tab[] {
+    const number = ({ name }: Tab) => Number(name.slice(1))
+    return this.#tabs.filter((it) => it.opener === tab.name).toSorted((a, b) => number(a) - number(b))
+  }
+
+  #event({ tabId, sessionId }: chrome.debugger.DebuggerSession, method: string, params: Fields): void {
+    if (tabId === undefined) return
+    this.#targets.get(tabId)?.take(sessionId, method, params)
+    this.records.take(tabId, method, params)
+    if (method === 'Runtime.bindingCalled' && params['name'] === PERSON) this.#touched(tabId, String(params['payload']))
+  }
+
+  /** A click or a key in a tab: ours, or a person's, who then has the tab. */
+  #touched(id: number, kind: string): void {
+    if (this.own.take(id, kind)) return
+    const tab = this.#tabs.find((it) => it.id === id)
+    if (!tab) return
+    this.kernel.call('browser.person', { tab: tab.name })
+    this.#persons.add(tab.name)
+    void this.keep()
+  }
+
+  /** A page of an agent's tab has opened another one, which belongs to the same session. */
+  #created(source: number, id: number): void {
+    const opener = this.#tabs.find((it) => it.id === source)
+    if (!opener || this.#tabs.some((it) => it.id === id)) return
+    this.#last += 1
+    // The tab that the session uses stays the one that it has used.
+    this.#tabs.unshift({ name: `t${this.#last}`, id, session: opener.session, opener: opener.name })
+    void this.#front.opened(id)
+    void this.keep()
   }
 
   #removed(id: number): void {

@@ -1,9 +1,11 @@
 import type { Kernel } from '../../kernel/kernel'
 import type { Fields, Json } from '../../kernel/types'
 import LOCATE from '../../../../crates/outrigger-browser/src/scripts/locate.js?raw'
+import OUTER from '../../../../crates/outrigger-browser/src/scripts/outer.js?raw'
 import TARGET from '../../../../crates/outrigger-browser/src/scripts/target.js?raw'
 import { ToolError } from '../tool'
 import type { Desk, Tab } from './desk'
+import type { Frame, Target } from './target'
 
 export interface Point {
   x: number
@@ -13,8 +15,9 @@ export interface Point {
 /** An element that a model has named by its reference. */
 export class Element {
   private constructor(
-    private readonly desk: Desk,
-    private readonly tab: Tab,
+    private readonly target: Target,
+    private readonly frames: Frame[],
+    readonly frame: Frame,
     private readonly object: string,
     /** `button "Pay"`. */
     readonly words: string,
@@ -24,13 +27,12 @@ export class Element {
   static async of(kernel: Kernel, desk: Desk, tab: Tab, reference: string): Promise<Element> {
     const { key, words } = kernel.call('browser.element', { tab: tab.name, reference })
     const target = desk.target(tab)
+    const frames = await target.frames()
+    const frame = frames.find((it) => it.document === key.document)
     const stale = () => new ToolError('browser.stale', `${reference} leads nowhere: the page has changed; take a new snapshot`)
-    const frames = await target.call('Page.getFrameTree')
-    const frame = ((frames['frameTree'] as Fields)['frame'] ?? {}) as Fields
-    if (frame['loaderId'] !== key.document) throw stale()
+    if (!frame) throw stale()
     try {
-      const { object } = await target.call('DOM.resolveNode', { backendNodeId: key.node })
-      return new Element(desk, tab, String((object as Fields)['objectId']), words)
+      return new Element(target, frames, frame, await target.resolve(frame, key.node), words)
     } catch {
       throw stale()
     }
@@ -38,20 +40,35 @@ export class Element {
 
   /** Runs a function on it. What it says cannot be done is an error. */
   async run(code: string, ...values: Json[]): Promise<Fields> {
-    const said = await this.desk.target(this.tab).on(this.object, code, ...values)
-    if (said['gone'] === true) throw new ToolError('browser.stale', 'The element is gone; take a new snapshot')
-    if (typeof said['why'] === 'string') throw ToolError.failed(`It was not done: ${said['why']}`)
-    return said
+    return asked(await this.target.on(this.object, this.frame.session, code, ...values))
   }
 
-  /** Where it, and nothing else, is hit. */
+  /** Where it, and nothing else, is hit: a point of the tab, through the frames that it is in. */
   async locate(action: string): Promise<Point> {
-    const { x, y } = await this.run(LOCATE, action)
-    return { x: Number(x), y: Number(y) }
+    let at = pointOf(await this.run(LOCATE, action))
+    for (let frame: Frame = this.frame; frame.parent !== null; ) {
+      const around = this.frames.find((it) => it.id === frame.parent)
+      if (!around) throw ToolError.failed('It was not done: the frame that it is in is gone')
+      const { backendNodeId } = await this.target.call('DOM.getFrameOwner', { frameId: frame.id }, around.session)
+      const owner = await this.target.resolve(around, Number(backendNodeId))
+      at = pointOf(asked(await this.target.on(owner, around.session, OUTER, at.x, at.y)))
+      frame = around
+    }
+    return at
   }
 
   /** What rules ask about: attributes, whether it sends a form, whether it is checked. */
   describe(): Promise<Fields> {
     return this.run(TARGET)
   }
+}
+
+function asked(said: Fields): Fields {
+  if (said['gone'] === true) throw new ToolError('browser.stale', 'The element is gone; take a new snapshot')
+  if (typeof said['why'] === 'string') throw ToolError.failed(`It was not done: ${said['why']}`)
+  return said
+}
+
+function pointOf(said: Fields): Point {
+  return { x: Number(said['x']), y: Number(said['y']) }
 }

@@ -26,13 +26,18 @@ interface Sent {
   before: string
   since: number
   came: Done
+  /** What was typed; of the user's it is not shown. */
+  typed: string
+  isKept: boolean
+  /** Tabs that the page had opened before. */
+  opened: number
 }
 
 /** Looks at the page until what was expected has come, or its time is over. */
 export async function judged(context: Context, tab: Tab, action: Fields, about: { kind: string; should_change: boolean }, sent: Sent): Promise<Verdict> {
   const { desk, kernel } = context.host
   const expected = (action['expect'] ?? []) as Json[]
-  const own = usual(about.kind, action, sent.came)
+  const own = usual(about.kind, action, sent.came, sent.isKept, sent.typed)
   const wait = Math.min(Number(action['timeout_ms'] ?? WAIT), MAX_WAIT)
   for (const begun = Date.now(); ; ) {
     const open = desk.records.dialog(tab.id)
@@ -47,13 +52,19 @@ export async function judged(context: Context, tab: Tab, action: Fields, about: 
       if (elapsed >= wait || (!expected.length && elapsed >= EFFECT)) return end('failed_verify')
     } else if (expected.length) {
       return end('verified')
-    } else if (!about.should_change || hasChanged(about.kind, sent.before, seen.text) || desk.records.requests(tab.id, sent.since).length) {
+    } else if (!about.should_change || hasChanged(about.kind, sent.before, seen.text) || moved(context, tab, sent)) {
       return end('done')
     } else if (elapsed >= EFFECT) {
       return end('unchanged')
     }
     await new Promise((resolve) => setTimeout(resolve, PAUSE))
   }
+}
+
+/** What else shows that something was done. */
+function moved({ host: { desk } }: Context, tab: Tab, { since, opened }: Sent): boolean {
+  const { records } = desk
+  return records.requests(tab.id, since).length > 0 || records.downloads(tab.id, since).length > 0 || desk.openedBy(tab).length > opened
 }
 
 /** Whether expectations are met, now or within their time. */
@@ -66,12 +77,16 @@ export async function verified({ host: { kernel, desk } }: Context, tab: Tab, ex
   }
 }
 
-/** What is expected of some actions without being said: a field holds what was put in it. */
-function usual(kind: string, action: Fields, { value }: Done): Unmet[] {
-  const wanted: Record<string, string> = { fill: String(action['text'] ?? ''), check: 'true', uncheck: 'false' }
+/** What is expected of some actions without being said: a field holds what was put in it. What is the user's is not shown. */
+function usual(kind: string, action: Fields, { value }: Done, isKept: boolean, typed: string): Unmet[] {
+  const wanted: Record<string, string> = { fill: typed, type: typed, check: 'true', uncheck: 'false', select: ((action['values'] ?? []) as string[]).join(', ') }
   const text = wanted[kind]
-  if (value === undefined || text === undefined || flat(value) === flat(text)) return []
-  return [{ expected: `the field to hold ${JSON.stringify(text)}`, seen: JSON.stringify(value) }]
+  if (value === undefined || text === undefined) return []
+  // Options are chosen by value, too.
+  const holds = kind === 'type' ? flat(value).includes(flat(text)) : kind === 'select' ? value !== '' || text === '' : flat(value) === flat(text)
+  if (holds) return []
+  const shown = (it: string) => (isKept ? '(not shown)' : JSON.stringify(it))
+  return [{ expected: `the field to hold ${shown(text)}`, seen: shown(value) }]
 }
 
 function flat(text: string): string {

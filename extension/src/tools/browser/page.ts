@@ -2,11 +2,13 @@ import type { Kernel } from '../../kernel/kernel'
 import type { PageNode } from '../../kernel/operations'
 import type { Fields, Json } from '../../kernel/types'
 import type { Desk, Tab } from './desk'
+import { type Details, detailsOf } from './details'
+import type { Frame, Target } from './target'
 
 /** Roles that are used, not read. */
 const ACTIVE = new Set([
   'button', 'link', 'textbox', 'searchbox', 'combobox', 'checkbox', 'radio', 'switch', 'slider', 'spinbutton', 'option', 'menuitem', 'menuitemcheckbox',
-  'menuitemradio', 'tab', 'treeitem', 'listbox', 'canvas',
+  'menuitemradio', 'tab', 'treeitem', 'listbox', 'date', 'inputtime', 'colorwell', 'canvas',
 ])
 /** What says nothing beside the text that is there already. */
 const REPEATING = new Set(['InlineTextBox', 'LineBreak', 'ListMarker'])
@@ -15,23 +17,60 @@ const STATES = new Set(['checked', 'disabled', 'focused', 'modal', 'pressed', 'r
 /** The most elements of a page that are described. */
 const MAX_NODES = 20_000
 
-/** Takes a page in: its tree goes to the kernel, which keeps references and compares. Answers with its address. */
+/** Frames within frames. */
+const MAX_DEPTH = 8
+
+/** Takes a page in, frames of other sites and closed shadow roots included: its tree goes to the kernel, which keeps references and compares. */
 export async function observe(kernel: Kernel, desk: Desk, tab: Tab, since = desk.records.mark()): Promise<{ url: string; text: string; stable: boolean }> {
   const target = desk.target(tab)
-  const [tree, frames] = await Promise.all([target.call('Accessibility.getFullAXTree'), target.call('Page.getFrameTree')])
-  const frame = ((frames['frameTree'] as Fields)['frame'] ?? {}) as Fields
-  const url = String(frame['url'] ?? '')
-  const nodes = nodesOf((tree['nodes'] ?? []) as unknown as AxNode[], String(frame['loaderId'] ?? ''))
-  const fields = await fieldsOf(kernel, desk, tab, nodes)
+  const frames = await target.frames()
+  const [main] = frames
+  const sessions = [...new Set(frames.map((frame) => frame.session))]
+  const [parts, ...all] = await Promise.all([partsOf(target, frames), ...sessions.map((session) => detailsOf(kernel, target, session))])
+  const details = new Map(sessions.map((session, place) => [session, all[place]]))
+  const nodes: Found[] = []
+  add(nodes, parts, main.id, 0, 0)
+  const hide = (text: string) => desk.hide(text)
   const seen = kernel.call('browser.observe', {
     tab: tab.name,
-    url,
-    title: nodes[0]?.name ?? '',
-    nodes: nodes.map((node) => masked(node, fields.get(node.key.node))),
+    url: main.url,
+    title: hide(nodes[0]?.node.name ?? ''),
+    nodes: nodes.map(({ node, session }) => described(node, details.get(session), hide)),
     requests: desk.records.requests(tab.id, since).map(({ method, url: asked, status }) => ({ method, url: asked, status })),
-    errors: desk.records.lines(tab.id, since).filter((line) => line.level === 'error').map((line) => line.text),
+    errors: desk.records.lines(tab.id, since).filter((line) => line.level === 'error').map((line) => hide(line.text)),
+    downloads: desk.records.downloads(tab.id, since),
   })
-  return { url, ...seen }
+  return { url: main.url, ...seen }
+}
+
+/** An element, with the session of its frame. */
+interface Found {
+  node: PageNode
+  session: string | undefined
+}
+
+/** The tree of one frame. */
+interface Part {
+  frame: Frame
+  tree: AxNode[]
+  /** Frames in it, by the node of the element that holds each. */
+  inside: Map<number, string>
+}
+
+/** The trees of all frames that are still there. */
+async function partsOf(target: Target, [main, ...others]: [Frame, ...Frame[]]): Promise<Map<string, Part>> {
+  const frames = [main, ...others]
+  const part = async (frame: Frame): Promise<Part> => {
+    const children = frames.filter((it) => it.parent === frame.id)
+    const [{ nodes }, ...owners] = await Promise.all([
+      target.call('Accessibility.getFullAXTree', { frameId: frame.id }, frame.session),
+      ...children.map((child) => target.call('DOM.getFrameOwner', { frameId: child.id }, frame.session).catch(() => ({}) as Fields)),
+    ])
+    const inside = new Map(children.map((child, place) => [Number(owners[place]?.['backendNodeId'] ?? 0), child.id]))
+    return { frame, tree: (nodes ?? []) as unknown as AxNode[], inside }
+  }
+  const [first, ...rest] = await Promise.all([part(main), ...others.map((frame) => part(frame).catch(() => null))])
+  return new Map([first, ...rest].filter((it) => it !== null).map((it) => [it.frame.id, it]))
 }
 
 interface AxValue {
@@ -48,25 +87,32 @@ interface AxNode {
   properties?: { name: string; value: AxValue }[]
 }
 
-function nodesOf(tree: AxNode[], document: string): PageNode[] {
-  const byId = new Map(tree.map((node) => [node.nodeId, node]))
-  const nodes: PageNode[] = []
-  const root = tree[0]
-  const open: [AxNode, number][] = root ? [[root, 0]] : []
+/** Adds what a frame shows, and the frames in it where they are. */
+function add(nodes: Found[], parts: Map<string, Part>, id: string, depth: number, level: number): void {
+  const part = parts.get(id)
+  if (!part) return
+  const { document, session } = part.frame
+  const byId = new Map(part.tree.map((node) => [node.nodeId, node]))
+  const root = part.tree[0]
+  const open: [AxNode, number][] = root ? [[root, depth]] : []
   for (let next = open.pop(); next && nodes.length < MAX_NODES; next = open.pop()) {
-    const [node, depth] = next
+    const [node, at] = next
     const role = String(node.role?.value ?? '')
     if (REPEATING.has(role)) continue
-    const made = nodeOf(node, depth, document)
-    nodes.push(made)
+    const made = nodeOf(node, at, document)
+    nodes.push({ node: made, session })
+    const frame = part.inside.get(made.key.node)
+    if (frame !== undefined && level < MAX_DEPTH) {
+      add(nodes, parts, frame, at + 1, level + 1)
+      continue
+    }
     // What stands in a field is its value.
     if (made.role === 'textbox' && made.value !== undefined) continue
-    for (const id of (node.childIds ?? []).toReversed()) {
-      const child = byId.get(id)
-      if (child) open.push([child, depth + 1])
+    for (const child of (node.childIds ?? []).toReversed()) {
+      const found = byId.get(child)
+      if (found) open.push([found, at + 1])
     }
   }
-  return nodes
 }
 
 function nodeOf(node: AxNode, depth: number, document: string): PageNode {
@@ -92,36 +138,11 @@ function stateOf({ name, value: { value } }: { name: string; value: AxValue }): 
   return STATES.has(name) && (value === true || value === 'true') ? [name] : []
 }
 
-/** What of the user's the fields of a page hold, by their nodes. */
-async function fieldsOf(kernel: Kernel, desk: Desk, tab: Tab, nodes: PageNode[]): Promise<Map<number, string>> {
-  const found = new Map<number, string>()
-  const typed = nodes.filter((node) => node.role === 'textbox' || node.role === 'searchbox' || node.role === 'combobox' || node.role === 'spinbutton')
-  const described = await Promise.all(typed.map(async ({ key }) => [key.node, await attributesOf(desk, tab, key.node)] as const))
-  for (const [node, attributes] of described) {
-    const kind = kernel.call('browser.field', attributes)
-    if (kind) found.set(node, kind)
-  }
-  return found
-}
-
-async function attributesOf(desk: Desk, tab: Tab, node: number): Promise<{ kind: string; autocomplete: string; name: string; id: string }> {
-  const none = { kind: '', autocomplete: '', name: '', id: '' }
-  try {
-    const described = await desk.target(tab).call('DOM.describeNode', { backendNodeId: node })
-    const list = ((described['node'] as Fields)['attributes'] ?? []) as string[]
-    const get = (name: string) => list[list.findIndex((it, place) => place % 2 === 0 && it === name) + 1] ?? ''
-    const has = (name: string) => list.some((it, place) => place % 2 === 0 && it === name)
-    const of = (name: string) => (has(name) ? get(name) : '')
-    return { kind: of('type'), autocomplete: of('autocomplete'), name: of('name'), id: of('id') }
-  } catch {
-    // It is gone by now.
-    return none
-  }
-}
-
-function masked(node: PageNode, field: string | undefined): PageNode {
-  if (!field) return node
-  const { value, ...rest } = node
+/** An element with what else is known of it, and without what is the user's. */
+function described(node: PageNode, details: Details | undefined, hide: (text: string) => string): PageNode {
+  const { value, ...rest } = { ...node, name: hide(node.name), actionable: node.actionable || (node.role !== 'text' && details?.clickable.has(node.key.node) === true) }
+  const field = details?.fields.get(node.key.node)
+  if (!field) return value === undefined ? rest : { ...rest, value: hide(value) }
   // Bullets say how long a password is.
   return field === 'password' || !value ? { ...rest, field } : { ...rest, field, value: '(not shown)' }
 }

@@ -1,4 +1,4 @@
-import type { Fields } from '../../kernel/types'
+import type { Fields, Json } from '../../kernel/types'
 
 export interface SeenRequest {
   number: number
@@ -14,6 +14,12 @@ export interface SeenLine {
   text: string
 }
 
+export interface SeenDownload {
+  number: number
+  name: string
+  complete: boolean
+}
+
 /** What is kept of a tab at most. */
 const MAX = 500
 
@@ -22,7 +28,12 @@ export class Records {
   #last = 0
   readonly #requests = new Map<number, SeenRequest[]>()
   readonly #lines = new Map<number, SeenLine[]>()
+  readonly #downloads = new Map<number, SeenDownload[]>()
+  /** What is being dragged, by tab. */
+  readonly #drags = new Map<number, Json>()
   readonly #dialogs = new Map<number, { type: string; message: string }>()
+  /** Who waits for a dialog to open, by tab. */
+  readonly #waiting = new Map<number, Set<() => void>>()
 
   /** What comes from now on belongs to what is done from now on. */
   mark(): number {
@@ -41,9 +52,39 @@ export class Records {
     return this.#dialogs.get(tab)
   }
 
+  downloads(tab: number, since = 0): SeenDownload[] {
+    return (this.#downloads.get(tab) ?? []).filter((it) => it.number > since)
+  }
+
+  /** A download has come, all of it. */
+  downloaded(tab: number, name: string): void {
+    add(this.#downloads, tab, { number: ++this.#last, name, complete: true })
+  }
+
+  /** What is asked of a page that a dialog holds up is not answered before the dialog is: this ends when one opens, or the work does. */
+  async unlessDialog<T>(tab: number, work: Promise<T>): Promise<T | undefined> {
+    const waiting = this.#waiting.get(tab) ?? new Set()
+    this.#waiting.set(tab, waiting)
+    let opened: () => void = () => {}
+    const dialog = new Promise<undefined>((resolve) => waiting.add((opened = () => resolve(undefined))))
+    try {
+      return await Promise.race([work, dialog])
+    } finally {
+      waiting.delete(opened)
+    }
+  }
+
+  /** What the page has begun to drag since it was last asked about. */
+  takeDrag(tab: number): Json | undefined {
+    const data = this.#drags.get(tab)
+    this.#drags.delete(tab)
+    return data
+  }
+
   forget(tab: number): void {
     this.#requests.delete(tab)
     this.#lines.delete(tab)
+    this.#downloads.delete(tab)
     this.#dialogs.delete(tab)
   }
 
@@ -74,6 +115,10 @@ export class Records {
       }
       case 'Page.javascriptDialogOpening':
         this.#dialogs.set(tab, { type: String(params['type']), message: String(params['message']) })
+        for (const opened of this.#waiting.get(tab) ?? []) opened()
+        return
+      case 'Input.dragIntercepted':
+        this.#drags.set(tab, params['data'] ?? null)
         return
       case 'Page.javascriptDialogClosed':
         this.#dialogs.delete(tab)

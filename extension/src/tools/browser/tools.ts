@@ -1,49 +1,13 @@
-import type { Grant } from '../../kernel/operations'
 import type { Fields, Json, ToolOutput } from '../../kernel/types'
-import { type Ask, type Context, object, type Tool, ToolError } from '../tool'
-import { type Done, loaded, Writer } from './act'
+import { type Context, object, type Tool } from '../tool'
+import { loaded } from './act'
+import { action } from './action'
 import type { Tab } from './desk'
-import { Element } from './element'
-import { judged, verified } from './judge'
+import { verified } from './judge'
 import { observe } from './page'
+import { Points } from './points'
+import { expect, page, provided, ref, string, tab, text, whole } from './shared'
 import { permissionOf, siteOf } from './site'
-
-const string = { type: 'string' }
-const tab = { type: 'string', description: 'a tab, as t1; without it the last one used' }
-const ref = { type: 'string', description: 'an element, as e12' }
-const whole = { type: 'integer', minimum: 1 }
-const point = object({ x: { type: 'number' }, y: { type: 'number' } }, ['x', 'y'])
-const count = { type: 'integer', minimum: 0 }
-const expect: Json = {
-  type: 'array',
-  items: object(
-    {
-      url: string, title: string, text: string, gone: string, ref: string, role: string, name: string, count, value: string, state: string, request: string,
-      method: string, status: count, no_console_error: { type: 'boolean' }, stable: { type: 'boolean' },
-    },
-    [],
-  ),
-}
-const ACTIONS = [
-  'click', 'double_click', 'hover', 'type', 'fill', 'select', 'check', 'uncheck', 'press', 'scroll', 'dialog', 'navigate', 'back', 'forward', 'reload', 'wait',
-  'tab_close',
-]
-
-function provided({ provider, host }: Context) {
-  if (provider !== 'cdp-ext') throw new ToolError('tool.unavailable', `the provider ${provider} is not connected`)
-  return host.desk
-}
-
-/** The question about the page that a tab shows. */
-async function page(input: Fields, context: Context): Promise<Ask[]> {
-  const { id } = provided(context).tab(context.call.session_id, input['tab'])
-  const { url } = await chrome.tabs.get(id)
-  return url && url !== 'about:blank' ? [permissionOf(url)] : []
-}
-
-function text(title: string, output: string, metadata: Fields): ToolOutput {
-  return { title, output, metadata }
-}
 
 const open: Tool = {
   name: 'browser_open',
@@ -56,13 +20,25 @@ const open: Tool = {
   async run(input, context) {
     const desk = provided(context)
     const url = siteOf(context.host, String(input['url']))
-    const opened = await desk.open(context.call.session_id, url)
-    await loaded(context, opened)
+    const points = new Points(context, { action: 'open', risk: 'navigate', tab: '', url: '', target: '', field: null, to: url })
+    await points.before()
+    const opened = await arrived(context, url).catch(async (error: unknown) => {
+      throw await points.failed(error)
+    })
+    const added = await points.after()
     const seen = await observe(context.host.kernel, desk, opened)
     const shown = context.host.kernel.call('browser.show', { tab: opened.name, full: true, ...budget(input) })
     await desk.keep()
-    return text(seen.url, `${opened.name}\n${shown}`, { tab: opened.name, url: seen.url })
+    return text(seen.url, `${opened.name}\n${shown}${added}`, { tab: opened.name, url: seen.url })
   },
+}
+
+/** A tab that shows a page. */
+async function arrived(context: Context, url: string): Promise<Tab> {
+  const { desk } = context.host
+  const opened = await desk.open(context.call.session_id, url)
+  await loaded(context, opened)
+  return opened
 }
 
 function budget(input: Fields): { budget?: number } {
@@ -90,73 +66,6 @@ const snapshot: Tool = {
   },
 }
 
-const action: Tool = {
-  name: 'browser_action',
-  description:
-    'Does one thing in the browser, and says whether it had an effect. Name the target by its reference (`ref`). Give `expect` where you know what has to happen: it is waited for, and `failed_verify` says what was seen instead. `unchanged` means that nothing on the page changed.',
-  parameters: object(
-    {
-      action: { type: 'string', enum: ACTIONS }, tab, ref, at: point, text: string, values: { type: 'array', items: string }, url: string, by: point,
-      accept: { type: 'boolean' }, submit: { type: 'boolean' }, button: { type: 'string', enum: ['left', 'right', 'middle'] }, expect, timeout_ms: whole,
-    },
-    ['action'],
-  ),
-  contract: 'browser.write',
-  repeatable: false,
-  permissions: async (input, context) => (input['action'] === 'navigate' ? [permissionOf(String(input['url']))] : page(input, context)),
-  async run(input, context) {
-    const desk = provided(context)
-    const { kernel } = context.host
-    const it = desk.tab(context.call.session_id, input['tab'])
-    const target = typeof input['ref'] === 'string' ? await aim(context, it, input['ref']) : { words: '', submits: false, field: null }
-    const about = kernel.call('browser.action', { action: input, target: target.words, submits: target.submits })
-    if (about.missing) throw ToolError.failed(`browser_action: ${about.missing}`)
-    if (target.field && (about.kind === 'type' || about.kind === 'fill')) {
-      throw ToolError.denied(`The field holds a ${target.field} of the user's: nothing is typed in it here`)
-    }
-    if (typeof input['url'] === 'string') siteOf(context.host, input['url'])
-    const grant = await desk.lease(it, desk.owner(context.call.session_id, context.call.agent))
-    await asked(context, it, about, target)
-    return done(context, it, grant, input, about)
-  },
-}
-
-/** What an action is aimed at, as rules and hooks are asked about it. */
-async function aim({ host: { kernel, desk } }: Context, it: Tab, reference: string) {
-  const element = await Element.of(kernel, desk, it, reference)
-  const said = await element.describe()
-  const of = (name: string) => (typeof said[name] === 'string' ? said[name] : '')
-  const field = kernel.call('browser.field', { kind: of('type'), autocomplete: of('autocomplete'), name: of('name'), id: of('id') })
-  return { words: element.words, submits: said['submits'] === true, field }
-}
-
-/** `cdp.before_action`: policy plugins may refuse here; the lease is looked at behind them. */
-async function asked(context: Context, it: Tab, about: { kind: string; risk: string }, target: { words: string; field: string | null }): Promise<void> {
-  const { host, call, turn } = context
-  const { url = '' } = await chrome.tabs.get(it.id)
-  const input = {
-    sessionID: call.session_id, callID: call.call_id, action: about.kind, risk: about.risk, tab: it.name, url, target: target.words, field: target.field, to: null,
-  }
-  const { block } = await host.hooks.run('cdp.before_action', { input, output: {} }, { session: call.session_id, turn })
-  if (block) throw new ToolError('tool.blocked', block.message)
-}
-
-async function done(context: Context, it: Tab, grant: Grant, input: Fields, about: { kind: string; should_change: boolean }): Promise<ToolOutput> {
-  const { desk, kernel } = context.host
-  const since = desk.records.mark()
-  const before = await observe(kernel, desk, it, since)
-  const came: Done = await new Writer(context, it, grant).act(input)
-  if (about.kind === 'tab_close') return text(about.kind, `tab_close ${it.name}: done`, { tab: it.name, status: 'done', verify: 'done' })
-  const verdict = await judged(context, it, input, about, { before: before.text, since, came })
-  const said = [`${about.kind} ${it.name}: ${verdict.status}`, ...came.notes]
-  if (verdict.status === 'unchanged') said.push('It was sent, but nothing that can be observed on the page changed.')
-  const content = [verdict.sentence, verdict.dialog ?? kernel.call('browser.changed', { tab: it.name })].filter(Boolean).join('\n')
-  if (content.trim()) said.push(kernel.call('browser.mark', { url: verdict.url, text: content }))
-  await desk.keep()
-  const metadata = { tab: it.name, url: verdict.url, status: verdict.status, verify: verdict.status, unmet: verdict.unmet as unknown as Json }
-  return text(`${about.kind} ${it.name}`, said.join('\n'), metadata)
-}
-
 const verify: Tool = {
   name: 'browser_verify',
   description: 'Waits until a page is as expected, and says what is not. It changes nothing.',
@@ -168,8 +77,10 @@ const verify: Tool = {
     const it = provided(context).tab(context.call.session_id, input['tab'])
     const { unmet, sentence, url } = await verified(context, it, (input['expect'] ?? []) as Json[], Number(input['timeout_ms'] ?? 0))
     const status = unmet.length ? 'failed_verify' : 'verified'
+    const points = new Points(context, { action: 'verify', risk: 'look', tab: it.name, url, target: '', field: null, to: null })
+    const added = await points.verified({ status, sentence })
     const said = unmet.length ? `${status}\n${context.host.kernel.call('browser.mark', { url, text: sentence })}` : `${status}: all of it holds`
-    return text(status, said, { tab: it.name, url, status, verify: status, unmet: unmet as unknown as Json })
+    return text(status, said + added, { tab: it.name, url, status, verify: status, unmet: unmet as unknown as Json })
   },
 }
 

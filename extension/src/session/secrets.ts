@@ -1,0 +1,37 @@
+import type { Kernel } from '../kernel/kernel'
+import { ToolError } from '../tools/tool'
+
+/** Values shorter than this are not looked for in pages: they would be found everywhere. */
+const MIN_HIDDEN = 4
+
+interface Kept {
+  /** `NAME@HOST`. */
+  list: string[]
+  values: Record<string, string>
+}
+
+/** The user's secrets that may be typed by name, each at the hosts that its entry names: the model neither reads nor writes them. */
+export class Secrets {
+  constructor(
+    private readonly kernel: Kernel,
+    private readonly kept: () => Kept,
+  ) {}
+
+  /** The value of a secret, for a page of this host. */
+  get(name: string, host: string): string {
+    const { list, values } = this.kept()
+    const hosts = list.find((entry) => entry.startsWith(`${name}@`))?.slice(name.length + 1)
+    const value = values[name]
+    if (hosts && value && this.kernel.call('browser.host', { hosts, host })) return value
+    throw ToolError.denied(`There is no secret ${name} for ${host}; the user names secrets in the settings, as NAME@HOST`)
+  }
+
+  /** Puts names in place of values. */
+  hide(text: string): string {
+    let shown = text
+    for (const [name, value] of Object.entries(this.kept().values)) {
+      if (value.length >= MIN_HIDDEN) shown = shown.replaceAll(value, () => `[secret ${name}]`)
+    }
+    return shown
+  }
+}
