@@ -141,7 +141,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     matches_by(pattern, text, |a, b| a == b)
 }
 
-/// Like [`matches`], ignoring the case of ASCII letters.
+/// Like [`matches()`], ignoring the case of ASCII letters.
 #[must_use]
 pub fn matches_any_case(pattern: &str, text: &str) -> bool {
     matches_by(pattern, text, |a, b| a.eq_ignore_ascii_case(b))
