@@ -61,7 +61,7 @@ pub struct Question {
 /// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may be done.
+    /// The action is allowed.
     Allow,
     /// Denied; the agent continues and reads the reason.
     Deny(String),
@@ -72,9 +72,9 @@ pub enum Verdict {
 pub enum End {
     /// The agent has finished.
     Done,
-    /// It failed, with the reason.
+    /// The turn failed, with the reason.
     Failed(String),
-    /// It was cancelled.
+    /// The turn was cancelled.
     Cancelled,
 }
 

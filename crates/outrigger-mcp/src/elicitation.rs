@@ -29,7 +29,7 @@ pub struct Field {
     pub description: String,
     /// Its type.
     pub kind: FieldKind,
-    /// It is required.
+    /// Whether the field must be filled in.
     pub is_required: bool,
     /// The value if nothing is filled in (SEP-1034).
     pub default: Option<Value>,

@@ -66,7 +66,7 @@ pub enum McpError {
         /// The time since the call or its last progress report.
         after: Duration,
     },
-    /// It answered with an error.
+    /// The server answered with an error.
     #[error("MCP server {server}: {message} ({code})")]
     Refused {
         /// Server.

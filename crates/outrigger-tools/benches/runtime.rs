@@ -1,5 +1,5 @@
 //! `cargo xtask bench runtime`: what the tool runtime costs over a bare function call, alone and with its two commits (the
-//! intent before, the outcome after), and what a check of the guard costs (issue 5: under 100 us and under 10 us at p50).
+//! intent before, the outcome after), and what a check of the guard costs (limits: under 100 us and under 10 us at p50).
 
 #![expect(
     clippy::unwrap_used,

@@ -408,11 +408,11 @@ pub enum TurnOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<MessageId>,
     },
-    /// It failed.
+    /// The turn failed.
     Failed {
         /// The error.
         error: NamedError,
     },
-    /// It was cancelled.
+    /// The turn was cancelled.
     Cancelled,
 }

@@ -64,14 +64,14 @@ pub struct ToolOutput {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ToolOutcome {
-    /// It answered.
+    /// The tool answered.
     Completed {
         /// Arguments it ran with, after the hooks.
         input: Value,
         /// Its answer, after the hooks.
         output: ToolOutput,
     },
-    /// It failed, was refused, or was stopped.
+    /// The call failed, was refused, or was stopped.
     Failed {
         /// The actual or intended arguments.
         input: Value,

@@ -47,14 +47,14 @@ pub enum Stage<'a> {
         /// From 1.
         attempt: u32,
     },
-    /// It failed temporarily, and is retried.
+    /// The call failed temporarily, and is retried.
     Again {
         /// The attempt that failed.
         attempt: u32,
         /// The reason.
         reason: &'a str,
     },
-    /// It answered, and the answer satisfies the output schema, if the tool has one.
+    /// The tool answered, and the answer satisfies the output schema, if the tool has one.
     Answered,
     /// It has finished, including the hooks after it.
     Ended {

@@ -56,15 +56,15 @@ pub enum Decision {
     Continue,
     /// Its changes were applied.
     Patch,
-    /// It blocked the operation.
+    /// The handler blocked the operation.
     Block,
     /// Its answer is not allowed at this point and had no effect.
     Refused,
-    /// It failed, and the chain continued with the output from before it.
+    /// The handler failed, and the chain continued with the output from before it.
     FailedOpen,
-    /// It failed, and the operation was blocked.
+    /// The handler failed, and the operation was blocked.
     FailedClosed,
-    /// It was not called.
+    /// The handler was not called.
     Skipped,
 }
 

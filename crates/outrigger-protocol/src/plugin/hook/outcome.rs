@@ -55,14 +55,14 @@ impl Block {
 /// record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum HookOutcome {
-    /// It left `output` unchanged.
+    /// The handler left `output` unchanged.
     #[default]
     Continue,
-    /// It changed something.
+    /// The handler changed something.
     Patch(Patch),
-    /// It refused.
+    /// The handler refused.
     Block(Block),
-    /// It gave no valid answer.
+    /// The handler gave no valid answer.
     Failed(HookFailure),
 }
 
@@ -87,12 +87,12 @@ impl Patch {
 /// How a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookFailure {
-    /// It threw.
+    /// The handler threw.
     Threw {
         /// The message.
         message: String,
     },
-    /// It missed its deadline.
+    /// The handler missed its deadline.
     TimedOut {
         /// Its deadline, in milliseconds.
         ms: u64,
@@ -102,7 +102,7 @@ pub enum HookFailure {
         /// What is known about it.
         message: String,
     },
-    /// It was not called.
+    /// The handler was not called.
     Skipped {
         /// The reason: breaker open, plugin failed, cancelled.
         reason: String,
@@ -161,17 +161,17 @@ impl HookOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutcomeKind {
-    /// It answered.
+    /// The handler answered.
     Ok,
-    /// It refused.
+    /// The handler refused.
     Blocked,
-    /// It threw.
+    /// The handler threw.
     Error,
-    /// It missed its deadline.
+    /// The handler missed its deadline.
     Timeout,
     /// Its process ended or broke the protocol.
     Lost,
-    /// It was not called.
+    /// The handler was not called.
     Skipped,
     /// A plugin triggered a point that it may not trigger (B8): no handler was called.
     Refused,

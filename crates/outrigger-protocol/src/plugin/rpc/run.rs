@@ -59,10 +59,10 @@ struct HookResultFrame {
     order: Option<Vec<Piece>>,
     #[serde(default)]
     file: Option<String>,
-    /// It threw.
+    /// The handler threw.
     #[serde(default)]
     error: Option<String>,
-    /// It refused: it threw an error called `HookBlock` (C2).
+    /// The handler refused: it threw an error called `HookBlock` (C2).
     #[serde(default)]
     block: Option<Block>,
 }
