@@ -153,7 +153,7 @@ pub(crate) fn note_skipped(line: &str) -> Result {
     let file = skipped_file();
     let before = fs::read_to_string(&file).unwrap_or_default();
     fs::write(&file, format!("{before}{line}\n"))
-        .or_else(|error| failed(format!("{} cannot be written: {error}", file.display())))
+        .or_else(|error| failed(format!("cannot write {}: {error}", file.display())))
 }
 
 /// Prints at the very end what was not tested, so that no pass is silent.

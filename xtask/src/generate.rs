@@ -88,9 +88,9 @@ pub(crate) fn stale<'t>(committed: impl Fn(&str) -> Option<&'t str>) -> Vec<Stri
 fn hooks() -> String {
     let mut out = String::from(
         "# Hook points\n\n\
-         Made by `cargo xtask generate` from the one table, `crates/outrigger-kernel/src/hooks/points/`; CI fails when the\n\
-         two differ. A plugin brings a handler under the name in the second column: OpenCode's, or one of ours where it has\n\
-         none. Spellings without `experimental.` and the points' own names are accepted.\n\n\
+         Made by `cargo xtask generate` from `crates/outrigger-kernel/src/hooks/points/`. CI fails if they differ.\n\n\
+         A plugin provides a handler under the name in the column \"Hook\". The name is OpenCode's if OpenCode has the hook.\n\
+         Spellings without `experimental.` and the names of the points are accepted too.\n\n\
          | Point | Hook | Reached | Input | May change in `output` | May refuse | A throw | Deadline |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
@@ -147,33 +147,31 @@ fn further_names(out: &mut String) {
         );
     }
     out.push_str(
-        ". A handler under each of them is called, also beside one under the\n\
-         point's own name; two spellings of one of OpenCode's names are one handler. `llm.after_response_raw` gets what\n\
-         `llm.after_response_parsed` gets, the reason and the tokens: the bytes of an answer are not kept, and what was made of them\n\
-         is in the message (`message.completed`).\n\n## What each is for\n\n",
+        ". A handler under each of these names is called, in addition to\n\
+         one under the point's own name; two spellings of one of OpenCode's names are one handler. `llm.after_response_raw` gets\n\
+         the same as `llm.after_response_parsed`, the reason and the tokens: the bytes of an answer are not stored, and its content\n\
+         is in the message (`message.completed`).\n\n## What each point is for\n\n",
     );
 }
 
-/// Rules for all points.
-const HOOK_RULES: &str = "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
-         the answer counts. A required field that is gone afterwards, or has another type, takes the whole answer with it. A\n\
-         handler that misses its deadline is passed over, and its process is started again; nothing is called twice.\n\n\
-         Notifications, those of errors among them, come in the order in which things happened, one after the other for each\n\
-         session and each connection of the bridge; nothing waits for them, but for `llm.on_error` and `tool.on_error`, whose\n\
-         context is wanted, and `session.before_create` and `session.before_fork`, which go before what they are about. When\n\
-         256 wait for slow handlers, further ones are dropped until there is room: the log names the first, and says how many\n\
-         there were. Texts in `context` of `llm.on_error` and `tool.on_error` stand behind the error wherever it is read (C4).\n\
-         The reader has the error of the other points by then: what they add is logged, stored and published as\n\
-         `outrigger.error.context`.\n\
+/// What holds at each of the points.
+const HOOK_RULES: &str = "\nA field marked `?` may be absent. A change of a field that is not listed is recorded and has no effect; the rest of the\n\
+         answer is used. If a required field is missing afterwards, or has another type, the whole answer is dropped. A handler\n\
+         that misses its deadline is skipped, and its process is restarted. No handler is called twice.\n\n\
+         Notifications, including errors, are sent in the order of events, one after the other for each session and each\n\
+         connection of the bridge. Nothing waits for them, except at `llm.on_error` and `tool.on_error`, which collect context,\n\
+         and at `session.before_create` and `session.before_fork`, which come before their event. If 256 notifications wait for\n\
+         slow handlers, further ones are dropped until there is room; the log names the first and their number. Texts in\n\
+         `context` of `llm.on_error` and `tool.on_error` are appended to the error (C4). At the other points the error has already\n\
+         been reported: their context is logged, stored and published as `outrigger.error.context`.\n\
          <!-- shown by: crates/outrigger-cli/tests/it/points.rs::notify_only_points_come_in_order_and_hold_nothing_up, \
          crates/outrigger-session-state/src/notifications.rs::a_line_is_in_order_and_has_an_end, \
          crates/outrigger-session-state/src/notifications.rs::MAX_PENDING = 256, \
          crates/outrigger-cli/tests/it/points.rs::context_stands_behind_the_error_of_a_request -->\n\n\
-         Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by an\n\
-         error called `HookBlock`, by any throw where that becomes an error, and by any failure where `fail_closed` names the hook. What a plugin may\n\
-         do of all this, its manifest says ([plugins.md](plugins/writing.md#refusing)).\n\n\
-         `tool`, `auth` and `provider` are no calls but registrations: what a plugin brings under these names is read once,\n\
-         when it is loaded.\n";
+         At points that allow a refusal, a command hook refuses with its answer ([command-hooks.md](command-hooks.md)). A plugin\n\
+         refuses with an error named `HookBlock`, with any throw if a throw becomes an error there, and with any failure if\n\
+         `fail_closed` names the hook. The plugin's manifest lists what it may do ([plugins.md](plugins/writing.md#refusing)).\n\n\
+         `tool`, `auth` and `provider` are registrations, not calls. They are read once, when the plugin is loaded.\n";
 
 fn phase(phase: Phase) -> &'static str {
     match phase {

@@ -33,6 +33,7 @@ cargo xtask NAME [options]
   models FILE DAY            writes the table of well known models that the program carries, from a copy of
                              https://models.dev/api.json and the day that it is of
   tidy                       the checks of the repository's own rules
+  fmt-docs                   breaks the paragraphs of pages that have lines of more than 120 columns
   parity [--reference | --live] [--only A,B] [--bin PATH] [-v]
          [--show NAMES | --side-by-side NAMES] [--hooks] [--model] [--events] [--whole]
                              runs the scenarios of tests/parity with the release binary and holds them against the
@@ -137,6 +138,7 @@ fn run(arguments: &[String]) -> Result {
         "generate" => generate::run(rest),
         "matrix" => matrix(rest),
         "tidy" => tidy::run(rest),
+        "fmt-docs" => tidy::format_pages(rest),
         "models" => generate::models::run(rest),
         "parity" => parity::run(rest),
         "plugins" => plugins::run(rest),

@@ -51,5 +51,5 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         return failed(format!("{} has no place for a table", page.display()));
     };
     fs::write(&page, format!("{head}{START}{table}\n{END}{tail}"))
-        .or_else(|error| failed(format!("{} cannot be written: {error}", page.display())))
+        .or_else(|error| failed(format!("cannot write {}: {error}", page.display())))
 }

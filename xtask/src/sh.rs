@@ -122,7 +122,7 @@ fn shown(command: &Command) -> String {
 /// The file cannot be read or is not UTF-8.
 pub(crate) fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
-        .or_else(|error| failed(format!("{} cannot be read: {error}", path.display())))
+        .or_else(|error| failed(format!("cannot read {}: {error}", path.display())))
 }
 
 /// An iterator over the flags, options and values of a command line.

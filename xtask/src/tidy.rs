@@ -16,6 +16,8 @@ mod promises;
 mod requirements;
 mod rules;
 mod sizes;
+mod width;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +27,7 @@ use crate::{Result, failed, usage};
 /// A rule: its name, and the check.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 30] = [
+const RULES: [Rule; 31] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -56,7 +58,8 @@ const RULES: [Rule; 30] = [
     ("requirement-numbers", |repo| Ok(requirements::check(repo))),
     ("where", |repo| Ok(pages::paths(repo))),
     ("page-length", |repo| Ok(pages::lengths(repo))),
-    ("words", |repo| Ok(pages::words(repo))),
+    ("page-width", |repo| Ok(width::check(repo))),
+    ("words", |repo| Ok(words::check(repo))),
     ("build-scripts", |repo| Ok(rules::build_scripts(repo))),
 ];
 
@@ -135,7 +138,16 @@ fn source_folder(package: &str) -> String {
     }
 }
 
-/// Runs all rules; prints every violation.
+/// `cargo xtask fmt-docs`: breaks long lines of pages.
+pub(crate) fn format_pages(arguments: &[String]) -> Result {
+    if let Some(word) = Arguments::new(arguments).next() {
+        return usage(format!("fmt-docs takes no `{word}`"));
+    }
+    let root: PathBuf = sh::root().into();
+    width::write(&root, &Repo::load(&root)?)
+}
+
+/// Runs all rules; every offence is printed.
 pub(crate) fn run(arguments: &[String]) -> Result {
     if let Some(word) = Arguments::new(arguments).next() {
         return usage(format!("tidy takes no `{word}`"));

@@ -30,29 +30,54 @@ fn is_module(line: &str) -> bool {
 
 /// Replaces strings, characters and comments with spaces; lines are kept.
 pub(super) fn blanked(text: &str) -> String {
-    let mut code = String::with_capacity(text.len());
+    masked(text, |piece| matches!(piece, Piece::Code))
+}
+
+/// The string literals of the source, and spaces in the place of everything else; lines stay where they are.
+pub(super) fn strings(text: &str) -> String {
+    masked(text, |piece| matches!(piece, Piece::String))
+}
+
+enum Piece {
+    Code,
+    Comment,
+    Character,
+    String,
+}
+
+/// The source with spaces in the place of the pieces that are not kept.
+fn masked(text: &str, keeps: impl Fn(&Piece) -> bool) -> String {
+    let mut masked = String::with_capacity(text.len());
     let mut rest = text;
     let mut before = ' ';
     while let Some(first) = rest.chars().next() {
-        let skipped = match first {
-            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => block_comment(rest),
-            '"' => string(rest),
-            'r' | 'b' | 'c' if !is_word(before) => raw_string(rest),
-            '\'' => character(rest),
-            _ => 0,
+        let (piece, length) = match first {
+            '/' if rest.starts_with("//") => {
+                (Piece::Comment, rest.find('\n').unwrap_or(rest.len()))
+            }
+            '/' if rest.starts_with("/*") => (Piece::Comment, block_comment(rest)),
+            '"' => (Piece::String, string(rest)),
+            'r' | 'b' | 'c' if !is_word(before) => (Piece::String, raw_string(rest)),
+            '\'' => (Piece::Character, character(rest)),
+            _ => (Piece::Code, 0),
         };
-        let (skipped, tail) = rest.split_at(skipped);
-        code.extend(skipped.chars().map(|it| if it == '\n' { it } else { ' ' }));
-        rest = tail;
-        before = ' ';
-        if skipped.is_empty() {
-            code.push(first);
-            before = first;
-            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        let (piece, length) = match length {
+            0 => (Piece::Code, first.len_utf8()),
+            length => (piece, length),
+        };
+        before = if matches!(piece, Piece::Code) {
+            first
+        } else {
+            ' '
+        };
+        let (taken, tail) = rest.split_at(length);
+        match keeps(&piece) {
+            true => masked.push_str(taken),
+            false => masked.extend(taken.chars().map(|it| if it == '\n' { it } else { ' ' })),
         }
+        rest = tail;
     }
-    code
+    masked
 }
 
 fn is_word(it: char) -> bool {
@@ -209,6 +234,19 @@ mod tests {
             assert_eq!(blank.chars().count(), text.chars().count(), "{text}");
             assert_eq!(blank.matches('\n').count(), text.matches('\n').count());
         }
+    }
+
+    #[test]
+    fn strings_stay_with_their_lines() {
+        let text = "a(\"b \\\" c\"); // \"d\"\n'\"' r#\"e\nf\"# /* \"g\" */";
+        let words: Vec<Vec<&str>> = text_lines(&strings(text));
+        fn text_lines(text: &str) -> Vec<Vec<&str>> {
+            text.lines()
+                .map(|it| it.split_whitespace().collect())
+                .collect()
+        }
+        let expected = [vec!["\"b", "\\\"", "c\""], vec!["r#\"e"], vec!["f\"#"]];
+        assert_eq!(words, expected);
     }
 
     #[test]

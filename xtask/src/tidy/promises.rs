@@ -251,12 +251,43 @@ fn is_number(word: &str, unit: &str) -> bool {
 fn is_unit(word: &str) -> bool {
     UNITS
         .iter()
-        .any(|unit| word == *unit || (unit.len() > 2 && word == unit.trim_end_matches('s')))
+        .any(|unit| word == *unit || word == singular(unit))
+}
+
+/// The singular of a unit of [`UNITS`]; `%` and abbreviations have none of their own.
+fn singular(unit: &str) -> String {
+    let stem = unit.strip_suffix("ies").map(|stem| format!("{stem}y"));
+    let stem = stem.or_else(|| {
+        let stem = unit.strip_suffix("es")?;
+        stem.ends_with("ss").then(|| stem.to_owned())
+    });
+    stem.unwrap_or_else(|| match unit {
+        "ms" | "us" | "s" => unit.to_owned(),
+        _ => unit.strip_suffix('s').unwrap_or(unit).to_owned(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn units_have_their_singular() {
+        for (word, is) in [
+            ("entry", true),
+            ("address", true),
+            ("process", true),
+            ("retry", true),
+            ("try", true),
+            ("minute", true),
+            ("ms", true),
+            ("m", false),
+            ("entrie", false),
+            ("addresse", false),
+        ] {
+            assert_eq!(is_unit(word), is, "{word}");
+        }
+    }
 
     #[test]
     fn a_promise_without_an_existing_test_is_found() {
