@@ -239,12 +239,11 @@ mod tests {
     #[test]
     fn strings_stay_with_their_lines() {
         let text = "a(\"b \\\" c\"); // \"d\"\n'\"' r#\"e\nf\"# /* \"g\" */";
-        let words: Vec<Vec<&str>> = text_lines(&strings(text));
-        fn text_lines(text: &str) -> Vec<Vec<&str>> {
-            text.lines()
-                .map(|it| it.split_whitespace().collect())
-                .collect()
-        }
+        let strings = strings(text);
+        let words: Vec<Vec<&str>> = strings
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
         let expected = [vec!["\"b", "\\\"", "c\""], vec!["r#\"e"], vec!["f\"#"]];
         assert_eq!(words, expected);
     }
