@@ -111,6 +111,8 @@ mod tests {
             ("CONTRIBUTING.md", ""),
             ("STYLE.md", ""),
             ("crates/a/src/lib.rs", ""),
+            ("crates/a/tests/it", ""),
+            ("crates/a/Cargo.toml", ""),
             (
                 "crates/a/README.md",
                 "`src/lib.rs` `lib.rs` `src/` `tests/it` `other.rs` `src/other.rs` `parts/` `Type::new` `host/*.mjs`",
