@@ -26,7 +26,7 @@ pub use fs::programs::{is_of_system, named as programs_named};
 pub use fs::real_paths::RealPaths;
 pub use fs::which::which;
 pub use fs::{absent, folders, host_path, path_masks, paths, private_tmp, stale_masks};
-pub use namespaces::view::is_possible as has_views;
+pub use namespaces::support::has_views;
 pub use policy::Policy;
 pub use policy::level::Level;
 pub use processes::procfs::start_time;

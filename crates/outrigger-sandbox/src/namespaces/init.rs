@@ -15,7 +15,8 @@ use std::sync::OnceLock;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::namespaces::release;
-use crate::namespaces::unshare::{self, Namespaces};
+use crate::namespaces::syscall::fork;
+use crate::namespaces::unshare::Namespaces;
 use crate::spawn::exit::Exit;
 use crate::spawn::setup::Setup;
 
@@ -161,7 +162,7 @@ pub(crate) fn start(start: &Start<'_>) -> io::Result<(u32, Report)> {
         let mut before: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let pid = clone(start.namespaces.flags());
+        let pid = fork(start.namespaces.flags());
         if pid == 0 {
             init(&inner);
         }
@@ -209,44 +210,6 @@ fn errno() -> libc::c_int {
     io::Error::last_os_error()
         .raw_os_error()
         .unwrap_or(libc::EIO)
-}
-
-/// Works like `fork`, with namespaces. The order of the arguments after the stack differs between architectures; all are zero.
-#[expect(unsafe_code, reason = "see `start`")]
-unsafe fn clone(flags: libc::c_int) -> libc::pid_t {
-    let flags = libc::c_long::from(flags | libc::SIGCHLD);
-    let none: libc::c_long = 0;
-    // SAFETY: without `CLONE_VM` it is fork.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) };
-    libc::pid_t::try_from(pid).unwrap_or(-1)
-}
-
-/// Returns whether a child of this host can have a PID namespace with its own `/proc`. Tried once, then cached.
-#[expect(unsafe_code, reason = "the try is made in a child")]
-pub(crate) fn is_possible() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        let namespaces = Namespaces::needed();
-        // SAFETY: the child makes async-signal-safe calls only and ends without running anything of ours.
-        unsafe {
-            match clone(namespaces.flags()) {
-                -1 => false,
-                0 => {
-                    let made = namespaces.settle().and_then(|()| unshare::own_proc(true));
-                    libc::_exit(i32::from(made.is_err()))
-                }
-                child => {
-                    let mut status = 0;
-                    while libc::waitpid(child, &raw mut status, 0) == -1 {
-                        if errno() != libc::EINTR {
-                            return false;
-                        }
-                    }
-                    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
-                }
-            }
-        }
-    })
 }
 
 /// The first process of the namespace. Never returns.

@@ -2,6 +2,7 @@
 
 pub(crate) mod init;
 pub(crate) mod release;
+pub(crate) mod support;
 mod syscall;
 pub(crate) mod unshare;
 pub(crate) mod view;

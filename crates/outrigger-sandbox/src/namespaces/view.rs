@@ -18,7 +18,6 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use closed::Closed;
 use roots::Roots;
@@ -181,35 +180,10 @@ impl View {
     }
 }
 
-/// Returns whether a child of this host can have its own view. Tried once, then cached.
-#[expect(unsafe_code, reason = "fork: the try is made in a child")]
-pub fn is_possible() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        let namespaces = Namespaces::needed();
-        // SAFETY: the child makes async-signal-safe calls only and ends without running anything of ours.
-        unsafe {
-            match libc::fork() {
-                -1 => false,
-                0 => {
-                    let made = namespaces
-                        .enter()
-                        .and_then(|()| Roots::default().apply())
-                        .and_then(|()| stage());
-                    libc::_exit(i32::from(made.is_err()))
-                }
-                child => {
-                    let mut status = 0;
-                    while libc::waitpid(child, &raw mut status, 0) == -1 {
-                        if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-                            return false;
-                        }
-                    }
-                    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
-                }
-            }
-        }
-    })
+/// Makes what every view needs, in a child that tries it out: a read-only file system and the small one at [`STAGE`].
+pub(crate) fn attempt() -> io::Result<()> {
+    Roots::default().apply()?;
+    stage()
 }
 
 /// Mounts a small file system at [`STAGE`].

@@ -1,7 +1,7 @@
 //! How much of a policy the running kernel enforces.
 
 use super::Policy;
-use crate::namespaces::view;
+use crate::namespaces::support;
 use crate::seccomp::{calls, connects};
 
 /// The first version that restricts `truncate`, so that "no write" is true.
@@ -37,7 +37,7 @@ impl Policy {
     /// Returns how much of this policy the running kernel enforces.
     #[must_use]
     pub fn level(&self) -> Level {
-        let views = view::is_possible();
+        let views = support::has_views();
         let filters = calls::is_possible();
         let addresses = !self.is_asked_about() || connects::is_possible();
         match self.level_for(kernel_abi()) {

@@ -13,7 +13,7 @@ use landlock::{
 use super::Policy;
 use crate::fs::allowed_paths::AllowedPaths;
 use crate::fs::programs;
-use crate::namespaces::view;
+use crate::namespaces::support;
 
 /// The newest tested version of Landlock; rules that an older kernel lacks are skipped.
 const KNOWN: ABI = ABI::V7;
@@ -38,7 +38,7 @@ impl Policy {
         // What appears in such a folder can be read all the same.
         let holds = |root: &&PathBuf| names.iter().any(|it| it.starts_with(root));
         readable.extend(self.write.iter().filter(holds).cloned());
-        if self.is_open() || view::is_possible() {
+        if self.is_open() || support::has_views() {
             return Reach {
                 read: AllowedPaths::of(&readable, &devices(&readable)),
                 write: AllowedPaths::of_fixed(&self.write, &[], names),

@@ -13,8 +13,7 @@ use crate::error::SandboxError;
 use crate::fs::absent::Absent;
 use crate::fs::path_masks::{Covers, CoversFn, Kept, WALK_TIMEOUT};
 use crate::fs::stale_masks::Hidden;
-use crate::namespaces::init;
-use crate::namespaces::view;
+use crate::namespaces::support;
 use crate::policy::Policy;
 use crate::policy::level::{self, Level};
 use crate::processes::ledger::Ledger;
@@ -257,13 +256,13 @@ impl Spawner {
     /// Returns whether processes can have their own view of the file system, which hides files from them.
     #[must_use]
     pub fn has_views(&self) -> bool {
-        view::is_possible()
+        support::has_views()
     }
 
     /// Returns whether processes can have their own PID namespace, so that nothing outlives them.
     #[must_use]
     pub fn has_namespaces(&self) -> bool {
-        init::is_possible()
+        support::has_numbers()
     }
 
     /// Returns whether connections can be decided about by address.
@@ -382,7 +381,7 @@ fn start_thread() -> Result<mpsc::Sender<Job>, SandboxError> {
         .spawn(move || {
             // Before the first start: it creates a process and waits for it.
             connects::is_possible();
-            init::is_possible();
+            support::has_numbers();
             receiver.into_iter().for_each(Job::carry_out);
         })
         .map_err(|source| SandboxError::Thread { source })?;

@@ -1,6 +1,6 @@
 //! The parts of a start that exist before anything runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_config::Loaded;
@@ -14,6 +14,7 @@ use outrigger_protocol::session::Project;
 use outrigger_sandbox::{SandboxOverrides, Spawner};
 use outrigger_store::Store;
 use outrigger_workspace::ProjectLocation;
+use tokio::task::JoinSet;
 
 use super::helpers::{Helpers, Owner};
 use crate::boot::flags;
@@ -58,6 +59,8 @@ impl Bootstrap {
     /// # Errors
     /// A configuration or store that cannot be used, settings that a sandboxed process changed.
     pub(super) async fn prepare(mut boot: Boot) -> Result<Self, AgentError> {
+        // The thread that starts processes tries out what the kernel allows while the configuration is read.
+        drop(Spawner::new()?);
         let place = ProjectLocation::find(&boot.directory);
         let mut config = load_config(&mut boot, &place).await?;
         let Shared { store, spawner } = match boot.shared.take() {
@@ -71,8 +74,7 @@ impl Bootstrap {
         let spawner = DenyPolicy::of(&config, &place).kept_by(spawner);
         let workspace_trust = WorkspaceTrust::begin(&boot, &config, &place).await?;
         let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
-        let project = place.project(&spawner, &store, home, now()).await;
-        let project = projects::remember(&store, project).await;
+        let project = PendingProject::find(&place, &spawner, &store, home);
         let admitted = plugin_admission::decide(&store, &mut config, &boot.folders);
         let runs_plugins = !admitted.to_load(&config).0.is_empty();
         if let Some(trust) = workspace_trust.as_ref().filter(|_| runs_plugins) {
@@ -91,6 +93,7 @@ impl Bootstrap {
             store: &store,
             trust: workspace_trust.as_ref(),
         };
+        let project = project.get().await;
         Ok(Self {
             helpers: Helpers::new(&owner, &spawner, &sandboxes),
             commands_spawner: command_sandbox::network::spawner(&spawner, &config, &store),
@@ -130,6 +133,36 @@ impl Bootstrap {
         if let Some(trust) = &self.workspace_trust {
             trust.end().await;
         }
+    }
+}
+
+/// The project of a folder, for which git is asked while the agent starts. Dropped, it ends git.
+struct PendingProject(JoinSet<Project>);
+
+impl PendingProject {
+    /// Asks for the project that `place` is in. The sandbox is off without `home`.
+    fn find(
+        place: &ProjectLocation,
+        spawner: &Spawner,
+        store: &Store,
+        home: Option<&Path>,
+    ) -> Self {
+        let (place, spawner, store) = (place.clone(), spawner.clone(), store.clone());
+        let home = home.map(Path::to_path_buf);
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let project = place
+                .project(&spawner, &store, home.as_deref(), now())
+                .await;
+            projects::remember(&store, project).await
+        });
+        Self(task)
+    }
+
+    /// Waits for it. A panic of the task is a panic here.
+    async fn get(self) -> Project {
+        let found = self.0.join_all().await;
+        found.into_iter().next().unwrap_or_default()
     }
 }
 

@@ -18,8 +18,8 @@ use crate::fs::which::{is_executable, which};
 use crate::namespaces::init;
 use crate::namespaces::init::Program;
 use crate::namespaces::unshare::Namespaces;
-use crate::namespaces::view;
 use crate::namespaces::view::View;
+use crate::namespaces::{support, view};
 use crate::policy::Policy;
 use crate::policy::level::Level;
 use crate::processes::tag;
@@ -82,7 +82,7 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
     let Some(policy) = &spec.policy else {
         return Ok((None, None));
     };
-    let view = match view::is_possible() {
+    let view = match support::has_views() {
         true => Some(View::of(policy, &spec.cwd)?),
         false => None,
     };
@@ -93,7 +93,7 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
             let own = policy.loopback.is_some() && connects::is_possible();
             let asked = policy.is_asked_about() && connects::is_possible();
             // Without a PID namespace the process can name the host.
-            let host = (!init::is_possible()).then(std::process::id);
+            let host = (!support::has_numbers()).then(std::process::id);
             Some(calls::filter(policy.calls, ruled, own, asked, host)?)
         }
         false => None,
@@ -127,7 +127,7 @@ fn fork(
     let rules = connect_rules(spec);
     let pair = rules.as_ref().map(|_| connects::pair()).transpose()?;
     let namespaces = view.as_ref().map(|_| Namespaces::needed());
-    let numbers = namespaces.is_some() && init::is_possible();
+    let numbers = namespaces.is_some() && support::has_numbers();
     let setup = Setup {
         parent: match numbers {
             true => INIT,
