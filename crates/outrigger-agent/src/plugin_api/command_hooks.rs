@@ -137,9 +137,8 @@ impl CommandHost for Bridge {
             };
             let mut rules = inner.config.config.permission.clone();
             if let Some(id) = session {
-                let own = inner.store.session(&SessionId(id.to_owned()));
-                let own = own.map_err(|error| error.to_string())?;
-                rules.extend(own.and_then(|own| own.permission).unwrap_or_default());
+                let own = inner.session_rules(&SessionId(id.to_owned()));
+                rules.extend(own.map_err(|error| error.to_string())?);
             }
             let session = session.map(|id| SessionId(id.to_owned()));
             let sandboxed = inner.confine(session.as_ref(), rules).await;

@@ -1,14 +1,46 @@
 //! Chooses the agent and the model that answer a prompt.
 
 use outrigger_permissions::agents::AgentInfo;
-use outrigger_protocol::id::SessionId;
+use outrigger_permissions::pinned_rules;
+use outrigger_plugins::Grant;
+use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::message::{MessageInfo, ModelRef, PartKind};
 use outrigger_protocol::session::{PromptInput, Session};
 
 use crate::error::AgentError;
-use crate::state::Agent;
+use crate::state::{Agent, AgentState};
+
+impl AgentState {
+    /// See [`Agent::may_leave_agent`].
+    pub(crate) fn may_leave_agent(
+        &self,
+        plugin: &PluginId,
+        usual: Option<&str>,
+        named: &str,
+    ) -> bool {
+        if self.lacks(plugin, Grant::Prompt, "").is_none() {
+            return true;
+        }
+        let configured = self.config.config.default_agent.as_deref();
+        let default = outrigger_permissions::agents::default_name(&self.agents, configured);
+        let usual = usual.map(str::to_owned).or(default);
+        let rules = |name: &str| self.agents.get(name).map(|it| &it.permission[..]);
+        match (usual.as_deref().and_then(rules), rules(named)) {
+            (Some(usual), Some(named)) => pinned_rules::is_within(usual, named),
+            // One that does not exist answers nobody.
+            _ => rules(named).is_none(),
+        }
+    }
+}
 
 impl Agent {
+    /// Returns whether a plugin may leave a session with `named` as its agent. It may with the grant `prompt`, and if `named` may do
+    /// no more than the agent that answers without the plugin. The user's next prompt goes to the agent of the session.
+    #[must_use]
+    pub fn may_leave_agent(&self, plugin: &PluginId, usual: Option<&str>, named: &str) -> bool {
+        self.inner.may_leave_agent(plugin, usual, named)
+    }
+
     /// Returns the agent that answers if the prompt names none.
     #[must_use]
     pub fn default_agent(&self) -> Option<String> {

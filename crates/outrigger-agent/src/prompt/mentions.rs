@@ -53,7 +53,7 @@ impl Agent {
         } = by;
         let by_guards = self.guards_let_read(by, &[&shown, &path]).await?;
         let worktree = &self.inner.place.worktree;
-        let own = self.session(session_id).ok().and_then(|s| s.permission);
+        let own = self.inner.session_rules(session_id);
         let mut patterns = vec![outrigger_tools::relative(worktree, &path)];
         // Check the path as written too: a rule may name the link.
         if shown != path {

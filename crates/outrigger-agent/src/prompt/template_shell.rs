@@ -42,8 +42,8 @@ impl Agent {
     }
 
     async fn run_line(&self, line: &ShellLine<'_>) -> Result<String, String> {
-        let session = self.session(line.session_id).ok();
-        let own = session.and_then(|it| it.permission).unwrap_or_default();
+        let own = self.inner.session_rules(line.session_id);
+        let own = own.map_err(|error| error.to_string())?;
         let by = GuardedBy {
             session_id: line.session_id,
             agent: line.agent,

@@ -3,9 +3,7 @@
 use outrigger_protocol::Object;
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_protocol::provenance::{Deed, Provenance};
-use outrigger_protocol::session::Session;
-
-use outrigger_workspace::sync::lock;
+use outrigger_protocol::session::{PluginRule, Session};
 
 use crate::error::AgentError;
 use crate::state::Agent;
@@ -22,8 +20,8 @@ impl Agent {
         switches: Option<&Object>,
         causes: &Provenance,
     ) -> Result<(), AgentError> {
-        let by_plugin = !causes.plugins_that(Deed::Prompted).is_empty();
-        let is_replaced = !by_plugin && session.parent_id.is_none();
+        let plugins = causes.plugins_that(Deed::Prompted);
+        let is_replaced = plugins.is_empty() && session.parent_id.is_none();
         let wanted = match is_replaced {
             true => rules(switches),
             false => added(session.permission.as_deref(), rules(switches)),
@@ -32,13 +30,18 @@ impl Agent {
         if wanted.is_empty() || session.permission.as_ref() == Some(&wanted) {
             return Ok(());
         }
-        if is_replaced {
-            lock(&self.inner.questions.given_rules).remove(&session.id);
-        } else if by_plugin {
+        let changed = self.update_session(&session.id, |session| {
             let before = session.permission.as_ref().map_or(0, Vec::len);
-            self.given_by_plugin(&session.id, wanted.get(before..).unwrap_or_default());
-        }
-        let changed = self.update_session(&session.id, |session| session.permission = Some(wanted));
+            match plugins.first() {
+                Some(plugin) => {
+                    let given = wanted.get(before..).unwrap_or_default();
+                    session.plugin_rules.extend(PluginRule::each(plugin, given));
+                }
+                None if is_replaced => session.plugin_rules.clear(),
+                None => {}
+            }
+            session.permission = Some(wanted);
+        });
         *session = changed.await?;
         Ok(())
     }

@@ -49,6 +49,7 @@ impl Agent {
             .create_session(NewSession {
                 title: Some(title(&origin.title)),
                 permission: origin.permission.clone(),
+                plugin_rules: origin.plugin_rules.clone(),
                 ..NewSession::default()
             })
             .await?;

@@ -4,11 +4,11 @@ use outrigger_permissions::pinned_rules;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::session::{PluginRule, Session};
+use outrigger_store::StoreError;
 use outrigger_tools::builtin;
 
-use outrigger_workspace::sync::lock;
-
-use crate::state::Agent;
+use crate::state::{Agent, AgentState};
 
 impl Agent {
     /// Returns why a plugin may not set these rules on a session: one of them would lift a deny or an approval from the user's
@@ -33,21 +33,33 @@ impl Agent {
         session: Option<&SessionId>,
         rules: &[Rule],
     ) -> Option<String> {
+        let session = session.and_then(|id| self.session(id).ok());
+        let own = session.map(|session| rules_of_others(&session));
+        self.inner
+            .lifted_default(plugin, &own.unwrap_or_default(), rules)
+    }
+}
+
+impl AgentState {
+    /// See [`Agent::would_lift_default`]; `own` are the rules that others gave to the session.
+    fn lifted_default(
+        &self,
+        plugin: Option<&PluginId>,
+        own: &[Rule],
+        rules: &[Rule],
+    ) -> Option<String> {
         let lacking = match plugin {
             Some(plugin) => {
                 let what = "may not give a session wider rules";
-                self.inner.lacks(plugin, Grant::Approve, what)?.why
+                self.lacks(plugin, Grant::Approve, what)?.why
             }
             None => "a plugin may not give a session wider rules".to_owned(),
         };
         let is_own = |rule: &Rule| plugin.is_some_and(|plugin| self.is_own_tool(plugin, rule));
         let foreign = rules.iter().filter(|rule| !is_own(rule)).cloned();
         let rules = &foreign.collect::<Vec<Rule>>()[..];
-        let own = session
-            .map(|id| self.rules_of_others(id))
-            .unwrap_or_default();
-        let agents = self.inner.agents.values().filter(|agent| !agent.hidden);
-        let mut agents = agents.map(|agent| (agent, [&agent.permission[..], &own].concat()));
+        let agents = self.agents.values().filter(|agent| !agent.hidden);
+        let mut agents = agents.map(|agent| (agent, [&agent.permission[..], own].concat()));
         agents.find_map(|(agent, held)| {
             let (kept, rule) = pinned_rules::would_lift(&held, rules)?;
             let (rule, kept) = (shown(rule), shown(kept));
@@ -61,28 +73,51 @@ impl Agent {
     /// Returns whether a rule is about a tool of the plugin that does not replace a bundled tool.
     fn is_own_tool(&self, plugin: &PluginId, rule: &Rule) -> bool {
         let tool = rule.permission.as_str();
-        !builtin::is_bundled(tool) && self.inner.owns_tool(plugin, tool)
+        !builtin::is_bundled(tool) && self.owns_tool(plugin, tool)
     }
 
-    /// Remembers rules that a plugin sets on a session: plugins may undo their own restrictions.
-    pub fn given_by_plugin(&self, session: &SessionId, rules: &[Rule]) {
-        let mut given = lock(&self.inner.questions.given_rules);
-        let given = given.entry(session.clone()).or_default();
-        given.extend(rules.iter().cloned());
+    /// Returns the rules that a session has besides those of its agent.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn session_rules(&self, id: &SessionId) -> Result<Vec<Rule>, StoreError> {
+        let session = self.store.session(id)?;
+        Ok(session.map_or_else(Vec::new, |session| self.effective_rules(&session)))
     }
 
-    /// Returns the rules of a session without those that plugins set.
-    fn rules_of_others(&self, session: &SessionId) -> Vec<Rule> {
-        let own = self.session(session).ok().and_then(|it| it.permission);
-        let mut own = own.unwrap_or_default();
-        let given = lock(&self.inner.questions.given_rules);
-        for rule in given.get(session).into_iter().flatten() {
-            // An identical rule may be the user's.
-            if let Some(at) = own.iter().rposition(|it| it == rule) {
-                own.remove(at);
+    /// Returns the rules of a session without those of plugins that would lift what the user denies or asks about. Each was
+    /// checked when it was set. The user's files and the plugin's grants may have changed since, and the folder may be another.
+    pub(crate) fn effective_rules(&self, session: &Session) -> Vec<Rule> {
+        let mut rules = session.permission.clone().unwrap_or_default();
+        if session.plugin_rules.is_empty() {
+            return rules;
+        }
+        let own = rules_of_others(session);
+        for PluginRule { plugin, rule } in &session.plugin_rules {
+            let rule = std::slice::from_ref(rule);
+            let lifts = self.user_rules.lifted(rule).is_some()
+                || self.lifted_default(Some(plugin), &own, rule).is_some();
+            if lifts {
+                remove_last(&mut rules, &rule[0]);
             }
         }
-        own
+        rules
+    }
+}
+
+/// Returns the rules of a session without those that plugins set.
+fn rules_of_others(session: &Session) -> Vec<Rule> {
+    let mut own = session.permission.clone().unwrap_or_default();
+    for given in &session.plugin_rules {
+        remove_last(&mut own, &given.rule);
+    }
+    own
+}
+
+/// Removes one such rule: an identical one may be the user's.
+fn remove_last(rules: &mut Vec<Rule>, rule: &Rule) {
+    if let Some(at) = rules.iter().rposition(|it| it == rule) {
+        rules.remove(at);
     }
 }
 

@@ -8,7 +8,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::Tokens;
 use outrigger_protocol::permission::Rule;
-use outrigger_protocol::session::{Session, SessionModel, SessionTime};
+use outrigger_protocol::session::{PluginRule, Session, SessionModel, SessionTime};
 use outrigger_store::Store;
 
 use crate::error::AgentError;
@@ -26,6 +26,8 @@ pub struct NewSession {
     pub title: Option<String>,
     /// Rules of the session.
     pub permission: Option<Vec<Rule>>,
+    /// The rules of `permission` that plugins set.
+    pub plugin_rules: Vec<PluginRule>,
     /// Agent of the first turn.
     pub agent: Option<String>,
     /// Model of the first turn.
@@ -76,6 +78,7 @@ impl Agent {
             version: env!("CARGO_PKG_VERSION").into(),
             tokens: Tokens::default(),
             permission: new.permission,
+            plugin_rules: new.plugin_rules,
             agent: new.agent,
             model: new.model,
             metadata: new.metadata,

@@ -142,11 +142,8 @@ impl CallHost {
 
     /// Returns the session's own rules; without them every question is refused.
     fn stored_rules(&self) -> Result<Vec<Rule>, String> {
-        let own = self.inner.store.session(&self.session_id);
-        let own = own.map_err(|error| error.to_string())?;
-        Ok(own
-            .and_then(|session| session.permission)
-            .unwrap_or_default())
+        let own = self.inner.session_rules(&self.session_id);
+        own.map_err(|error| error.to_string())
     }
 
     /// Returns the context for permission questions of this call.
@@ -258,8 +255,7 @@ impl CallHost {
 
     /// Returns the rules of the session.
     fn own_rules(&self) -> Vec<Rule> {
-        let own = self.inner.store.session(&self.session_id).ok().flatten();
-        own.and_then(|it| it.permission).unwrap_or_default()
+        self.stored_rules().unwrap_or_default()
     }
 
     /// Returns whether the user must be asked although the tool itself asks nothing, since a plugin sent the prompt.

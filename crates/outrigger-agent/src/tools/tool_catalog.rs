@@ -131,8 +131,7 @@ impl<'a> ToolChoice<'a> {
         session: &'a SessionId,
     ) -> Self {
         let agent = inner.agents.get(agent).map(|it| it.permission.clone());
-        let stored = inner.store.session(session).ok().flatten();
-        let own = stored.and_then(|it| it.permission);
+        let own = inner.session_rules(session);
         Self {
             inner,
             switches,

@@ -183,11 +183,8 @@ fn system(
 ) -> Result<HookPayload, AgentError> {
     let resolved = inner.models.resolve(&state.begin().model)?;
     let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
-    let own = inner.store.session(session_id)?.and_then(|s| s.permission);
-    let mcp = outrigger_mcp_tools::prompts::instructions(
-        &inner.mcp,
-        &[&agent.permission, &own.unwrap_or_default()],
-    );
+    let own = inner.session_rules(session_id)?;
+    let mcp = outrigger_mcp_tools::prompts::instructions(&inner.mcp, &[&agent.permission, &own]);
     let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
     if structured::wanted(state).is_some() {
         extra.push(outrigger_tools::answer::INSTRUCTION);

@@ -370,7 +370,8 @@ impl Driver {
     ) -> Result<Vec<CompletionRecord>, AgentError> {
         let (inner, session_id) = (&self.inner, &self.session_id);
         let release = step.last || matches!(input, Input::ToolDone { .. });
-        let events = || step_events::events_of(inner, session_id, effects, &self.changes);
+        let begin = self.state.as_ref().map(Turn::begin);
+        let events = || step_events::events_of(inner, session_id, begin, effects, &self.changes);
         let published = |events| {
             // Before the messages that the same step completes.
             if let Some(observer) = observer {

@@ -203,7 +203,7 @@ impl Agent {
         if let Some(stored) = stored {
             self.is_as_said(&executor, &said, &stored.parts)?;
         }
-        let own = self.session(id)?.permission.unwrap_or_default();
+        let own = inner.session_rules(id)?;
         let rules = [agent.permission.clone(), own].concat();
         // Guards check each call, which an executor that cannot ask does not submit to them.
         let is_free = !inner.plugins.pipeline().has(HookPoint::ToolBeforeCall);

@@ -3,8 +3,9 @@
 use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::provenance::Deed;
 use outrigger_protocol::session::{Session, SessionModel};
-use outrigger_protocol::turn::SessionPatch;
+use outrigger_protocol::turn::{Begin, SessionPatch};
 use outrigger_workspace::file_changes::Changes;
 
 use crate::error::AgentError;
@@ -15,6 +16,7 @@ use outrigger_session_state::ids::now;
 pub(crate) fn events_of(
     inner: &AgentState,
     id: &SessionId,
+    begin: Option<&Begin>,
     effects: &[Effect],
     changes: &Changes,
 ) -> Result<Vec<Event>, AgentError> {
@@ -42,6 +44,9 @@ pub(crate) fn events_of(
                         .ok_or_else(|| AgentError::NoSession(id.to_string()))?,
                 };
                 let mut patched = patched_session(before.clone(), patch);
+                if !inner.may_leave(begin, &before, &patched) {
+                    patched.agent.clone_from(&before.agent);
+                }
                 if says_nothing_new(patch, &before, &patched) {
                     session = Some(before);
                     continue;
@@ -66,6 +71,21 @@ pub(crate) fn events_of(
         }
     }
     Ok(events)
+}
+
+impl AgentState {
+    /// Returns whether the prompt that began a turn may leave the session with the agent that it names.
+    fn may_leave(&self, begin: Option<&Begin>, before: &Session, after: &Session) -> bool {
+        let (Some(begin), Some(named)) = (begin, &after.agent) else {
+            return true;
+        };
+        let plugins = begin.provenance.plugins_that(Deed::Prompted);
+        let usual = before.agent.as_deref();
+        usual == Some(named)
+            || plugins
+                .iter()
+                .all(|plugin| self.may_leave_agent(plugin, usual, named))
+    }
 }
 
 /// Applies a patch of the kernel to the session.

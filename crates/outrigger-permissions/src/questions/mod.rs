@@ -37,8 +37,6 @@ pub struct OpenQuestion {
 pub struct Questions {
     /// Plugins that set rules for agents without the grant for wider ones.
     pub rule_givers: Vec<PluginId>,
-    /// Rules that plugins set on sessions since the start.
-    pub given_rules: Mutex<BTreeMap<SessionId, Vec<Rule>>>,
     /// Open questions.
     pub open: Mutex<HashMap<PermissionId, OpenQuestion>>,
     /// Arguments of running calls that are asked about; the log has them shortly after.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::conversation::message::Tokens;
 use crate::conversation::permission::Rule;
-use crate::id::{MessageId, PartId, SessionId};
+use crate::id::{MessageId, PartId, PluginId, SessionId};
 use crate::records::provenance::Provenance;
 use crate::{Millis, Object};
 
@@ -53,6 +53,9 @@ pub struct Session {
     /// Rules of this session, which follow those of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission: Option<Vec<Rule>>,
+    /// The rules of `permission` that plugins set. Not a key of OpenCode.
+    #[serde(default, rename = "pluginRules", skip_serializing_if = "Vec::is_empty")]
+    pub plugin_rules: Vec<PluginRule>,
     /// Data of clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
@@ -64,6 +67,26 @@ pub struct Session {
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub extra: Object,
+}
+
+/// A rule of a session, and the plugin that gave it. It holds as long as it lifts nothing that the user denies or asks about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PluginRule {
+    /// The plugin; of one that a plugin brings, both.
+    pub plugin: PluginId,
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: Rule,
+}
+
+impl PluginRule {
+    /// Returns `rules`, each with the plugin that gives it.
+    pub fn each(plugin: &PluginId, rules: &[Rule]) -> impl Iterator<Item = Self> {
+        rules.iter().map(|rule| Self {
+            plugin: plugin.clone(),
+            rule: rule.clone(),
+        })
+    }
 }
 
 /// Model of a session. Note `id`, where messages have `modelID`.

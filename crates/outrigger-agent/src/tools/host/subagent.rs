@@ -110,8 +110,8 @@ impl CallHost {
         session: Session,
         child: &AgentInfo,
     ) -> Result<Session, crate::AgentError> {
-        let own = session.permission.as_deref().unwrap_or_default();
-        let more = self.caller_limits(&[&child.permission[..], own].concat());
+        let own = self.inner.effective_rules(&session);
+        let more = self.caller_limits(&[&child.permission[..], &own].concat());
         if more.is_empty() {
             return Ok(session);
         }
@@ -123,7 +123,7 @@ impl CallHost {
     /// Returns the rules of a subagent's session: all denies and approvals of its parent, and no planning or delegating unless
     /// its own rules allow it.
     fn child_rules(&self, child: &AgentInfo) -> Vec<Rule> {
-        let own = self.session_rules();
+        let own = self.own_rules();
         let mut rules: Vec<Rule> = own
             .into_iter()
             .filter(|r| r.action == Action::Deny || r.permission == "external_directory")
@@ -157,7 +157,7 @@ impl CallHost {
         if self.is_named_by_user() {
             return Vec::new();
         }
-        let caller = [&self.agent.permission[..], &self.session_rules()].concat();
+        let caller = [&self.agent.permission[..], &self.own_rules()].concat();
         pinned_rules::subagent_limits(&caller, child)
     }
 
@@ -172,11 +172,5 @@ impl CallHost {
             callers.push(self.agent.name.clone());
         }
         callers
-    }
-
-    fn session_rules(&self) -> Vec<Rule> {
-        let session = self.inner.store.session(&self.session_id);
-        let session = session.ok().flatten();
-        session.and_then(|it| it.permission).unwrap_or_default()
     }
 }

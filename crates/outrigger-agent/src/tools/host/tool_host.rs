@@ -72,10 +72,7 @@ impl ToolHost for CallHost {
             if self.is_users() && !matches!(requires_approval, Some(ApprovalReason::Ungranted(_))) {
                 return Ok("allow (the user's call)".to_owned());
             }
-            let own = match self.inner.store.session(&self.session_id) {
-                Ok(session) => session.and_then(|s| s.permission).unwrap_or_default(),
-                Err(error) => return Err(ToolError::Denied(error.to_string())),
-            };
+            let own = self.stored_rules().map_err(ToolError::Denied)?;
             let causes = self.causes();
             let asker = Asker {
                 session_id: &self.session_id,
@@ -164,13 +161,8 @@ impl ToolHost for CallHost {
 
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
         Box::pin(async move {
-            let own = self.inner.store.session(&self.session_id);
-            let own = own.map_err(|error| ToolError::failed(error.to_string()))?;
-            let mut rules = self.agent.permission.clone();
-            rules.extend(
-                own.and_then(|session| session.permission)
-                    .unwrap_or_default(),
-            );
+            let own = self.stored_rules().map_err(ToolError::failed)?;
+            let rules = [self.agent.permission.clone(), own].concat();
             let session = Some(&self.session_id);
             self.inner.confine(session, rules).await.map_err(|error| {
                 ToolError::failed(format!(
@@ -288,8 +280,7 @@ impl ToolHost for CallHost {
         if self.is_users() {
             return Box::new(|_: &Path| Action::Allow);
         }
-        let own = self.inner.store.session(&self.session_id).ok().flatten();
-        let own = own.and_then(|it| it.permission).unwrap_or_default();
+        let own = self.own_rules();
         let approvals = lock(&self.inner.questions.approvals).clone();
         let access = self.inner.access.clone();
         let rules = access.rules(&[&self.agent.permission, &own]);

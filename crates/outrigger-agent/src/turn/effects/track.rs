@@ -71,13 +71,8 @@ impl AgentState {
         call: &ToolCall,
         rules: &[Rule],
     ) -> Result<String, String> {
-        let own = self
-            .store
-            .session(&call.session_id)
-            .ok()
-            .flatten()
-            .and_then(|session| session.permission)
-            .unwrap_or_default();
+        let own = self.session_rules(&call.session_id);
+        let own = own.map_err(|error| error.to_string())?;
         let asker = Asker {
             session_id: &call.session_id,
             tool: Some(ToolRef {

@@ -11,7 +11,7 @@ use outrigger_protocol::Object;
 use outrigger_protocol::id::{MessageId, PartId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, Part};
 use outrigger_protocol::permission::Rule;
-use outrigger_protocol::session::{PromptInput, Session};
+use outrigger_protocol::session::{PluginRule, PromptInput, Session};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ async fn update(
     By(by): By,
     Json(body): Json<Update>,
 ) -> JsonResult<Session> {
-    let given = body.permission.clone().unwrap_or_default();
+    let plugin = by.plugin_id();
     let changed = agent.update_session(&id, |session| {
         if let Some(title) = body.title {
             session.title = title;
@@ -73,6 +73,10 @@ async fn update(
             session.metadata = body.metadata;
         }
         if let Some(rules) = body.permission {
+            let given = plugin
+                .iter()
+                .flat_map(|plugin| PluginRule::each(plugin, &rules));
+            session.plugin_rules.extend(given);
             session.permission.get_or_insert_default().extend(rules);
         }
         if let Some(archived) = body.time.and_then(|time| time.archived) {
@@ -80,11 +84,7 @@ async fn update(
             session.time.archived = Some(archived as u64);
         }
     });
-    let changed = changed.await?;
-    if by.plugin_id().is_some() && !given.is_empty() {
-        agent.given_by_plugin(&id, &given);
-    }
-    Ok(Json(changed))
+    Ok(Json(changed.await?))
 }
 
 #[derive(Default, Deserialize)]

@@ -12,7 +12,7 @@ use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, PartKind};
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{
-    PartInput, PromptInput, Session, SessionModel, SessionStatus, Todo,
+    PartInput, PluginRule, PromptInput, Session, SessionModel, SessionStatus, Todo,
 };
 use outrigger_protocol::turn::TurnOutcome;
 use outrigger_store::SessionFilter;
@@ -124,21 +124,28 @@ async fn create(
     if let Some(parent) = &parent_id {
         agent.session(parent)?;
     }
-    let given = permission.clone().unwrap_or_default();
+    let given = permission.as_deref().unwrap_or_default();
+    let plugin = by.plugin_id();
+    let with_agent = with_agent.filter(|named| {
+        let mut plugins = plugin.iter();
+        plugins.all(|plugin| agent.may_leave_agent(plugin, None, named))
+    });
+    let plugin_rules = plugin
+        .iter()
+        .flat_map(|plugin| PluginRule::each(plugin, given));
+    let plugin_rules = plugin_rules.collect();
     let session = agent
         .create_session(NewSession {
             parent: parent_id,
             title,
             permission,
+            plugin_rules,
             agent: with_agent,
             model,
             metadata,
             workspace,
         })
         .await?;
-    if by.plugin_id().is_some() {
-        agent.given_by_plugin(&session.id, &given);
-    }
     Ok(Json(session))
 }
 
