@@ -320,19 +320,16 @@ export const L = async ({ serverUrl, directory }) => ({
 /// do more than the one before.
 #[test]
 fn a_plugin_leaves_a_session_with_no_wider_agent() {
-    for (grant, want) in [
-        ("", ["none", "build", "build", "careful"]),
-        (
-            "[plugins.chooses]\nprompt = true\n",
-            ["wide", "build", "wide", "careful"],
-        ),
+    for (is_granted, want) in [
+        (false, ["none", "build", "build", "careful"]),
+        (true, ["wide", "build", "wide", "careful"]),
     ] {
         let world = asking([done()], json!({ "bash": "ask" }));
         world.config(json!({ "agent": {
             "wide": { "permission": { "bash": "allow" } },
             "careful": { "permission": { "bash": "deny" } },
         } }));
-        world.plugin(
+        let plugin = world.plugin(
             "chooses",
             r"
 import fs from 'node:fs'
@@ -356,9 +353,10 @@ export const L = async ({ serverUrl, directory }) => ({
   },
 })",
         );
-        granting(&world, grant);
+        let grant = format!("[plugins.{plugin:?}]\nprompt = {is_granted}\n");
+        granting(&world, &grant);
         world.run(&["do it"]).ok();
-        assert_eq!(world.lines("seen.txt"), want, "{grant}");
+        assert_eq!(world.lines("seen.txt"), want, "{is_granted}");
     }
 }
 
