@@ -51,11 +51,22 @@ fn named(request: &SdkRequest) -> Vec<String> {
     if let Some(body) = &request.body
         && let Ok(Value::Object(fields)) = serde_json::from_str(body)
     {
-        let texts = fields.into_iter().filter_map(|(_, value)| match value {
-            Value::String(text) if text.starts_with(BEGIN) && text.len() < 100 => Some(text),
-            _ => None,
-        });
-        found.extend(texts);
+        let mut waiting: Vec<(bool, Value)> = fields.into_iter().map(|it| (true, it.1)).collect();
+        while let Some((is_named, value)) = waiting.pop() {
+            match value {
+                Value::String(text) if is_named && text.starts_with(BEGIN) && text.len() < 100 => {
+                    found.push(text);
+                }
+                Value::Array(values) => waiting.extend(values.into_iter().map(|it| (is_named, it))),
+                // Of what lies deeper, a text of a message may begin so as well.
+                Value::Object(fields) => waiting.extend(fields.into_iter().map(|(name, value)| {
+                    let name = name.to_ascii_lowercase();
+                    let is_named = ["session", "parent"].iter().any(|it| name.contains(it));
+                    (is_named, value)
+                })),
+                _ => {}
+            }
+        }
     }
     found
 }
@@ -78,6 +89,17 @@ mod tests {
                 Some(r#"{"parentID":"\u0073es_c"}"#),
                 vec!["ses_c"],
             ),
+            (
+                "/tui/publish",
+                Some(r#"{"properties":{"sessionID":"ses_d"}}"#),
+                vec!["ses_d"],
+            ),
+            (
+                "/x",
+                Some(r#"{"a":[{"parentID":["ses_d"]}]}"#),
+                vec!["ses_d"],
+            ),
+            ("/x", Some(r#"{"parts":[{"text":"ses_d"}]}"#), vec![]),
             ("/session", Some(r#"{"title":"about ses_c"}"#), vec![]),
             ("/session", Some("no JSON ses_c"), vec![]),
             ("/config", None, vec![]),

@@ -157,6 +157,10 @@ struct Select {
 }
 
 async fn select(State(agent): State<Agent>, Json(body): Json<Select>) -> Answer {
+    show(&agent, body).await
+}
+
+async fn show(agent: &Agent, body: Select) -> Answer {
     if !body.session_id.as_str().starts_with("ses") {
         return Err(ApiError::bad_payload(format!(
             "`{}` is no identifier of a session: those begin with `ses`",
@@ -164,7 +168,7 @@ async fn select(State(agent): State<Agent>, Json(body): Json<Select>) -> Answer 
         )));
     }
     agent.session(&body.session_id)?;
-    tell(&agent, SELECT, json!(body)).await
+    tell(agent, SELECT, json!(body)).await
 }
 
 /// One of the four kinds of event, validated as in the routes above.
@@ -186,7 +190,7 @@ async fn publish(State(agent): State<Agent>, By(by): By, Json(body): Json<Publis
         Published::Append(body) => tell(&agent, APPEND, json!(body)).await,
         Published::Execute(body) => execute(&agent, &body.command, &by).await,
         Published::Toast(body) => tell(&agent, TOAST, json!(body)).await,
-        Published::Select(body) => tell(&agent, SELECT, json!(body)).await,
+        Published::Select(body) => show(&agent, body).await,
     }
 }
 

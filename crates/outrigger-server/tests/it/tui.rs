@@ -89,6 +89,11 @@ async fn what_no_event_could_hold_is_refused() {
         ),
         ("select-session", json!({"sessionID": "nope"}), 400),
         ("select-session", json!({"sessionID": "ses_nope"}), 404),
+        (
+            "publish",
+            json!({"type": "tui.session.select", "properties": {"sessionID": "ses_nope"}}),
+            404,
+        ),
     ];
     for (path, body, status) in cases {
         let answer = world.post(&format!("/tui/{path}"), body).await;
