@@ -4,6 +4,7 @@
 //! what such a file becomes before it is read, or what it imports later.
 
 mod outside;
+mod working_folder;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -78,7 +79,15 @@ pub struct ServerLauncher {
     written: Mutex<BTreeMap<String, bool>>,
 }
 
-/// The origin of a server.
+/// Where a server of the user's starts in a folder that a person trusts.
+enum Start {
+    /// In the project, or the folder that its entry names.
+    There(Profile),
+    /// In an empty private folder, as the user.
+    Aside,
+}
+
+/// Who wants a server.
 enum Origin {
     /// The user, or a client on behalf of the user.
     User,
@@ -225,6 +234,36 @@ impl ServerLauncher {
         *known
     }
 
+    /// One of the user's that loads code by names from its working folder does not do so as the user where commands and plugins may put
+    /// such a file. No look at what is there decides: they may do so at any time. Reads the disk.
+    fn start_of_users(&self, request: &LaunchRequest, profile: Profile) -> Start {
+        let settings = &self.config.settings;
+        let program = self.program(request);
+        let is_searched =
+            || working_folder::is_searched(&request.command, &request.env, program.as_deref());
+        if profile != Profile::Full || self.is_written(request) || !is_searched() {
+            return Start::There(profile);
+        }
+        let own = settings.tool_execution.mcp.get(&request.server);
+        let is_set = own.is_some_and(|it| it.sandbox.is_some());
+        let there = match is_set {
+            true => profile,
+            false => settings.tools.sandbox,
+        };
+        if request.cwd.is_some() {
+            return Start::There(
+                match self.programs.may_be_written(&self.started_in(request)) {
+                    true => there,
+                    false => profile,
+                },
+            );
+        }
+        match Outside::of_trusted(self, request).names_project() {
+            true => Start::There(there),
+            false => Start::Aside,
+        }
+    }
+
     fn started_in(&self, request: &LaunchRequest) -> PathBuf {
         let directory = &self.place.directory;
         let cwd = request.cwd.as_ref().map(|cwd| directory.join(cwd));
@@ -331,6 +370,13 @@ impl Launcher for ServerLauncher {
                 }
                 self.check_users(request)?;
                 let profile = self.profile(request, &origin);
+                let profile = match self.start_of_users(request, profile) {
+                    Start::There(profile) => profile,
+                    Start::Aside => {
+                        let aside = Outside::of_trusted(self, request);
+                        return aside.launch(self.spawners.of(profile));
+                    }
+                };
                 let mut launch = self.in_project(request, profile);
                 let path = self.search_path(request, profile);
                 launch.env.push(("PATH".into(), path));
@@ -347,7 +393,13 @@ impl Launcher for ServerLauncher {
     fn placement(&self, request: &LaunchRequest) -> Option<Placement> {
         let origin = self.origin(request);
         let name = &request.server;
-        let profile = self.profile(request, &origin);
+        let set = self.profile(request, &origin);
+        let is_users = matches!(origin, Origin::User) && self.programs.is_trusted();
+        let start = is_users.then(|| self.start_of_users(request, set));
+        let profile = match start {
+            Some(Start::There(profile)) => profile,
+            _ => set,
+        };
         let (sandbox, remedy) = match profile {
             Profile::Full => ("as you", None),
             narrower => (
@@ -376,6 +428,19 @@ impl Launcher for ServerLauncher {
             Origin::Project(_) | Origin::Claude(_) => {
                 place(folder, "the project's settings ask for it", remedy)
             }
+            Origin::User if matches!(start, Some(Start::Aside)) => place(
+                "an empty folder".to_owned(),
+                "your settings ask for it, and it would load code by names from the project, which commands may write to",
+                Some(format!(
+                    "it starts in an empty folder, since commands may write to this one; `\"cwd\": \".\"` in its entry starts it in the project, in the \
+                     sandbox of commands, and with `[mcp.{name}] sandbox = \"full\"` as you"
+                )),
+            ),
+            Origin::User if set != profile => place(
+                folder,
+                "your settings ask for it, and it loads code by names from a folder that commands may write to",
+                remedy,
+            ),
             Origin::User if self.programs.is_trusted() => {
                 let reason = match remedy.is_some() && self.is_written(request) {
                     true => "your settings ask for it, and commands may write what it runs",

@@ -110,7 +110,21 @@ impl ProjectPrograms {
         existing.or_else(|| self.config.program_in(entry, found, &folders))
     }
 
-    /// Returns the key of a user server in the record, with its settings.
+    /// Whether commands may write to a folder: it is in the project, or in another folder that they write to. Reads the disk.
+    #[must_use]
+    pub fn may_be_written(&self, folder: &Path) -> bool {
+        let folder = self.place.directory.join(folder);
+        let real = folder.canonicalize().unwrap_or_else(|_| normal(&folder));
+        let project = [&self.place.directory, &self.place.worktree];
+        let project = project
+            .into_iter()
+            .filter(|it| it.parent().is_some())
+            .cloned();
+        let mut all = project.chain(self.written_elsewhere());
+        all.any(|it| it.canonicalize().is_ok_and(|it| real.starts_with(it)))
+    }
+
+    /// What a server of the user's is kept under, as the user has it.
     #[must_use]
     pub fn server_key(name: &str, entry: &Value) -> String {
         let digest = Sha256::digest(entry.to_string().as_bytes());

@@ -78,6 +78,7 @@ mod mcp_places;
 mod mcp_sampling;
 mod mcp_serve;
 mod mcp_shapes;
+mod mcp_working_folder;
 mod message_completed;
 mod network;
 mod npm;

@@ -1,4 +1,5 @@
-//! A user's server for an untrusted folder: it starts in an empty folder, and files of the project that it names are not run.
+//! A server of the user's that does not start in the project: beside a folder that nobody trusts, where what it names of the project is
+//! not run, and in a trusted one where it would load code from it by names. It starts in an empty folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -30,12 +31,14 @@ const SUBCOMMANDS: [&str; 9] = [
     "dlx", "exec", "install", "r", "run", "start", "tool", "x", "--",
 ];
 
-/// The start of a user's server outside an untrusted project.
+/// A start of a server of the user's outside of the project.
 pub(super) struct Outside<'a> {
     launcher: &'a ServerLauncher,
     request: &'a LaunchRequest,
     /// Where it would be started otherwise.
     from: PathBuf,
+    /// The project is trusted: a server may be given files of it that are not run.
+    is_trusted: bool,
 }
 
 impl<'a> Outside<'a> {
@@ -44,18 +47,36 @@ impl<'a> Outside<'a> {
             launcher,
             request,
             from: launcher.started_in(request),
+            is_trusted: false,
         }
+    }
+
+    /// Of one that would load code by names from a trusted project.
+    pub(super) fn of_trusted(launcher: &'a ServerLauncher, request: &'a LaunchRequest) -> Self {
+        Self {
+            is_trusted: true,
+            ..Self::new(launcher, request)
+        }
+    }
+
+    /// Whether the server runs something of the project by its path, so that it cannot be started elsewhere. Reads the disk.
+    pub(super) fn names_project(&self) -> bool {
+        let env = self.environment();
+        env.and_then(|env| self.command(&env)).is_err()
+    }
+
+    fn command(&self, env: &[(OsString, OsString)]) -> Result<Vec<String>, LaunchRefusal> {
+        let words = self.request.command.iter().enumerate();
+        let words = words.map(|(at, word)| match at {
+            0 => self.program(word, env),
+            _ => self.argument(word, self.is_run(at)),
+        });
+        words.collect()
     }
 
     pub(super) fn launch(&self, spawner: Spawner) -> Result<Launch, LaunchRefusal> {
         let env = self.environment()?;
-        let mut command = Vec::new();
-        for (at, word) in self.request.command.iter().enumerate() {
-            command.push(match at {
-                0 => self.program(word, &env)?,
-                _ => self.argument(word, self.is_run(at))?,
-            });
-        }
+        let command = self.command(&env)?;
         let is_elsewhere = self.request.cwd.is_some() && !self.holds(&self.from);
         if is_elsewhere {
             return Ok(Launch {
@@ -158,7 +179,8 @@ impl<'a> Outside<'a> {
             && !word.contains(char::is_whitespace)
             && !path.exists()
             && (is_run || Loaded::is_program(&path));
-        let counts = path.is_file() || is_run && path.is_dir() || is_coming;
+        let is_file = path.is_file() && (!self.is_trusted || is_run || Loaded::is_program(&path));
+        let counts = is_file || is_run && path.is_dir() || is_coming;
         if (is_relative || word.contains('/')) && counts && self.holds(&path) {
             return Err(self.refused(&path));
         }
@@ -185,7 +207,7 @@ impl<'a> Outside<'a> {
             // Code that does not exist yet may exist when it is read.
             let counts = match path.is_dir() {
                 true => folders,
-                false => folders || path.is_file() || Loaded::is_program(&path),
+                false => folders || !self.is_trusted && path.is_file() || Loaded::is_program(&path),
             };
             if path.is_absolute() && counts && self.holds(&path) {
                 return Err(self.refused(&path));
