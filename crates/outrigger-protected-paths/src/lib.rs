@@ -7,6 +7,7 @@ mod content;
 pub mod direnv;
 mod git_config;
 pub mod git_files;
+pub mod git_programs;
 mod nested_git;
 mod nested_startup;
 pub mod restored;
@@ -24,7 +25,6 @@ use std::thread;
 
 use outrigger_protocol::settings::SETTINGS;
 use outrigger_protocol::startup::{STARTUP, waits_for_approval};
-use outrigger_sandbox::absent::Clear;
 use outrigger_sandbox::path_masks::{MAX_COVERS, MAX_ENTRIES};
 use outrigger_sandbox::{Policy, SandboxError};
 
@@ -132,6 +132,9 @@ pub fn keep(
             found.extend::<Vec<PathBuf>>(there);
             policy.absent.extend::<Vec<PathBuf>>(not);
         }
+        for git in stores(&git) {
+            found.extend(keep_programs(policy, &git, folder, granted, process));
+        }
     }
     if root.parent().is_some() {
         found.extend(keep_nested(policy, root, granted, process));
@@ -140,9 +143,43 @@ pub fn keep(
     Ok(())
 }
 
-/// Returns the repository of a folder's `.git`: the folder itself, or the target of a file or a link. A process of the project
-/// must not change one outside the project.
+/// What git runs of a work tree by its settings and hooks. What is not there yet, and links on the way, the user may make while a plugin runs.
+fn keep_programs(
+    policy: &mut Policy,
+    git: &Path,
+    folder: &Path,
+    granted: &[PathBuf],
+    process: Process,
+) -> Vec<PathBuf> {
+    let mut named = git_programs::named_by(git, folder);
+    let is_kept = |path: &PathBuf| !is_granted(path, folder, granted);
+    named.files.retain(is_kept);
+    named.links.retain(|path, _| is_kept(path));
+    let files = std::mem::take(&mut named.files);
+    let (there, not): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| path.exists());
+    if process == Process::Command {
+        policy.absent.extend(not);
+        if !named.links.is_empty() {
+            let root = folder.to_owned();
+            let restored = Arc::new(move |_: bool| named.restore_links(&root));
+            policy.clear = policy.clear.clone().and(restored);
+        }
+    }
+    there
+}
+
+/// Where the `.git` of a folder has its repository: it is one, or it is a file or a link that leads to one. Elsewhere than in the project
+/// it is not for a process of the project to change.
 fn repositories(git: &Path, root: &Path) -> Vec<PathBuf> {
+    let real = root.canonicalize();
+    let real = real.as_deref().unwrap_or(root);
+    let mut all = stores(git);
+    all.retain(|it| it == git || it.starts_with(real));
+    all
+}
+
+/// The same wherever they are.
+fn stores(git: &Path) -> Vec<PathBuf> {
     if git.is_dir() && !git.is_symlink() {
         return vec![git.to_path_buf()];
     }
@@ -152,11 +189,7 @@ fn repositories(git: &Path, root: &Path) -> Vec<PathBuf> {
     let common = outrigger_files::read_to_string(&store.join("commondir"), 4096);
     let common = common.ok().map(|it| store.join(it.trim()));
     let common = common.and_then(|it| it.canonicalize().ok());
-    let real = root.canonicalize();
-    let real = real.as_deref().unwrap_or(root);
-    let mut all: Vec<PathBuf> = common.into_iter().chain([store]).collect();
-    all.retain(|it| it.starts_with(real));
-    all
+    common.into_iter().chain([store]).collect()
 }
 
 /// Protects files in folders below the root. The changes of a command there are checked at its end.
@@ -191,7 +224,8 @@ fn keep_nested(
     let (there, not) = nested.kept();
     found.extend(there);
     policy.absent.extend(not);
-    policy.clear = Clear::new(Arc::new(move |has_ended| nested.clear(has_ended)));
+    let nested = Arc::new(move |has_ended| nested.clear(has_ended));
+    policy.clear = policy.clear.clone().and(nested);
     found
 }
 

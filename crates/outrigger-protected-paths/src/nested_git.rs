@@ -4,6 +4,7 @@
 
 mod harmless;
 mod index;
+mod modules;
 mod repository;
 mod tree;
 mod walk;
@@ -18,6 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use outrigger_files::sync::lock;
 use outrigger_sandbox::absent::{FolderEntry, SUFFIX};
 
+use self::modules::modules;
 use self::repository::{Repository, SETTINGS, Stamp, Stamps, active_hooks, repository_in};
 use self::walk::{Extent, MAX_NAMES, Walked, startup_in, walk};
 use crate::content::{Before, Content};
@@ -25,6 +27,7 @@ use crate::git_config::{self, Setting};
 use crate::nested_startup::NestedStartup;
 use crate::running::{First, Running};
 
+pub(crate) use harmless::is_harmless;
 pub(crate) use repository::store;
 
 /// Maximum nesting of repositories.
@@ -84,7 +87,7 @@ impl NestedGit {
         let linked = nested.linked();
         let stamped = linked.iter().map(|it| (it.folder.clone(), it.stamps()));
         nested.before = stamped.collect();
-        let mut others = walked.repositories;
+        let mut others = nested.with_modules(walked.repositories).0;
         others.retain(|it| !nested.before.contains_key(&it.folder));
         nested.stores = others.iter().flat_map(|it| it.stores.clone()).collect();
         let others = others.into_iter();
@@ -115,7 +118,9 @@ impl NestedGit {
 
     /// Returns settings and hooks of the repositories below that the index does not name.
     pub(crate) fn settings(&self) -> impl Iterator<Item = PathBuf> {
-        let all = self.others.values().flatten();
+        // Those of the project's own submodules are kept with its repository.
+        let below = self.others.iter().filter(|it| !it.0.starts_with(".git"));
+        let all = below.flat_map(|it| it.1);
         let there = all.filter(|(path, stamp)| stamp.is_some() && path.starts_with(&self.worktree));
         // The repository itself may change, the programs that it runs may not.
         let files = there.filter(|(path, _)| path.ends_with("hooks") || !path.is_dir());
@@ -144,12 +149,13 @@ impl NestedGit {
         if has_ended {
             let known: BTreeSet<PathBuf> = all.iter().map(|it| it.folder.clone()).collect();
             let walked = worked(&self.worktree);
-            let others = self.appeared(walked.repositories).into_iter();
+            let (found, has_all) = self.with_modules(walked.repositories);
+            let others = self.appeared(found).into_iter();
             all.extend(others.filter(|it| !known.contains(&it.folder)));
             if self.is_command {
                 let (said, is_whole) = self.startup.clear(&walked.startup);
                 report.extend(said);
-                if !is_whole || !walked.is_whole {
+                if !is_whole || !walked.is_whole || !has_all {
                     report.extend(self.say_too_much());
                 }
             }
@@ -207,7 +213,17 @@ impl NestedGit {
         git.join("config.lock")
     }
 
-    /// Returns the repositories that the index names, and those in their indexes.
+    /// These, and those that lie in `modules` of them and of the project's own, and whether these are all.
+    fn with_modules(&self, mut found: Vec<Repository>) -> (Vec<Repository>, bool) {
+        let project = repository_in(&self.worktree, PathBuf::new());
+        let all = project.iter().chain(&found);
+        let stores: BTreeSet<PathBuf> = all.flat_map(|it| it.stores.iter().cloned()).collect();
+        let modules = modules(&self.worktree, stores.iter());
+        found.extend(modules.repositories);
+        (found, modules.is_whole)
+    }
+
+    /// Those that the index names, and what their indexes name.
     fn linked(&self) -> Vec<Repository> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
@@ -299,12 +315,18 @@ impl NestedGit {
                 if is_itself && self.leads_where_it_led(repository) {
                     continue;
                 }
-                let entry = FolderEntry::of(&self.worktree, &repository.entry);
+                let mut inside = project.iter().chain([&self.worktree]);
+                let base = inside.find(|it| repository.entry.starts_with(it));
+                let base = base.unwrap_or(&self.worktree);
+                let entry = FolderEntry::of(base, &repository.entry);
                 if entry.and_then(|it| it.move_aside()).is_some() {
+                    let name = match repository.entry.ends_with(&repository.folder) {
+                        true => folder.to_string(),
+                        false => format!("{folder}/.git"),
+                    };
                     report.push(format!(
-                        "{folder}/.git leads out of the project, to {}; it was renamed to .git{}-*.",
+                        "{name} leads out of the project, to {}; it was renamed to NAME{SUFFIX}-*.",
                         git.display(),
-                        SUFFIX
                     ));
                 }
                 return;

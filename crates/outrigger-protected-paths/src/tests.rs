@@ -146,6 +146,56 @@ fn a_repository_elsewhere_in_the_project_is_kept() {
     }
 }
 
+/// By a `.git` that is a folder, and by the common one of a linked worktree, which lies elsewhere.
+#[test]
+fn what_settings_of_git_name_is_kept() {
+    for is_linked in [false, true] {
+        let root = tempfile::tempdir().unwrap();
+        let root = &root.path().canonicalize().unwrap();
+        let project = root.join("project");
+        made(
+            &project,
+            &["scripts/pc.sh", "scripts/fsm.sh", "src/main.rs"],
+        );
+        let store = match is_linked {
+            true => root.join("main/.git"),
+            false => project.join(".git"),
+        };
+        made(&store, &["HEAD", "objects/x", "refs/x", "hooks/own"]);
+        let config =
+            "[core]\n\tfsmonitor = ./scripts/fsm.sh\n[diff \"x\"]\n\tcommand = ./scripts/new.sh\n";
+        std::fs::write(store.join("config"), config).unwrap();
+        std::os::unix::fs::symlink(
+            project.join("scripts/pc.sh"),
+            store.join("hooks/pre-commit"),
+        )
+        .unwrap();
+        if is_linked {
+            made(&store, &["worktrees/w/HEAD"]);
+            std::fs::write(store.join("worktrees/w/commondir"), "../..\n").unwrap();
+            let named = format!("gitdir: {}\n", store.join("worktrees/w").display());
+            std::fs::write(project.join(".git"), named).unwrap();
+        }
+        for process in [Process::Command, Process::Plugin] {
+            let mut policy = Policy {
+                write: vec![project.clone()],
+                ..Policy::default()
+            };
+            keep(&mut policy, [&project, &project], &[], process).unwrap();
+            for name in ["scripts/pc.sh", "scripts/fsm.sh"] {
+                assert!(
+                    policy.read_only.contains(&project.join(name)),
+                    "{name} {is_linked}"
+                );
+            }
+            assert!(!policy.read_only.contains(&project.join("src/main.rs")));
+            assert!(policy.held.contains(&project.join("scripts")));
+            let is_absent = policy.absent.contains(&project.join("scripts/new.sh"));
+            assert_eq!(is_absent, process == Process::Command);
+        }
+    }
+}
+
 #[test]
 fn folders_that_could_be_moved_away_are_held() {
     let root = tempfile::tempdir().unwrap();

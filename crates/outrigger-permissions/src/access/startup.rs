@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_kernel::permission::matches;
 use outrigger_kernel::permission::paths::is_about;
-use outrigger_protected_paths::{direnv, git_files};
+use outrigger_protected_paths::{direnv, git_files, git_programs};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_protocol::startup::{GIT, Startup, read_by_git, read_by_shells, startup_file};
 use outrigger_sandbox::paths::{follow, resolve};
@@ -193,18 +193,14 @@ impl Access {
     /// Detects files that git reads outside a `.git` folder: in a bare repository, in that of a linked worktree or submodule, or
     /// in a hooks folder named by its settings.
     fn of_git(&self, path: &Path, root: Option<&Path>) -> Option<Startup> {
-        let named = |folder: &Path| {
-            let name = folder.file_name()?;
-            Some(read_by_git(name.to_string_lossy().into_owned()))
-        };
-        // It would turn its folder into one.
+        // It would make its folder one.
         if path.file_name().is_some_and(|name| name == "HEAD") {
-            return named(path);
+            return named_file(path);
         }
         let above = path.ancestors().skip(1);
         let mut above = above.take_while(|it| root.is_none_or(|root| it.starts_with(root)));
         if let Some(folder) = above.find(|it| git_files::is_repository(it)) {
-            return named(folder);
+            return named_file(folder);
         }
         let worktree = &self.place.worktree;
         let mut stores = git_policy::stores(worktree);
@@ -213,11 +209,20 @@ impl Access {
             .iter()
             .filter_map(|it| git_files::hooks_path(it, worktree));
         let included = stores.iter().flat_map(|it| git_files::of_repository(it));
-        let all: Vec<PathBuf> = hooks.chain(included).collect();
+        let named = stores.iter().flat_map(|it| {
+            let named = git_programs::named_by(it, worktree);
+            let links = named.links.into_keys();
+            named.files.into_iter().chain(links).collect::<Vec<_>>()
+        });
+        let all: Vec<PathBuf> = hooks.chain(included).chain(named).collect();
+        // A link itself may be replaced.
+        if let Some(found) = all.iter().find(|it| *it == path) {
+            return named_file(found);
+        }
         all.iter()
             .filter_map(|it| follow(&resolve(worktree, it)).ok())
             .find(|it| path.starts_with(it) && !worktree.starts_with(it))
-            .and_then(|it| named(&it))
+            .and_then(|it| named_file(&it))
     }
 
     /// Returns whether one of the rules allows changing the file and names it, not by wildcards alone.
@@ -236,7 +241,12 @@ impl Access {
     }
 }
 
-/// Detects files that an `.envrc` in the project loads: in the file's folder or above, up to the root.
+fn named_file(path: &Path) -> Option<Startup> {
+    let name = path.file_name()?;
+    Some(read_by_git(name.to_string_lossy().into_owned()))
+}
+
+/// What an `.envrc` in the project loads: one in the file's folder or above, to the root.
 fn of_direnv(path: &Path, root: &Path) -> Option<Startup> {
     let above = path.ancestors().skip(1);
     let mut above = above.take_while(|it| it.starts_with(root));
@@ -270,8 +280,12 @@ mod tests {
             ("home/p/.git/HEAD", "ref: refs/heads/main\n"),
             (
                 "home/p/.git/config",
-                "[core]\n\thooksPath = scripts/hooks\n[include]\n\tpath = ../shared\n",
+                "[core]\n\thooksPath = scripts/hooks\n[include]\n\tpath = ../shared\n\tfsmonitor = no\n\
+                 [core]\n\tfsmonitor = ./scripts/fsm.sh\n[filter \"x\"]\n\tclean = sh tools/clean.sh\n",
             ),
+            ("home/p/scripts/fsm.sh", ""),
+            ("home/p/tools/clean.sh", ""),
+            ("home/p/tools/hook.sh", ""),
             ("home/p/bare.git/HEAD", ""),
             (
                 "home/p/.envrc",
@@ -282,6 +296,8 @@ mod tests {
             std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
             std::fs::write(at(file), text).unwrap();
         }
+        std::os::unix::fs::symlink("../../tools/hook.sh", at("home/p/.git/hooks/pre-push"))
+            .unwrap();
         std::os::unix::fs::symlink(".git", at("home/p/door")).unwrap();
         std::os::unix::fs::symlink(at("home/.config"), at("home/p/settings")).unwrap();
         let place = ProjectLocation {
@@ -315,6 +331,9 @@ mod tests {
             ("door/config", "*/.git/*"),
             ("scripts/hooks/pre-push", "scripts/hooks/*"),
             ("shared", "shared"),
+            ("scripts/fsm.sh", "scripts/fsm.sh"),
+            ("tools/clean.sh", "tools/clean.sh"),
+            ("tools/hook.sh", "tools/hook.sh"),
             ("bare.git/config", "bare.git/*"),
             ("x/HEAD", "x/HEAD"),
             (".vscode/tasks.json", ".vscode/tasks.json"),

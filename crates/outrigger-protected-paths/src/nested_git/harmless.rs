@@ -121,8 +121,8 @@ const NAMES: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Returns whether a setting is harmless.
-pub(super) fn is_harmless(setting: &Setting) -> bool {
+/// Whether a setting is one of these.
+pub(crate) fn is_harmless(setting: &Setting) -> bool {
     let (section, name) = (setting.section.as_str(), setting.name.as_str());
     let named = NAMES.iter().find(|(it, _)| *it == section);
     let listed = match named {

@@ -45,11 +45,7 @@ pub(super) fn repository_in(worktree: &Path, folder: PathBuf) -> Option<Reposito
     }
     let mut stores = BTreeSet::new();
     if let Some(own) = store(&entry) {
-        let common = outrigger_files::read_to_string(&own.join("commondir"), 4096);
-        let common = common
-            .ok()
-            .and_then(|it| own.join(it.trim()).canonicalize().ok());
-        stores.extend(common);
+        stores.extend(common(&own));
         stores.insert(own);
     }
     if is_bare {
@@ -100,7 +96,13 @@ pub(crate) fn store(entry: &Path) -> Option<PathBuf> {
     is_repository(&git).then_some(git)
 }
 
-/// Returns the hooks in a folder that git would run, or the folder if it is a link.
+/// Where the settings of a repository are, if it says that they are elsewhere.
+pub(super) fn common(git: &Path) -> Option<PathBuf> {
+    let named = outrigger_files::read_to_string(&git.join("commondir"), 4096).ok()?;
+    git.join(named.trim()).canonicalize().ok()
+}
+
+/// What git would run of a folder of hooks, or the folder, where it is a link.
 pub(super) fn active_hooks(git: &Path) -> Vec<PathBuf> {
     let hooks = git.join("hooks");
     if hooks.is_symlink() {

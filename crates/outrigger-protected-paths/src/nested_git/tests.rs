@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use super::*;
 
 #[expect(clippy::disallowed_methods, reason = "the user's own git")]
-fn git(folder: &Path, args: &[&str]) -> String {
+pub(super) fn git(folder: &Path, args: &[&str]) -> String {
     let output = std::process::Command::new("git")
         .args([
             "-c",
@@ -25,27 +25,27 @@ fn git(folder: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-fn commit(folder: &Path) {
+pub(super) fn commit(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     git(folder, &["init", "-q"]);
     git(folder, &["commit", "-q", "--allow-empty", "-m", "one"]);
 }
 
-fn set(folder: &Path, key: &str, ran: &Path) {
+pub(super) fn set(folder: &Path, key: &str, ran: &Path) {
     git(
         folder,
         &["config", key, &format!("touch {}; false", ran.display())],
     );
 }
 
-struct World {
-    project: PathBuf,
-    ran: PathBuf,
+pub(super) struct World {
+    pub(super) project: PathBuf,
+    pub(super) ran: PathBuf,
     _dir: tempfile::TempDir,
 }
 
 /// Waits until what is there is older than what a command makes from now on.
-fn settle() {
+pub(super) fn settle() {
     std::thread::sleep(BEHIND + Duration::from_millis(1100));
 }
 
@@ -57,7 +57,7 @@ impl World {
     }
 
     /// Several, which settle together.
-    fn several<const N: usize>() -> [Self; N] {
+    pub(super) fn several<const N: usize>() -> [Self; N] {
         let worlds = std::array::from_fn(|_| Self::fresh());
         settle();
         worlds
