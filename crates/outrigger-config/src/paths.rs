@@ -73,24 +73,7 @@ pub(crate) fn from_file_url(url: &str) -> Option<PathBuf> {
         return None;
     }
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let mut bytes = Vec::with_capacity(rest.len());
-    let mut left = rest.as_bytes();
-    while let Some((byte, tail)) = left.split_first() {
-        let hex = tail
-            .get(..2)
-            .filter(|_| *byte == b'%')
-            .and_then(|two| std::str::from_utf8(two).ok());
-        match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(decoded) => {
-                bytes.push(decoded);
-                left = tail.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*byte);
-                left = tail;
-            }
-        }
-    }
+    let bytes: Vec<u8> = percent_encoding::percent_decode_str(rest).collect();
     String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
@@ -273,6 +256,8 @@ mod tests {
         );
         assert_eq!(from_file_url("file://server/x"), None);
         assert_eq!(from_file_url("npm"), None);
+        let odd = from_file_url("file:///%+1%2");
+        assert_eq!(odd.as_deref(), Some(Path::new("/%+1%2")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use outrigger_files::Readers;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,12 +20,8 @@ pub fn read<T: DeserializeOwned + Default>(list: &Path) -> T {
 /// # Errors
 /// It cannot be written.
 pub fn write(list: &Path, table: &impl Serialize) -> io::Result<()> {
-    if let Some(folder) = list.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let written = list.with_extension("new");
-    std::fs::write(&written, serde_json::to_string_pretty(table)?)?;
-    std::fs::rename(&written, list)
+    let text = serde_json::to_vec_pretty(table)?;
+    outrigger_files::replace(list, &text, Readers::Owner)
 }
 
 /// Returns the key of a file in the list: its real path.

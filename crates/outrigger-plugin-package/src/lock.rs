@@ -5,10 +5,11 @@
 //! the network. It contains no download URLs: the registry comes from the user's npm configuration.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outrigger_files::Readers;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -104,12 +105,9 @@ impl LockFile {
     // Written to a separate file and renamed, so that a reader never sees a partial file.
     fn write(&self, cache: &Path) -> Result<(), PackageError> {
         let path = cache.join(LOCK_FILE);
-        let fresh = cache.join(format!("{LOCK_FILE}.{}", std::process::id()));
         let mut text = serde_json::to_vec_pretty(self).map_err(|error| broken(&path, error))?;
         text.push(b'\n');
-        let written = File::create(&fresh)
-            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&fresh, &path));
+        let written = outrigger_files::replace(&path, &text, Readers::AsBefore);
         written.map_err(|error| broken(&path, error))
     }
 }

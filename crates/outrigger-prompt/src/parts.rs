@@ -50,18 +50,9 @@ pub fn attached_text(file: &Object) -> Option<[PartInput; 2]> {
 /// Decodes a URL or a part of one to bytes.
 #[must_use]
 pub fn percent_decoded(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut from = text.bytes();
-    while let Some(byte) = from.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digits = [from.next()?, from.next()?];
-        let digits = std::str::from_utf8(&digits).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-    }
-    Some(bytes)
+    let is_byte = |it: &str| matches!(it.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+    let is_whole = text.split('%').skip(1).all(is_byte);
+    is_whole.then(|| percent_encoding::percent_decode_str(text).collect())
 }
 
 /// Returns the MIME type of an attached file, by its extension.
@@ -212,6 +203,8 @@ mod tests {
             ("file:///a%20b/c.txt?start=1&end=2", Some("/a b/c.txt")),
             ("data:text/plain,x", None),
             ("file:///%zz", None),
+            ("file:///%+1", None),
+            ("file:///%2", None),
         ] {
             assert_eq!(local(url), want.map(PathBuf::from), "{url}");
         }

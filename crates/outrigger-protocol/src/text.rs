@@ -10,6 +10,18 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Returns the bytes of pairs of hexadecimal digits; `None` for anything else, a sign among them.
+#[must_use]
+pub fn unhex(digits: &str) -> Option<Vec<u8>> {
+    let digit = |it: &u8| char::from(*it).to_digit(16);
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => u8::try_from(digit(high)? * 16 + digit(low)?).ok(),
+        _ => None,
+    };
+    pairs.map(byte).collect()
+}
+
 /// Returns the last character boundary up to `at`.
 ///
 /// ```
@@ -43,6 +55,10 @@ mod tests {
     #[test]
     fn two_digits_for_each_byte() {
         assert_eq!(hex(&[0, 10, 255]), "000aff");
+        assert_eq!(unhex("000aFf"), Some(vec![0, 10, 255]));
+        for digits in ["+1", "0", "0x", "0 ", "é"] {
+            assert_eq!(unhex(digits), None, "{digits}");
+        }
     }
 
     #[test]

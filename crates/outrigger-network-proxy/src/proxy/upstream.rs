@@ -95,26 +95,7 @@ impl Upstream {
 
 /// Decodes credentials of a URL.
 fn decoded(login: &str) -> Vec<u8> {
-    let bytes = login.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let escaped = (*byte == b'%').then(|| {
-            let digits = login.get(at + 1..at + 3)?;
-            u8::from_str_radix(digits, 16).ok()
-        });
-        match escaped.flatten() {
-            Some(byte) => {
-                out.push(byte);
-                at += 3;
-            }
-            None => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    out
+    percent_encoding::percent_decode_str(login).collect()
 }
 
 #[cfg(test)]
@@ -148,5 +129,6 @@ mod tests {
             "CONNECT [::1]:443 HTTP/1.1\r\nhost: [::1]:443\r\nproxy-authorization: Basic bWU6cEBzcw==\r\n\r\n"
         );
         assert!(!format!("{got:?}").contains("p%40ss"));
+        assert_eq!(decoded("%+1%40%"), b"%+1@%");
     }
 }

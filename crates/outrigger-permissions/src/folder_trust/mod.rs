@@ -15,6 +15,7 @@ use outrigger_config::{
     Asked, LoadOptions, Loaded, OpenCodeConfig, PluginScope, PluginSpec, PolicyFile, ProjectConfig,
     TRUST_PROJECT,
 };
+use outrigger_files::Readers;
 use outrigger_plugin_status::Progress;
 use outrigger_plugin_trust::LetCount;
 use outrigger_workspace::Folders;
@@ -69,9 +70,8 @@ fn change(folders: &Folders, change: impl FnOnce(&mut Trusted)) -> io::Result<()
     let _held = lock_file::hold(&folders.data.join("trusted-folders.lock"), LOCK_TIMEOUT)?;
     let mut all = read(folders);
     change(&mut all);
-    let part = folders.data.join("trusted-folders.part");
-    fs::write(&part, serde_json::to_vec_pretty(&all)?)?;
-    fs::rename(part, file(folders))
+    let text = serde_json::to_vec_pretty(&all)?;
+    outrigger_files::replace(&file(folders), &text, Readers::Owner)
 }
 
 /// Returns which project settings take effect in a folder.

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::text::unhex;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use rusqlite::{Connection, Result, params};
@@ -124,16 +125,6 @@ impl Seal {
     }
 }
 
-pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) {
-        return None;
-    }
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
-}
-
 /// Returns the path of the key file.
 pub(crate) fn key_path(store: &Path) -> PathBuf {
     beside(store, "-audit-key")
@@ -214,6 +205,7 @@ fn make_key(store: &Path) -> std::result::Result<Ed25519KeyPair, StoreError> {
     Ok(key)
 }
 
+/// In the place of the one before. It is not synced, as a file of settings is: one is written with each seal.
 fn write_beside(
     store: &Path,
     key: &Ed25519KeyPair,

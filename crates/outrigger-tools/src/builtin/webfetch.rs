@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use outrigger_net::is_local;
+use outrigger_protocol::text::unhex;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, LOCATION};
 use reqwest::redirect::Policy;
@@ -219,7 +220,7 @@ fn unescaped(path: &str) -> String {
     let mut parts = path.split('%');
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let byte = part.get(..2).and_then(|it| u8::from_str_radix(it, 16).ok());
+        let byte = part.get(..2).and_then(|it| unhex(it)?.pop());
         let same = byte.filter(|it| it.is_ascii_alphanumeric() || b"-._~".contains(it));
         match same.zip(part.get(2..)) {
             Some((byte, rest)) => {

@@ -169,20 +169,8 @@ pub fn image_path(pasted: &str) -> Option<String> {
 
 /// Decodes percent-encoding.
 fn decoded(address: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = address.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after.get(..2).and_then(|it| std::str::from_utf8(it).ok());
-        let byte = hex
-            .filter(|_| *first == b'%')
-            .and_then(|it| u8::from_str_radix(it, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = match byte {
-            Some(_) => after.get(2..).unwrap_or_default(),
-            None => after,
-        };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let bytes = percent_encoding::percent_decode_str(address);
+    bytes.decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -226,6 +214,7 @@ mod tests {
             ("'/tmp/a b.JPG' ", Some("/tmp/a b.JPG")),
             ("/tmp/a\\ b.webp", Some("/tmp/a b.webp")),
             ("file:///tmp/a%20b.gif", Some("/tmp/a b.gif")),
+            ("file:///tmp/a%+1.gif", Some("/tmp/a%+1.gif")),
             ("a.png", None),
             ("/tmp/a.txt", None),
             ("see\n/tmp/a.png", None),

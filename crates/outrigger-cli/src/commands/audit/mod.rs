@@ -244,16 +244,8 @@ fn unhex(text: &str) -> Result<Vec<u8>, Failure> {
             ),
         )
     };
-    if text.len() != 64 || !text.is_ascii() {
-        return Err(wrong());
-    }
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| {
-            let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
-            u8::from_str_radix(pair, 16).map_err(|_| wrong())
-        })
-        .collect()
+    let key = outrigger_protocol::text::unhex(text).filter(|key| key.len() == 32);
+    key.ok_or_else(wrong)
 }
 
 fn export(store: &Store, filter: &AuditFilter, form: ExportForm) -> Result<u8, Failure> {
