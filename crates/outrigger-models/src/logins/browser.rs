@@ -11,7 +11,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinHandle};
 
-use super::credential::credential;
+use super::credential::{credential, key_credential};
 use crate::transport::token_endpoint::post_form;
 
 /// A service's parameters of a login in the browser.
@@ -26,6 +26,16 @@ pub(super) struct Plan {
     pub(super) path: &'static str,
     /// Further parameters of the URL.
     pub(super) more: Vec<(&'static str, String)>,
+    pub(super) gives: Gives,
+}
+
+/// What the token endpoint answers with.
+#[derive(Clone, Copy)]
+pub(super) enum Gives {
+    /// Tokens that are renewed.
+    Tokens,
+    /// A key.
+    Key,
 }
 
 /// A login that waits for the browser. Dropping it closes the port.
@@ -34,6 +44,7 @@ pub(super) struct Browser {
     client: &'static str,
     redirect: String,
     verifier: String,
+    gives: Gives,
     /// The code, until it is taken.
     code: Mutex<Option<JoinHandle<Result<String, String>>>>,
     listening: AbortHandle,
@@ -73,6 +84,7 @@ pub(super) async fn begin(plan: Plan) -> Result<(String, Browser), String> {
         client: plan.client,
         redirect,
         verifier,
+        gives: plan.gives,
         listening: code.abort_handle(),
         code: Mutex::new(Some(code)),
     };
@@ -89,7 +101,11 @@ impl Browser {
             ("client_id", self.client.to_owned()),
             ("code_verifier", self.verifier.clone()),
         ];
-        credential(&post_form(&self.token, &form).await?, None)
+        let answer = post_form(&self.token, &form).await?;
+        match self.gives {
+            Gives::Tokens => credential(&answer, None),
+            Gives::Key => key_credential(&answer),
+        }
     }
 
     async fn code(&self) -> Result<String, String> {

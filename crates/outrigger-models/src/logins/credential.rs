@@ -11,6 +11,8 @@ use crate::transport::token_endpoint::Answer;
 
 /// Default lifetime of a token in seconds.
 const LIFETIME: u64 = 3600;
+/// The largest number that is exact in JavaScript.
+const NO_END: u64 = (1 << 53) - 1;
 
 /// Returns the milliseconds since the Unix epoch.
 pub(super) fn now() -> u64 {
@@ -52,6 +54,28 @@ pub(super) fn credential(
         expires: now().saturating_add(lifetime),
         account_id: account.or_else(|| account_of(access)).or(old_account),
         enterprise_url,
+    })
+}
+
+/// Returns the key of an answer as OpenCode stores it. One that does not expire gets an expiry after any date.
+///
+/// # Errors
+/// It refuses, or has no key.
+pub(super) fn key_credential(answer: &Answer) -> Result<Credential, String> {
+    if !answer.status.is_success() {
+        return Err(answer.refusal());
+    }
+    let key = answer.text("api_key").ok_or_else(|| answer.lacks_token())?;
+    let seconds = answer.body.get("api_key_expires_in");
+    let ends = seconds
+        .and_then(Value::as_u64)
+        .map(|it| now().saturating_add(it.saturating_mul(1000)));
+    Ok(Credential::Oauth {
+        refresh: key.to_owned(),
+        access: key.to_owned(),
+        expires: ends.unwrap_or(NO_END).min(NO_END),
+        account_id: None,
+        enterprise_url: None,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Built-in logins: OpenAI (a ChatGPT plan), GitHub Copilot and xAI. A provider's file defines its login and what its requests
+//! Built-in logins: OpenAI (a ChatGPT plan), GitHub Copilot, xAI and Poe. A provider's file defines its login and what its requests
 //! need besides the token; the flows are those of RFC 8628 (`device`) and RFC 7636 (`browser`).
 //!
 //! Client identifiers are those of OpenCode: they are public, and a login of one program is valid in the other. `tokens` decides
@@ -9,6 +9,7 @@ mod copilot;
 mod credential;
 mod device;
 mod openai;
+mod poe;
 mod servers;
 mod tokens;
 mod xai;
@@ -30,10 +31,11 @@ pub(crate) enum Service {
     OpenAi,
     Copilot,
     Xai,
+    Poe,
 }
 
 impl Service {
-    const ALL: [Self; 3] = [Self::OpenAi, Self::Copilot, Self::Xai];
+    const ALL: [Self; 4] = [Self::OpenAi, Self::Copilot, Self::Xai, Self::Poe];
 
     /// Returns the service of a provider.
     pub(crate) fn of(provider: &str) -> Option<Self> {
@@ -46,6 +48,7 @@ impl Service {
             Self::OpenAi => openai::PROVIDER,
             Self::Copilot => copilot::PROVIDER,
             Self::Xai => xai::PROVIDER,
+            Self::Poe => poe::PROVIDER,
         }
     }
 
@@ -55,6 +58,7 @@ impl Service {
             Self::OpenAi => "ChatGPT",
             Self::Copilot => "GitHub",
             Self::Xai => "xAI",
+            Self::Poe => "Poe",
         }
     }
 
@@ -63,6 +67,7 @@ impl Service {
             Self::OpenAi => openai::methods(),
             Self::Copilot => copilot::methods(),
             Self::Xai => xai::methods(),
+            Self::Poe => poe::methods(),
         }
     }
 
@@ -159,6 +164,7 @@ pub(crate) async fn begin(
         (Some(Service::OpenAi), 0) => openai::in_browser(servers).await?,
         (Some(Service::OpenAi), 1) => openai::on_another_device(servers).await?,
         (Some(Service::Copilot), 0) => copilot::begin(servers, answers).await?,
+        (Some(Service::Poe), 0) => poe::in_browser(servers).await?,
         (Some(Service::Xai), 0) => xai::in_browser(servers).await?,
         (Some(Service::Xai), 1) => xai::on_another_device(servers).await?,
         _ => return Ok(None),

@@ -6,8 +6,8 @@ use outrigger_protocol::auth::AuthMethod;
 use outrigger_protocol::model::{Cost, Limit, ModelInfo};
 use serde_json::json;
 
-use super::browser::{self, Plan};
-use super::device::{Ask, Device, Gives, Wait, body, needed};
+use super::browser::{self, Gives, Plan};
+use super::device::{self, Ask, Device, Wait, body, needed};
 use super::{LoginServers, WaitingLogin, key, oauth};
 use crate::transport::token_endpoint::post_json;
 
@@ -42,6 +42,7 @@ pub(super) async fn in_browser(servers: &LoginServers) -> Result<WaitingLogin, S
             ("codex_cli_simplified_flow", "true".to_owned()),
             ("originator", "outrigger".to_owned()),
         ],
+        gives: Gives::Tokens,
     };
     browser::begin(plan).await.map(WaitingLogin::browser)
 }
@@ -61,7 +62,7 @@ pub(super) async fn on_another_device(servers: &LoginServers) -> Result<WaitingL
             // A registered name that is not used for a callback.
             redirect: format!("{ISSUER}/deviceauth/callback"),
         },
-        gives: Gives::Renewable,
+        gives: device::Gives::Renewable,
     };
     Ok(WaitingLogin::device(at("/codex/device"), code, device))
 }

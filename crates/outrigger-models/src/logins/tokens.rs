@@ -7,7 +7,7 @@ use outrigger_protocol::auth::Credential;
 use reqwest::Url;
 
 use super::credential::{credential, ends_at, now};
-use super::{LoginServers, Service, copilot, openai, xai};
+use super::{LoginServers, Service, copilot, openai, poe, xai};
 use crate::cloud::Unsigned;
 use crate::credentials::{Credentials, Origin, Stored};
 use crate::secret::{Secret, Secrets};
@@ -86,6 +86,12 @@ impl LoginTokens {
                 self.service.name()
             )));
         }
+        if self.has_ended(&stored) {
+            let (name, provider) = (self.service.name(), self.service.provider());
+            return Err(Unsigned::Login(format!(
+                "the login at {name} has ended; `outrigger auth login {provider}` makes a new one"
+            )));
+        }
         let stored = match self.is_due(&stored) {
             true => self.renewed(&stored).await?,
             false => stored,
@@ -141,6 +147,14 @@ impl LoginTokens {
         };
         let ends = ends_at(access).map_or(*expires, |at| at.min(*expires));
         self.service.token_endpoint().is_some() && ends <= now().saturating_add(SLACK)
+    }
+
+    /// Whether it has expired and is not renewed.
+    fn has_ended(&self, stored: &Stored) -> bool {
+        let Credential::Oauth { expires, .. } = &stored.credential else {
+            return false;
+        };
+        self.service.token_endpoint().is_none() && *expires != 0 && *expires <= now()
     }
 
     /// Returns the login with a new token. A separate task gets and stores it: a cancelled turn must not lose a new token, since
@@ -222,6 +236,7 @@ impl Service {
             Self::OpenAi => openai::HOST,
             Self::Copilot => copilot::HOST,
             Self::Xai => xai::HOST,
+            Self::Poe => poe::HOST,
         }
     }
 
@@ -230,14 +245,15 @@ impl Service {
             Self::OpenAi => openai::API.to_owned(),
             Self::Copilot => copilot::api(enterprise_url),
             Self::Xai => xai::API.to_owned(),
+            Self::Poe => poe::API.to_owned(),
         }
     }
 
-    /// Returns the token endpoint and the client; GitHub's tokens do not expire.
+    /// Returns the token endpoint and the client; GitHub's tokens do not expire, and keys of Poe are not renewed.
     fn token_endpoint(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::OpenAi => Some((openai::TOKEN, openai::CLIENT)),
-            Self::Copilot => None,
+            Self::Copilot | Self::Poe => None,
             Self::Xai => Some((xai::TOKEN, xai::CLIENT)),
         }
     }

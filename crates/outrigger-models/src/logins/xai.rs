@@ -2,8 +2,8 @@
 
 use outrigger_protocol::auth::AuthMethod;
 
-use super::browser::{self, Plan, random};
-use super::device::{Ask, Device, Gives, Wait, form, needed};
+use super::browser::{self, Gives, Plan, random};
+use super::device::{self, Ask, Device, Wait, form, needed};
 use super::{LoginServers, WaitingLogin, key, oauth};
 use crate::transport::token_endpoint::post_form;
 
@@ -40,6 +40,7 @@ pub(super) async fn in_browser(servers: &LoginServers) -> Result<WaitingLogin, S
             ("plan", "generic".to_owned()),
             ("referrer", "outrigger".to_owned()),
         ],
+        gives: Gives::Tokens,
     };
     browser::begin(plan).await.map(WaitingLogin::browser)
 }
@@ -56,7 +57,7 @@ pub(super) async fn on_another_device(servers: &LoginServers) -> Result<WaitingL
             url: servers.at(TOKEN),
             form: form(CLIENT, needed(&answer, "device_code")?),
         },
-        gives: Gives::Renewable,
+        gives: device::Gives::Renewable,
     };
     let whole = answer.text("verification_uri_complete");
     let page = whole.map_or_else(|| needed(&answer, "verification_uri"), Ok)?;

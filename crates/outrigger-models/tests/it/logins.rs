@@ -333,7 +333,7 @@ async fn openai_and_xai_have_a_code_for_another_device() {
         assert!(begun.unwrap().is_none(), "{provider} {method}");
     }
     let all: Vec<String> = login_methods().into_keys().collect();
-    assert_eq!(all, ["github-copilot", "openai", "xai"]);
+    assert_eq!(all, ["github-copilot", "openai", "poe", "xai"]);
 }
 
 /// Returns the service of a ChatGPT plan, and a token endpoint that accepts each refresh token once.
@@ -564,4 +564,58 @@ async fn who_counts_where_there_is_a_login() {
     assert_eq!(provider.models["gpt-5.5"]["cost"]["input"], 0.0);
     assert!(!json!(provider).to_string().contains("-secret-"));
     assert!(models.providers().iter().any(|it| it.id == "openai"));
+}
+
+/// A key that is made in the browser: it goes to Poe and is not renewed.
+#[tokio::test]
+async fn a_login_at_poe_gives_a_key_that_ends_when_poe_says() {
+    for (lifetime, status) in [(json!(null), true), (json!(3600), true), (json!(0), false)] {
+        let answer = json!({ "api_key": "poe-key-1", "api_key_expires_in": lifetime });
+        let world = World::new(move |request| match path(request) {
+            "/token" => ok(&answer),
+            "/v1/chat/completions" => hello(),
+            _ => bad(&json!({})),
+        })
+        .await;
+        let provider = json!({ "poe": {
+            "npm": "@ai-sdk/openai-compatible", "api": "https://api.poe.com/v1", "models": { "m": {} },
+        } });
+        let models = world.models(provider.clone());
+        let login = models.begin_login("poe", 0, &[].into()).await;
+        let login = login.unwrap().unwrap();
+        let url = reqwest::Url::parse(&login.begun.url).unwrap();
+        let value = |name: &str| {
+            let mut pairs = url.query_pairs();
+            pairs.find_map(|(key, value)| (key == name).then(|| value.into_owned()))
+        };
+        assert_eq!(url.path(), "/oauth/authorize");
+        assert_eq!(value("scope").as_deref(), Some("apikey:create"));
+        let (redirect, state) = (value("redirect_uri").unwrap(), value("state").unwrap());
+        assert!(redirect.starts_with("http://127.0.0.1:") && redirect.ends_with("/callback"));
+        get(&format!("{redirect}?code=c&state={state}")).await;
+        let stored = json!(login.finish().await.unwrap());
+        assert_eq!(
+            (&stored["access"], &stored["refresh"]),
+            (&json!("poe-key-1"), &json!("poe-key-1"))
+        );
+        let has_no_end = stored["expires"] == json!((1_u64 << 53) - 1);
+        assert_eq!(has_no_end, lifetime.is_null(), "{stored}");
+        let models = world.with("poe", &stored, provider);
+        let model = resolve(&models, "poe/m");
+        let (_, error) = collect(model.stream(&request(vec![user("hi")], &[]), &options(0))).await;
+        let asked = requests(&world.server, "/v1/chat/completions");
+        match status {
+            true => {
+                assert!(error.is_none(), "{error:?}");
+                let key = asked[0].header("authorization").unwrap();
+                assert_eq!(key, "Bearer poe-key-1");
+            }
+            false => {
+                let why = format!("{error:?}");
+                assert!(why.contains("outrigger auth login poe"), "{why}");
+                assert!(asked.is_empty());
+            }
+        }
+        assert_eq!(requests(&world.server, "/token").len(), 1);
+    }
 }
