@@ -1,8 +1,8 @@
 //! The checks that precede everything else for a request over TCP.
 //!
 //! A name in `Host` that is not this server's is refused (a page can make any name point to 127.0.0.1). So is an `Origin` that is not on
-//! OpenCode's list, the server's own or the user's, and a browser's request for a page of another site without one (an image, a link). Then
-//! the password is checked, in OpenCode's two forms: `Authorization: Basic`, or `auth_token` in the query for clients that cannot send
+//! OpenCode's list, the server's own or the user's, and a browser's request for a page of another site without one (an image, a link), and a
+//! `POST` of another page that a form could send. Then the password is checked, in OpenCode's two forms: `Authorization: Basic`, or `auth_token` in the query for clients that cannot send
 //! headers (`EventSource`, web sockets). Our own page uses a token that is valid for the server's life instead ([`super::page_session`]).
 
 #[cfg(test)]
@@ -29,6 +29,14 @@ use crate::error::ApiError;
 use crate::routes::page;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// Kinds of bodies that a page may have sent anywhere (Fetch, "CORS-safelisted request-header").
+const FORM_TYPES: [&str; 4] = [
+    "",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data",
+    "text/plain",
+];
 
 /// A user name and a password.
 #[derive(Clone, PartialEq, Eq)]
@@ -84,6 +92,19 @@ impl Guard {
                 .any(|known| known.eq_ignore_ascii_case(host))
     }
 
+    /// Whether the password of a request may be one that the browser has kept, and the page does not know: the page is of another
+    /// program of this machine that the user has not named, and a form of any page can send the like.
+    fn may_be_forged(&self, request: &Request, origin: &str, host: &str) -> bool {
+        let authority = origin.strip_prefix("http://").unwrap_or_default();
+        let is_of_other_program = is_local(authority.rsplit_once(':').map_or(authority, |it| it.0))
+            || is_local(authority);
+        self.login.is_some()
+            && is_of_other_program
+            && !authority.eq_ignore_ascii_case(host)
+            && !self.cors.iter().any(|known| known == origin)
+            && a_form_sends(request)
+    }
+
     fn knows_origin(&self, origin: &str, host: Option<&str>) -> bool {
         if self.cors.iter().any(|known| known == origin) {
             return true;
@@ -112,7 +133,7 @@ impl Guard {
             "http" | "https" if own => true,
             _ if !self.has_pages => false,
             "http" | "https" if name == "tauri.localhost" => true,
-            "http" => ["localhost", "127.0.0.1", "[::1]"].contains(&name),
+            "http" => is_local(name),
             // OpenCode's own pages; without a password only the user's.
             "https" => {
                 self.login.is_some() && (name == "opencode.ai" || name.ends_with(".opencode.ai"))
@@ -178,6 +199,28 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     values.next().is_none().then_some(value)
+}
+
+/// Whether this is a name of this machine, as pages of other programs on it have it.
+fn is_local(name: &str) -> bool {
+    ["localhost", "127.0.0.1", "[::1]"].contains(&name)
+}
+
+/// Whether a browser sends this without asking first whether the page may: a `POST` that has neither another kind of body than a form has nor
+/// a header of ours. A `PUT`, `PATCH` or `DELETE` is always asked about, and with a password that the browser adds by itself the answer
+/// is a no.
+fn a_form_sends(request: &Request) -> bool {
+    let ours = ["x-opencode-", "x-outrigger-"];
+    let mut names = request.headers().keys();
+    let has_ours = names.any(|name| ours.iter().any(|it| name.as_str().starts_with(it)));
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let kind = kind.map(|it| it.to_str().unwrap_or_default());
+    let kind = kind.map(|it| it.split(';').next().unwrap_or_default().trim());
+    let is_of_form = kind.is_none_or(|kind| {
+        let mut of_forms = FORM_TYPES.iter();
+        of_forms.any(|it| it.eq_ignore_ascii_case(kind))
+    });
+    request.method() == Method::POST && is_of_form && !has_ours
 }
 
 /// Marks a request without a password whose ticket its route must check. It starts no agent: strangers must not choose a folder's plugins.
@@ -315,6 +358,13 @@ fn origin(guard: &Guard, request: &Request, host: &str) -> Result<Option<HeaderV
                 || "that origin".into(),
                 |o| String::from_utf8_lossy(o.as_bytes())
             )
+        )));
+    }
+    let text = origin.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    if guard.may_be_forged(request, text, host) {
+        return Err(ApiError::forbidden(format!(
+            "a POST of a page of {text} needs `content-type: application/json`, so that its browser asks whether the page may send it; start \
+             the server with --cors {text} if that page is yours"
         )));
     }
     Ok(origin.cloned())

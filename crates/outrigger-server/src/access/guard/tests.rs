@@ -122,6 +122,52 @@ async fn other_sites_by_table() {
     }
 }
 
+/// What a browser sends for a page of another port without asking first: with the password that it has kept, which the page does not know.
+#[tokio::test]
+async fn a_page_of_another_port_sends_nothing_that_a_form_could() {
+    let other = ("origin", "http://127.0.0.1:3000");
+    let json = ("content-type", "application/json");
+    let text = ("content-type", "Text/Plain; charset=utf-8");
+    let directory = ("x-opencode-directory", "%2Fp");
+    for (method, headers, status) in [
+        ("POST", vec![other], 403),
+        ("POST", vec![("origin", "http://localhost")], 403),
+        ("POST", vec![("origin", "http://[::1]:1")], 403),
+        ("POST", vec![other, text], 403),
+        ("POST", vec![other, ("content-type", "")], 403),
+        ("POST", vec![other, ("x-forwarded-for", "1.2.3.4")], 403),
+        ("POST", vec![other, json], 200),
+        ("POST", vec![other, directory], 200),
+        ("GET", vec![other], 200),
+        ("DELETE", vec![other], 200),
+        // Its own page, one that the user named, a client that is no page, and one of OpenCode's programs.
+        ("POST", vec![("origin", "http://127.0.0.1:4096")], 200),
+        ("POST", vec![("origin", "http://localhost:7000")], 200),
+        ("POST", vec![], 200),
+        ("POST", vec![("origin", "tauri://localhost")], 200),
+    ] {
+        let guard = Guard {
+            cors: vec!["http://localhost:7000".to_owned()],
+            ..guard("127.0.0.1")
+        };
+        let login = basic("opencode:s3cret:x");
+        let known = [
+            ("host", "127.0.0.1:4096"),
+            ("authorization", login.as_str()),
+        ];
+        let all = [&known[..], &headers].concat();
+        let answer = asked(guard, method, "/x", &all).await;
+        assert_eq!(answer.status(), status, "{method} {headers:?}");
+    }
+    // Without a password there is none to be kept.
+    let open = Guard {
+        login: None,
+        ..guard("127.0.0.1")
+    };
+    let page = [("host", "127.0.0.1:4096"), other];
+    assert_eq!(asked(open, "POST", "/x", &page).await.status(), 200);
+}
+
 #[test]
 fn only_a_terminal_is_reached_by_ticket() {
     for (uri, want) in [
