@@ -210,8 +210,8 @@ impl AgentState {
                 .await
                 .map_err(ConfineError::Noted)?;
         }
-        let denied =
-            self.access.rules(&[&rules]).denies() || self.config.settings.forbid.is_about_files();
+        let by_path = self.access.rules(&[&rules]);
+        let denied = by_path.denies() || self.config.settings.forbid.is_about_files();
         let kept = self.kept_under(rules, true, more, session);
         let (found, mut policy) = match profile {
             Profile::Full => (kept.await?, Policy::open()),
@@ -221,6 +221,7 @@ impl AgentState {
         if profile == Profile::Full && found.covers().is_empty() {
             return Ok(None);
         }
+        by_path.keep_free(&mut policy, found.covers());
         policy.kept = found;
         policy.ends_uncovered = true;
         if denied && policy.calls.is_none() {

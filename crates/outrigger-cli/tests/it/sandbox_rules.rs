@@ -82,6 +82,29 @@ fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
     assert_eq!(world.read("new.txt"), "more\n");
 }
 
+/// Where nothing is there is nothing to be mounted over: what a command makes under a denied name is moved aside when it has ended.
+#[test]
+fn a_new_file_of_a_denied_name_goes_with_its_command() {
+    let world = guarded([
+        bash(
+            "echo evil > new.lock; mkdir a; mv new.lock a/b.lock; echo fine > fine.txt; cat a/b.lock",
+        ),
+        bash("ls a"),
+        done(),
+    ]);
+    world.run(&["do it"]).ok();
+    let results = world.mock.last().texts("tool");
+    let said = "Rules deny changes of a/b.lock: what came there";
+    assert!(
+        results[0].contains("evil") && results[0].contains(said),
+        "{results:?}"
+    );
+    assert!(results[1].starts_with("b.lock.put-aside-"), "{results:?}");
+    assert!(!results[1].contains("Rules deny"), "{results:?}");
+    assert!(!world.path("a/b.lock").exists());
+    assert_eq!(world.read("fine.txt"), "fine\n");
+}
+
 /// The control: with the sandbox off, the rule applies to the tool alone.
 #[test]
 fn without_the_sandbox_a_rule_holds_for_tools_only() {

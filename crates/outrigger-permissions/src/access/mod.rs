@@ -4,6 +4,7 @@
 //! stricter answer applies. [`outrigger_kernel::permission::paths`] determines the names that a rule is matched against.
 
 pub mod ask_rules;
+mod denied_names;
 mod git;
 pub mod hosts;
 mod identity;

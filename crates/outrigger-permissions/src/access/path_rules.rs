@@ -174,7 +174,7 @@ impl PathRules {
         self.denials().next().is_some()
     }
 
-    fn denials(&self) -> impl Iterator<Item = &Rule> {
+    pub(super) fn denials(&self) -> impl Iterator<Item = &Rule> {
         let mut all = self.rules.iter();
         std::iter::from_fn(move || {
             all.find(|rule| rule.action == Action::Deny && !is_everything(&rule.pattern))
