@@ -4,8 +4,10 @@
 //!     <!-- shown by: crates/a/tests/it/b.rs::it_does_not, crates/a/src/b.rs::MAX_FILES = 100 -->
 //!
 //! The second form compares a number on the page with a constant (or a field) of the source that a test uses by name; it accompanies a
-//! test and does not replace it. A table has a name for each row with a promise, or one that starts with `(each row)`: a test that covers
-//! all of them.
+//! test and does not replace it. Each row of a table with a promise has a test of its own, after words that are in that row and in no
+//! other, or the table has one that covers all of its rows:
+//!
+//!     <!-- shown by: (`--file`) crates/a/tests/it/b.rs::files_are_read, (each row) crates/a/tests/it/b.rs::all -->
 //!
 //! If these words promise nothing, the block says so: `<!-- no promise: WHY -->`.
 
@@ -96,7 +98,10 @@ const UNITS: [&str; 54] = [
 
 const SHOWN: &str = "<!-- shown by:";
 const NONE: &str = "<!-- no promise:";
-const EACH_ROW: &str = "(each row)";
+/// In the place of a row's words: for all rows.
+const EACH_ROW: &str = "each row";
+/// Characters of a row in a message.
+const MAX_SHOWN: usize = 60;
 
 pub(super) fn check(repo: &Repo) -> Vec<String> {
     let pages = repo.iter().filter(|(path, _)| is_held(path));
@@ -111,22 +116,44 @@ fn is_held(path: &str) -> bool {
     is_page && !EXCEPTIONS.iter().any(|(place, _)| path.starts_with(place))
 }
 
+/// An entry of a comment: a test or a value, and the words of the row that it is for.
+struct Shown<'a> {
+    row: Option<&'a str>,
+    name: &'a str,
+}
+
+impl<'a> Shown<'a> {
+    fn of(entry: &'a str) -> Self {
+        let labelled = entry.strip_prefix('(').and_then(|it| it.split_once(") "));
+        match labelled {
+            Some((row, name)) => Self {
+                row: Some(row),
+                name: name.trim(),
+            },
+            None => Self {
+                row: None,
+                name: entry,
+            },
+        }
+    }
+
+    fn is_value(&self) -> bool {
+        self.name.contains(" = ")
+    }
+}
+
 fn offences(repo: &Repo, page: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (line, block) in blocks(text) {
-        let mut names = shown_by(&block);
-        let mut holds_rows = names.len();
-        for name in &mut names {
-            if let Some(test) = name.strip_prefix(EACH_ROW) {
-                (*name, holds_rows) = (test.trim(), usize::MAX);
-            }
-        }
-        let (values, tests): (Vec<&str>, Vec<&str>) =
-            names.into_iter().partition(|name| name.contains(" = "));
-        let changed = values.iter().filter(|value| !is_value(repo, value));
-        found.extend(changed.map(|value| format!("{page}:{line}: `{value}` is not so (any more)")));
-        let unknown = tests.iter().filter(|name| !invariants::shows(repo, name));
-        found.extend(unknown.map(|name| format!("{page}:{line} names `{name}`, which is no test")));
+        let shown: Vec<Shown<'_>> = shown_by(&block).into_iter().map(Shown::of).collect();
+        let (values, tests): (Vec<_>, Vec<_>) = shown.iter().partition(|it| it.is_value());
+        let changed = values.iter().filter(|it| !is_value(repo, it.name));
+        found
+            .extend(changed.map(|it| format!("{page}:{line}: `{}` is not so (any more)", it.name)));
+        let unknown = tests.iter().filter(|it| !invariants::shows(repo, it.name));
+        found.extend(
+            unknown.map(|it| format!("{page}:{line} names `{}`, which is no test", it.name)),
+        );
         if tests.is_empty()
             && !block.contains(NONE)
             && let Some(promise) = promise(&block)
@@ -135,20 +162,54 @@ fn offences(repo: &Repo, page: &str, text: &str) -> Vec<String> {
                 "{page}:{line} says \"{promise}\", and no test is named for it (`{SHOWN} PATH::TEST -->` at its end)"
             ));
         }
-        let rows = promising_rows(&block);
-        if rows > holds_rows && !tests.is_empty() {
+        let untied = untied(&block, &shown);
+        found.extend(
+            untied
+                .into_iter()
+                .map(|what| format!("{page}:{line}: {what}")),
+        );
+    }
+    found
+}
+
+/// The rows of a table that promise something and have no test that is named for them: a later row would have that of an earlier one.
+/// And what is named for a row that is not there, or for several.
+fn untied(block: &str, shown: &[Shown<'_>]) -> Vec<String> {
+    let rows = rows(block);
+    let labels = shown
+        .iter()
+        .filter_map(|it| it.row.filter(|row| *row != EACH_ROW));
+    let of_one = |label: &&str| rows.iter().filter(|row| row.contains(label)).count() != 1;
+    let mut found: Vec<String> = labels
+        .filter(of_one)
+        .map(|label| format!("`({label})` stands in no row of the table, or in several"))
+        .collect();
+    let holds = |row: &str| {
+        let mut tests = shown.iter().filter(|it| !it.is_value());
+        tests.any(|it| it.row.is_some_and(|of| of == EACH_ROW || row.contains(of)))
+    };
+    let has_test = shown.iter().any(|it| !it.is_value());
+    for row in rows.iter().filter(|row| has_test && !holds(row)) {
+        if let Some(promise) = promise(row) {
+            let start: String = row.chars().take(MAX_SHOWN).collect();
             found.push(format!(
-                "{page}:{line}: {rows} rows of the table promise something, and {holds_rows} names stand under it (`{EACH_ROW} PATH::TEST` for a test of all of them)"
+                "the row \"{start}\" says \"{promise}\", and no test is named for it (`(WORDS OF THE ROW) PATH::TEST`, or `({EACH_ROW}) PATH::TEST` \
+                 for a test of all of them)"
             ));
         }
     }
     found
 }
 
-/// Returns how many rows of a table contain a promise: each needs its own test, or a new row could use that of another one.
-fn promising_rows(block: &str) -> usize {
-    let rows = block.lines().filter(|line| line.starts_with('|'));
-    rows.filter(|row| promise(row).is_some()).count()
+/// Returns the rows of a table, without its head.
+fn rows(block: &str) -> Vec<&str> {
+    let is_rule = |row: &str| row.chars().all(|it| matches!(it, '|' | '-' | ':' | ' '));
+    let rows: Vec<&str> = block.lines().filter(|line| line.starts_with('|')).collect();
+    let head = rows
+        .iter()
+        .position(|row| is_rule(row))
+        .map_or(0, |at| at + 1);
+    rows.into_iter().skip(head).collect()
 }
 
 /// Returns paragraphs, lists and tables with their first line; code and headings are excluded.
@@ -293,10 +354,12 @@ mod tests {
     fn a_promise_without_an_existing_test_is_found() {
         let page = "# Every page\n\nIt is fine.\n\nIt waits 5 s,\nor so.\n\n```\nnever\n```\n\n    always\n\n\
             - It never\n  fails. <!-- shown by: crates/a/src/b.rs::it, crates/a/src/b.rs::gone -->\n\n\
-            Its \"Every\" is a word. <!-- no promise: a name -->\n\n| a | 1,000 files |\n|---|---|\n<!-- shown by: tidy:words -->\n\n\
+            Its \"Every\" is a word. <!-- no promise: a name -->\n\n|---|---|\n| a | 1,000 files |\n<!-- shown by: (1,000 files) tidy:words -->\n\n\
             At most 10 files. <!-- shown by: crates/a/src/b.rs::MAX = 1000 * 10, crates/a/src/b.rs::most = (20, f(2)), tidy:words -->\n\n\
             At most 11 files. <!-- shown by: crates/a/src/b.rs::MAX = 11 -->\n\n\
-            | a | 2 files |\n| b | never |\n<!-- shown by: tidy:words -->\n\n| a | 2 files |\n| b | never |\n<!-- shown by: (each row) tidy:words -->\n";
+            | Every | files |\n|---|---|\n| `a` | 2 files |\n| `b` | never |\n| c | fine |\n<!-- shown by: (`a`) tidy:words, (`b`) crates/a/src/b.rs::MAX = 1000 * 10, \
+            (never) crates/a/src/b.rs::it, (x) tidy:words, (`) tidy:words -->\n\n| `a` | 2 files |\n| `b` | never |\n<!-- shown by: (`a`) tidy:words, (`b`) crates/a/src/b.rs::MAX = 1000 * 10 -->\n\n\
+            | a | 2 files |\n| b | never |\n<!-- shown by: (each row) tidy:words -->\n";
         let repo = Repo::of(&[
             ("docs/a.md", page),
             ("docs/peers.md", "Every row.\n"),
@@ -313,7 +376,9 @@ mod tests {
                 "docs/a.md:14 names `crates/a/src/b.rs::gone`, which is no test",
                 "docs/a.md:25: `crates/a/src/b.rs::MAX = 11` is not so (any more)",
                 "docs/a.md:25 says \"11 files\", and no test is named for it (`<!-- shown by: PATH::TEST -->` at its end)",
-                "docs/a.md:27: 2 rows of the table promise something, and 1 names stand under it (`(each row) PATH::TEST` for a test of all of them)",
+                "docs/a.md:27: `(x)` stands in no row of the table, or in several",
+                "docs/a.md:27: `(`)` stands in no row of the table, or in several",
+                "docs/a.md:34: the row \"| `b` | never |\" says \"never\", and no test is named for it (`(WORDS OF THE ROW) PATH::TEST`, or `(each row) PATH::TEST` for a test of all of them)",
             ]
         );
     }

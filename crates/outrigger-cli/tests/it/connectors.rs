@@ -6,7 +6,7 @@ use crate::support::*;
 use crate::user_grants::granting;
 
 /// Fulfils contracts, and reports each request.
-const BOX: &str = r#"
+pub(crate) const BOX: &str = r#"
 export default async () => ({ tool: { box: {
   description: "executes elsewhere", args: {},
   async execute({ contract, input }, context) {
@@ -16,7 +16,7 @@ export default async () => ({ tool: { box: {
 } } })
 "#;
 
-fn manifest(world: &World, provides: &str) {
+pub(crate) fn manifest(world: &World, provides: &str) {
     manifest_of(world, "connector", provides);
 }
 
@@ -28,7 +28,7 @@ fn manifest_of(world: &World, kind: &str, provides: &str) {
     world.config(json!({ "plugin": ["./tools/acme"] }));
 }
 
-fn write() -> serde_json::Value {
+pub(crate) fn write() -> serde_json::Value {
     call("write", json!({ "filePath": "a.txt", "content": "x" }))
 }
 

@@ -4,6 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::message::MessageInfo;
+use outrigger_store::{SessionFilter, Store};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -114,6 +118,79 @@ fn tokens_and_cost_are_summed_by_day_and_model() {
         .find(|line| line.starts_with("mock/m1"))
         .unwrap();
     assert!(line.contains(&sent.to_string()), "{text}");
+}
+
+#[test]
+fn money_is_summed_over_days_and_models() {
+    let world = World::new([text("now")]);
+    world.run(&["first"]).ok();
+    let (store, _) = Store::open(&world.store()).unwrap();
+    let session = store.sessions(&SessionFilter::default()).unwrap().remove(0);
+    let messages = store.messages(&session.id).unwrap().into_iter();
+    let mut answers = messages.filter_map(|it| match it.info {
+        MessageInfo::Assistant(answer) => Some(answer),
+        MessageInfo::User(_) => None,
+    });
+    let now = answers.next().unwrap();
+    // Two of a day that is over, of two models, and one more of today.
+    let day = 24 * 60 * 60 * 1000;
+    let records = [
+        ("msg_1", 3 * day, "m1", 1.25),
+        ("msg_2", 3 * day, "m2", 0.5),
+        ("msg_3", 0, "m1", 0.125),
+    ]
+    .map(|(id, ago, model, cost)| {
+        let mut answer = now.clone();
+        answer.id = id.into();
+        answer.time.created -= ago;
+        answer.model_id = model.into();
+        answer.cost = cost;
+        let event = Event::MessageUpdated {
+            session_id: session.id.clone(),
+            info: Box::new(MessageInfo::Assistant(answer)),
+        };
+        LogRecord::Event(Box::new(BusEvent {
+            id: id.into(),
+            event,
+        }))
+    });
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let at = now.time.created;
+    runtime.block_on(store.append(at, records.into())).unwrap();
+    drop(store);
+    let shown = |args: &[&str]| {
+        let text = world.cli(&[&["stats"], args].concat()).ok().stdout;
+        let lines = text.lines().filter_map(|line| {
+            let (first, cost) = (line.split_whitespace().next()?, line.rsplit_once('$')?.1);
+            Some(format!("{first} {cost}"))
+        });
+        let mut lines: Vec<String> = lines.collect();
+        let days = lines.iter_mut().filter(|it| it.starts_with("20"));
+        days.enumerate().for_each(|(n, line)| {
+            *line = format!("day {n} {}", line.split_once(' ').unwrap().1);
+        });
+        lines
+    };
+    assert_eq!(
+        shown(&[]),
+        [
+            "day 0 1.7500",
+            "day 1 0.1250",
+            "mock/m1 1.3750",
+            "mock/m2 0.5000",
+            "total 1.8750"
+        ]
+    );
+    let today = ["day 0 0.1250", "mock/m1 0.1250", "total 0.1250"];
+    assert_eq!(shown(&["--days", "1"]), today);
+    let rows = world.cli(&["stats", "--json"]).ok().json();
+    let costs = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["cost"].clone());
+    let costs: Vec<Value> = costs.collect();
+    assert_eq!(costs, [json!(1.25), json!(0.5), json!(0.125)], "{rows}");
 }
 
 #[test]

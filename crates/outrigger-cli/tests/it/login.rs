@@ -296,6 +296,23 @@ fn a_loader_that_fails_is_named_and_the_rest_works() {
 }
 
 #[test]
+fn a_loader_that_never_answers_is_named_and_the_rest_works() {
+    let world = World::new([done()]);
+    let bad = "export const Bad = async () => ({ auth: { provider: 'mock', methods: [], loader: () => new Promise(() => {}) } })";
+    let plugin = world.plugin("bad", bad);
+    let granted = format!("[deadlines]\nslow_ms = 500\n[plugins.{plugin:?}]\nmodel = true\n");
+    crate::user_grants::granting(&world, &granted);
+    let content = r#"{"mock":{"type":"oauth","refresh":"r","access":"a","expires":1}}"#;
+    let run = world.run_with(&[("OPENCODE_AUTH_CONTENT", content)], &["hi"]);
+    let run = run.ok();
+    assert!(
+        run.stderr.contains("auth.load of plugin bad failed"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn a_provider_hook_answers_the_models() {
     let world = World::new([]);
     let hook = "export const P = async () => ({ provider: { id: 'openai', models: async (provider) => ({ special: { ...provider.models['gpt-5'], name: 'Special' }, odd: 7 }) } })";

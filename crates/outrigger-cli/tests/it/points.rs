@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use crate::connectors;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const PLUGIN: &str = r"
 import fs from 'node:fs'
@@ -283,11 +285,21 @@ fn context_stands_behind_the_error_of_a_request() {
 /// Shown next to the error if that is published before any hook could add to it (C4).
 #[test]
 fn context_of_errors_is_published_beside_them() {
-    let world = World::new([json!({ "status": 400, "error": "no such thing" })]);
+    let failing = json!({ "status": 400, "error": "no such thing" });
+    let world = World::new([turn([connectors::write()]), failing]);
+    // What executes elsewhere, and fails there.
+    world.file("tools/acme/main.js", connectors::BOX);
+    granting(
+        &world,
+        "[connectors.box]\nplugin = \"acme\"\n[[routes]]\nprovider = \"box\"\n",
+    );
+    connectors::manifest(&world, "connectors = [\"box\"]\ntools = []");
     let points = [
+        "bridge.on_error",
         "execute.on_error",
         "hook.on_error",
         "run.on_error",
+        "runtime.route.on_error",
         "session.on_error",
     ];
     let adds = points.map(|it| {

@@ -116,6 +116,28 @@ fn commands_are_filled_in() {
 }
 
 #[test]
+fn what_stands_behind_a_commands_name_runs_nothing() {
+    let world = World::new([done()]);
+    let template = "Greet $1, all: $ARGUMENTS. Today: !`echo sunny`\n";
+    world.file(".opencode/command/greet.md", template);
+    let typed = "!`touch ran`";
+    world.run(&["--command", "greet", typed]).ok();
+    let asked = world.mock.last().texts("user").remove(0);
+    assert!(asked.contains(typed) && asked.contains("sunny"), "{asked}");
+    assert!(!world.path("ran").exists());
+}
+
+#[test]
+fn a_run_offers_no_question() {
+    let world = World::new([done()]);
+    world.config(json!({ "permission": { "question": "allow" } }));
+    world.run(&["hi"]).ok();
+    let tools = world.mock.last().tools();
+    assert!(tools.contains(&"bash".to_owned()), "{tools:?}");
+    assert!(!tools.contains(&"question".to_owned()), "{tools:?}");
+}
+
+#[test]
 fn titles_are_given_made_or_taken_from_the_message() {
     let world = World::with(Mock::titled([done()], text("A made title")));
     world.run(&["--title", "Mine", "hi"]).ok();

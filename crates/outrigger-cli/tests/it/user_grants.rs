@@ -1,5 +1,6 @@
 //! The user's grants to single plugins in `outrigger.toml`: variables that look like secrets, and ports to listen on.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -80,6 +81,22 @@ fn a_variable_goes_to_the_plugin_that_is_named_and_to_no_other() {
     }
     let secrets = ["acme-key-1", "other-1"];
     assert!(!secrets.iter().any(|secret| run.stderr.contains(secret)));
+    // What was granted is in the audit, and what was withheld.
+    let granted = world.cli(&["audit", "list", "--kind", "grant", "--json"]);
+    let granted = granted.ok().lines().into_iter().map(|record| {
+        let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();
+        [text("pluginId"), text("decision"), text("subject")].join(" ")
+    });
+    let granted: BTreeSet<String> = granted.collect();
+    for (plugin, decision, variable) in [
+        ("acme", "allow", "ACME_API_KEY"),
+        ("third", "allow", "OTHER_TOKEN"),
+        ("named", "deny", "ACME_API_KEY"),
+    ] {
+        let start = format!("{plugin} {decision} ");
+        let is_it = |it: &String| it.starts_with(&start) && it.contains(variable);
+        assert!(granted.iter().any(is_it), "{start}: {granted:?}");
+    }
 }
 
 #[test]
