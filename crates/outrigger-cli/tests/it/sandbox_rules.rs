@@ -86,12 +86,15 @@ fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
 #[test]
 fn a_new_file_of_a_denied_name_goes_with_its_command() {
     let world = guarded([
-        bash(
-            "echo evil > new.lock; mkdir a; mv new.lock a/b.lock; echo fine > fine.txt; cat a/b.lock",
-        ),
+        // What a line names itself is refused before it runs.
+        bash("sh make.sh"),
         bash("ls a"),
         done(),
     ]);
+    world.file(
+        "make.sh",
+        "echo evil > new.lock; mkdir a; mv new.lock a/b.lock; echo fine > fine.txt; cat a/b.lock\n",
+    );
     world.run(&["do it"]).ok();
     let results = world.mock.last().texts("tool");
     let said = "Rules deny changes of a/b.lock: what came there";
