@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use outrigger_config::Loaded;
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn};
-use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn, UserGrants};
+use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::PluginId;
 use outrigger_store::Store;
 use outrigger_workspace::sync::now;
@@ -169,66 +168,32 @@ fn network(
     plugins.iter().map(record).collect()
 }
 
-/// Records what the user's settings grant single plugins beyond the sandbox.
-pub fn grants(store: &Store, config: &Loaded, plugins: &[PluginStatus]) {
-    let settings = &config.settings;
-    let mut records = Vec::new();
-    for plugin in plugins {
-        records.extend(hosted(plugin));
-        let Some(rules) = settings
-            .plugins
-            .get(&plugin.id)
-            .or_else(|| settings.plugins.get(&plugin.spec))
-        else {
-            continue;
-        };
-        let mut what = Vec::new();
-        if !rules.env.is_empty() {
-            what.push(format!("variables {}", rules.env.join(", ")));
-        }
-        if !rules.ports.is_empty() {
-            let ports: Vec<String> = rules.ports.iter().map(u16::to_string).collect();
-            what.push(format!("ports {}", ports.join(", ")));
-        }
-        for (word, places) in [("reading", &rules.read), ("writing", &rules.write)] {
-            if !places.is_empty() {
-                what.push(format!("{word} {}", places.join(", ")));
-            }
-        }
-        if let Some(programs) = &rules.processes {
-            what.push(format!("programs {}", programs.join(", ")));
-        }
-        if let Some(hosts) = &rules.hosts {
-            what.push(format!("hosts {}", hosts.join(", ")));
-        }
-        if rules.unix_sockets {
-            what.push("UNIX sockets".to_owned());
-        }
-        if what.is_empty() {
-            continue;
-        }
-        // Withheld if the plugin is not the one that the setting names.
-        let withheld = plugin
-            .warnings
-            .iter()
-            .any(|warning| warning.contains("are for the npm package"));
-        records.push(AuditRecord {
-            plugin_id: Some(PluginId(plugin.id.clone())),
-            subject: Some(what.join("; ")),
-            detail: Some("outrigger.toml".to_owned()),
-            policy_check_result: if withheld {
-                "refused: another plugin of that name".into()
-            } else {
-                "passed".into()
-            },
-            ..AuditRecord::new(
-                AuditKind::Grant,
-                now(),
-                if withheld { "deny" } else { "allow" },
-            )
-        });
-    }
-    store.audit_lazily(now(), records);
+/// Records what the user's settings grant single plugins beyond the sandbox, and what of it does not count for a plugin that merely
+/// goes by the name.
+pub fn grants(store: &Store, plugins: &[PluginStatus]) {
+    let records = plugins.iter().flat_map(|plugin| {
+        let of_user = of_user(&plugin.id, &plugin.grants);
+        hosted(plugin).into_iter().chain(of_user)
+    });
+    store.audit_lazily(now(), records.collect());
+}
+
+fn of_user(plugin: &str, grants: &UserGrants) -> Vec<AuditRecord> {
+    let withheld = "refused: another plugin of that name";
+    [
+        (&grants.given, "allow", POLICY_PASSED),
+        (&grants.withheld, "deny", withheld),
+    ]
+    .into_iter()
+    .filter(|(what, ..)| !what.is_empty())
+    .map(|(what, decision, result)| AuditRecord {
+        plugin_id: Some(PluginId(plugin.to_owned())),
+        subject: Some(what.join("; ")),
+        detail: Some("outrigger.toml".to_owned()),
+        policy_check_result: result.to_owned(),
+        ..AuditRecord::new(AuditKind::Grant, now(), decision)
+    })
+    .collect()
 }
 
 /// Records what a hosted plugin requested and its host does not have (C8).

@@ -13,4 +13,5 @@ mod status;
 
 pub use error::PluginError;
 pub use registry::{Bound, COMMAND_GROUP, Configured, Fresh, Plugin, ProcessList, Registry};
+pub use access::grants_in_words::UserGrants;
 pub use status::{PluginStatus, SourceOf};

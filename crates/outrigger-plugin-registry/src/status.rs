@@ -7,6 +7,7 @@ use outrigger_plugin_status::{BreakerStatus, Cause, LifeState, ProcessUse, Stage
 use outrigger_plugin_trust::TrustShown;
 use serde::Serialize;
 
+use crate::access::grants_in_words::UserGrants;
 use crate::access::manifest::ManifestShown;
 
 /// One plugin, for lists.
@@ -73,6 +74,9 @@ pub struct PluginStatus {
     /// Its manifest, or the defaults that it gets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<ManifestShown>,
+    /// What the user's settings grant it beyond its sandbox. The audit has it.
+    #[serde(skip)]
+    pub grants: UserGrants,
     /// The plugin that hosts it (C8).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,

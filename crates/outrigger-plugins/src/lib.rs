@@ -46,7 +46,7 @@ pub use outrigger_plugin_registry::access::settings::{
     Deadlines, PluginRules, PluginSettings, ProcessLimits, Restarts,
 };
 pub use outrigger_plugin_registry::access::user_grants::Grant;
-pub use outrigger_plugin_registry::{PluginError, PluginStatus};
+pub use outrigger_plugin_registry::{PluginError, PluginStatus, UserGrants};
 pub use outrigger_plugin_status::{
     BreakerState, BreakerStatus, Cause, Fetched, LifeState, Notice, NoticeFn, ProcessUse, Progress,
     ProgressFn, Stage,

@@ -2,6 +2,7 @@
 
 pub mod critical;
 pub mod environment;
+pub mod grants_in_words;
 pub mod manifest;
 pub mod network;
 pub mod rights;

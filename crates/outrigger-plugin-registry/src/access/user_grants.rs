@@ -8,6 +8,7 @@ use outrigger_config::{PluginScope, package_name};
 use outrigger_kernel::hooks::{HookPoint, Rights};
 use outrigger_plugin_package::Source;
 
+use crate::access::grants_in_words::UserGrants;
 use crate::access::settings::{PluginRules, PluginSettings};
 
 impl PluginSettings {
@@ -28,7 +29,8 @@ impl PluginSettings {
         let by_name = by_name.unwrap_or_default();
         let granted = key.and_then(|key| self.plugins.get(key)).cloned();
         let granted = granted.unwrap_or_default();
-        let withheld = granted.lacks_a_grant_of(&by_name).then(|| {
+        let lacking = granted.lacking(&by_name).grants_in_words();
+        let withheld = (!lacking.is_empty()).then(|| {
             let way = match (source, key) {
                 (Some(Source::Path(_)), Some(path)) => {
                     format!("; to grant them to this file, write [plugins.\"{path}\"]")
@@ -46,25 +48,15 @@ impl PluginSettings {
         let mut rules = self.rules_of(&names, scope).unwrap_or_default();
         rules.hosts_withheld = granted.hosts.is_none() && by_name.hosts.is_some();
         rules.take_grants(granted);
+        rules.user_grants = UserGrants {
+            given: rules.grants_in_words(),
+            withheld: lacking,
+        };
         (rules, problems)
     }
 }
 
 impl PluginRules {
-    /// Returns whether other rules of the same plugin grant something that these do not.
-    fn lacks_a_grant_of(&self, other: &Self) -> bool {
-        let lost = |has: bool, given: bool| has && !given;
-        lost(!other.env.is_empty(), !self.env.is_empty())
-            || lost(!other.ports.is_empty(), !self.ports.is_empty())
-            || lost(!other.read.is_empty(), !self.read.is_empty())
-            || lost(!other.write.is_empty(), !self.write.is_empty())
-            || lost(other.unix_sockets, self.unix_sockets)
-            || lost(other.approve, self.approve)
-            || lost(other.rewrite, self.rewrite)
-            || lost(other.model, self.model)
-            || lost(other.prompt, self.prompt)
-    }
-
     /// Replaces the grants by those of other rules.
     fn take_grants(&mut self, granted: Self) {
         (self.env, self.ports) = (granted.env, granted.ports);
@@ -74,9 +66,7 @@ impl PluginRules {
         (self.model, self.prompt) = (granted.model, granted.prompt);
         self.hosts = granted.hosts.or(self.hosts.take());
     }
-}
 
-impl PluginRules {
     /// Returns the rights of its hooks at a point (C3): all that the point allows, except with a manifest that does not name
     /// them, and except variables of commands without the grant to change calls: a command with another `PATH` is another
     /// command. Changing what answers a model request, and for whose account, requires the `model` grant.

@@ -39,6 +39,12 @@ impl Plugin {
             events_missed: 0,
             trust: self.verified.as_ref().map(|it| (&it.trusted).into()),
             manifest: self.manifest.clone(),
+            // One that is not started has none.
+            grants: self
+                .resolved
+                .as_ref()
+                .map(|_| self.rules.user_grants.clone())
+                .unwrap_or_default(),
             host: None,
             breakers: Vec::new(),
             load_ms: self.load_ms,

@@ -13,7 +13,7 @@ use crate::options::LoadOptions;
 use outrigger_plugin_registry::access::manifest::{self, ManifestShown};
 use outrigger_plugin_registry::access::settings::PluginRules;
 use outrigger_plugin_registry::error::PluginError;
-use outrigger_plugin_registry::{Fresh, Plugin, Registry};
+use outrigger_plugin_registry::{Fresh, Plugin, Registry, UserGrants};
 
 /// An admitted plugin whose manifest hosts others.
 pub(crate) struct Host<'a> {
@@ -117,6 +117,8 @@ fn granted(
         // A failure of the hosted plugin is not a failure of its host.
         fail_closed: settings.fail_closed.clone(),
         hook_deadline: settings.hook_deadline.or(host.rules.hook_deadline),
+        // These are its host's.
+        user_grants: UserGrants::default(),
         ..host.rules.clone()
     };
     let (cut, lost) = subset::hosted(whole, own);

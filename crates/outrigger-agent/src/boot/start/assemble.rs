@@ -153,6 +153,6 @@ impl AgentState {
         let hide = outrigger_audit::credential_watcher(&self.store);
         self.models.credentials().watch(hide);
         self.notify_left_completions();
-        outrigger_audit::grants(&self.store, &self.config, &self.plugins.list());
+        outrigger_audit::grants(&self.store, &self.plugins.list());
     }
 }

@@ -256,7 +256,7 @@ mod tests {
     use std::time::Duration;
 
     use outrigger_config::PluginSource;
-    use outrigger_plugins::{BreakerState, BreakerStatus, Stage};
+    use outrigger_plugins::{BreakerState, BreakerStatus, Stage, UserGrants};
 
     use super::*;
 
@@ -287,6 +287,7 @@ mod tests {
             events_missed: 0,
             trust: None,
             manifest: None,
+            grants: UserGrants::default(),
             breakers: Vec::new(),
             load_ms,
             source: None,

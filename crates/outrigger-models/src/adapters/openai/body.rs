@@ -48,7 +48,10 @@ pub(crate) fn choice(choice: ToolChoice) -> &'static str {
 fn params(dialect: Dialect, model: &ModelInfo, request: &ModelRequest, out: &mut Object) {
     let params = &request.params;
     let own_reasoning = dialect == Dialect::OpenAi && model.capabilities.reasoning;
-    if let Some(max) = params.max_output_tokens {
+    // As OpenCode's built-in plugin for Cerebras does: where the options have that limit, the general one is left out.
+    let has_limit =
+        model.api.npm == "@ai-sdk/cerebras" && params.options.contains_key("max_completion_tokens");
+    if let Some(max) = params.max_output_tokens.filter(|_| !has_limit) {
         let key = if own_reasoning {
             "max_completion_tokens"
         } else {
@@ -315,6 +318,24 @@ mod tests {
         request.tools.clear();
         let none = body(Dialect::Compatible, &model(), &request);
         assert!(none.get("tool_choice").is_none());
+    }
+
+    #[test]
+    fn cerebras_has_one_limit_of_output_tokens() {
+        let mut model = model();
+        let mut request = request();
+        let limits = |model: &ModelInfo, request: &ModelRequest| {
+            let body = body(Dialect::NoReasoningBack, model, request);
+            ["max_tokens", "max_completion_tokens"].map(|key| body.get(key).cloned())
+        };
+        model.api.npm = "@ai-sdk/cerebras".into();
+        assert_eq!(limits(&model, &request), [Some(json!(4000)), None]);
+        let options = &mut request.params.options;
+        options.insert("max_completion_tokens".into(), json!(900));
+        assert_eq!(limits(&model, &request), [None, Some(json!(900))]);
+        model.api.npm = "@ai-sdk/groq".into();
+        let both = [Some(json!(4000)), Some(json!(900))];
+        assert_eq!(limits(&model, &request), both);
     }
 
     #[test]

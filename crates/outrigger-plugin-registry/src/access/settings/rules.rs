@@ -7,6 +7,7 @@ use outrigger_config::settings::{ChatMessage, Isolation};
 use outrigger_config::{PluginScope, PluginSpec};
 use outrigger_sandbox::paths::resolve;
 
+use crate::access::grants_in_words::UserGrants;
 use crate::access::rights::Access;
 
 /// Rules for one plugin.
@@ -57,6 +58,8 @@ pub struct PluginRules {
     pub max_timeout: Option<Duration>,
     /// Its access, if it has a manifest. Such a plugin runs in its own process.
     pub access: Option<Access>,
+    /// What of this the user's settings grant to this plugin, as they say it, and what they grant to another of its name.
+    pub user_grants: UserGrants,
 }
 
 impl PluginRules {
