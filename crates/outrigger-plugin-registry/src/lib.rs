@@ -11,7 +11,7 @@ pub mod error;
 mod registry;
 mod status;
 
+pub use access::grants_in_words::UserGrants;
 pub use error::PluginError;
 pub use registry::{Bound, COMMAND_GROUP, Configured, Fresh, Plugin, ProcessList, Registry};
-pub use access::grants_in_words::UserGrants;
 pub use status::{PluginStatus, SourceOf};

@@ -210,6 +210,7 @@ mod tests {
             env: vec!["ACME_KEY".into()],
             ports: vec![1455],
             unix_sockets: true,
+            approve: true,
             priority: 2,
             ..PluginRules::default()
         };
@@ -247,6 +248,21 @@ mod tests {
                 "{spec}"
             );
             assert_eq!(withheld.is_some(), !granted, "{spec}: {withheld:?}");
+            // The audit has it as it counts.
+            let words = [
+                "variables ACME_KEY",
+                "ports 1455",
+                "UNIX sockets",
+                "`approve`",
+            ];
+            let words: Vec<String> = words.map(str::to_owned).to_vec();
+            let of = rules.user_grants;
+            let (counts, other) = if granted {
+                (of.given, of.withheld)
+            } else {
+                (of.withheld, of.given)
+            };
+            assert_eq!((counts, other), (words, Vec::new()), "{spec}");
             // Nothing else about a plugin is a secret.
             assert_eq!(rules.priority, 2, "{spec}");
         }
