@@ -17,7 +17,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   else if (id === 's' + left) {
     got.push(JSON.stringify(result ?? error))
     if (--left) ask()
-    else send({ id: call, result: { content: [{ type: 'text', text: got.join('\\n') }] } })
+    else send({ id: call, result: { content: [{ type: 'text', text: got.join('\n') }] } })
   }
 })
 "#;
