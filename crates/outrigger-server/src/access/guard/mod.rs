@@ -2,8 +2,9 @@
 //!
 //! A name in `Host` that is not this server's is refused (a page can make any name point to 127.0.0.1). So is an `Origin` that is not on
 //! OpenCode's list, the server's own or the user's, and a browser's request for a page of another site without one (an image, a link), and a
-//! `POST` of another page that a form could send. Then the password is checked, in OpenCode's two forms: `Authorization: Basic`, or `auth_token` in the query for clients that cannot send
-//! headers (`EventSource`, web sockets). Our own page uses a token that is valid for the server's life instead ([`super::page_session`]).
+//! `POST` of another page that a form could send. Then the password is checked, in OpenCode's two forms: `Authorization: Basic`, or
+//! `auth_token` in the query for clients that cannot send headers (`EventSource`, web sockets). Our own page uses a token that is valid for
+//! the server's life instead ([`super::page_session`]).
 
 #[cfg(test)]
 mod tests;
