@@ -31,6 +31,15 @@ export interface AuditVerification {
   faults: Array<string>
 }
 
+export interface ChangedValue {
+  /** JSON pointer into the output of the hook. What was removed from a list has its index from before. */
+  at: string
+  /** What stood there. */
+  before?: RecordedValue
+  /** What stands there now. */
+  after?: RecordedValue
+}
+
 export interface Conversation {
   id: string
   title: string
@@ -246,6 +255,30 @@ export interface PromptDiff {
   diffs: Array<unknown>
 }
 
+export interface RecordedDigest {
+  kind: "digest"
+  bytes: number
+  sha256: string
+}
+
+export interface RecordedExcerpt {
+  kind: "excerpt"
+  text: string
+  /** Bytes of the whole text before the part. */
+  from: number
+  /** Bytes of the whole text. */
+  bytes: number
+  /** Of the value's JSON text. */
+  sha256: string
+}
+
+export type RecordedValue = RecordedWhole | RecordedExcerpt | RecordedDigest
+
+export interface RecordedWhole {
+  kind: "whole"
+  value: unknown
+}
+
 export interface SearchHit {
   conversation: string
   title: string
@@ -292,6 +325,9 @@ export interface Span {
   plugin?: string
   /** JSON pointers into what the hook was given. */
   changed?: Array<string>
+  values?: Array<ChangedValue>
+  /** How many places changed besides. */
+  moreValues?: number
   facts: Record<string, unknown>
 }
 

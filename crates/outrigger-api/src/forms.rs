@@ -27,6 +27,15 @@ forms! {
         /// The key that seals are made with.
         key: string | null,
         faults: [string]};
+    /// What a hook changed at one place.
+    ChangedValue = {
+        /// JSON pointer into the output of the hook. What was removed from a list has its index from before.
+        at: string,
+        /// What stood there.
+        before?: RecordedValue,
+        /// What stands there now.
+        after?: RecordedValue
+    };
     /// A session, as a list shows it.
     Conversation = {
         id: string,
@@ -159,6 +168,23 @@ forms! {
     };
     /// Files that a prompt changed.
     PromptDiff = {attempt: string, diffs: [any]};
+    /// Nothing of a value but what tells it from others: bytes of its JSON text, and the SHA-256 of that.
+    RecordedDigest = {kind: "digest", bytes: integer, sha256: string};
+    /// A part of a value, from where it differs: of a text, or of the JSON text of anything else.
+    RecordedExcerpt = {
+        kind: "excerpt",
+        text: string,
+        /// Bytes of the whole text before the part.
+        from: integer,
+        /// Bytes of the whole text.
+        bytes: integer,
+        /// Of the value's JSON text.
+        sha256: string
+    };
+    /// A value, as far as a record keeps it.
+    RecordedValue = RecordedWhole | RecordedExcerpt | RecordedDigest;
+    /// All of a value.
+    RecordedWhole = {kind: "whole", value: any};
     /// A text that has all the words that are looked for.
     SearchHit = {
         conversation: string,
@@ -200,6 +226,9 @@ forms! {
         plugin?: string,
         /// JSON pointers into what the hook was given.
         changed?: [string],
+        values?: [ChangedValue],
+        /// How many places changed besides.
+        moreValues?: integer,
         facts: {any}
     };
     /// What a stream says.

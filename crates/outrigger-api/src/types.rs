@@ -1,5 +1,6 @@
 //! Types of the API's requests and responses.
 
+use outrigger_protocol::hook::ChangedValue;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::merged::{ConversationMessage, EntryState};
 use outrigger_protocol::message::Tokens;
@@ -319,6 +320,12 @@ pub struct Span {
     /// Changed locations, as JSON pointers into the hook's input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// What stood at the places that changed, without secrets and of bounded size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ChangedValue>,
+    /// How many places changed besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_values: Option<u64>,
     /// Further facts: outcome, decision, permissions, tokens, cost, bytes.
     #[serde(default)]
     pub facts: Object,

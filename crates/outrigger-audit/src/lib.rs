@@ -7,4 +7,4 @@ mod secrets;
 
 pub use plugins::{grants, notice, progress};
 pub use processes::{connection, recorded};
-pub use secrets::{credential_watcher, prepare};
+pub use secrets::{credential_watcher, prepare, redact};

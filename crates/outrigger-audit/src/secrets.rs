@@ -1,6 +1,7 @@
 //! Secrets that must not be recorded: keys of the configuration, of the environment, and stored ones.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use outrigger_config::Loaded;
 use outrigger_store::{Retention, Store};
@@ -35,6 +36,12 @@ pub fn credential_watcher(store: &Store) -> impl Fn(&Value) + Send + Sync + 'sta
         secrets.retain(|text| text.len() >= 16);
         redactor.hide(secrets);
     }
+}
+
+/// Takes out of what records keep of hooks' answers what is kept out of the audit.
+pub fn redact(store: &Store) -> Arc<dyn Fn(&str, &mut Value) + Send + Sync> {
+    let redactor = store.redactor().clone();
+    Arc::new(move |name, value| redactor.clean_value(name, value))
 }
 
 fn texts(value: &Value, out: &mut Vec<String>) {

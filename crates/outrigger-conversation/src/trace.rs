@@ -175,6 +175,8 @@ impl Requests {
             state,
             plugin: None,
             changed: Vec::new(),
+            values: Vec::new(),
+            more_values: None,
             facts: object(facts),
         }
     }
@@ -202,6 +204,8 @@ fn hook_span(hook: &HookRecord) -> Span {
         state,
         plugin: Some(hook.plugin.to_string()),
         changed: hook.changed.clone(),
+        values: hook.values.places.clone(),
+        more_values: Some(hook.values.more).filter(|more| *more > 0),
         facts: object(json!({
             "hook": hook.hook, "outcome": hook.outcome, "decision": hook.decision, "bytes": hook.payload_bytes,
             "cpuMs": hook.cpu_ms, "message": hook.message,
@@ -222,6 +226,8 @@ fn tool_span(tool: &ToolRecord) -> Span {
         state,
         plugin: tool.provenance.replaced_tool_of().map(|it| it.to_string()),
         changed: Vec::new(),
+        values: Vec::new(),
+        more_values: None,
         facts: object(json!({
             "call": tool.call.call_id, "outcome": tool.outcome, "permissions": tool.permissions, "retries": tool.retries,
         })),

@@ -188,6 +188,7 @@ mod tests {
             cpu_ms: None,
             duration_ms: ms,
             changed: Vec::new(),
+            values: Default::default(),
             message: None,
             at: 0,
             audit: Default::default(),

@@ -6,6 +6,7 @@ use outrigger_claude_hooks::Commands;
 use outrigger_protocol::Millis;
 
 use crate::breakers::Breakers;
+use crate::changes::RedactFn;
 use crate::custom_points::links::Links;
 use crate::hook_audit::SaidOnce;
 use crate::perf::Perf;
@@ -33,4 +34,6 @@ pub struct HookHost {
     pub links: Links,
     /// Reported answers that are rejected again and again.
     pub said: SaidOnce,
+    /// Takes secrets out of what records keep of answers.
+    pub redact: RedactFn,
 }

@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod breakers;
+mod changes;
 pub mod cost;
 pub mod custom_points;
 pub mod digest;
@@ -17,6 +18,7 @@ mod payload;
 pub mod perf;
 pub mod pipeline;
 
+pub use changes::RedactFn;
 pub use cost::{Cost, Costs};
 pub use digest::hash;
 pub use hook_audit::{SaidOnce, log_observed};

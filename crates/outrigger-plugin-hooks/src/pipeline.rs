@@ -18,13 +18,16 @@ use outrigger_claude_hooks::Again;
 use outrigger_kernel::breaker::{Ended, Gate};
 use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
 use outrigger_protocol::history::History;
-use outrigger_protocol::hook::{Block, Carried, HookFailure, HookOutcome, HookRecord};
+use outrigger_protocol::hook::{
+    Block, Carried, ChangedValues, HookFailure, HookOutcome, HookRecord,
+};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use self::again::{Asked, ChangedCall};
+use crate::changes::Given;
 use crate::hook_audit::ChainAudit;
 use crate::host::HookHost;
 use outrigger_plugin_registry::Bound;
@@ -177,6 +180,7 @@ impl Pipeline {
             ),
             sent: vec![Sent::default(); bound.len()],
             audit: ChainAudit::new(bound.len()),
+            values: BTreeMap::new(),
             gates: BTreeMap::new(),
             bound,
             context,
@@ -247,6 +251,8 @@ struct Drive<'a> {
     bound: &'a [Bound],
     sent: Vec<Sent>,
     audit: ChainAudit,
+    /// What handlers changed.
+    values: BTreeMap<usize, ChangedValues>,
     /// Breaker decisions for the running calls.
     gates: BTreeMap<usize, Gate>,
     context: PipelineContext,
@@ -302,8 +308,15 @@ impl Drive<'_> {
     }
 
     fn feed(&mut self, handler: usize, outcome: HookOutcome, ms: f64) {
-        if let Some(chain) = &mut self.chain {
-            chain.feed(handler, outcome, ms);
+        let Some(chain) = &mut self.chain else {
+            return;
+        };
+        let changes = matches!(&outcome, HookOutcome::Patch(patch) if !patch.is_empty());
+        let given = changes.then(|| Given::of(chain.items()));
+        chain.feed(handler, outcome, ms);
+        if let Some(given) = given {
+            let values = given.changes(chain.items(), &self.host.redact);
+            self.values.insert(handler, values);
         }
     }
 

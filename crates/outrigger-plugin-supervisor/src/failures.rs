@@ -69,6 +69,7 @@ impl Failures {
                 0.0
             },
             changed: Vec::new(),
+            values: Default::default(),
             message: Some(message),
             at: (self.now)(),
             audit: HookAudit::default(),

@@ -13,6 +13,7 @@ use outrigger_protocol::Millis;
 use outrigger_sandbox::{CoversFn, Spawner};
 use serde_json::Value;
 
+use outrigger_plugin_hooks::RedactFn;
 use outrigger_plugin_registry::access::settings::PluginSettings;
 use outrigger_plugin_registry::error::PluginError;
 
@@ -73,6 +74,8 @@ pub struct LoadOptions {
     pub progress: ProgressFn,
     /// Receives state changes of running plugins.
     pub notice: NoticeFn,
+    /// Removes secrets from what records keep of hooks' answers.
+    pub redact: RedactFn,
     /// Clock of the records, in milliseconds since the Unix epoch.
     pub now: fn() -> Millis,
 }

@@ -98,6 +98,7 @@ impl Plugins {
             commands: None,
             links: Links::default(),
             said: SaidOnce::default(),
+            redact: Arc::new(|_, _| {}),
         };
         Self(Arc::new(PluginHost {
             registry,
@@ -348,6 +349,7 @@ fn host(options: &Arc<LoadOptions>, base: usize, registry: &Arc<Registry>) -> Pl
         commands: command_hooks(options, base, registry),
         links: Links::default(),
         said: SaidOnce::default(),
+        redact: Arc::clone(&options.redact),
     };
     PluginHost {
         registry: Arc::clone(registry),

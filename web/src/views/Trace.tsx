@@ -3,6 +3,7 @@ import type { Conversation, Span, Trace as TraceOf, Turn } from '../api'
 import { clock, duration, plural } from '../lib/format'
 import { get } from '../lib/http'
 import { message } from '../state/live'
+import { Changed } from '../ui/Changed'
 import { Json } from '../ui/cards'
 import { Empty, Failed, Loading } from '../ui/states'
 
@@ -131,11 +132,7 @@ function Facts({ span }: { span: Span }) {
       {Boolean(span.changed?.length) && (
         <>
           <h2 className="small">What it changed</h2>
-          <ul className="mono">
-            {span.changed?.map((at) => (
-              <li key={at}>{at || '/'}</li>
-            ))}
-          </ul>
+          <Changed places={span.changed ?? []} values={span.values ?? []} more={span.moreValues ?? 0} />
         </>
       )}
       {!facts.length && !span.changed?.length && <p className="quiet">Nothing more is known.</p>}

@@ -106,6 +106,7 @@ mod tests {
             cpu_ms: None,
             duration_ms: 0.0,
             changed: Vec::new(),
+            values: Default::default(),
             message: None,
             at: 0,
             audit: Default::default(),

@@ -25,9 +25,9 @@ fn every_call_of_a_session_is_reported_in_order_and_what_hooks_cost() {
     let trace = world.cli(&["plugin", "trace"]).ok().stdout;
     let shape: Vec<String> = trace
         .lines()
-        .filter(|line| line.starts_with(' '))
-        .map(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
+        .map(|line| line.split_whitespace().collect::<Vec<&str>>())
+        .filter(|words| words[0].parse::<usize>().is_ok())
+        .map(|words| {
             // Number, time since the turn's beginning, "ms", hook, plugin, outcome, time, unit, the rest.
             [&words[3..6], &words[8..]].concat().join(" ")
         })
@@ -40,6 +40,10 @@ fn every_call_of_a_session_is_reported_in_order_and_what_hooks_cost() {
             "chat.message rules ok patch /parts/0/text",
             "tool.execute.before rules error block house rule",
         ]
+    );
+    assert!(
+        trace.contains("\n       /parts/0/text: \"hi\" -> \"hi seen\"\n"),
+        "{trace}"
     );
     assert!(
         trace.contains("\ntrn_") || trace.starts_with("trn_"),
@@ -67,6 +71,71 @@ fn every_call_of_a_session_is_reported_in_order_and_what_hooks_cost() {
 
     let error = world.cli(&["plugin", "perf", "-s", "ses_none"]).exited(1);
     assert!(error.stderr.contains("ses_none"), "{}", error.stderr);
+}
+
+/// As clients are shown a turn, it stands in the log.
+#[test]
+fn what_hooks_changed_is_kept_with_its_values_and_without_secrets() {
+    let world = World::new([done()]);
+    let plugin = "export const P = async () => ({
+        'chat.message': async (_, o) => { o.parts[0].text += ' with sk-abcdefghijklmnop' },
+        'chat.params': async (_, o) => {
+          o.temperature = 0.2
+          o.options = { note: 'n'.repeat(5000), teamToken: 'between-us' }
+        },
+      })";
+    world.plugin("rules", plugin);
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({ "title": "T" })).json(200)["id"].clone();
+    let session = session.as_str().unwrap();
+    let parts = json!([{ "type": "text", "text": "hi" }]);
+    let path = format!("/session/{session}/message");
+    server.post(&path, &json!({ "parts": parts })).json(200);
+    let base = format!("/outrigger/v1/conversation/{session}/turn");
+    let turn = server.get(&base).json(200)[0]["id"].clone();
+    let trace = server
+        .get(&format!("{base}/{}", turn.as_str().unwrap()))
+        .json(200);
+    drop(server);
+    let spans = trace["spans"].as_array().unwrap().iter();
+    let hooks: Vec<&Value> = spans.filter(|it| it["kind"] == "hook").collect();
+    let shown = |hook: &str| {
+        let found = hooks.iter().find(|it| it["facts"]["hook"] == hook);
+        found.unwrap()["values"].clone()
+    };
+    let whole = |value: Value| json!({ "kind": "whole", "value": value });
+    assert_eq!(
+        shown("chat.message"),
+        json!([{ "at": "/parts/0/text", "before": whole(json!("hi")), "after": whole(json!("hi with [removed]")) }])
+    );
+    let params = shown("chat.params");
+    let after = |at: &str| {
+        let mut places = params.as_array().unwrap().iter();
+        let place = places.find(|it| it["at"] == at);
+        place.unwrap_or_else(|| panic!("{at}: {params}"))["after"].clone()
+    };
+    assert_eq!(after("/temperature"), whole(json!(0.2)));
+    assert_eq!(after("/options/teamToken"), whole(json!("[removed]")));
+    let note = after("/options/note");
+    assert_eq!(
+        (&note["kind"], &note["bytes"]),
+        (&json!("excerpt"), &json!(5000))
+    );
+    assert!(note["text"].as_str().unwrap().len() <= 2048);
+    let records = world.cli(&["plugin", "trace", "--json", session]).ok();
+    let text = &records.stdout;
+    assert!(
+        !text.contains("sk-abcdefgh") && !text.contains("between-us"),
+        "{text}"
+    );
+    let stored = records.json();
+    let of_turn = stored.as_array().unwrap().iter();
+    let of_turn = of_turn.filter(|it| it["turn"] == trace["turn"]["id"]);
+    let stored: Vec<Value> = of_turn
+        .filter_map(|it| Some(it["values"].get("places")?.clone()))
+        .collect();
+    let shown = hooks.iter().filter_map(|it| it.get("values").cloned());
+    assert_eq!(shown.collect::<Vec<_>>(), stored);
 }
 
 #[test]

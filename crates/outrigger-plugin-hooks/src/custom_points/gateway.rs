@@ -352,6 +352,7 @@ impl PointGateway {
             cpu_ms: None,
             duration_ms: 0.0,
             changed: Vec::new(),
+            values: Default::default(),
             message: Some(message),
             at: (host.now)(),
             audit: HookAudit {

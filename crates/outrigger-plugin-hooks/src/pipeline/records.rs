@@ -15,6 +15,7 @@ impl Drive<'_> {
             return PipelineResult::default();
         };
         let mut audit = std::mem::take(&mut self.audit);
+        let mut values = std::mem::take(&mut self.values);
         let records = folded.runs.iter().filter_map(|run| {
             let bound = self.bound.get(run.handler)?;
             let sent = self.sent.get(run.handler).copied().unwrap_or_default();
@@ -35,6 +36,7 @@ impl Drive<'_> {
                 cpu_ms: sent.cpu_ms,
                 duration_ms: run.ms,
                 changed: run.changed.clone(),
+                values: values.remove(&run.handler).unwrap_or_default(),
                 message: run.message.as_deref().map(brief),
                 at: if sent.at == 0 {
                     (self.host.now)()

@@ -116,6 +116,7 @@ impl Room {
             covers: Arc::new(|| Ok(Covers::default())),
             progress: Arc::new(|_| {}),
             notice: Arc::new(|_| {}),
+            redact: Arc::new(|_, _| {}),
             now: || 1_700_000_000_000,
         })
         .await;

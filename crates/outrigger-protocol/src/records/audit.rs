@@ -316,6 +316,7 @@ mod tests {
             cpu_ms: None,
             duration_ms: 12.5,
             changed: Vec::new(),
+            values: Default::default(),
             message: Some("no answer within 12 ms".into()),
             at: 7,
             audit: HookAudit {

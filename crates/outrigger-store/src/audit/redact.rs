@@ -4,6 +4,7 @@ use std::sync::{Arc, RwLock};
 
 use outrigger_files::sync;
 use outrigger_protocol::keys::{KEY_PREFIXES, looks_like_key};
+use serde_json::Value;
 
 /// Replacement of a secret.
 const REMOVED: &str = "[removed]";
@@ -65,8 +66,7 @@ impl Redactor {
         &self,
         variables: impl IntoIterator<Item = (&'a String, &'a String)>,
     ) {
-        let secret = |name: &str| is_name(name) || name.to_ascii_uppercase().ends_with("_KEY");
-        let found = variables.into_iter().filter(|(name, _)| secret(name));
+        let found = variables.into_iter().filter(|(name, _)| is_secret(name));
         // A path or a boolean is not a secret, and may occur in any text.
         let found = found.map(|(_, value)| value.clone());
         self.hide(found.filter(|value| value.len() >= 8 && !value.starts_with('/')));
@@ -86,6 +86,25 @@ impl Redactor {
             *text = clean_words(text);
         }
     }
+
+    /// Removes secrets from the texts of a value. A text under the name of a secret is one; `name` is the name of the value.
+    pub fn clean_value(&self, name: &str, value: &mut Value) {
+        match value {
+            Value::String(text) if !text.is_empty() && is_secret(name) => REMOVED.clone_into(text),
+            Value::String(text) => self.clean(text),
+            Value::Array(items) => items.iter_mut().for_each(|it| self.clean_value(name, it)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    self.clean_value(name, value);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    is_name(name) || name.to_ascii_uppercase().ends_with("_KEY")
 }
 
 // Most texts contain nothing suspicious: one pass without allocation for them. Many are one small word, which follows
@@ -224,6 +243,24 @@ mod tests {
             assert_eq!(text, want);
         }
         assert_eq!(format!("{redactor:?}"), "Redactor");
+    }
+
+    #[test]
+    fn a_text_at_a_secrets_name_is_one() {
+        let redactor = Redactor::default();
+        redactor.hide(["hunter2".to_owned()]);
+        let mut value = serde_json::json!({
+            "headers": {"Authorization": "abc", "X-Api-Key": ["d"], "accept": "e hunter2"}, "max_tokens": 5, "DEPLOY_KEY": "f", "token": "",
+        });
+        redactor.clean_value("config", &mut value);
+        let want = serde_json::json!({
+            "headers": {"Authorization": "[removed]", "X-Api-Key": ["[removed]"], "accept": "e [removed]"}, "max_tokens": 5,
+            "DEPLOY_KEY": "[removed]", "token": "",
+        });
+        assert_eq!(value, want);
+        let mut value = serde_json::json!("abc");
+        redactor.clean_value("apiKey", &mut value);
+        assert_eq!(value, "[removed]");
     }
 
     proptest::proptest! {

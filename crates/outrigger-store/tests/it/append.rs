@@ -24,6 +24,7 @@ fn hook(session: &str, turn: &str, point: &str) -> LogRecord {
         cpu_ms: None,
         duration_ms: 0.5,
         changed: Vec::new(),
+        values: Default::default(),
         message: None,
         at: 1,
         audit: Default::default(),

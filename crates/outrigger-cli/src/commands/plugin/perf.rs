@@ -1,5 +1,7 @@
 //! `outrigger plugin perf`, `trace` and `top`: the cost and activity of plugins (A1, A2).
 
+mod changes;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -190,6 +192,7 @@ fn call(text: &mut String, number: usize, record: &HookRecord, began: u64) {
         let _ = write!(text, "  {}", message.lines().next().unwrap_or_default());
     }
     text.push('\n');
+    text.push_str(&changes::lines(&record.values));
 }
 
 fn decision(decision: Decision) -> &'static str {
@@ -332,6 +335,7 @@ mod tests {
             duration_ms: 1.0,
             cpu_ms: None,
             changed: Vec::new(),
+            values: Default::default(),
             message: None,
             at,
             audit: Default::default(),

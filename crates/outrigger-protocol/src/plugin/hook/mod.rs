@@ -1,8 +1,10 @@
 //! Hook calls, their answers ([`HookOutcome`]) and their records.
 
 mod outcome;
+mod values;
 
 pub use outcome::{Block, HookFailure, HookOutcome, OutcomeKind, Patch};
+pub use values::{ChangedValue, ChangedValues, RecordedValue};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -150,6 +152,9 @@ pub struct HookRecord {
     /// Changed locations, as JSON pointers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// What stood there before and after, without secrets and of bounded size.
+    #[serde(default, skip_serializing_if = "ChangedValues::is_empty")]
+    pub values: ChangedValues,
     /// Error or refusal text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
