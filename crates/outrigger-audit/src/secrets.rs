@@ -1,7 +1,6 @@
 //! Secrets that must not be recorded: keys of the configuration, of the environment, and stored ones.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use outrigger_config::Loaded;
 use outrigger_store::{Retention, Store};
@@ -38,10 +37,10 @@ pub fn credential_watcher(store: &Store) -> impl Fn(&Value) + Send + Sync + 'sta
     }
 }
 
-/// Takes out of what records keep of hooks' answers what is kept out of the audit.
-pub fn redact(store: &Store) -> Arc<dyn Fn(&str, &mut Value) + Send + Sync> {
+/// Returns a function that removes from a value, under the name that it has, what is kept out of the audit.
+pub fn redact(store: &Store) -> impl Fn(&str, &mut Value) + Send + Sync + 'static {
     let redactor = store.redactor().clone();
-    Arc::new(move |name, value| redactor.clean_value(name, value))
+    move |name, value| redactor.clean_value(name, value)
 }
 
 fn texts(value: &Value, out: &mut Vec<String>) {

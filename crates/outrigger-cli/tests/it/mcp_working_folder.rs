@@ -1,4 +1,4 @@
-//! Servers of the user's that load code by names from where they are started (issue 18): a command or a plugin that puts such a file into a
+//! Servers of the user's that load code by names from where they are started: a command or a plugin that puts such a file into a
 //! trusted project, between the look before a start and the moment in which it is loaded, has it run in a sandbox or not at all.
 
 use std::fs;
@@ -18,6 +18,9 @@ fn server(command: Value, environment: Value) -> Value {
         "type": "local", "command": command, "timeout": 20000, "environment": environment,
     } } })
 }
+
+/// A server's command, the files that are planted, and whether the server works without them.
+type Case<'a> = (Value, &'a [(&'a str, &'a str)], bool);
 
 /// Lists the servers, and plants the files once the server has been started.
 fn list_and_plant(world: &World, files: &[(&str, &str)]) -> String {
@@ -45,8 +48,7 @@ fn what_comes_into_the_project_after_the_look_is_not_loaded_as_the_user() {
     let node = format!("require('child_process').execSync({})", json!(STEAL));
     let bun = bun().map_or("bun".to_owned(), |it| it.display().to_string());
     let late = |line: &str| json!(["sh", "-c", format!("{LATE}exec {line}")]);
-    // Command, the files that are planted, whether the server works without them.
-    let cases: [(Value, &[(&str, &str)], bool); 6] = [
+    let cases: [Case; 6] = [
         (late("python3 -m usrv"), &[("json.py", &python)], true),
         (late("python3 -m usrv"), &[("usrv.py", &python)], true),
         (json!(["HOME/starter"]), &[("json.py", &python)], true),
