@@ -87,6 +87,16 @@ enum Start {
     Aside,
 }
 
+impl Start {
+    /// Returns the profile that it starts with; `set` if it starts elsewhere.
+    fn profile_or(&self, set: Profile) -> Profile {
+        match self {
+            Self::There(profile) => *profile,
+            Self::Aside => set,
+        }
+    }
+}
+
 /// Who wants a server.
 enum Origin {
     /// The user, or a client on behalf of the user.
@@ -396,22 +406,8 @@ impl Launcher for ServerLauncher {
         let set = self.profile(request, &origin);
         let is_users = matches!(origin, Origin::User) && self.programs.is_trusted();
         let start = is_users.then(|| self.start_of_users(request, set));
-        let profile = match start {
-            Some(Start::There(profile)) => profile,
-            _ => set,
-        };
-        let (sandbox, remedy) = match profile {
-            Profile::Full => ("as you", None),
-            narrower => (
-                match narrower {
-                    Profile::ReadOnly => "in the sandbox of commands (read-only)",
-                    _ => "in the sandbox of commands (workspace-write)",
-                },
-                Some(format!(
-                    "`[mcp.{name}] sandbox = \"full\"` in your own outrigger.toml starts it outside of the sandbox of commands"
-                )),
-            ),
-        };
+        let profile = start.as_ref().map_or(set, |start| start.profile_or(set));
+        let (sandbox, remedy) = sandbox_of(name, profile);
         let started_in = self.started_in(request);
         let folder = started_in.display().to_string();
         let place = |folder: String, reason: &str, remedy| Placement {
@@ -453,8 +449,7 @@ impl Launcher for ServerLauncher {
             }
             Origin::User => {
                 let trust = "it starts in an empty folder, since this one is not trusted; `outrigger trust` starts it in the project";
-                let remedy = remedy.into_iter().chain([trust.to_owned()]);
-                let remedy: Vec<String> = remedy.collect();
+                let remedy: Vec<String> = remedy.into_iter().chain([trust.to_owned()]).collect();
                 place(
                     "an empty folder".to_owned(),
                     "your settings ask for it, and the folder is not trusted",
@@ -463,4 +458,17 @@ impl Launcher for ServerLauncher {
             }
         })
     }
+}
+
+/// Returns what is said of the sandbox of a server with this profile, and how to leave it.
+fn sandbox_of(server: &str, profile: Profile) -> (&'static str, Option<String>) {
+    let sandbox = match profile {
+        Profile::Full => return ("as you", None),
+        Profile::ReadOnly => "in the sandbox of commands (read-only)",
+        _ => "in the sandbox of commands (workspace-write)",
+    };
+    let remedy = format!(
+        "`[mcp.{server}] sandbox = \"full\"` in your own outrigger.toml starts it outside of the sandbox of commands"
+    );
+    (sandbox, Some(remedy))
 }
