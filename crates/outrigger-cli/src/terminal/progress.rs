@@ -301,3 +301,36 @@ impl Drop for Ticking {
         self.line.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a command prints is a report that it still runs: the seconds go on from its start.
+    #[test]
+    fn a_wait_goes_on_while_a_command_prints() {
+        let line = Line {
+            state: Arc::default(),
+            terminal: false,
+        };
+        let shown = |after: Instant, seconds: u64| {
+            let now = after + Duration::from_secs(seconds);
+            line.state().text(now)
+        };
+        line.wait_for(Some("bash"));
+        let begun = line.state().waiting.as_ref().unwrap().1;
+        assert_eq!(shown(begun, 0), None);
+        // The clock has gone on by then.
+        std::thread::sleep(Duration::from_millis(2));
+        line.wait_for(Some("bash"));
+        line.redraw();
+        assert_eq!(line.state().waiting.as_ref().unwrap().1, begun);
+        assert_eq!(shown(begun, 21).as_deref(), Some("bash 21 s"));
+        line.detail(Some("3 of 5"));
+        assert_eq!(shown(begun, 22).as_deref(), Some("bash 22 s  3 of 5"));
+        line.wait_for(Some("model"));
+        assert!(line.state().waiting.as_ref().unwrap().1 > begun);
+        line.wait_for(None);
+        assert_eq!(shown(begun, 60), None);
+    }
+}

@@ -153,6 +153,31 @@ fn no_plugin_allows_without_a_grant() {
 }
 
 /// Replies to every question through its client, over both routes, and writes down each status.
+
+/// Nor does one open a folder outside of the project, with nobody there to ask.
+#[test]
+fn no_plugin_opens_a_folder_outside_without_a_grant() {
+    for granted in [false, true] {
+        let read = call("read", json!({ "filePath": "../beside/notes.txt" }));
+        let rules = json!({ "external_directory": "ask" });
+        let world = asking([turn([read]), done()], rules);
+        let outside = world.root().join("beside/notes.txt");
+        std::fs::create_dir_all(outside.parent().unwrap()).unwrap();
+        std::fs::write(&outside, "what lies outside").unwrap();
+        let plugin = world.plugin("answers", &answers("A", "o.status = 'allow'"));
+        if granted {
+            granting(&world, &format!("[plugins.{plugin:?}]\napprove = true\n"));
+        }
+        world.run(&["do it"]);
+        let state = world.parts("tool").remove(0)["state"].take();
+        let text = state.to_string();
+        assert_eq!(text.contains("what lies outside"), granted, "{text}");
+        let is_refused = text.contains("the plugin answers may not approve it");
+        assert_eq!(is_refused, !granted, "{text}");
+    }
+}
+
+/// Replies to every question over its client, by both routes, and writes down the status of each reply.
 const REPLIES: &str = r"
 import fs from 'node:fs'
 export const R = async ({ serverUrl, directory }) => ({
