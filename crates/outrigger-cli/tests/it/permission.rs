@@ -389,10 +389,10 @@ export const L = async ({ serverUrl, directory }) => ({
 #[test]
 fn a_plugins_rule_is_checked_against_the_folder_of_the_session() {
     let world = World::new([done(), bash("echo ran > ran.txt"), done()]);
-    world.file(
-        "sub/opencode.json",
-        &json!({ "permission": { "bash": "deny" } }).to_string(),
-    );
+    let mut settings: Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
+    settings["permission"] = json!({ "bash": "deny" });
+    world.file("sub/opencode.json", &settings.to_string());
+    world.trust(&world.path("sub"));
     world.plugin(
         "below",
         r"
