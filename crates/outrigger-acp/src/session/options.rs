@@ -52,7 +52,11 @@ impl Chosen {
     pub(crate) fn of(session: &Session) -> Self {
         let model = session.model.as_ref();
         Self {
-            mode: session.agent.clone(),
+            // A subagent's is none that the user has chosen.
+            mode: session
+                .agent
+                .clone()
+                .filter(|_| session.parent_id.is_none()),
             model: model.map(|it| ModelRef {
                 provider_id: it.provider_id.clone(),
                 model_id: it.id.clone(),

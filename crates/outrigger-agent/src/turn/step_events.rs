@@ -79,6 +79,10 @@ impl AgentState {
         let (Some(begin), Some(named)) = (begin, &after.agent) else {
             return true;
         };
+        // The agent of a session with a parent is a subagent: clients offer the user their own choice there.
+        if before.parent_id.is_some() {
+            return true;
+        }
         let plugins = begin.provenance.plugins_that(Deed::Prompted);
         let usual = before.agent.as_deref();
         usual == Some(named)

@@ -173,8 +173,13 @@ impl App {
             return self.fork(None);
         }
         self.leave_session();
-        if let Some(agent) = &session.agent {
-            self.agent = Some(agent.clone());
+        // A subagent's is none that the user has chosen.
+        if let Some(agent) = session
+            .agent
+            .clone()
+            .filter(|_| session.parent_id.is_none())
+        {
+            self.agent = Some(agent);
         }
         let id = session.id.to_string();
         self.session = Some(session);

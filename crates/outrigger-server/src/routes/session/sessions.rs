@@ -128,7 +128,7 @@ async fn create(
     let plugin = by.plugin_id();
     let with_agent = with_agent.filter(|named| {
         let mut plugins = plugin.iter();
-        plugins.all(|plugin| agent.may_leave_agent(plugin, None, named))
+        parent_id.is_some() || plugins.all(|plugin| agent.may_leave_agent(plugin, None, named))
     });
     let plugin_rules = plugin
         .iter()
