@@ -120,7 +120,8 @@ impl Browser {
     }
 
     /// The browser, where one runs.
-    pub(crate) fn running(&self) -> Option<Arc<dyn Provider>> {
+    #[must_use]
+    pub fn running(&self) -> Option<Arc<dyn Provider>> {
         lock(&self.provider).clone().filter(|it| !it.is_gone())
     }
 
