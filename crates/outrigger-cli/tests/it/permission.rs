@@ -152,8 +152,6 @@ fn no_plugin_allows_without_a_grant() {
     }
 }
 
-/// Replies to every question through its client, over both routes, and writes down each status.
-
 /// Nor does one open a folder outside of the project, with nobody there to ask.
 #[test]
 fn no_plugin_opens_a_folder_outside_without_a_grant() {
@@ -177,7 +175,7 @@ fn no_plugin_opens_a_folder_outside_without_a_grant() {
     }
 }
 
-/// Replies to every question over its client, by both routes, and writes down the status of each reply.
+/// Replies to every question through its client, over both routes, and writes down each status.
 const REPLIES: &str = r"
 import fs from 'node:fs'
 export const R = async ({ serverUrl, directory }) => ({
