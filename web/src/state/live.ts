@@ -3,6 +3,7 @@ import { Follow, type Link } from '../lib/follow'
 import { RequestError, get, query } from '../lib/http'
 import type { Sent } from '../lib/sse'
 import { Conversation, PAGE, messageOf } from './conversation'
+import { Fresh } from './fresh'
 import { Signal, Signals } from './signal'
 
 const V1 = '/outrigger/v1'
@@ -113,9 +114,9 @@ export class Live {
   loaded = false
   next: string | null = null
   search = ''
-  #infos = new Map<string, Info>()
+  #infos = new Fresh<Info>()
   #listed = new Set<string>()
-  #waiting = new Map<string, Waiting>()
+  #waiting = new Fresh<Waiting>()
   #open = new Map<string, Open>()
   /** What is being written or printed anywhere, for who opens a conversation later. */
   #writing = new Map<string, Map<string, StreamItem>>()
@@ -193,6 +194,7 @@ export class Live {
 
   async load(search = this.search): Promise<void> {
     this.search = search
+    const [infos, questions] = [this.#infos.reading(), this.#waiting.reading()]
     try {
       const [page, waiting] = await Promise.all([
         get<ConversationPage>(`${V1}/conversation${query({ limit: 50, search })}`),
@@ -200,14 +202,17 @@ export class Live {
       ])
       if (search !== this.search) return
       this.#listed = new Set(page.conversations.map((info) => info.id))
-      for (const info of page.conversations) this.#infos.set(info.id, info)
+      infos.take(page.conversations.map((info) => [info.id, info]), false)
       this.next = page.next
-      this.#waiting = new Map(waiting.map((one) => [one.request.id, one]))
+      questions.take(waiting.map((one) => [one.request.id, one]), true)
       this.listError = null
       this.loaded = true
       await Promise.all(waiting.map((one) => this.#knows(one.request.sessionID)))
     } catch (error) {
       this.listError = message(error)
+    } finally {
+      infos.end()
+      questions.end()
     }
     this.list.changed()
   }
@@ -215,14 +220,17 @@ export class Live {
   async more(): Promise<void> {
     if (!this.next) return
     const cursor = this.next
-    const page = await get<ConversationPage>(`${V1}/conversation${query({ limit: 50, cursor, search: this.search })}`)
-    if (cursor !== this.next) return
-    for (const info of page.conversations) {
-      this.#infos.set(info.id, info)
-      this.#listed.add(info.id)
+    const infos = this.#infos.reading()
+    try {
+      const page = await get<ConversationPage>(`${V1}/conversation${query({ limit: 50, cursor, search: this.search })}`)
+      if (cursor !== this.next) return
+      infos.take(page.conversations.map((info) => [info.id, info]), false)
+      for (const info of page.conversations) this.#listed.add(info.id)
+      this.next = page.next
+      this.list.changed()
+    } finally {
+      infos.end()
     }
-    this.next = page.next
-    this.list.changed()
   }
 
   /** It was answered here; the stream says so, too. */

@@ -306,6 +306,7 @@ try {
     await changed.click()
     await shows(page, 'What it changed')
     await shows(page, '/temperature')
+    await page.locator('.changed-values .diff tr.new', { hasText: '0.2' }).waitFor()
     await accessible(page, 'trace')
     await picture(page, 'trace-dark', 'dark')
     await page.getByRole('link', { name: 'Cost' }).click()
