@@ -27,7 +27,7 @@ use crate::{Result, failed, usage};
 /// A rule: its name, and the check.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 31] = [
+const RULES: [Rule; 32] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -42,6 +42,7 @@ const RULES: [Rule; 31] = [
     ("file-reads", |repo| Ok(rules::file_reads(repo))),
     ("terminal", |repo| Ok(rules::terminal(repo))),
     ("chains", |repo| Ok(rules::chains(repo))),
+    ("permission-names", |repo| Ok(rules::permission_names(repo))),
     ("lock-addresses", |repo| Ok(rules::lock_addresses(repo))),
     ("machine-paths", |repo| Ok(rules::machine_paths(repo))),
     ("kernel-no-std", |repo| Ok(kernel::no_std(repo))),

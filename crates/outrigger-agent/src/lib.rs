@@ -34,24 +34,27 @@ pub use outrigger_mcp::{
     Status as McpStatus, TokenStore,
 };
 pub use outrigger_mcp_tools::{AllowedServers, McpPrompt, servers_of_skills};
+pub use outrigger_permissions::TrustError;
 pub use outrigger_permissions::agents::{self, AgentInfo};
 pub use outrigger_permissions::allowed_hooks::AllowedHooks;
 pub use outrigger_permissions::folder_trust::{
     FolderEntry, FolderQuestion, FolderSection, FolderTrustFn,
 };
-pub use outrigger_permissions::workspace_trust::Rewritten;
+pub use outrigger_permissions::folder_trust::{distrust_folder, trust_folder};
+pub use outrigger_permissions::workspace_trust::{
+    Rewritten, accept_rewritten_settings, allow_settings,
+};
 pub use outrigger_plugins::{PluginError, Snapshot, SnapshotEntry};
 pub use outrigger_prompt::command::{CommandInfo, CommandSource};
 pub use outrigger_session_state::bus::{Bus, Sink};
-pub use outrigger_session_state::ids::{self, now};
+pub use outrigger_session_state::ids;
 pub use outrigger_session_state::turn_channel::Compact;
+pub use outrigger_workspace::clock::now;
 pub use outrigger_workspace::formatters::FormatterStatus;
 pub use outrigger_workspace::snapshot::SnapshotError;
 pub use outrigger_workspace::{Folders, ProjectLocation};
 pub use permission::answering::Answering;
-pub use permission::trust::{
-    allow_settings, count_settings, distrust_folder, settle_folder, trust_folder, waiting_settings,
-};
+pub use permission::trust::{confirm_folder_trust, waiting_settings};
 pub use plugin_api::plugin_admission::{plugin_snapshot, runs_bundled};
 pub use plugin_api::providers::login::LoginError;
 pub use plugin_api::sdk_service::SdkService;

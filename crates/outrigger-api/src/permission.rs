@@ -3,6 +3,7 @@
 //! characters and invisible ones visible.
 
 use outrigger_protocol::permission::{CALL, HOOK_REASON, PermissionRequest};
+use outrigger_protocol::permission_names::{DOOM_LOOP, EXTERNAL_DIRECTORY};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,9 +11,9 @@ use serde_json::Value;
 const OURS: [&str; 19] = [
     "apply_patch",
     "bash",
-    "doom_loop",
+    DOOM_LOOP,
     "edit",
-    "external_directory",
+    EXTERNAL_DIRECTORY,
     "glob",
     "grep",
     "list",
@@ -77,7 +78,7 @@ fn title(permission: &str) -> &str {
         "edit" => "Change a file",
         "write" => "Write a file",
         "read" => "Read a file",
-        "external_directory" => "Leave the project folder",
+        EXTERNAL_DIRECTORY => "Leave the project folder",
         "webfetch" => "Fetch a page",
         "websearch" => "Search the web",
         "task" => "Start a subagent",
@@ -169,7 +170,7 @@ fn effect(request: &PermissionRequest, called: Option<&Value>, facts: &mut Facts
 fn about(permission: &str) -> &'static str {
     match permission {
         "bash" => "runs",
-        "external_directory" => "outside",
+        EXTERNAL_DIRECTORY => "outside",
         "edit" | "read" | "list" => "file",
         "webfetch" => "address",
         "websearch" => "query",

@@ -7,7 +7,7 @@ use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn, Us
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::PluginId;
 use outrigger_store::Store;
-use outrigger_workspace::sync::now;
+use outrigger_workspace::clock::now;
 
 use crate::processes::connection;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_sandbox::{Level, ProcessStart, Spawner};
 use outrigger_store::Store;
-use outrigger_workspace::sync::now;
+use outrigger_workspace::clock::now;
 
 /// Creates the record of a started process.
 fn process(start: &ProcessStart) -> AuditRecord {

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use outrigger_files::sync::lock;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::invoke::{BridgeFrame, ControllerFrame, Invoke};
@@ -164,10 +165,6 @@ fn too_large(error: axum::Error) -> Close {
     let error = error.downcast_ref::<tokio_tungstenite::tungstenite::Error>()?;
     matches!(error, tokio_tungstenite::tungstenite::Error::Capacity(_))
         .then_some((close_code::SIZE, "bridge.too_large"))
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn error(id: Option<String>, refusal: BridgeError) -> BridgeFrame {

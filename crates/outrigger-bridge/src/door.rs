@@ -14,18 +14,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
+use outrigger_files::sync::lock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
 /// Maximum bytes that a stranger may send: a request's line and head.
-const LONGEST_HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Addresses that are remembered since somebody was let in from them.
 const MAX_KNOWN: usize = 256;
 /// How long a stranger may take where more than half of the places are taken.
@@ -123,7 +124,7 @@ impl Strangers {
 
 impl Door {
     /// Maximum number of connections at once that nobody was let in on.
-    pub const STRANGERS: usize = 128;
+    pub const MAX_STRANGERS: usize = 128;
     /// So many more from addresses that somebody was let in from. A quarter of the open files at most.
     pub const KNOWN_STRANGERS: usize = 2048;
     /// How long one of them may take.
@@ -132,7 +133,7 @@ impl Door {
     /// A door with the usual bounds, for clients that come with many connections at once.
     #[must_use]
     pub fn new(listener: TcpListener) -> Self {
-        let door = Self::with_bounds(listener, Self::STRANGERS, Self::HANDSHAKE_TIMEOUT);
+        let door = Self::with_bounds(listener, Self::MAX_STRANGERS, Self::HANDSHAKE_TIMEOUT);
         let quarter = outrigger_sandbox::open_files::limit() / 4;
         let quarter = usize::try_from(quarter).unwrap_or(usize::MAX);
         lock(&door.strangers).more_for_known = Self::KNOWN_STRANGERS.min(quarter);
@@ -185,7 +186,7 @@ impl Listener for Door {
                 is_let_in: Mutex::new(false),
             })),
             until: Some(Box::pin(tokio::time::sleep(handshake_timeout))),
-            left: LONGEST_HEAD,
+            left: MAX_HEAD_BYTES,
         };
         (connection, address)
     }
@@ -332,10 +333,6 @@ impl AsyncWrite for Connection {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

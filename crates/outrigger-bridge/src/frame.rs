@@ -10,7 +10,7 @@ use crate::BridgeError;
 pub(crate) fn read(text: &str) -> Result<ControllerFrame, (Option<String>, BridgeError)> {
     let refuse = |id: Option<String>, why: String| (id, BridgeError::new("bridge.frame", why));
     let Once(value) = serde_json::from_str(text)
-        .map_err(|error| refuse(None, format!("the frame cannot be read: {error}")))?;
+        .map_err(|error| refuse(None, format!("invalid frame: {error}")))?;
     let Value::Object(mut fields) = value else {
         return Err(refuse(None, "the frame is no object".to_owned()));
     };

@@ -24,7 +24,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use crate::connection::lock;
+use outrigger_files::sync::lock;
 
 /// How long a connection may take to come about.
 const CONNECTING: Duration = Duration::from_secs(10);
@@ -130,7 +130,7 @@ impl Remote {
 
     fn unavailable(&self, why: impl std::fmt::Display) -> ToolError {
         ToolError::Unavailable(format!(
-            "The connector `{}` ({}) cannot be reached: {why}",
+            "Cannot reach connector `{}` ({}): {why}",
             self.name, self.url
         ))
     }

@@ -54,7 +54,7 @@ impl Options {
             frame_bytes: 8 * 1024 * 1024,
             deadline: Duration::from_secs(600),
             idle: Duration::from_secs(120),
-            strangers: Door::STRANGERS,
+            strangers: Door::MAX_STRANGERS,
             handshake_timeout: Door::HANDSHAKE_TIMEOUT,
         }
     }

@@ -247,7 +247,7 @@ impl Leases {
         }
     }
 
-    /// A person has clicked or typed in a tab. Whoever had it learns so by the next check.
+    /// The user has clicked or typed in a tab. Its holder learns so by the next check.
     pub fn taken_by_person(&mut self, tab: &str) {
         let desk = self.tabs.entry(tab.to_string()).or_default();
         desk.lease = None;

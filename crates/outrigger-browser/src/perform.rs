@@ -23,7 +23,7 @@ const EFFECT_TIMEOUT: Duration = Duration::from_millis(600);
 /// How long a field has to hold what it was given.
 const VALUE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Pause between two looks.
-const LOOK_PAUSE: Duration = Duration::from_millis(100);
+const POLL_PAUSE: Duration = Duration::from_millis(100);
 
 /// An action that is about to be done, decided in full.
 pub(crate) struct Planned {
@@ -262,7 +262,7 @@ impl Browser {
                 outcome.seen = Some(seen);
                 return Ok(outcome);
             }
-            tokio::time::sleep(LOOK_PAUSE).await;
+            tokio::time::sleep(POLL_PAUSE).await;
         }
     }
 
@@ -490,6 +490,6 @@ pub(crate) async fn verified(
         if unmet.is_empty() || begun.elapsed() >= wait {
             return Ok((unmet, seen));
         }
-        tokio::time::sleep(LOOK_PAUSE).await;
+        tokio::time::sleep(POLL_PAUSE).await;
     }
 }

@@ -324,7 +324,7 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
         answer.context.push(cut(stdout));
         if cut_short || stdout.len() > MAX_CONTEXT {
             answer.failures.push(format!(
-                "`{name}` wrote {} bytes, and {MAX_CONTEXT} is the limit: the rest is left out",
+                "`{name}` wrote {} bytes, and {MAX_CONTEXT} is the limit: the rest is skipped",
                 output.stdout_total
             ));
         }

@@ -1,16 +1,16 @@
-//! Commands that are skipped because they keep timing out. Each command has its own breakers, one for each event it is bound to
-//! (A8), and is skipped for the rest of a turn in which it timed out at two events (A13). One command never disables another:
+//! The breakers of commands: one for each event that a command is bound to (A8). What one command does never costs another:
 //! they share a file, and nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_files::sync::lock;
-use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
-use outrigger_plugin_status::{BreakerMemory, BreakerState, BreakerStatus, Notice, NoticeFn};
+use outrigger_kernel::breaker::{Ended, Gate, Rules};
+use outrigger_plugin_status::{
+    BreakerKey, BreakerMemory, BreakerStatus, Breakers, GuardedCall, NoticeFn,
+};
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
 
@@ -28,51 +28,46 @@ pub(crate) struct Due<'a> {
     pub(crate) turn: Option<&'a TurnId>,
 }
 
-impl Due<'_> {
-    /// Returns its name for lists and messages.
-    fn name(&self) -> String {
-        named(self.event, &self.line)
+/// A command at an event.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct CommandKey {
+    line: Line,
+    event: &'static str,
+}
+
+impl BreakerKey for CommandKey {
+    type Callee = Line;
+
+    fn callee(&self) -> Line {
+        self.line.clone()
     }
 
-    fn place(&self) -> (Line, HookEvent) {
-        (self.line.clone(), self.event)
+    fn place(&self) -> &'static str {
+        self.event
+    }
+
+    fn label(&self) -> String {
+        let command = crate::answer::shortened(&self.line.1);
+        format!("{} `{command}`", self.event)
     }
 }
 
-fn named(event: HookEvent, line: &Line) -> String {
-    format!("{} `{}`", event.name(), crate::answer::shortened(&line.1))
-}
-
-/// Returns a command's name in the store.
-fn kept_name((folder, line): &Line) -> String {
+/// Returns the name under which the breakers of a command are stored.
+fn stored_name((folder, line): &Line) -> String {
     format!("command {} {line}", folder.display())
-}
-
-#[derive(Default)]
-struct State {
-    /// Commands whose stored state has been loaded.
-    recalled: BTreeSet<Line>,
-    /// With the plugin in whose list it is shown.
-    hooks: BTreeMap<(Line, HookEvent), (usize, Breaker)>,
-    /// Events at which it timed out, by command.
-    strikes: Strikes<Line, HookEvent>,
 }
 
 /// Breakers of all commands.
 pub struct CommandBreakers {
-    /// Flag `plugin_circuit_breaker`; if off, every command is run and nothing is counted.
-    on: bool,
-    rules: Rules,
-    /// Time of creation, also in milliseconds since the epoch.
-    began: (Instant, Millis),
-    state: Mutex<State>,
+    breakers: Breakers<CommandKey>,
     memory: Arc<dyn BreakerMemory>,
-    notice: NoticeFn,
+    /// The commands whose stored breakers have been restored, each with the plugin in whose list it is shown.
+    listed: Mutex<BTreeMap<Line, usize>>,
 }
 
 impl CommandBreakers {
-    /// Creates the breakers with their stored state, at `now` in milliseconds since the epoch; `on` is the flag
-    /// `plugin_circuit_breaker`.
+    /// Makes the breakers, which are restored when their command is first asked about. `now` is in milliseconds since the
+    /// epoch, `on` the flag `plugin_circuit_breaker`.
     #[must_use]
     pub fn new(
         on: bool,
@@ -81,170 +76,100 @@ impl CommandBreakers {
         memory: Arc<dyn BreakerMemory>,
         notice: NoticeFn,
     ) -> Self {
+        let breakers = Breakers::new(on, rules, now, notice);
+        breakers.store_in(Arc::clone(&memory), |key: &CommandKey| {
+            Some(stored_name(&key.line))
+        });
         Self {
-            on,
-            rules,
-            began: (Instant::now(), now),
-            state: Mutex::default(),
+            breakers,
             memory,
-            notice,
+            listed: Mutex::default(),
         }
     }
 
-    fn now(&self) -> Millis {
-        let (began, at) = self.began;
-        let elapsed = Millis::try_from(began.elapsed().as_millis()).unwrap_or(Millis::MAX);
-        at.saturating_add(elapsed)
-    }
-
-    /// Restores the stored state of a command.
-    fn recall(&self, state: &mut State, due: &Due<'_>, now: Millis) {
-        if !state.recalled.insert(due.line.clone()) {
+    /// Restores what earlier processes stored for a command.
+    fn recall(&self, due: &Due<'_>) {
+        let mut listed = lock(&self.listed);
+        if listed.contains_key(&due.line) {
             return;
         }
-        for (place, kept) in self.memory.recall(&kept_name(&due.line)) {
-            let mut events = HookEvent::ALL.into_iter();
-            if let Some(event) = events.find(|event| event.name() == place) {
-                let breaker = Breaker::recall(kept, now, &self.rules);
-                let place = (due.line.clone(), event);
-                state.hooks.insert(place, (due.plugin.0, breaker));
-            }
-        }
+        listed.insert(due.line.clone(), due.plugin.0);
+        let name = stored_name(&due.line);
+        self.breakers.recall(self.memory.as_ref(), &name, |place| {
+            let mut events = HookEvent::ALL.into_iter().map(HookEvent::name);
+            let event = events.find(|event| *event == place)?;
+            let line = due.line.clone();
+            Some(CommandKey { line, event })
+        });
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    /// Whether a command may be run now; what is let through is ended by [`Running::ended`], or counts for nothing.
+    /// Decides whether a command may be run now. What is let through is ended by [`Running::ended`], or is not recorded.
     ///
     /// # Errors
-    /// Why it is left out.
+    /// Why it is skipped.
     pub(crate) fn ask<'a>(&'a self, due: Due<'a>) -> Result<Running<'a>, String> {
-        let running = |gate| Running {
-            breakers: self,
-            due: due.clone(),
-            gate: Some(gate),
+        if self.breakers.on() {
+            self.recall(&due);
+        }
+        let key = CommandKey {
+            line: due.line,
+            event: due.event.name(),
         };
-        if !self.on {
-            return Ok(running(Gate::Call));
-        }
-        let now = self.now();
-        let mut state = self.state();
-        self.recall(&mut state, &due, now);
-        if let Some(events) = due.turn.and_then(|turn| state.strikes.out(turn, &due.line)) {
-            let events: Vec<_> = events.iter().map(|event| event.name()).collect();
-            return Err(format!(
-                "{} is left out: it timed out at {} in this turn and sits out the rest of it",
-                due.name(),
-                events.join(" and ")
-            ));
-        }
-        // Most commands never time out, and have no breaker.
-        let gate = match state.hooks.get_mut(&due.place()) {
-            Some((_, breaker)) => breaker.ask(now),
-            None => Gate::Call,
+        let mut running = Running {
+            breakers: &self.breakers,
+            plugin: due.plugin.1,
+            key,
+            turn: due.turn,
+            gate: None,
         };
-        drop(state);
-        match gate {
-            Gate::Skip { until } => Err(format!(
-                "{} is left out for another {} s, since it kept timing out",
-                due.name(),
-                until.saturating_sub(now).div_ceil(1000)
-            )),
-            Gate::Trial => {
-                self.notify(&due, BreakerState::HalfOpen, None);
-                Ok(running(gate))
+        match self.breakers.ask(&running.call()) {
+            Ok(gate) => {
+                running.gate = Some(gate);
+                Ok(running)
             }
-            Gate::Call => Ok(running(gate)),
+            Err(why) => Err(format!("{} is skipped: {why}", running.key.label())),
         }
-    }
-
-    fn end(&self, due: &Due<'_>, gate: Gate, ended: Ended) {
-        if !self.on {
-            return;
-        }
-        let now = self.now();
-        let mut state = self.state();
-        if ended == Ended::TimedOut {
-            if let Some(turn) = due.turn {
-                state.strikes.add(turn, &due.line, due.event);
-            }
-            let place = state.hooks.entry(due.place());
-            place.or_insert_with(|| (due.plugin.0, Breaker::default()));
-        }
-        let (mut turned, mut changed) = (None, None);
-        if let Some((_, breaker)) = state.hooks.get_mut(&due.place()) {
-            let before = breaker.clone();
-            turned = ended.turn(breaker, gate, now, &self.rules);
-            changed = (*breaker != before).then(|| breaker.keep());
-        }
-        drop(state);
-        if let Some(kept) = changed {
-            let name = kept_name(&due.line);
-            self.memory.keep(&name, due.event.name(), kept);
-        }
-        match turned {
-            Some(Turned::Open { until }) => {
-                let pause = until.saturating_sub(now);
-                self.notify(due, BreakerState::Open, Some(pause));
-            }
-            Some(Turned::Closed) => self.notify(due, BreakerState::Closed, None),
-            None => {}
-        }
-    }
-
-    fn notify(&self, due: &Due<'_>, state: BreakerState, pause: Option<Millis>) {
-        let (plugin, hook) = (due.plugin.1, due.name());
-        match (state, pause) {
-            (BreakerState::Open, Some(pause)) => tracing::warn!(
-                "plugin {plugin}: {hook} keeps timing out and is left out for {} s",
-                pause.div_ceil(1000)
-            ),
-            (BreakerState::HalfOpen, _) => {
-                tracing::warn!("plugin {plugin}: {hook} is tried again");
-            }
-            _ => tracing::warn!("plugin {plugin}: {hook} answers again and is run as before"),
-        }
-        (self.notice)(Notice::Breaker {
-            plugin: plugin.to_owned(),
-            hook,
-            state,
-            pause_ms: pause,
-        });
     }
 
     /// Returns the breakers of a file's commands that are not at rest.
     pub(crate) fn of(&self, plugin: usize) -> Vec<BreakerStatus> {
-        let now = self.now();
-        let state = self.state();
-        let own = state.hooks.iter().filter(|(_, (of, _))| *of == plugin);
-        own.filter_map(|((line, event), (_, breaker))| {
-            BreakerStatus::of(&named(*event, line), breaker.view(now, &self.rules), now)
-        })
-        .collect()
+        let listed = lock(&self.listed);
+        let is_listed = |key: &CommandKey| listed.get(&key.line) == Some(&plugin);
+        self.breakers.statuses(is_listed)
     }
 }
 
-/// A command that was let through. Dropped before its end, it is inconclusive, and the next call repeats a trial.
+/// A command that was let through. One that is dropped before its end has no result, and a trial is repeated by the next call.
 pub(crate) struct Running<'a> {
-    breakers: &'a CommandBreakers,
-    due: Due<'a>,
+    breakers: &'a Breakers<CommandKey>,
+    plugin: &'a str,
+    key: CommandKey,
+    turn: Option<&'a TurnId>,
     gate: Option<Gate>,
 }
 
 impl Running<'_> {
+    fn call(&self) -> GuardedCall<'_, CommandKey> {
+        GuardedCall {
+            plugin: self.plugin,
+            key: &self.key,
+            turn: self.turn,
+        }
+    }
+
     pub(crate) fn ended(mut self, ended: Ended) {
+        self.end(ended);
+    }
+
+    fn end(&mut self, ended: Ended) {
         if let Some(gate) = self.gate.take() {
-            self.breakers.end(&self.due, gate, ended);
+            self.breakers.ended(&self.call(), gate, ended);
         }
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        if let Some(gate) = self.gate.take() {
-            self.breakers.end(&self.due, gate, Ended::Unclear);
-        }
+        self.end(Ended::Unclear);
     }
 }

@@ -263,7 +263,7 @@ impl Commands {
             .start(round.session.clone(), name, run, report.clone())
         {
             report(format!(
-                "too many async hooks run: one of {name} was left out"
+                "too many async hooks run: one of {name} was skipped"
             ));
         }
     }

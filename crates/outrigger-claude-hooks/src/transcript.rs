@@ -220,7 +220,7 @@ fn sweep(base: &Path) {
             && held.try_lock().is_ok()
             && let Err(error) = fs::remove_dir_all(&path)
         {
-            tracing::warn!("[hooks] {} cannot be removed: {error}", path.display());
+            tracing::warn!("[hooks] cannot remove {}: {error}", path.display());
         }
     }
 }

@@ -53,6 +53,11 @@ impl Failure {
         }
     }
 
+    /// An error for the id of a plugin that does not exist; `hint` names the command that lists the known ones.
+    pub(crate) fn unknown_plugin(id: &str, hint: &str) -> Self {
+        Self::usage(format!("no plugin `{id}`"), Some(hint.to_owned()))
+    }
+
     /// Sets another exit code.
     pub(crate) fn exiting(self, exit: u8) -> Self {
         Self { exit, ..self }
@@ -97,13 +102,15 @@ impl From<AgentError> for Failure {
     }
 }
 
+impl From<outrigger_agent::TrustError> for Failure {
+    fn from(error: outrigger_agent::TrustError) -> Self {
+        AgentError::from(error).into()
+    }
+}
+
 impl From<outrigger_agent::LoginError> for Failure {
     fn from(error: outrigger_agent::LoginError) -> Self {
-        let hint = match &error {
-            outrigger_agent::LoginError::Plugin(error) => error.hint(),
-            _ => None,
-        };
-        Self::new(error.code(), error.to_string(), hint)
+        Self::new(error.code(), error.to_string(), error.hint())
     }
 }
 

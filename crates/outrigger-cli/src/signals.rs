@@ -13,7 +13,7 @@ use crate::exit;
 use crate::failure::Failure;
 
 /// Maximum time to exit, even if a write to a pipe that nothing reads blocks the main thread.
-const LEAVING: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
@@ -112,7 +112,7 @@ impl Signals {
                 shared.send_modify(|state| state.on(signal));
                 if let Some(code) = shared.borrow().leave {
                     std::thread::spawn(move || {
-                        std::thread::sleep(LEAVING);
+                        std::thread::sleep(EXIT_TIMEOUT);
                         std::process::exit(i32::from(code));
                     });
                 }

@@ -99,7 +99,7 @@ fn refused(refusal: RequestError) -> ClientError {
 fn unreadable(error: &serde_json::Error) -> ClientError {
     ClientError::new(
         "agent.answer",
-        format!("what was asked or answered has another form: {error}"),
+        format!("unexpected request or response format: {error}"),
         None,
     )
 }

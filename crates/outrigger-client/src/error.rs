@@ -64,8 +64,8 @@ impl ClientError {
     pub fn gone() -> Self {
         Self::new(
             "attach.gone",
-            "the server is gone",
-            Some("what was said is in its store; start it again, and go on with --continue".into()),
+            "lost the connection to the server; the conversation is saved",
+            Some("restart the server and use --continue".into()),
         )
     }
 }

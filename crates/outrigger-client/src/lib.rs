@@ -5,6 +5,7 @@ mod asker;
 mod connection;
 mod error;
 mod events;
+pub mod input;
 mod model_question;
 mod permission_display;
 mod remote;

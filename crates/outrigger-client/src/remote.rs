@@ -212,14 +212,14 @@ impl Remote {
         }
         let response = request.send().await.map_err(|error| {
             let why = if error.is_connect() {
-                "nobody listens there"
+                "no server is running there"
             } else {
-                "the connection broke off"
+                "the connection was lost"
             };
             ClientError::new(
                 "attach.unreachable",
-                format!("{} cannot be reached: {why}", self.base),
-                Some("start it with `outrigger serve`, and give the address that it prints".into()),
+                format!("cannot reach {}: {why}", self.base),
+                Some("start one with `outrigger serve` and use the address it prints".into()),
             )
         })?;
         let status = response.status();
@@ -227,8 +227,8 @@ impl Remote {
             return Ok(response);
         }
         if status.as_u16() == 401 {
-            let message = format!("{} asks for another password", self.base);
-            let hint = "set OPENCODE_SERVER_PASSWORD, or give --password (the kept one goes only to a server that you have started on this machine)";
+            let message = format!("wrong password for {}", self.base);
+            let hint = "set OPENCODE_SERVER_PASSWORD or use --password (the stored one is only sent to a server that you started on this machine)";
             return Err(ClientError::new(
                 "attach.password",
                 message,

@@ -8,7 +8,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file exists but cannot be read, or is not UTF-8.
-    #[error("{file}: cannot be read: {reason}")]
+    #[error("cannot read {file}: {reason}")]
     Read {
         /// File.
         file: String,
@@ -48,7 +48,7 @@ pub enum ConfigError {
         found: String,
     },
     /// `{file:PATH}` names an unreadable file.
-    #[error("{file}{}: {}: {reference} cannot be read: {path}: {reason}", LineColumn(*line, *column), Pointer(pointer))]
+    #[error("{file}{}: {}: cannot read {reference}: {path}: {reason}", LineColumn(*line, *column), Pointer(pointer))]
     FileReference {
         /// File or environment variable that contains the substitution.
         file: String,

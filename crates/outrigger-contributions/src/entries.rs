@@ -75,7 +75,7 @@ pub async fn sandbox_contributions(
                 other => {
                     let why = other.err().unwrap_or_else(|| NOTHING.to_owned());
                     tracing::warn!(
-                        "[{label}:{name}] a plugin contributed it, and it has no sandbox: {why}; left out"
+                        "[{label}:{name}] a plugin contributed it, and it has no sandbox: {why}; skipped"
                     );
                     if let Some(entries) = after.get_mut(key).and_then(Value::as_object_mut) {
                         entries.shift_remove(&name);
@@ -106,7 +106,7 @@ fn keep_others_off(key: &str, built_in: &[&str], before: &Value, after: &mut Val
         }
         _ => {
             tracing::warn!(
-                "[config] a plugin switched `{key}` on, which is the user's to do: it stays off"
+                "[config] a plugin tried to enable `{key}`, which only the user can do; it stays off"
             );
             if let Some(fields) = after.as_object_mut() {
                 fields.shift_remove(key);
@@ -127,7 +127,7 @@ fn keep_disabled(key: &str, before: &Value, after: &mut Value) {
         let brings = |entry: &Value| entry["disabled"] == true || entry.get("command").is_some();
         if !entries.get(name).is_some_and(brings) {
             tracing::warn!(
-                "[config] a plugin switched `{key}.{name}` on, which is the user's to do: it stays off"
+                "[config] a plugin tried to enable `{key}.{name}`, which only the user can do; it stays off"
             );
             entries.insert(name.clone(), own.clone());
         }
@@ -166,7 +166,7 @@ fn keep_own_instructions(
             let stays = is_address || here || own.is_some();
             if !stays {
                 tracing::warn!(
-                    "[config] a plugin named {entry} under `{}`, which is neither in the project nor its own: left out",
+                    "[config] a plugin named {entry} under `{}`, which is neither in the project nor its own: skipped",
                     pointer.trim_start_matches('/').replace('/', ".")
                 );
             }
@@ -209,7 +209,7 @@ async fn sandbox_skills(
         let url = url.as_str().unwrap_or_default();
         match &own {
             Some(own) => sandboxes.set(outrigger_skills::sandbox_label(url), own.clone()),
-            None => tracing::warn!("[skills] {url} is left out: {NOTHING}"),
+            None => tracing::warn!("[skills] {url} is skipped: {NOTHING}"),
         }
         own.is_some()
     });

@@ -90,7 +90,7 @@ pub fn narrow(runtime: &ToolRuntime, tool: &str, settings: &ToolExecution) {
         Err(error) => {
             runtime.retain(|it| it.name != tool);
             tracing::warn!(
-                "[tool_limits.{tool}] the tool is left out, as it cannot be held to that: {error}"
+                "[tool_limits.{tool}] the tool is skipped, as it cannot be held to that: {error}"
             );
         }
     }

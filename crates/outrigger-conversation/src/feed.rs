@@ -24,7 +24,7 @@ const CAPACITY: usize = 4096;
 /// Maximum number of records read at once.
 pub(crate) const RECORDS: usize = 500;
 /// How often records of other processes are looked for, while there is a subscriber.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Number of ended texts that are remembered, so that a late piece of one is not sent.
 const MAX_ENDED: usize = 4096;
 
@@ -260,7 +260,7 @@ struct Task {
 
 impl Task {
     async fn run(mut self, mut heard: mpsc::UnboundedReceiver<Heard>) {
-        let mut look = tokio::time::interval(LOOK);
+        let mut look = tokio::time::interval(POLL_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let is_followed = self.items.receiver_count() > 0;

@@ -25,7 +25,7 @@ const MAX_QUESTIONS: usize = 64;
 const MAX_STDERR: usize = 4096;
 
 /// How long the rest of standard error is awaited after the end of the output.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The limits of an executor's turn.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +133,7 @@ where
                     errors.add(bytes);
                 }
             };
-            let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+            let _ = tokio::time::timeout(STDERR_TIMEOUT, rest).await;
             End::Failed(match errors.text() {
                 text if text.is_empty() => {
                     "it ended before it was done, and said nothing".to_owned()
@@ -150,9 +150,7 @@ fn read_line(line: std::io::Result<Option<Line>>) -> Result<Option<Line>, Stoppe
     match line {
         // A socket reports this if the process ended without reading all of its input.
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(None),
-        line => {
-            line.map_err(|error| Stopped::Because(format!("its output cannot be read: {error}")))
-        }
+        line => line.map_err(|error| Stopped::Because(format!("cannot read its output: {error}"))),
     }
 }
 

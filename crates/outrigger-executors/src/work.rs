@@ -202,7 +202,7 @@ impl Work {
 }
 
 fn now() -> u64 {
-    outrigger_workspace::sync::now()
+    outrigger_workspace::clock::now()
 }
 
 /// Stores the executor's output.

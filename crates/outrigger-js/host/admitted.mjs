@@ -1,4 +1,4 @@
-// Which code is run (issue 18): what the host looked at, as it was hashed. What leads to a file (`main` of a `package.json`, `paths` of a
+// Which code is run: what the host looked at, as it was hashed. What leads to a file (`main` of a `package.json`, `paths` of a
 // `tsconfig.json`, a new file that is found first) may have been exchanged since; then it leads to one that was not looked at, and that one
 // is not run. A path that a plugin computes is its own choice, as what it reads is.
 

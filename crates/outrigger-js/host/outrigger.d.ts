@@ -4,19 +4,19 @@
 /** Why a call was refused, as `error.code`. */
 export type RefusalCode =
   /** No such point or event is declared in the plugin's own outrigger.plugin.toml. */
-  | "own.undeclared"
+  | "custom_point.undeclared"
   /** It is declared by another plugin, or by the program. */
-  | "own.owner"
+  | "custom_point.owner"
   /** The point is under way already, and this call comes out of it. The message names the way. */
-  | "own.cycle"
+  | "custom_point.cycle"
   /** More than 8 points call each other. */
-  | "own.depth"
+  | "custom_point.depth"
   /** More than 1 MiB for a call, or 64 KiB for an event. */
-  | "own.size"
+  | "custom_point.size"
   /** More than 32 calls of this plugin under way, or 50 events within a second. */
-  | "own.rate"
+  | "custom_point.rate"
   /** Input, output or properties do not fit the declared schema. */
-  | "own.schema"
+  | "custom_point.schema"
   /** A handler refused; the message is its own. */
   | "point.refused";
 

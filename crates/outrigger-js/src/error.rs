@@ -136,7 +136,7 @@ pub enum JsError {
         method: &'static str,
     },
     /// The answer does not have the method's type.
-    #[error("the answer to {method} cannot be read: {reason}")]
+    #[error("cannot read the answer to {method}: {reason}")]
     BadAnswer {
         /// Method.
         method: &'static str,

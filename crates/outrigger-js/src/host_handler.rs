@@ -57,7 +57,7 @@ pub trait HostHandler: Send + Sync + 'static {
     /// Runs a custom hook point of a plugin.
     fn call_point(&self, call: PointCall) -> BoxFuture<'_, Result<PointCalled, Refused>> {
         let refused = Refused::new(
-            "own.unknown",
+            "custom_point.unknown",
             format!("no point {} is declared", call.point),
         );
         Box::pin(async move { Err(refused) })
@@ -65,7 +65,7 @@ pub trait HostHandler: Send + Sync + 'static {
     /// Publishes a custom event of a plugin.
     fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         let refused = Refused::new(
-            "own.unknown",
+            "custom_point.unknown",
             format!("no event {} is declared", emit.event),
         );
         Box::pin(async move { Err(refused) })

@@ -56,7 +56,7 @@ impl Conversations {
                 let mut changes = Vec::new();
                 for body in records {
                     let event = event(&body).map_err(|error| {
-                        let message = format!("a record cannot be read: {error}");
+                        let message = format!("cannot read a record: {error}");
                         Failure::new("kernel.request", message)
                     })?;
                     let changed = event.map(|event| open.on(&event)).unwrap_or_default();

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// Number of rounds that make a loop.
 const ROUNDS: usize = 3;
 /// Length in calls of the longest cycle that is detected.
-const LONGEST: usize = 8;
+const MAX_CYCLE_CALLS: usize = 8;
 
 /// A call, for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Repeats {
     /// Adds a call before it is made; returns its position and whether it is a repetition.
     pub fn add(&mut self, call: u64) -> (usize, bool) {
         self.made.push(Made { call, result: None });
-        let spare = self.made.len().saturating_sub(ROUNDS * LONGEST);
+        let spare = self.made.len().saturating_sub(ROUNDS * MAX_CYCLE_CALLS);
         self.made.drain(..spare);
         self.dropped += spare;
         (self.dropped + self.made.len() - 1, is_loop(&self.made))
@@ -52,7 +52,7 @@ impl Repeats {
 /// Returns whether the last call completes the third round of a cycle.
 #[must_use]
 pub fn is_loop(made: &[Made]) -> bool {
-    (1..=LONGEST).any(|length| {
+    (1..=MAX_CYCLE_CALLS).any(|length| {
         let Some(from) = made.len().checked_sub(ROUNDS * length) else {
             return false;
         };

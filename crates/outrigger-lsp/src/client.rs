@@ -21,7 +21,7 @@ const SETTLING: Duration = Duration::from_millis(150);
 /// After this many silences in a row, a server is not waited for until it sends something.
 const SILENCES: u32 = 2;
 /// Maximum bytes of a file sent to servers.
-const LARGEST: u64 = 4 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// Maximum number of files sent to one server.
 const MAX_FILES: usize = 2_000;
 /// Kinds of listed symbols (classes, functions, enums, interfaces, variables, constants, structs, methods).
@@ -118,7 +118,7 @@ impl Client {
         let mut files = self.sent.lock().await;
         let bytes = tokio::task::spawn_blocking({
             let path = path.to_path_buf();
-            move || outrigger_files::read(&path, LARGEST)
+            move || outrigger_files::read(&path, MAX_FILE_BYTES)
         });
         let text = String::from_utf8_lossy(&bytes.await.ok()?.ok()?).into_owned();
         let uri = uri::of_path(path);

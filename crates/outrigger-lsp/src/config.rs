@@ -74,7 +74,7 @@ pub(crate) fn servers(value: Option<&Value>) -> Vec<Server> {
             continue;
         }
         let Some(server) = configure(id, entry, at.and_then(|at| all.get(at))) else {
-            tracing::warn!("[lsp] `lsp.{id}` has no `command`; it is left out");
+            tracing::warn!("[lsp] `lsp.{id}` has no `command`; skipped");
             continue;
         };
         match at.and_then(|at| all.get_mut(at)) {

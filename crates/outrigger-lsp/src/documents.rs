@@ -16,7 +16,7 @@ use crate::uri;
 const MAX_FILES: usize = 1_000;
 const MAX_PER_FILE: usize = 500;
 /// Maximum characters of a diagnostic's message.
-const LONGEST_MESSAGE: usize = 2_000;
+const MAX_MESSAGE_CHARS: usize = 2_000;
 
 /// When diagnostics of a file arrived, and for which version.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -242,7 +242,7 @@ fn diagnostics(list: Option<Value>) -> Vec<Value> {
         let Some(Value::String(message)) = diagnostic.get_mut("message") else {
             continue;
         };
-        if let Some((at, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+        if let Some((at, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
             message.truncate(at);
         }
     }
@@ -307,7 +307,7 @@ mod tests {
         let all = documents.all();
         assert_eq!(
             all[Path::new("/w/1")][0]["message"].as_str().unwrap().len(),
-            LONGEST_MESSAGE
+            MAX_MESSAGE_CHARS
         );
     }
 

@@ -22,7 +22,7 @@ const QUEUE: usize = 256;
 /// Maximum number of messages per second; beyond that the pipe fills and the server waits.
 const MAX_PER_SECOND: u32 = 2_000;
 /// Bytes kept of its standard error, for the cause of its end.
-const LAST_WORDS: usize = 2_000;
+const MAX_STDERR_BYTES: usize = 2_000;
 /// Maximum time between the end of its output and the end of the process.
 const ENDING: Duration = Duration::from_millis(500);
 
@@ -385,7 +385,7 @@ async fn listen(mut stderr: pipe::Receiver, shared: Arc<Shared>) {
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
         let mut said = lock(&shared.said);
         said.extend_from_slice(chunk.get(..read).unwrap_or_default());
-        let over = said.len().saturating_sub(LAST_WORDS);
+        let over = said.len().saturating_sub(MAX_STDERR_BYTES);
         said.drain(..over);
     }
 }

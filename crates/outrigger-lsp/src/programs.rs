@@ -41,6 +41,6 @@ impl Programs {
         let (refusal, name) = (Arc::clone(&self.refusal), name.to_owned());
         let program = program.to_owned();
         let looked = tokio::task::spawn_blocking(move || refusal(&name, &program)).await;
-        looked.unwrap_or_else(|_| Some("it could not be looked at".to_owned()))
+        looked.unwrap_or_else(|_| Some("it cannot be inspected".to_owned()))
     }
 }

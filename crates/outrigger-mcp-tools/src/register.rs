@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::permission_names::{DOOM_LOOP, EXTERNAL_DIRECTORY};
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_tools::ToolError;
 use outrigger_tools::builtin::is_bundled;
@@ -13,7 +14,7 @@ use crate::tool::{McpTool, SOURCE};
 use crate::{resources, skill_servers};
 
 /// Our own permissions that are not tools, whose names a server and a tool could form together.
-const PERMISSIONS: [&str; 4] = ["doom_loop", "external_directory", "plan_enter", "plan_exit"];
+const PERMISSIONS: [&str; 4] = [DOOM_LOOP, EXTERNAL_DIRECTORY, "plan_enter", "plan_exit"];
 
 /// Returns whether a name belongs to a tool or permission of our own, whether the tool is registered now or not: rules and questions about
 /// it mean ours. A server's tool may replace a plugin's tool of another name, as in OpenCode.
@@ -47,7 +48,7 @@ pub fn register(host: &Arc<dyn McpHost>) {
         let is_ours = is_ours(&tool.spec.name);
         if is_ours {
             tracing::warn!(
-                "[{}] its tool {} is left out: that is the name of a tool of Outrigger; another name for the server lets it in",
+                "[{}] its tool {} is skipped: that is the name of a tool of Outrigger; another name for the server lets it in",
                 tool.spec.source,
                 tool.spec.name
             );
@@ -62,7 +63,7 @@ pub fn register(host: &Arc<dyn McpHost>) {
     tools.retain(|tool| !shared.contains_key(&tool.spec.name));
     for (name, sources) in shared {
         tracing::warn!(
-            "[mcp] the tool {name} is left out: {} both have one of that name, and rules and questions are about one; another name for \
+            "[mcp] the tool {name} is skipped: {} both have one of that name, and rules and questions are about one; another name for \
              one of them lets both in",
             sources.join(" and ")
         );

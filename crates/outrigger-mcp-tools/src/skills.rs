@@ -10,12 +10,12 @@ use futures_util::future::{BoxFuture, join_all};
 use outrigger_config::Loaded;
 use outrigger_config::claude::ClaudeServer;
 use outrigger_config::skills::Skill;
+use outrigger_files::sync::lock;
 use outrigger_mcp::{McpError, McpServers, ServerTool, tool_name};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use outrigger_workspace::Folders;
-use outrigger_workspace::sync::lock;
 use serde_json::{Map, Value};
 
 use crate::allowed::AllowedServers;
@@ -196,7 +196,7 @@ fn register_skill_tools(
         };
         if let Some(other) = other {
             tracing::warn!(
-                "[mcp:{server}] its tool {name} is left out: {other} has one of that name"
+                "[mcp:{server}] its tool {name} is skipped: {other} has one of that name"
             );
             continue;
         }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::answering::Session;
 
 /// Maximum duration of a call, with or without progress (the usual limit of a tool).
-const LONGEST: Duration = Duration::from_secs(600);
+const MAX_CALL_DURATION: Duration = Duration::from_secs(600);
 /// Prefix of the source of servers' tools.
 pub(crate) const SOURCE: &str = "mcp:";
 
@@ -168,7 +168,7 @@ impl Tool for McpTool {
     /// limit.
     fn deadline(&self, _input: &Value) -> Option<Duration> {
         let (call, start) = self.tool.waits();
-        Some(LONGEST.max(call).saturating_add(start))
+        Some(MAX_CALL_DURATION.max(call).saturating_add(start))
     }
 
     fn read(&self, answer: &Value) -> Option<ToolOutput> {

@@ -85,7 +85,7 @@ impl McpServers {
             .map(|(known, (link, _))| async move {
                 let listed = link.list(&known.name, what, known.call_wait()).await;
                 let list = listed.unwrap_or_else(|error| {
-                    tracing::warn!("[mcp:{}] its {what} cannot be listed: {error}", known.name);
+                    tracing::warn!("[mcp:{}] cannot list its {what}: {error}", known.name);
                     Vec::new()
                 });
                 list.into_iter()

@@ -137,7 +137,7 @@ pub enum McpError {
         server: String,
     },
     /// A remote server cannot be connected to.
-    #[error("MCP server {server} cannot be reached at {host}: {reason}")]
+    #[error("cannot reach MCP server {server} at {host}: {reason}")]
     Unreachable {
         /// Server.
         server: String,

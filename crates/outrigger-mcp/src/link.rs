@@ -143,7 +143,7 @@ impl Link {
                 bytes = bytes.saturating_add(entry.to_string().len());
                 if entries.len() == MAX_ENTRIES || bytes > MAX_LISTED {
                     tracing::warn!(
-                        "[mcp:{server}] has more than {MAX_ENTRIES} {what}, or more than {} MiB of them; the rest is left out",
+                        "[mcp:{server}] has more than {MAX_ENTRIES} {what}, or more than {} MiB of them; the rest is skipped",
                         MAX_LISTED >> 20
                     );
                     return Ok(entries);
@@ -261,7 +261,7 @@ fn tool(server: &str, mut entry: Value) -> Option<ToolInfo> {
         .to_owned();
     if name.chars().count() > MAX_NAME {
         tracing::warn!(
-            "[mcp:{server}] a tool is left out: its name has more than {MAX_NAME} characters"
+            "[mcp:{server}] a tool is skipped: its name has more than {MAX_NAME} characters"
         );
         return None;
     }
@@ -281,7 +281,7 @@ fn tool(server: &str, mut entry: Value) -> Option<ToolInfo> {
             return Some(schema);
         }
         tracing::warn!(
-            "[mcp:{server}] the `{key}` of its tool {name} is left out: it has {bytes} bytes, and {MAX_SCHEMA} are taken"
+            "[mcp:{server}] the `{key}` of its tool {name} is skipped: it has {bytes} bytes, and {MAX_SCHEMA} are taken"
         );
         None
     };

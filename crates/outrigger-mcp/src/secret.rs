@@ -2,7 +2,7 @@
 //! model (invariant 10).
 
 /// Minimum length; shorter values are words and numbers, and removing them would damage texts.
-const SHORTEST: usize = 8;
+const MIN_SECRET_LENGTH: usize = 8;
 
 /// The configured values of one server.
 #[derive(Clone, Default)]
@@ -15,7 +15,7 @@ impl Secrets {
             .into_iter()
             .flat_map(|value| [Some(value.as_str()), value.rsplit(' ').next()])
             .flatten()
-            .filter(|value| value.len() >= SHORTEST)
+            .filter(|value| value.len() >= MIN_SECRET_LENGTH)
             .map(str::to_owned)
             .collect();
         // A value that contains another one comes first.

@@ -8,6 +8,7 @@ use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::Object;
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::permission_names::{DOOM_LOOP, EXTERNAL_DIRECTORY};
 use serde_json::{Value, json};
 
 /// The title agent's instructions.
@@ -124,12 +125,12 @@ fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
 fn defaults(places: Places<'_>) -> Vec<Rule> {
     let mut rules = vec![
         rule("*", "*", Action::Allow),
-        rule("doom_loop", "*", Action::Ask),
-        rule("external_directory", "*", Action::Ask),
+        rule(DOOM_LOOP, "*", Action::Ask),
+        rule(EXTERNAL_DIRECTORY, "*", Action::Ask),
     ];
     rules.extend(places.allowed_folders.iter().map(|dir| {
         rule(
-            "external_directory",
+            EXTERNAL_DIRECTORY,
             &format!("{}/*", dir.display()),
             Action::Allow,
         )

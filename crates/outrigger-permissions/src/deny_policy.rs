@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use outrigger_config::forbid::{Leads, TooMany, expand};
 use outrigger_config::{FilePattern, Forbid, Loaded, ProgramPattern};
+use outrigger_files::sync::lock;
 use outrigger_sandbox::path_masks::{self, Cover};
 use outrigger_sandbox::{Forbids, SandboxError, Spawner, programs_named};
 use outrigger_workspace::ProjectLocation;
-use outrigger_workspace::sync::lock;
 
 use crate::config_source::ConfigSource;
 
@@ -30,7 +30,7 @@ pub struct DenyPolicy {
 }
 
 /// Time for which disk state is cached: a search checks every file that it finds, a shell line every command.
-const FRESH: Duration = Duration::from_millis(250);
+const CACHE_LIFETIME: Duration = Duration::from_millis(250);
 
 /// Cached disk state with its time.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl<T> Seen<T> {
     fn get(&self, look: impl FnOnce() -> T) -> Arc<T> {
         let mut seen = lock(&self.0);
         match &*seen {
-            Some((at, found)) if at.elapsed() < FRESH => Arc::clone(found),
+            Some((at, found)) if at.elapsed() < CACHE_LIFETIME => Arc::clone(found),
             _ => {
                 let found = Arc::new(look());
                 *seen = Some((Instant::now(), Arc::clone(&found)));

@@ -24,13 +24,13 @@ use crate::workspace_trust::WorkspaceTrust;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
     /// The rules cannot be turned into a sandbox.
-    #[error("what the permission rules deny cannot be kept from the process: {0}")]
+    #[error("cannot apply the permission rules to the process sandbox: {0}")]
     Rules(#[from] SandboxError),
     /// Its changes of the settings could not be determined.
     #[error("{0}")]
     Noted(SandboxError),
     /// Commands have no folder for temporary files.
-    #[error("the folder for temporary files of commands cannot be made: {0}")]
+    #[error("cannot create the temporary folder of commands: {0}")]
     Temporary(std::io::Error),
     /// `sandbox = "strict"`, and the system cannot enforce all of it.
     #[error(

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use outrigger_claude_hooks::Commands;
 use outrigger_protocol::Millis;
 
-use crate::breakers::Breakers;
+use crate::breakers::HookBreakers;
 use crate::changes::RedactFn;
 use crate::custom_points::links::Links;
 use crate::hook_audit::SaidOnce;
@@ -25,7 +25,7 @@ pub struct HookHost {
     /// Clock of the records.
     pub now: fn() -> Millis,
     /// Breakers of hooks that keep timing out.
-    pub breakers: Breakers,
+    pub breakers: HookBreakers,
     /// Cost of hooks since the start.
     pub perf: Mutex<Perf>,
     /// Command hooks; `None` if disabled.

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use outrigger_claude_hooks::Again;
 use outrigger_kernel::breaker::{Ended, Gate};
 use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
+use outrigger_plugin_status::GuardedCall;
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{
     Block, Carried, ChangedValues, HookFailure, HookOutcome, HookRecord,
@@ -27,6 +28,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use self::again::{Asked, ChangedCall};
+use crate::breakers::HookKey;
 use crate::changes::Given;
 use crate::hook_audit::ChainAudit;
 use crate::host::HookHost;
@@ -325,9 +327,11 @@ impl Drive<'_> {
         let Some(bound) = self.bound.get(handler) else {
             return Ok(());
         };
-        let plugin = (bound.plugin, bound.id.as_str());
-        let turn = self.context.turn.as_ref();
-        let gate = self.host.breakers.ask(plugin, self.point, turn)?;
+        let gate = self.host.breakers.ask(&GuardedCall {
+            plugin: bound.id.as_str(),
+            key: &HookKey::new(bound.plugin, self.point),
+            turn: self.context.turn.as_ref(),
+        })?;
         self.gates.insert(handler, gate);
         Ok(())
     }
@@ -338,11 +342,12 @@ impl Drive<'_> {
         else {
             return;
         };
-        let plugin = (bound.plugin, bound.id.as_str());
-        let turn = self.context.turn.as_ref();
-        self.host
-            .breakers
-            .ended(plugin, self.point, turn, gate, ended);
+        let call = GuardedCall {
+            plugin: bound.id.as_str(),
+            key: &HookKey::new(bound.plugin, self.point),
+            turn: self.context.turn.as_ref(),
+        };
+        self.host.breakers.ended(&call, gate, ended);
     }
 
     // Returns how many neighbours are called with one request. They must still be in that process and share the hook's

@@ -38,7 +38,7 @@ pub enum PackageError {
         id: String,
     },
     /// The spec is invalid.
-    #[error("the plugin spec {spec:?} cannot be used: {reason}")]
+    #[error("cannot use plugin spec {spec:?}: {reason}")]
     Spec {
         /// Spec as declared.
         spec: String,
@@ -84,7 +84,7 @@ pub enum PackageError {
         entry: String,
     },
     /// `package.json` is invalid.
-    #[error("plugin {spec}: {} cannot be read: {message}", path.display())]
+    #[error("plugin {spec}: cannot read {}: {message}", path.display())]
     Manifest {
         /// Spec as declared.
         spec: String,

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 /// Interval between two measurements of the folder.
-const LOOK: Duration = Duration::from_millis(400);
+const POLL_INTERVAL: Duration = Duration::from_millis(400);
 /// Maximum number of entries that are measured.
 const MAX_FILES: usize = 100_000;
 
@@ -29,7 +29,7 @@ pub(crate) async fn watched<T>(
         tokio::select! {
             biased;
             done = &mut work => return done,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
         let place = folder.to_owned();
         // Measuring many files blocks, so it runs outside the async runtime.
@@ -76,7 +76,7 @@ mod tests {
         let work = async {
             for n in 1..4_usize {
                 fs::write(folder.join(format!("{n}")), "x".repeat(100)).unwrap();
-                tokio::time::sleep(LOOK * 2).await;
+                tokio::time::sleep(POLL_INTERVAL * 2).await;
             }
             "done"
         };

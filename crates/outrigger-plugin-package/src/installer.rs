@@ -204,7 +204,7 @@ impl Confined {
         let temporary = folder.join("tmp");
         for made in caches.iter().chain([&temporary]) {
             if let Err(error) = std::fs::create_dir_all(made) {
-                tracing::debug!("{} cannot be made: {error}", made.display());
+                tracing::debug!("cannot create {}: {error}", made.display());
             }
         }
         let policy = sandbox::Installation {

@@ -26,7 +26,7 @@ pub enum PluginError {
         spec: String,
     },
     /// `outrigger plugin bisect` tests a command without it.
-    #[error("{spec} is left out of this run by `plugin bisect` (OUTRIGGER_LEAVE_OUT)")]
+    #[error("{spec} is disabled in this run by `plugin bisect` (OUTRIGGER_LEAVE_OUT)")]
     LeftOut {
         /// Spec as declared.
         spec: String,
@@ -66,9 +66,7 @@ pub enum PluginError {
         file: PathBuf,
     },
     /// `fail_closed` names it, and no plugin has that name.
-    #[error(
-        "no plugin goes by the name {id}, and `fail_closed` of [plugins.\"{id}\"] says that it guards"
-    )]
+    #[error("`fail_closed` is set for plugin {id}, which is not installed")]
     NoGuard {
         /// Name in the settings.
         id: String,
@@ -106,13 +104,13 @@ pub enum PluginError {
         spec: String,
     },
     /// Command hooks of a project, which its author chose.
-    #[error("the commands of {spec} are not run: they have not been allowed as they are")]
+    #[error("the command hooks of {spec} changed or are new, and are not approved")]
     HooksNotAllowed {
         /// The file.
         spec: String,
     },
     /// The plugin that hosts it is not running (C8).
-    #[error("plugin {id} does not run: {host}, which hosts it, does not")]
+    #[error("plugin {id} is not running because its host plugin {host} is not running")]
     HostGone {
         /// Id of the plugin.
         id: String,
@@ -120,7 +118,7 @@ pub enum PluginError {
         host: String,
     },
     /// A requirement is missing (D3).
-    #[error("plugin {id} is not started: {} not there", is_are(missing))]
+    #[error("cannot start plugin {id}: missing {}", missing.join(", "))]
     Requirements {
         /// Spec as declared.
         spec: String,
@@ -130,7 +128,7 @@ pub enum PluginError {
         missing: Vec<String>,
     },
     /// A plugin that it depends on is not running (C6).
-    #[error("plugin {id} is not started: it depends on {needs}, which is not there")]
+    #[error("plugin {id} is not started: it depends on {needs}, which is missing")]
     DependsOn {
         /// Id of the plugin.
         id: String,
@@ -233,11 +231,6 @@ pub enum PluginError {
     },
 }
 
-fn is_are(missing: &[String]) -> String {
-    let verb = if missing.len() == 1 { "is" } else { "are" };
-    format!("{} {verb}", missing.join(", "))
-}
-
 impl From<TrustError> for PluginError {
     fn from(error: TrustError) -> Self {
         match error {
@@ -269,17 +262,19 @@ impl PluginError {
                 "install it among your own plugins, or ask the administrator of this machine"
             }
             Self::NoGuard { id } if id.starts_with("claude:") => {
-                "that file of command hooks is not there, has no hooks or is switched off: bring it back, or take `fail_closed` out of outrigger.toml"
+                "that file of command hooks is missing, empty or switched off; restore it, or remove `fail_closed` from outrigger.toml"
             }
             Self::NoGuard { .. } => {
-                "correct the name (`outrigger plugin list` shows those that there are), install the plugin, trust the folder that brings it, start without `--pure`, or take `fail_closed` out of outrigger.toml"
+                "correct the name (`outrigger plugin list` lists plugins), install the plugin, trust its folder, start without `--pure`, or remove `fail_closed` from outrigger.toml"
             }
-            Self::HooksUnreadable { .. } => "correct the file, or take its entry out",
+            Self::HooksUnreadable { .. } => "correct the file or remove its entry",
             Self::Overridden { .. } => "remove one of the two entries",
             Self::HooksNotAllowed { .. } => {
-                "look at them with `outrigger plugin allow-hooks --list`, and allow them with `outrigger plugin allow-hooks`"
+                "review them with `outrigger plugin allow-hooks --list`, then approve them with `outrigger plugin allow-hooks`"
             }
-            Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
+            Self::Hung { .. } => {
+                "if the plugin is just slow, raise `deadlines.load_ms` in outrigger.toml"
+            }
             Self::Off { .. } => "remove the plugin named above, then start again",
             Self::NotAdmitted { remedy, .. } => return Some(remedy.clone()),
             Self::NoRuntime { hint, .. } => return hint.clone(),

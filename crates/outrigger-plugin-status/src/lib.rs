@@ -1,7 +1,8 @@
 //! Status of plugins for display: the stage of each ([`Stage`]), reports while they load ([`Progress`]) and while they run
-//! ([`Notice`]). Plain data without logic.
+//! ([`Notice`]). Plain data, and the breakers that plugins and command hooks share ([`Breakers`]).
 
 mod breaker;
+mod breakers;
 mod notice;
 mod progress;
 mod stage;
@@ -11,8 +12,8 @@ mod usage;
 /// between the lines of an answer.
 pub const DETAIL: &str = "plugin::detail";
 
-pub use breaker::BreakerMemory;
-pub use breaker::{BreakerState, BreakerStatus};
+pub use breaker::{BreakerMemory, BreakerState, BreakerStatus};
+pub use breakers::{BreakerKey, Breakers, GuardedCall};
 pub use notice::{Notice, NoticeFn};
 pub use progress::{Cause, Fetched, Progress, ProgressFn};
 pub use stage::{LifeState, Stage};

@@ -98,7 +98,7 @@ pub enum Notice {
         plugins: Vec<String>,
         /// The request: a route, a point, an event, a credential.
         request: String,
-        /// The rule that refuses it: `permissions.client`, `own.undeclared`, `credential.member`.
+        /// The rule that refuses it: `permissions.client`, `custom_point.undeclared`, `credential.member`.
         rule: String,
     },
     /// It is no longer called.

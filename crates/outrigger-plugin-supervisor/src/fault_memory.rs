@@ -79,7 +79,7 @@ impl FaultMemory {
     fn change(&self, change: impl FnOnce(&mut Known)) {
         let changed = self.try_change(change);
         if let Err(error) = changed {
-            tracing::debug!("[plugin] {} cannot be written: {error}", self.0.display());
+            tracing::debug!("[plugin] cannot write {}: {error}", self.0.display());
         }
     }
 

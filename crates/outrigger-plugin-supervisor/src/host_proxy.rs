@@ -140,10 +140,9 @@ fn not_asked_for(request: &SdkRequest) -> SdkAnswer {
 /// Returns the refusal for a plugin without a manifest: only a manifest declares points, and a plugin that shares a
 /// process has none.
 fn no_manifest(name: &str) -> Refused {
-    let message = format!(
-        "{name} cannot be reached: the plugin has no outrigger.plugin.toml that declares it"
-    );
-    Refused::new("own.undeclared", message)
+    let message =
+        format!("cannot reach {name}: the plugin has no outrigger.plugin.toml that declares it");
+    Refused::new("custom_point.undeclared", message)
 }
 
 impl HostHandler for HostProxy {
@@ -187,7 +186,10 @@ impl HostHandler for HostProxy {
     fn call_point(&self, call: PointCall) -> BoxFuture<'_, Result<PointCalled, Refused>> {
         Box::pin(async move {
             let Some(points) = &self.points else {
-                self.refused("own.undeclared", format!("the point {}", call.point));
+                self.refused(
+                    "custom_point.undeclared",
+                    format!("the point {}", call.point),
+                );
                 return Err(no_manifest(&call.point));
             };
             let (answer, records) = points.call(call).await;
@@ -199,7 +201,10 @@ impl HostHandler for HostProxy {
     fn emit(&self, mut emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         Box::pin(async move {
             let Some(points) = &self.points else {
-                self.refused("own.undeclared", format!("the event {}", emit.event));
+                self.refused(
+                    "custom_point.undeclared",
+                    format!("the event {}", emit.event),
+                );
                 return Err(no_manifest(&emit.event));
             };
             match points.emit(&emit) {

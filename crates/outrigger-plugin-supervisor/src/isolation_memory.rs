@@ -37,9 +37,6 @@ pub fn remember(data: &Path, registry: &Registry) {
     }
     let text = serde_json::to_vec(&all).unwrap_or_default();
     if let Err(error) = std::fs::write(file(data), text) {
-        tracing::debug!(
-            "[plugin] {} cannot be written: {error}",
-            file(data).display()
-        );
+        tracing::debug!("[plugin] cannot write {}: {error}", file(data).display());
     }
 }

@@ -41,7 +41,7 @@ pub enum TrustError {
         review: bool,
     },
     /// It differs from the project's `outrigger.lock`.
-    #[error("plugin {spec} is not what {} says", lock.display())]
+    #[error("plugin {spec} does not match the hash pinned in {}", lock.display())]
     NotAsPinned {
         /// Spec as declared.
         spec: String,
@@ -57,7 +57,7 @@ pub enum TrustError {
         path: PathBuf,
     },
     /// Its files cannot be listed, so they cannot have been trusted.
-    #[error("plugin {spec} is not started: its files cannot be looked at: {reason}")]
+    #[error("plugin {spec} is not started: its files cannot be inspected: {reason}")]
     Unreviewable {
         /// Spec as declared.
         spec: String,
@@ -65,7 +65,7 @@ pub enum TrustError {
         reason: String,
     },
     /// The trust file is unusable.
-    #[error("{} cannot be used: {message}", path.display())]
+    #[error("cannot use {}: {message}", path.display())]
     TrustFile {
         /// Its path.
         path: PathBuf,
@@ -100,14 +100,14 @@ impl TrustError {
                 id, review: true, ..
             } => {
                 return Some(format!(
-                    "look at it with `outrigger plugin review {id}` and trust it with `outrigger plugin review {id} --accept`"
+                    "review it with `outrigger plugin review {id}` and trust it with `outrigger plugin review {id} --accept`"
                 ));
             }
             Self::NotAsPinned { .. } => {
-                "undo the change, or pin what is there with `outrigger plugin review --accept --pin`"
+                "undo the change, or pin the current files with `outrigger plugin review --accept --pin`"
             }
             Self::WorldWritable { .. } => {
-                "take the right away (`chmod o-w`); where a file system gives it to everything, set `trust.world_writable = true` in your own outrigger.toml"
+                "run `chmod o-w` on it; on file systems without permissions, set `trust.world_writable = true` in your own outrigger.toml"
             }
             _ => return None,
         };

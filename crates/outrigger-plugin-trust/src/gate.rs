@@ -215,8 +215,8 @@ impl Gate {
             TrustProjects::Trust if self.rules.changes == TrustChanges::Allow => {
                 return Ok(TrustedBy::Setting);
             }
-            TrustProjects::Trust => "it has come to this project since its plugins were trusted",
-            TrustProjects::Ask => "this project brings it, and plugins of projects are asked for",
+            TrustProjects::Trust => "it was added since the project's plugins were trusted",
+            TrustProjects::Ask => "plugins of projects need approval",
             TrustProjects::Deny => {
                 return Err(TrustError::Untrusted {
                     spec: found.declared.spec.clone(),
@@ -362,7 +362,7 @@ pub(crate) async fn look(
 }
 
 /// Time for which a check of a cached package remains valid.
-const FRESH: std::time::Duration = std::time::Duration::from_secs(20);
+const RECHECK_AFTER: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Looks again right before a start: what is started is what was trusted.
 ///
@@ -373,7 +373,7 @@ pub async fn still(
     rules: &Trust,
     verified: &Verified,
 ) -> Result<Arc<Content>, TrustError> {
-    if !plugin.from_path && verified.content.age() < FRESH {
+    if !plugin.from_path && verified.content.age() < RECHECK_AFTER {
         return Ok(Arc::clone(&verified.content));
     }
     let (_, now) = look(plugin, rules, verified.content.before()).await?;

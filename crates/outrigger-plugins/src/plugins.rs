@@ -30,7 +30,7 @@ use crate::contributions::tools::{PluginToolEntry, ToolRunner};
 use crate::options::LoadOptions;
 use crate::plugin_host::{Loading, PluginHost};
 use outrigger_plugin_hooks::SaidOnce;
-use outrigger_plugin_hooks::breakers::Breakers;
+use outrigger_plugin_hooks::breakers::HookBreakers;
 use outrigger_plugin_hooks::custom_points::links::Links;
 use outrigger_plugin_hooks::host::HookHost;
 use outrigger_plugin_hooks::perf::PerfRow;
@@ -93,7 +93,7 @@ impl Plugins {
             processes: Arc::clone(&processes),
             settings: Arc::clone(&settings),
             now: || 0,
-            breakers: Breakers::new(false, Rules::default(), 0, Arc::new(|_| {})),
+            breakers: HookBreakers::new(false, Rules::default(), 0, Arc::new(|_| {})),
             perf: Mutex::default(),
             commands: None,
             links: Links::default(),
@@ -246,7 +246,7 @@ impl Plugins {
     #[must_use]
     pub fn list(&self) -> Vec<PluginStatus> {
         let with_process = |(index, (group, mut status)): (usize, (Option<u64>, PluginStatus))| {
-            status.breakers = self.0.hooks.breakers.of(index);
+            status.breakers = self.0.hooks.breakers.statuses(|key| key.plugin == index);
             let commands = self.0.hooks.commands.iter();
             let commands = commands.flat_map(|commands| commands.breakers_of(index));
             status.breakers.extend(commands);
@@ -339,7 +339,7 @@ fn host(options: &Arc<LoadOptions>, base: usize, registry: &Arc<Registry>) -> Pl
         processes: Arc::clone(&processes),
         settings: Arc::clone(&settings),
         now: options.now,
-        breakers: Breakers::new(
+        breakers: HookBreakers::new(
             settings.circuit_breaker,
             settings.breaker,
             (options.now)(),

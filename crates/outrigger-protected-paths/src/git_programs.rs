@@ -1,5 +1,5 @@
 //! Files of a project that git runs although their names say nothing of it: what a hook is a link to, and the programs that its settings name
-//! (`core.fsmonitor`, `filter.*.clean`, aliases with `!`). They are files that run later, as hooks are (issue 18, finding 6).
+//! (`core.fsmonitor`, `filter.*.clean`, aliases with `!`). They are files that run later, as hooks are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -456,7 +456,7 @@ fn clear_settings(
         return Vec::new();
     };
     if place.move_aside().is_none() {
-        tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
+        tracing::error!("[sandbox] cannot rename {}: remove it", path.display());
     }
     if let Err(error) = place.write_new(git_config::write(&kept), meta.mode()) {
         tracing::warn!("[sandbox] {} is not written anew: {error}", path.display());

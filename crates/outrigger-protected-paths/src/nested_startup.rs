@@ -127,7 +127,7 @@ impl NestedStartup {
                 continue;
             };
             if place.move_aside().is_none() {
-                tracing::error!("[sandbox] {} cannot be renamed: remove it", whole.display());
+                tracing::error!("[sandbox] cannot rename {}: remove it", whole.display());
                 continue;
             }
             if let Some(Content::File { bytes, mode }) = before

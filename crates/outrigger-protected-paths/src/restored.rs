@@ -83,7 +83,7 @@ impl Restored {
             // A folder may have replaced a file.
             let stays = |it: FolderEntry| it.move_aside().is_none();
             if FolderEntry::of(base, path).is_some_and(stays) {
-                tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
+                tracing::error!("[sandbox] cannot rename {}: remove it", path.display());
                 continue;
             }
             let again = match self.before.get(path) {

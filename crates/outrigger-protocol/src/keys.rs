@@ -103,7 +103,7 @@ const PLAIN: [&str; 44] = [
     "workspace",
 ];
 /// Minimum length of a secret; shorter option values are choices.
-const SHORTEST: usize = 8;
+const MIN_SECRET_LENGTH: usize = 8;
 
 /// Returns whether the value of an option, a header, a flag or a variable with this name is likely a secret. Errs on the side of secrecy.
 #[must_use]
@@ -139,7 +139,11 @@ pub fn is_secret_option(name: &str, value: &str) -> bool {
     let words = words(name);
     let is_plain = words.last().is_some_and(|it| PLAIN.contains(&it.as_str()));
     let is_text = value.split_whitespace().nth(1).is_some();
-    value.len() >= SHORTEST && !is_plain && !is_placed && !is_text && !value.chars().all(is_word)
+    value.len() >= MIN_SECRET_LENGTH
+        && !is_plain
+        && !is_placed
+        && !is_text
+        && !value.chars().all(is_word)
 }
 
 /// Splits `accountKey`, `account_key` or `ACCOUNT-KEY` into words in lower case.

@@ -281,6 +281,53 @@ pub struct ModelParams {
     pub options: Object,
 }
 
+/// Prices of a model, in US dollars per million tokens. Stored as `[input, output, cache read, cache write]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[f64; 4]", into = "[f64; 4]")]
+pub struct Prices {
+    /// Tokens that are sent and not in the cache.
+    pub input: f64,
+    /// Tokens that are received, reasoning included.
+    pub output: f64,
+    /// Tokens that are read from the cache.
+    pub cache_read: f64,
+    /// Tokens that are written to the cache.
+    pub cache_write: f64,
+}
+
+impl From<[f64; 4]> for Prices {
+    fn from([input, output, cache_read, cache_write]: [f64; 4]) -> Self {
+        Self {
+            input,
+            output,
+            cache_read,
+            cache_write,
+        }
+    }
+}
+
+impl From<Cost> for Prices {
+    fn from(cost: Cost) -> Self {
+        Self {
+            input: cost.input,
+            output: cost.output,
+            cache_read: cost.cache.read,
+            cache_write: cost.cache.write,
+        }
+    }
+}
+
+impl From<Prices> for [f64; 4] {
+    fn from(prices: Prices) -> Self {
+        [
+            prices.input,
+            prices.output,
+            prices.cache_read,
+            prices.cache_write,
+        ]
+    }
+}
+
 /// Tokens counted by the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

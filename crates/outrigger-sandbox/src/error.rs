@@ -99,7 +99,7 @@ pub enum SandboxError {
         pattern: String,
     },
     /// The record that must exist before a process starts cannot be written.
-    #[error("what has to be written down before a process starts cannot be, in {}: {source}", path.display())]
+    #[error("cannot write the process journal in {}: {source}", path.display())]
     Note {
         /// The folder.
         path: PathBuf,
@@ -107,7 +107,7 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// There is no folder for temporary files of sandboxed processes.
-    #[error("the folder for temporary files of sandboxed programs cannot be made: {source}")]
+    #[error("cannot create the temporary folder of sandboxed programs: {source}")]
     Temporary {
         /// The operating system's error.
         source: io::Error,

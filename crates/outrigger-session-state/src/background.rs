@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use outrigger_workspace::sync::lock;
+use outrigger_files::sync::lock;
 use tokio::task::JoinSet;
 
 /// Background tasks.

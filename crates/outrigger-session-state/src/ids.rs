@@ -6,7 +6,7 @@ use outrigger_files::sync::lock;
 use outrigger_protocol::id::{
     EventId, IdMaker, MessageId, PartId, PermissionId, QuestionId, SessionId, TurnId,
 };
-pub use outrigger_workspace::sync::now;
+use outrigger_workspace::clock::now;
 
 static MAKER: LazyLock<Mutex<IdMaker>> = LazyLock::new(|| {
     let mut seed = [0_u8; 8];

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use outrigger_files::sync::lock;
 use outrigger_tools::ToolContext;
-use outrigger_workspace::sync::lock;
 
 /// The calls of an agent's plugins.
 #[derive(Default)]

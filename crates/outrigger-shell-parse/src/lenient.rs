@@ -3,7 +3,7 @@
 
 mod word;
 
-use crate::strict::{DEEPEST, wrapped};
+use crate::strict::{MAX_DEPTH, wrapped};
 use crate::variables::assigned;
 use crate::wrappers::{self, Inner};
 use crate::{Command, File, UNKNOWN, Word};
@@ -32,7 +32,7 @@ fn collect(source: &str, depth: usize, all: &mut Vec<Command>) {
 }
 
 fn unfold(command: Command, depth: usize, all: &mut Vec<Command>) {
-    if all.len() >= MAX_COMMANDS || depth > DEEPEST {
+    if all.len() >= MAX_COMMANDS || depth > MAX_DEPTH {
         return;
     }
     let inner = wrappers::unfold(&command.words).unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::variables::{self, Effect};
 use crate::{Command, Doubt, File, UNKNOWN, Word, builtins, word, wrappers};
 
 /// Maximum nesting of commands (`sh -c "sh -c …"`); a model has no honest reason to go deeper.
-pub(crate) const DEEPEST: usize = 8;
+pub(crate) const MAX_DEPTH: usize = 8;
 
 /// Words that are not commands where a command is expected, including those of zsh and ksh.
 const KEYWORDS: &[&str] = &[
@@ -50,7 +50,7 @@ pub(crate) fn is_keyword(word: &str) -> bool {
 
 /// Reads a line that starts in the current state of `walk`.
 pub(crate) fn read(source: &str, depth: usize, walk: Walk) -> Result<Vec<Command>, Doubt> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(Doubt::Depth);
     }
     if source
@@ -392,7 +392,7 @@ fn judged(
     depth: usize,
     walk: &mut Walk,
 ) -> Result<Vec<Command>, Doubt> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(Doubt::Depth);
     }
     command.folders = walk.here();

@@ -113,10 +113,9 @@ async fn one(
         let kept = place.skill_dir(&listed.name);
         match result {
             Ok(dir) => dirs.push(dir),
-            Err(Wrong::Refused(why)) => problems.push(format!(
-                "skill `{}` of {url}: {why}; it is left out",
-                listed.name
-            )),
+            Err(Wrong::Refused(why)) => {
+                problems.push(format!("skill `{}` of {url}: {why}; skipped", listed.name))
+            }
             Err(Wrong::Failed(why)) if kept.join(SKILL_FILE).is_file() => {
                 problems.push(format!(
                     "skill `{}` of {url}: {why}; it is as fetched before",
@@ -124,10 +123,9 @@ async fn one(
                 ));
                 dirs.push(kept);
             }
-            Err(Wrong::Failed(why)) => problems.push(format!(
-                "skill `{}` of {url}: {why}; it is left out",
-                listed.name
-            )),
+            Err(Wrong::Failed(why)) => {
+                problems.push(format!("skill `{}` of {url}: {why}; skipped", listed.name))
+            }
         }
     }
     (dirs, problems)
@@ -182,7 +180,7 @@ impl SkillSource {
             .map_err(|error| error.to_string())?;
         let bytes = self.get(url, INDEX_BYTES).await?;
         serde_json::from_slice(&bytes)
-            .map_err(|error| format!("its index.json cannot be read: {error}"))
+            .map_err(|error| format!("cannot read its index.json: {error}"))
     }
 
     fn skill_dir(&self, name: &str) -> PathBuf {

@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
-use crate::schema;
+use crate::migrations;
 
 /// Options for opening a store.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, StoreEr
     }
     conn.pragma_update(None, "synchronous", "NORMAL")
         .map_err(sql("open"))?;
-    let newest = u32::try_from(schema::STEPS.len()).unwrap_or(u32::MAX);
+    let newest = u32::try_from(migrations::STEPS.len()).unwrap_or(u32::MAX);
     if found < newest {
         if found == 0 {
             conn.pragma_update(None, "journal_mode", "WAL")
@@ -166,7 +166,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, StoreEr
         } else {
             report.migrated_from = Some(found);
         }
-        schema::migrate(&mut conn, schema::STEPS)
+        migrations::migrate(&mut conn, migrations::STEPS)
             .map_err(sql("bring tables to the newest format"))?;
     }
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
@@ -220,7 +220,7 @@ pub(crate) fn connect(
 /// newer.
 fn recognise(conn: &Connection, path: &Path) -> Result<u32, StoreError> {
     let sql = |e| StoreError::sqlite(path, "open", e);
-    let found = schema::version(conn).map_err(sql)?;
+    let found = migrations::version(conn).map_err(sql)?;
     let application: i32 = conn
         .query_row("PRAGMA application_id", [], |row| row.get(0))
         .map_err(sql)?;
@@ -232,14 +232,14 @@ fn recognise(conn: &Connection, path: &Path) -> Result<u32, StoreError> {
             .map_err(sql)?
                 > 0
         }
-        _ => application != schema::APPLICATION_ID,
+        _ => application != migrations::APPLICATION_ID,
     };
     if foreign {
         return Err(StoreError::Foreign {
             path: path.to_path_buf(),
         });
     }
-    let known = u32::try_from(schema::STEPS.len()).unwrap_or(u32::MAX);
+    let known = u32::try_from(migrations::STEPS.len()).unwrap_or(u32::MAX);
     if found > known {
         return Err(StoreError::Newer {
             path: path.to_path_buf(),

@@ -50,7 +50,7 @@ pub enum TableError {
         columns: usize,
     },
     /// An invalid condition.
-    #[error("the condition on {column} cannot be used: {why}")]
+    #[error("invalid condition on {column}: {why}")]
     Condition {
         /// The column.
         column: String,

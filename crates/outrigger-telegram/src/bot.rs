@@ -13,7 +13,7 @@ const POLL: Duration = Duration::from_secs(25);
 /// Timeout of a request beyond that.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum UTF-16 units of a message, as Telegram counts (its limit is 4096).
-const LONGEST: usize = 4000;
+const MAX_MESSAGE_UNITS: usize = 4000;
 /// Maximum number of messages of one answer.
 const PARTS: usize = 10;
 /// How often a part is sent if it fails, and the pause between.
@@ -39,7 +39,7 @@ pub enum TelegramError {
     #[error("no web client could be made: {0}")]
     Client(String),
     /// No response.
-    #[error("{method}: Telegram cannot be reached: {why}")]
+    #[error("{method}: cannot reach Telegram: {why}")]
     Unreachable {
         /// Method of the API.
         method: &'static str,
@@ -267,7 +267,7 @@ fn parts(text: &str) -> Vec<String> {
     while !rest.is_empty() {
         if parts.len() == PARTS {
             parts.push(format!(
-                "(and {} characters more, which are left out here)",
+                "(and {} characters more, which are omitted here)",
                 rest.chars().count()
             ));
             break;
@@ -275,7 +275,7 @@ fn parts(text: &str) -> Vec<String> {
         let mut units = 0;
         let end = rest.char_indices().find(|(_, char)| {
             units += char.len_utf16();
-            units > LONGEST
+            units > MAX_MESSAGE_UNITS
         });
         let end = end.map_or(rest.len(), |(end, _)| end);
         let (head, _) = rest.split_at(end);
@@ -306,25 +306,28 @@ mod tests {
         };
         assert!(lengths("").is_empty());
         assert_eq!(lengths("  a\n"), [1]);
-        assert_eq!(lengths(&"\u{e9}".repeat(LONGEST)), [LONGEST]);
+        assert_eq!(
+            lengths(&"\u{e9}".repeat(MAX_MESSAGE_UNITS)),
+            [MAX_MESSAGE_UNITS]
+        );
         // Two units each, and none is split.
         assert_eq!(
-            lengths(&"\u{1f600}".repeat(LONGEST + 1)),
-            [LONGEST, LONGEST, 2]
+            lengths(&"\u{1f600}".repeat(MAX_MESSAGE_UNITS + 1)),
+            [MAX_MESSAGE_UNITS, MAX_MESSAGE_UNITS, 2]
         );
         assert_eq!(
-            lengths(&format!("a{}", "\u{1f600}".repeat(LONGEST / 2))),
-            [LONGEST - 1, 2]
+            lengths(&format!("a{}", "\u{1f600}".repeat(MAX_MESSAGE_UNITS / 2))),
+            [MAX_MESSAGE_UNITS - 1, 2]
         );
         assert_eq!(
             lengths(&format!("{}\n{}", "a".repeat(3000), "b".repeat(2000))),
             [3000, 2000]
         );
-        let many = parts(&"x".repeat(LONGEST * 11));
+        let many = parts(&"x".repeat(MAX_MESSAGE_UNITS * 11));
         assert_eq!(many.len(), PARTS + 1);
         assert_eq!(
             many[PARTS],
-            "(and 4000 characters more, which are left out here)"
+            "(and 4000 characters more, which are omitted here)"
         );
     }
 
@@ -339,7 +342,7 @@ mod tests {
         let bot = Bot::new("http://127.0.0.1:1", Token("12:secret".into())).unwrap();
         let error = bot.updates(0).await.err().unwrap().to_string();
         assert!(
-            error.starts_with("getUpdates: Telegram cannot be reached: "),
+            error.starts_with("getUpdates: cannot reach Telegram: "),
             "{error}"
         );
         assert!(!error.contains("secret"), "{error}");

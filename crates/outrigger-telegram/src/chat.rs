@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::{Agent, Failed, LEFT, WAITING};
 
 /// How often the agent's questions are polled.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 const HELP: &str = "What you write is a prompt for the agent. Commands: /new begins a new session, /abort ends what runs, /allow ID, /always ID and /reject ID answer a question.";
 
 /// A parsed message.
@@ -108,7 +108,7 @@ impl Chat {
             let mut answer =
                 self.api
                     .call("POST", format!("/session/{session}/message"), Some(body));
-            let mut look = tokio::time::interval(LOOK);
+            let mut look = tokio::time::interval(POLL_INTERVAL);
             let answer = loop {
                 tokio::select! {
                     answer = &mut answer => break answer,
@@ -252,8 +252,8 @@ impl Chat {
 
     /// Returns whether a session is that one, or was started by it at any depth.
     async fn is_ours(&self, mut session: String, ours: &str) -> bool {
-        const DEEPEST: usize = 8;
-        for _ in 0..DEEPEST {
+        const MAX_DEPTH: usize = 8;
+        for _ in 0..MAX_DEPTH {
             if session == ours {
                 return true;
             }

@@ -24,12 +24,12 @@ use state::State;
 pub(crate) const WAITING: usize = 16;
 /// Within this time, strangers are refused with a message only once, and a chat is notified only once of dropped
 /// messages.
-const STRANGERS: Duration = Duration::from_secs(60 * 60);
+const REFUSAL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const LEFT_OUT: Duration = Duration::from_secs(60);
 /// Maximum number of chats counted for this.
 const CHATS: usize = 256;
 /// Pause after a failed request for messages; it doubles up to a minute.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The agent, as a call of its HTTP API.
 pub trait Agent: Send + Sync + 'static {
@@ -78,10 +78,10 @@ pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
         settings,
         chats: HashMap::new(),
         asides: JoinSet::new(),
-        strangers: Tallies::new(1, STRANGERS, CHATS),
+        strangers: Tallies::new(1, REFUSAL_INTERVAL, CHATS),
         left_out: Tallies::new(1, LEFT_OUT, CHATS),
     };
-    let mut pause = AGAIN;
+    let mut pause = RETRY_PAUSE;
     loop {
         let wait = match door.bot.updates(state.next()).await {
             Ok(updates) => {
@@ -108,7 +108,7 @@ pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
                 tokio::time::sleep(wait).await;
                 pause = (pause * 2).min(Duration::from_secs(60));
             }
-            None => pause = AGAIN,
+            None => pause = RETRY_PAUSE,
         }
     }
 }
@@ -137,7 +137,7 @@ impl Door {
                     "[telegram] a message from chat {chat} was refused: it is not in telegram.chats ({unreported} more before it)"
                 );
                 self.aside(chat, format!(
-                    "This chat may not give prompts here. Whoever runs Outrigger can allow it: `telegram.chats = [{chat}]` in their outrigger.toml."
+                    "This chat may not give prompts here. The owner of this Outrigger can allow it with `telegram.chats = [{chat}]` in outrigger.toml."
                 ));
             }
             return;
@@ -171,4 +171,4 @@ impl Door {
 }
 
 /// The reply to a chat whose message was dropped.
-pub(crate) const LEFT: &str = "Too many messages wait already; this one was left out.";
+pub(crate) const LEFT: &str = "Too many messages wait already; this one was skipped.";

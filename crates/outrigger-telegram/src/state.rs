@@ -28,7 +28,7 @@ impl State {
         let kept = match outrigger_files::read(path, outrigger_files::DATA) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
                 tracing::warn!(
-                    "[telegram] {} cannot be read: {error}; chats begin anew",
+                    "[telegram] cannot read {}: {error}; chats begin anew",
                     path.display()
                 );
                 Kept::default()
@@ -73,7 +73,7 @@ impl State {
         }
         let text = serde_json::to_vec(&new).map_err(|error| error.to_string())?;
         outrigger_files::replace(&self.path, &text, Readers::Owner)
-            .map_err(|error| format!("{} cannot be written: {error}", self.path.display()))?;
+            .map_err(|error| format!("cannot write {}: {error}", self.path.display()))?;
         *kept = new;
         Ok(())
     }

@@ -15,7 +15,7 @@ const COLOURS: [&str; 23] = [
 ];
 const RESET: &str = "\u{1b}[0m";
 /// Maximum length of a sequence.
-const LONGEST: usize = 24;
+const MAX_SEQUENCE_LENGTH: usize = 24;
 
 /// Sanitizes a name to one line without control characters, invisible characters or colours.
 #[must_use]
@@ -84,7 +84,10 @@ pub fn safe(text: &str, colours: bool) -> String {
 /// Returns the parameters of a sequence that only sets colours, after its ESC.
 fn colour(behind: &str) -> Option<&str> {
     let inner = behind.strip_prefix('[')?;
-    let end = inner.bytes().take(LONGEST).position(|byte| byte == b'm')?;
+    let end = inner
+        .bytes()
+        .take(MAX_SEQUENCE_LENGTH)
+        .position(|byte| byte == b'm')?;
     let parameters = inner.get(..end)?;
     let known = |parameter| COLOURS.contains(&parameter);
     parameters.split(';').all(known).then_some(parameters)

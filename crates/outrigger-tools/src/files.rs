@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use outrigger_protocol::permission::Action;
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use outrigger_sandbox::Anchor;
 use outrigger_sandbox::paths::{PathError, Roots, open_resolved, resolve};
 use serde_json::json;
@@ -41,7 +42,7 @@ pub(crate) async fn hold(real: &Path) -> tokio::sync::OwnedMutexGuard<()> {
 }
 
 /// Maximum size of a file that `edit` and `write` read as a whole.
-const LARGEST: u64 = 64 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 const BOM: &str = "\u{feff}";
 
@@ -135,7 +136,7 @@ impl Located {
         };
         let pattern = folder.join("*").display().to_string();
         Some(PermissionAsk {
-            permission: "external_directory".to_owned(),
+            permission: EXTERNAL_DIRECTORY.to_owned(),
             patterns: vec![pattern],
             always: always_in(&folder).into_iter().collect(),
             metadata: json!({"filepath": self.shown, "parentDir": folder}),
@@ -245,7 +246,7 @@ pub(crate) fn read_text(at: &Located) -> Result<Option<Text>, ToolError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ToolError::io("open", &at.shown, &error)),
     };
-    let bytes = all(file, at, LARGEST)?;
+    let bytes = all(file, at, MAX_FILE_BYTES)?;
     let text = String::from_utf8(bytes).map_err(|_| {
         ToolError::failed(format!(
             "{} is not UTF-8 text; it was left as it is",

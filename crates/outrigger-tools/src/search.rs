@@ -15,7 +15,7 @@ use outrigger_sandbox::Anchor;
 use crate::host::DecideRead;
 
 /// Longer lines are truncated, as in OpenCode.
-const LONGEST_LINE: usize = 2000;
+const MAX_LINE_LENGTH: usize = 2000;
 /// Maximum number of files and folders that a search of names visits.
 const MAX_SEEN: usize = 200_000;
 
@@ -65,8 +65,7 @@ pub fn lines(
         .heap_limit(Some(64 * 1024 * 1024))
         .build();
     let mut hits = Vec::new();
-    let held =
-        Anchor::again(root).map_err(|e| format!("{} cannot be opened: {e}", root.display()))?;
+    let held = Anchor::again(root).map_err(|e| format!("cannot open {}: {e}", root.display()))?;
     for entry in walk(root) {
         if hits.len() >= most {
             break;
@@ -126,7 +125,7 @@ impl Sink for Collect<'_> {
         grep_matcher::Matcher::find_iter(self.matcher, bytes, each)
             .map_err(std::io::Error::error_message)?;
         let text = String::from_utf8_lossy(bytes);
-        let line = match text.char_indices().nth(LONGEST_LINE) {
+        let line = match text.char_indices().nth(MAX_LINE_LENGTH) {
             Some((at, _)) if text.len() > at + 1 => format!("{}...", text.get(..at).unwrap_or("")),
             _ => text.into_owned(),
         };

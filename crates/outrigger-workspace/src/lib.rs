@@ -3,6 +3,7 @@
 //! Nothing here knows sessions or asks for permission. Where a rule decides, the agent provides the decision
 //! through a trait ([`vcs::VcsHost`]) or a function ([`snapshot::WithheldFn`]).
 
+pub mod clock;
 pub mod file_changes;
 mod folders;
 pub mod formatters;
@@ -10,7 +11,6 @@ pub mod git_policy;
 pub mod lock_file;
 mod project_location;
 pub mod snapshot;
-pub mod sync;
 pub mod terminals;
 pub mod vcs;
 

@@ -271,9 +271,46 @@ pub(super) fn chains(repo: &Repo) -> Vec<String> {
     repo.iter().filter_map(made).collect()
 }
 
+/// Names of permissions that are not names of tools are constants: a typing error in one would allow what a rule denies.
+pub(super) fn permission_names(repo: &Repo) -> Vec<String> {
+    const HOME: &str = "crates/outrigger-protocol/src/tools/permission_names.rs";
+    let mut found = Vec::new();
+    for (path, text) in repo.iter() {
+        if !is_product(path) || path == HOME || path.ends_with("tests.rs") {
+            continue;
+        }
+        for (number, line) in before_tests(text) {
+            let code = line.split("//").next().unwrap_or_default();
+            let names = ["\"external_directory\"", "\"doom_loop\""];
+            if let Some(name) = names.iter().find(|name| code.contains(**name)) {
+                found.push(format!(
+                    "{path}:{number} has {name}; {HOME} has the constant"
+                ));
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn permission_names_are_constants() {
+        let line = "let name = \"doom_loop\"; // \"external_directory\"\n";
+        let repo = Repo::of(&[
+            (
+                "crates/outrigger-protocol/src/tools/permission_names.rs",
+                line,
+            ),
+            ("crates/outrigger-agent/src/lib.rs", line),
+            ("crates/outrigger-agent/tests/it/main.rs", line),
+        ]);
+        let found = permission_names(&repo);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/outrigger-agent/src/lib.rs:1 has \"doom_loop\""));
+    }
 
     #[test]
     fn what_tests_share_is_for_tests() {

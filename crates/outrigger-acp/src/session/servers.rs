@@ -75,7 +75,7 @@ pub(crate) async fn start(
         let is_ours = known.iter().any(|it| it.name == name);
         if running.get(&name).is_some() && !is_ours {
             notices.push(format!(
-                "MCP server {name}: the one of the configuration stays, the editor's is left out"
+                "MCP server {name}: the one of the configuration stays, the editor's is skipped"
             ));
             continue;
         }

@@ -12,7 +12,7 @@ use outrigger_protocol::turn::Input;
 use crate::error::AgentError;
 use crate::state::Agent;
 use crate::state::histories::Conversation;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 impl Agent {
     /// Closes what a dead process left open in the sessions of subagents: their parent no longer waits for them.

@@ -8,7 +8,7 @@ use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_store::Store;
 
 use crate::state::Agent;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 /// Returns every flag in the order of the settings: name, whether it is on, and its origin.
 pub fn flags(config: &Loaded) -> Vec<(String, bool, Origin)> {

@@ -6,7 +6,7 @@ use outrigger_protocol::id::SessionId;
 
 use crate::error::AgentError;
 use crate::state::AgentState;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 impl AgentState {
     /// Marks old tool output of a session as pruned if the configuration enables it. Runs after every turn.

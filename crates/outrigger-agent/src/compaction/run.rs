@@ -82,11 +82,10 @@ impl AgentState {
             // The user's latest prompt is answered, not summarised, however much else fits.
             tail_start = Some(last.info.id().clone());
         }
-        let cost = resolved.model.cost;
         Ok(Planned {
             plan: CompactionPlan {
                 model,
-                prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
+                prices: resolved.model.cost.into(),
                 tail_start,
                 replay: replay.map(Box::new),
             },

@@ -10,6 +10,7 @@ mod user;
 
 use std::sync::Arc;
 
+use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::tool::before_permission::{self, Status};
 use outrigger_permissions::access::ask_rules;
@@ -20,7 +21,6 @@ use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::permission::{Action, PermissionRequest, Rule, ToolRef};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_tools::PermissionAsk;
-use outrigger_workspace::sync::lock;
 
 use self::question::{Question, with_reason};
 use crate::permission::answering::Answering;

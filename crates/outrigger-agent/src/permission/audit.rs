@@ -9,7 +9,7 @@ use outrigger_protocol::tool::{ToolCall, ToolSpec};
 
 use crate::permission::answering::Answering;
 use crate::state::AgentState;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 /// Returns the plugin that owns the tool.
 pub(crate) fn owner(spec: Option<&ToolSpec>) -> Option<PluginId> {

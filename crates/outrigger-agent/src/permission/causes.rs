@@ -7,6 +7,7 @@ use outrigger_config::Origin;
 use outrigger_permissions::approval::UngrantedAction;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::PluginId;
+use outrigger_protocol::permission_names::{DOOM_LOOP, EXTERNAL_DIRECTORY};
 use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance, SUBTASK};
 use outrigger_protocol::turn::CommandCall;
 use outrigger_tools::PermissionAsk;
@@ -28,7 +29,7 @@ const QUIET: [&str; 15] = [
     "skill",
     "question",
     "invalid",
-    "doom_loop",
+    DOOM_LOOP,
     "edit",
     "write",
     "apply_patch",
@@ -164,7 +165,7 @@ impl AgentState {
         let own = || self.plugins.plugin_reach(plugin, worktree);
         match ask.permission.as_str() {
             reading if READING.contains(&reading) => !own().reads(&self.place.directory),
-            "external_directory" => {
+            EXTERNAL_DIRECTORY => {
                 let own = own();
                 let folders = ask.patterns.iter().map(|it| it.trim_end_matches('*'));
                 !folders.into_iter().all(|it| own.reads(Path::new(it)))

@@ -3,8 +3,6 @@
 use std::path::Path;
 
 use outrigger_config::LoadOptions;
-use outrigger_permissions::folder_trust::FolderQuestion;
-use outrigger_permissions::workspace_trust::Rewritten;
 use outrigger_permissions::{ConfigSource, folder_trust, workspace_trust};
 use outrigger_workspace::{Folders, ProjectLocation};
 
@@ -26,30 +24,6 @@ impl ConfigSource for Boot {
     }
 }
 
-/// Lets the settings of a folder count as they are now, and says what they ask for.
-///
-/// # Errors
-/// Those of the configuration and of the data folder; a policy that lets no project count.
-pub fn trust_folder(boot: &Boot) -> Result<FolderQuestion, AgentError> {
-    Ok(folder_trust::trust_folder(boot)?)
-}
-
-/// Forgets that a folder was trusted; false where it was not.
-///
-/// # Errors
-/// Those of the data folder.
-pub fn distrust_folder(boot: &Boot) -> Result<bool, AgentError> {
-    Ok(folder_trust::distrust_folder(boot)?)
-}
-
-/// Lets the settings of the folder's project count as they are, and says which were not as they had been.
-///
-/// # Errors
-/// Those of the configuration and of the data folder.
-pub fn allow_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
-    Ok(workspace_trust::allow_settings(boot)?)
-}
-
 /// Settings of the folder's project that no agent starts with, since they changed while something in a sandbox ran.
 ///
 /// # Errors
@@ -60,21 +34,15 @@ pub async fn waiting_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
     Ok(workspace_trust::changed(boot, &place, &config).await?)
 }
 
-/// Asks whether the folder's settings are to count, where they do not and somebody is there: what the start of an agent does
-/// first.
+/// Asks the user whether the folder's settings take effect, if they do not yet: the first step of the start of an agent.
 ///
 /// # Errors
 /// Those of the configuration and of the data folder.
-pub async fn settle_folder(boot: &Boot) -> Result<(), AgentError> {
+pub async fn confirm_folder_trust(boot: &Boot) -> Result<(), AgentError> {
     let place = ProjectLocation::find(&boot.directory);
     let config = boot.load(&place)?;
     let settled = folder_trust::settle(boot, boot.trust_folder.as_ref(), &place, config, None);
     Ok(settled.await.map(drop)?)
-}
-
-/// Accepts a settings file as the user wrote it, if it was accepted before. Blocking.
-pub fn count_settings(boot: &Boot, file: &Path, change: &Rewritten) {
-    workspace_trust::count_settings(boot, file, change);
 }
 
 impl Agent {

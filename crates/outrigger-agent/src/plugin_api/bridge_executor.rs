@@ -12,6 +12,7 @@ use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
@@ -25,8 +26,8 @@ use serde_json::Value;
 
 use crate::error::AgentError;
 use crate::state::{Agent, AgentState};
-use outrigger_session_state::ids::now;
 use outrigger_session_state::notifications::About;
+use outrigger_workspace::clock::now;
 
 /// Caller name if the remote controller names no session.
 const NOBODY: &str = "bridge";
@@ -204,7 +205,7 @@ impl ToolHost for Host {
             let runs_later =
                 ask.permission == "edit" && !access.runs_later(base, &ask.patterns, &[]).is_empty();
             let refused = runs_later
-                || ask.permission == "external_directory"
+                || ask.permission == EXTERNAL_DIRECTORY
                 || actions
                     .chain(outrigger_permissions::access::ask_rules::by_spelling(
                         &ask, &rules,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::points::runtime::{route_after_select, route_on_error};
 use outrigger_kernel::hooks::{Context, Empty};
 use outrigger_protocol::descriptor::Contract;
@@ -10,7 +11,6 @@ use outrigger_protocol::id::{CallId, SessionId};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_tools::Stage;
 use outrigger_tools::routes::{LOCAL, Route, Routes};
-use outrigger_workspace::sync::lock;
 
 use crate::state::AgentState;
 use outrigger_session_state::notifications::About;

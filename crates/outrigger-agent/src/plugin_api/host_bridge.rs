@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
+use outrigger_files::sync::lock;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
 use outrigger_protocol::custom_points::EventEmit;
 use outrigger_protocol::event::{CustomEvent, Event};
@@ -13,13 +14,12 @@ use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::rpc::{Log, RanCalls, SdkRequest, Stage, ToolAsk, ToolMetadata};
 use outrigger_tools::PermissionAsk;
-use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
 use crate::plugin_api::sdk_service::SdkService;
 use crate::state::AgentState;
-use outrigger_session_state::ids::now;
 use outrigger_session_state::plugin_calls::PluginCalls;
+use outrigger_workspace::clock::now;
 
 /// Passes requests of plugins on to the agent, which does not exist yet when plugins are loaded, and questions of their tools to
 /// the calls that they belong to.
@@ -137,7 +137,7 @@ impl HostHandler for Bridge {
     /// Publishes and stores an event that a plugin declared. The plugins crate has validated it.
     fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         Box::pin(async move {
-            let early = || Refused::new("own.early", "the agent is not ready yet");
+            let early = || Refused::new("custom_point.not_ready", "the agent is not ready yet");
             let inner = self.inner().ok_or_else(early)?;
             let event = Event::Custom(CustomEvent {
                 depth: emit.depth,
@@ -148,7 +148,7 @@ impl HostHandler for Bridge {
                 },
             });
             let stored = inner.commit(Vec::new(), vec![event]).await;
-            stored.map_err(|error| Refused::new("own.lost", error.to_string()))
+            stored.map_err(|error| Refused::new("custom_point.lost", error.to_string()))
         })
     }
 

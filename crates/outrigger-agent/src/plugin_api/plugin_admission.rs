@@ -16,7 +16,7 @@ use outrigger_workspace::ProjectLocation;
 use crate::boot::options::Boot;
 use crate::error::AgentError;
 use crate::state::Agent;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 /// Creates the snapshot and applies it: what the user switched off is removed from the configuration.
 pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> Snapshot {

@@ -70,7 +70,7 @@ pub(crate) fn register(inner: &Arc<AgentState>) {
         let declared = match outrigger_contributions::grants::declared(entry.declares, sandboxed) {
             Ok(declared) => declared,
             Err(error) => {
-                let why = format!("what it declares cannot be read: {error}");
+                let why = format!("invalid declaration: {error}");
                 left_out(inner, &entry.spec, &why);
                 continue;
             }
@@ -148,7 +148,7 @@ pub(crate) fn error_of(error: PluginError, ctx: &ToolContext) -> ToolError {
 /// Logs and records that a plugin's tool is not registered.
 fn left_out(inner: &AgentState, spec: &ToolSpec, why: &str) {
     tracing::warn!(
-        "[plugin] the tool `{}` of {} is left out: {why}",
+        "[plugin] the tool `{}` of {} is skipped: {why}",
         spec.name,
         spec.source
     );
@@ -160,13 +160,13 @@ fn left_out(inner: &AgentState, spec: &ToolSpec, why: &str) {
         detail: Some(why.to_owned()),
         ..AuditRecord::new(
             AuditKind::LifeCycle,
-            outrigger_session_state::ids::now(),
+            outrigger_workspace::clock::now(),
             "tool left out",
         )
     };
     inner
         .store
-        .audit_lazily(outrigger_session_state::ids::now(), vec![record]);
+        .audit_lazily(outrigger_workspace::clock::now(), vec![record]);
 }
 
 /// Returns the schema without its restriction on additional keys. OpenCode validates arguments with the plugin's zod schema,

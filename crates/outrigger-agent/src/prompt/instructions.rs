@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use outrigger_files::sync::lock;
 use outrigger_permissions::access::Operation;
 use outrigger_protocol::permission::Action;
 use outrigger_sandbox::paths::open_resolved;
-use outrigger_workspace::sync::lock;
 
 use crate::state::AgentState;
 
@@ -32,7 +32,7 @@ impl AgentState {
         if led_out || self.is_kept_from_processes(path, &real) {
             if lock(&self.skipped_instructions).insert(path.to_owned()) {
                 tracing::warn!(
-                    "[instructions] {} is left out: it leads out of the project, to what is no text, or to what takes asking or is kept from processes",
+                    "[instructions] {} is skipped: it leads out of the project, to what is no text, or to what takes asking or is kept from processes",
                     path.display()
                 );
             }
@@ -46,7 +46,7 @@ impl AgentState {
             Ok(text) => Some(text),
             Err(error) => {
                 if lock(&self.skipped_instructions).insert(path.to_owned()) {
-                    tracing::warn!("[instructions] {} is left out: {error}", path.display());
+                    tracing::warn!("[instructions] {} is skipped: {error}", path.display());
                 }
                 None
             }

@@ -32,7 +32,7 @@ impl Agent {
             };
             let read = self.read_mention(by, shown, path).await;
             parts.extend(
-                read.unwrap_or_else(|why| vec![text(&format!("({name} is left out: {why})"))]),
+                read.unwrap_or_else(|why| vec![text(&format!("({name} is skipped: {why})"))]),
             );
         }
         parts

@@ -87,7 +87,7 @@ impl Agent {
             asks_before_stop: self.has_hooks(HookPoint::AgentEndBeforeStop),
             asks_after_step: self.has_hooks(HookPoint::ExecuteAfterStep),
             unaskable: facts.unaskable,
-            prices: prices(&facts.cost),
+            prices: facts.cost.into(),
             compact: None,
             auto_compact: facts.auto_compact,
         })
@@ -137,11 +137,6 @@ impl Agent {
 
 fn limit(set: Option<u64>) -> Option<u32> {
     set.map(|n| u32::try_from(n).unwrap_or(u32::MAX))
-}
-
-/// Returns the token prices: input, output, cache read and cache write.
-fn prices(cost: &Cost) -> [f64; 4] {
-    [cost.input, cost.output, cost.cache.read, cost.cache.write]
 }
 
 /// Returns the hook's view of the prompt: keys that the client did not set are absent. A command always names agent

@@ -19,7 +19,7 @@ use crate::turn::draft::Draft;
 use crate::turn::request_options;
 
 /// Maximum length of a title in characters.
-const LONGEST: usize = 100;
+const MAX_TITLE_CHARS: usize = 100;
 
 impl AgentState {
     /// Generates a title and stores it. On failure the session keeps its placeholder.
@@ -188,9 +188,9 @@ fn tidy(text: &str) -> Option<String> {
     if line.is_empty() {
         return None;
     }
-    Some(if line.chars().count() > LONGEST {
+    Some(if line.chars().count() > MAX_TITLE_CHARS {
         line.chars()
-            .take(LONGEST - 3)
+            .take(MAX_TITLE_CHARS - 3)
             .chain("...".chars())
             .collect()
     } else {
@@ -215,6 +215,9 @@ mod tests {
         ] {
             assert_eq!(tidy(text), want);
         }
-        assert_eq!(tidy(&"x".repeat(200)).unwrap().chars().count(), LONGEST);
+        assert_eq!(
+            tidy(&"x".repeat(200)).unwrap().chars().count(),
+            MAX_TITLE_CHARS
+        );
     }
 }

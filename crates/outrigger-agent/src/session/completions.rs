@@ -15,8 +15,9 @@ use outrigger_protocol::turn::HookPayload;
 use crate::error::AgentError;
 use crate::session::owner::own;
 use crate::state::AgentState;
-use outrigger_session_state::ids::{self, now};
+use outrigger_session_state::ids;
 use outrigger_session_state::notifications::{About, What};
+use outrigger_workspace::clock::now;
 
 const POINT: HookPoint = HookPoint::SessionAfterCompleteMessage;
 

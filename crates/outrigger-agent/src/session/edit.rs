@@ -12,7 +12,7 @@ use crate::error::AgentError;
 use crate::session::owner::{Owner, own};
 use crate::state::Agent;
 use outrigger_session_state::facts::Facts;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 /// Value of [`Cause::what`] for a plugin that sent an earlier message of the session, and for one that changed a message.
 const EARLIER: &str = "an earlier message";

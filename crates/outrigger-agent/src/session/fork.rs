@@ -11,7 +11,8 @@ use outrigger_protocol::session::Session;
 use crate::error::AgentError;
 use crate::session::sessions::NewSession;
 use crate::state::Agent;
-use outrigger_session_state::ids::{self, now};
+use outrigger_session_state::ids;
+use outrigger_workspace::clock::now;
 
 impl Agent {
     /// Copies a session with all its messages into a new one.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::error::AgentError;
 use crate::state::Agent;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 const KEY: &str = "project.info:";
 /// Prefix of values written by [`crate::ProjectLocation`]: the project of a folder.

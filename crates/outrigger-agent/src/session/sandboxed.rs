@@ -35,7 +35,7 @@ impl Agent {
         let child = self.inner.commands_spawner.spawn(spec).await;
         child.map_err(|error| {
             failed(format!(
-                "{} cannot be started: {error}",
+                "cannot start {}: {error}",
                 program.to_string_lossy()
             ))
         })

@@ -15,7 +15,8 @@ use crate::error::AgentError;
 use crate::session::owner::{Owner, own};
 use crate::state::Agent;
 use outrigger_session_state::bus::numbered;
-use outrigger_session_state::ids::{self, now};
+use outrigger_session_state::ids;
+use outrigger_workspace::clock::now;
 
 /// Options of a new session.
 #[derive(Clone, Debug, Default)]

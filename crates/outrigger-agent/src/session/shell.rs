@@ -24,14 +24,15 @@ use crate::state::Agent;
 use crate::turn::effects::spawn::is_raised;
 use crate::turn::turns::{CancelOnDrop, Registered};
 use outrigger_session_state::bus::numbered;
-use outrigger_session_state::ids::{self, now};
+use outrigger_session_state::ids;
+use outrigger_workspace::clock::now;
 
 /// Maximum size in bytes of the stored output; the end is kept.
 const MAX_OUTPUT: usize = 30_000;
 /// Interval at which a running command's output is published.
 const PROGRESS: Duration = Duration::from_millis(150);
 /// Time for which output is still read after the shell exited while a descendant holds the pipe.
-const LINGER: Duration = Duration::from_millis(250);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// A command of the user.
 #[derive(Clone, Debug, Default)]
@@ -187,7 +188,7 @@ impl Agent {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ended: Option<Instant> = None;
         while ended.is_none() || stdout.is_some() || stderr.is_some() {
-            let linger = ended.unwrap_or_else(Instant::now) + LINGER;
+            let linger = ended.unwrap_or_else(Instant::now) + DRAIN_TIMEOUT;
             tokio::select! {
                 n = read_some(&mut stdout, &mut out), if stdout.is_some() => output.add(out.get(..n).unwrap_or_default()),
                 n = read_some(&mut stderr, &mut err), if stderr.is_some() => output.add(err.get(..n).unwrap_or_default()),

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use outrigger_prompt::history::grown::Grown;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::{CallId, MessageId, SessionId};
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_store::{Store, StoreError, StoredHistory};
-use outrigger_workspace::sync::lock;
 
 use crate::error::AgentError;
 use crate::state::{Agent, AgentState};

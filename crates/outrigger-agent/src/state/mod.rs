@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
+use outrigger_files::sync::lock;
 use outrigger_mcp_tools::SkillServers;
 use outrigger_models::Models;
 use outrigger_permissions::agents::AgentInfo;
@@ -23,7 +24,6 @@ use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
 use outrigger_workspace::Folders;
 use outrigger_workspace::ProjectLocation;
-use outrigger_workspace::sync::lock;
 use tokio::sync::broadcast;
 
 use self::histories::Histories;
@@ -36,13 +36,13 @@ use outrigger_prompt::command::CommandInfo;
 use outrigger_session_state::background::Background;
 use outrigger_session_state::bus::{Bus, numbered};
 use outrigger_session_state::deferred_events::DeferredEvents;
-use outrigger_session_state::ids::now;
 use outrigger_session_state::logins::{PendingLogin, WaitingLogins};
 use outrigger_session_state::notifications::Notifications;
 use outrigger_session_state::plugin_calls::PluginCalls;
 use outrigger_session_state::prompt_queue::WaitingPrompts;
 use outrigger_session_state::session_locks::SessionLocks;
 use outrigger_session_state::turns::Turns;
+use outrigger_workspace::clock::now;
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
 #[derive(Clone)]

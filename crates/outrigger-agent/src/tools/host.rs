@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use outrigger_contributions::grants;
+use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::merge::name_changes;
 use outrigger_mcp_tools::start_skill_servers;
@@ -22,6 +23,7 @@ use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::ToolAudit;
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
 use outrigger_protocol::permission::{Action, Rule, ToolRef};
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
 use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
@@ -33,7 +35,6 @@ use outrigger_tools::{
     ReadRules, SampleAnswer, SampleRequest, SkillEntry, SubagentAnswer, SubagentRequest,
     ToolContext, ToolError, ToolHost, nearby_instruction_files,
 };
-use outrigger_workspace::sync::lock;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -326,7 +327,7 @@ impl CallHost {
         let tool = Some(self.call.tool.as_str());
         let prompted = self.inner.prompted_without_grant(&causes, tool, ask);
         let hook = match ask.permission.as_str() {
-            "external_directory" => None,
+            EXTERNAL_DIRECTORY => None,
             _ => lock(&self.requires_approval).take(),
         };
         prompted.map(ApprovalReason::Ungranted).or(hook)

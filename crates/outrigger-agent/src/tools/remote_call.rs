@@ -16,8 +16,9 @@ use tokio::sync::watch;
 use super::host::{CallHost, CallTurn, MadeBy};
 use crate::error::AgentError;
 use crate::state::Agent;
-use outrigger_session_state::ids::{self, now};
+use outrigger_session_state::ids;
 use outrigger_session_state::turn_channel::Outbox;
+use outrigger_workspace::clock::now;
 
 /// Tools that belong to a conversation with a model.
 const OF_SESSIONS: [&str; 9] = [

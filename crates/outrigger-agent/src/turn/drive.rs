@@ -30,8 +30,8 @@ use crate::turn::queue::continuation::{self, Continuation};
 use crate::turn::queue::steering::Joined;
 use crate::turn::{sequence, step_events};
 use outrigger_session_state::bus::numbered;
-use outrigger_session_state::ids::now;
 use outrigger_session_state::turn_channel::{Inbox, Msg, Outbox};
+use outrigger_workspace::clock::now;
 
 mod begin;
 mod transient;

@@ -10,7 +10,7 @@ use outrigger_workspace::file_changes::Changes;
 
 use crate::error::AgentError;
 use crate::state::AgentState;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 /// Returns the bus events of a step's effects, in order. Patches of the session build on each other.
 pub(crate) fn events_of(

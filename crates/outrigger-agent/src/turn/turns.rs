@@ -406,12 +406,12 @@ impl Agent {
 
     /// Completes when the session's turn has waited for plugins for a while without a break.
     pub(crate) async fn waits_for_plugins(&self, id: &SessionId) {
-        const LOOK: Duration = Duration::from_millis(100);
+        const POLL_INTERVAL: Duration = Duration::from_millis(100);
         let mut waited = Duration::ZERO;
         while waited < PLUGIN_PROMPT_TIMEOUT {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             waited = if self.inner.turns.is_with_plugins(id) {
-                waited + LOOK
+                waited + POLL_INTERVAL
             } else {
                 Duration::ZERO
             };

@@ -188,7 +188,7 @@ async fn refusals_and_losses_are_reported_and_a_lost_connection_is_made_again() 
     runtime.bind(through(Arc::new(nobody)));
     let (code, said) = go(json!({"command": "ls"})).await;
     assert!(
-        code == "tool.failed" && said.contains("cannot be reached"),
+        code == "tool.failed" && said.contains("Cannot reach"),
         "{said}"
     );
     // Somebody, who does not know us.

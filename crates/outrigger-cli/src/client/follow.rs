@@ -405,7 +405,7 @@ impl<'a> Follower<'a> {
                 }
             }
             Err(failure) => self.line.say(&format!(
-                "! some of what happened is not shown: {}\n",
+                "warning: some events are not shown: {}\n",
                 failure.message()
             )),
         }

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 
+use outrigger_client::input::slash_command;
 use outrigger_client::session;
 use outrigger_client::{ClientError, Connection, StreamItem};
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
@@ -24,8 +25,8 @@ const HELP: &str = "\
 /new               begin another one
 /model [NAME]      the models, or the one to use from now on (provider/model)
 /agent [NAME]      the agents, or the one to use from now on
-/abort             cancel what runs in this session
-/exit              leave; what runs goes on
+/abort             cancel the turn of this session
+/exit              exit; the current turn keeps running
 /COMMAND [WORDS]   a command of the project
 ";
 
@@ -47,17 +48,13 @@ enum Wish<'l> {
 
 fn wish(line: &str) -> Wish<'_> {
     let line = line.trim();
-    let Some(command) = line.strip_prefix('/') else {
+    let Some((name, rest)) = slash_command(line) else {
         return if line.is_empty() {
             Wish::Nothing
         } else {
             Wish::Say(line)
         };
     };
-    let (name, rest) = command
-        .split_once(char::is_whitespace)
-        .unwrap_or((command, ""));
-    let rest = rest.trim();
     match name {
         "exit" | "quit" | "q" => Wish::Exit,
         "help" | "" => Wish::Help,
@@ -68,8 +65,6 @@ fn wish(line: &str) -> Wish<'_> {
         "model" | "models" => Wish::Model(rest),
         "agent" | "agents" => Wish::Agent(rest),
         "abort" => Wish::Abort,
-        // A path is just the start of a sentence.
-        name if name.contains('/') => Wish::Say(line),
         name => Wish::Command(name, rest),
     }
 }
@@ -104,7 +99,7 @@ pub(crate) async fn attach(
             ..Show::default()
         },
     };
-    err(&Paint::for_stderr().dim(&format!("~ {}; /help tells what can be typed\n", args.url)));
+    err(&Paint::for_stderr().dim(&format!("~ {}; type /help for commands\n", args.url)));
     if let Some((session, _)) = session {
         talk.enter(session);
     }
@@ -172,7 +167,7 @@ impl Talk<'_> {
                 Next::Typed(typed) => self.follower.typed(typed.as_deref()).await,
                 Next::Agent(StreamItem::End) => return Err(ClientError::gone().into()),
                 Next::Agent(StreamItem::Gap) => {
-                    self.line.say("~ some of what happened is not shown\n");
+                    self.line.say("warning: some events are not shown\n");
                 }
                 Next::Agent(StreamItem::Event(event)) => {
                     if let Some(view) = &mut self.view {

@@ -14,7 +14,7 @@ use crate::terminal::{err, out};
 /// The variable with the token; without it one is created and kept.
 const TOKEN: &str = "OUTRIGGER_BRIDGE_TOKEN";
 /// Minimum length; shorter tokens can be guessed.
-const SHORTEST: usize = 16;
+const MIN_TOKEN_LENGTH: usize = 16;
 
 /// Runs the command.
 pub(crate) async fn bridge(
@@ -118,9 +118,9 @@ fn token(
     env: &std::collections::BTreeMap<String, String>,
 ) -> Result<(String, Option<PathBuf>), Failure> {
     if let Some(token) = env.get(TOKEN).filter(|token| !token.is_empty()) {
-        if token.len() < SHORTEST {
+        if token.len() < MIN_TOKEN_LENGTH {
             return Err(Failure::usage(
-                format!("{TOKEN} has less than {SHORTEST} characters"),
+                format!("{TOKEN} has less than {MIN_TOKEN_LENGTH} characters"),
                 None,
             ));
         }

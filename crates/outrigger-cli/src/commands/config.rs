@@ -6,8 +6,8 @@ use outrigger_agent::ProjectLocation;
 
 use crate::args::{ConfigCommand, Global};
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{err, out};
 
 /// Runs the command. No plugin is started, so this is the configuration before `config` hooks.
 pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Failure> {
@@ -15,8 +15,8 @@ pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Fail
     let ConfigCommand::Show { json } = command else {
         let counted = outrigger_agent::allow_settings(&boot)?;
         match counted.is_empty() {
-            true => out("the settings of this project are as they were\n"),
-            false => out(&format!("count as they are now: {}\n", counted.join(", "))),
+            true => out("the settings of this project are unchanged\n"),
+            false => out(&format!("accepted: {}\n", counted.join(", "))),
         }
         return Ok(0);
     };
@@ -33,7 +33,7 @@ pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Fail
         ));
     }
     for problem in &loaded.problems {
-        out(&format!("! {problem}\n"));
+        err(&format!("warning: {problem}\n"));
     }
     Ok(0)
 }
@@ -52,7 +52,7 @@ pub(crate) fn trust(
     let folder = boot.directory.display().to_string();
     if revoke {
         let text = match outrigger_agent::distrust_folder(&boot)? {
-            true => "is not trusted any more",
+            true => "is no longer trusted",
             false => "was not trusted",
         };
         out(&format!("{folder} {text}\n"));
@@ -61,11 +61,9 @@ pub(crate) fn trust(
     let asks = outrigger_agent::trust_folder(&boot)?;
     let frame = crate::consent::folder_details(&asks);
     match asks.sections.is_empty() {
-        true => out(&format!(
-            "{folder}: its settings ask for nothing that takes trust\n"
-        )),
+        true => out(&format!("nothing in {folder} needs trust\n")),
         false => out(&format!(
-            "{}{folder} is trusted, as long as its settings ask for this\n",
+            "{}{folder} is trusted until its settings change\n",
             frame.whole(crate::terminal::out_size().columns)
         )),
     }

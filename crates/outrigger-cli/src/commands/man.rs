@@ -63,7 +63,7 @@ fn not_written(path: &Path, error: &std::io::Error) -> Failure {
     let hint = "name a folder that you can write";
     Failure::new(
         "cli.man",
-        format!("{} cannot be written: {error}", path.display()),
+        format!("cannot write {}: {error}", path.display()),
         Some(hint.to_owned()),
     )
 }

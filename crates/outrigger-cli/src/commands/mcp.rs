@@ -145,7 +145,7 @@ fn logout(global: &Global, name: &str) -> Result<u8, Failure> {
     let removed = removed.map_err(|error| {
         Failure::new(
             "mcp.login",
-            format!("the login cannot be removed: {error}"),
+            format!("cannot remove the login: {error}"),
             None,
         )
     })?;
@@ -286,7 +286,7 @@ fn add(global: &Global, add: &McpAdd) -> Result<u8, Failure> {
     out(&format!("added {} to {}\n", add.name, file.name()));
     if !taken.is_empty() {
         err(&format!(
-            "~ {} is in a file of yours below {}, and not in {}; for settings that others use, write {{env:NAME}}\n",
+            "warning: {} is stored in a private file in {}, not in {}; use {{env:NAME}} in settings that others share\n",
             taken.join(", "),
             secrets.folder().display(),
             file.name()
@@ -304,7 +304,7 @@ fn remove(global: &Global, name: &str) -> Result<u8, Failure> {
             file.write()?;
             let removed = Secrets::of(&boot.folders.data, &file.name(), name).remove();
             removed.map_err(|error| {
-                let message = format!("its secrets cannot be removed: {error}");
+                let message = format!("cannot remove its secrets: {error}");
                 Failure::new("mcp.remove", message, None)
             })?;
             out(&format!("removed {name} from {}\n", file.name()));
@@ -353,7 +353,7 @@ fn made(add: &McpAdd) -> Result<Value, Failure> {
             Ok(entry)
         }
         _ => Err(usage(
-            "say either --url URL, or a command behind `--`: outrigger mcp add NAME -- npx -y some-server",
+            "give either --url URL or a command after `--`: outrigger mcp add NAME -- npx -y some-server",
         )),
     }
 }

@@ -34,18 +34,18 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
     out.and(err).map_err(failed)?;
     if !refused.is_empty() {
         terminal::err(&format!(
-            "outrigger: no connection was made to {}: `tools.hosts` or the policy of this machine does not allow it\n",
+            "warning: blocked connections to {}: `tools.hosts` or the policy of this machine does not allow them\n",
             refused.join(", ")
         ));
     }
     for path in undone.moved_aside {
         terminal::err(&format!(
-            "outrigger: commands must not make {}; it was renamed\n",
+            "warning: the command created {}, which is not allowed; it was renamed\n",
             path.display()
         ));
     }
     for what in undone.changes {
-        terminal::err(&format!("outrigger: {what}\n"));
+        terminal::err(&format!("warning: {what}\n"));
     }
     let exit = exit.map_err(|error| Failure::new("sandbox.wait", error.to_string(), None))?;
     Ok(code(exit))

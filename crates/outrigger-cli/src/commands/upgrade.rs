@@ -8,7 +8,7 @@ use crate::terminal::{name, out};
 /// Prints version, path and command.
 pub(super) fn upgrade() -> Result<u8, Failure> {
     let program = std::env::current_exe().map_err(|error| {
-        let message = format!("the place of this program is not known: {error}");
+        let message = format!("cannot find the path of this executable: {error}");
         Failure::new("cli.upgrade", message, None)
     })?;
     out(&format!(

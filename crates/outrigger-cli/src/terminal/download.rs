@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use outrigger_plugins::Fetched;
 
 /// Interval of the lines without a terminal.
-const EVERY: Duration = Duration::from_secs(3);
+const PRINT_INTERVAL: Duration = Duration::from_secs(3);
 /// Width of the bar.
 const WIDTH: u64 = 24;
 
@@ -51,7 +51,7 @@ impl Fetching {
 
     /// Returns a line for a file or a pipe, if one is due.
     pub(crate) fn line(&mut self, now: Instant) -> Option<String> {
-        if now.saturating_duration_since(self.said) < EVERY {
+        if now.saturating_duration_since(self.said) < PRINT_INTERVAL {
             return None;
         }
         self.said = now;

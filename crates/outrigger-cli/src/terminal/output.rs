@@ -164,7 +164,7 @@ pub(crate) fn exit_code(code: u8) -> ExitCode {
     };
     if *reason != io::ErrorKind::BrokenPipe {
         err(&format!(
-            "error: standard output cannot be written: {reason} [cli.output]\n  hint: some of the output is lost; \
+            "error: cannot write to standard output: {reason} [cli.output]\n  hint: some of the output is lost; \
              free space or print elsewhere\n"
         ));
     }

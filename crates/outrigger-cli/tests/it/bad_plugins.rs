@@ -242,11 +242,11 @@ fn a_plugin_that_never_finishes_loading() {
     failed       spins
                  from   file://PROJECT/.opencode/plugin/spins.js in PROJECT/.opencode
                  cause  plugin spins did not finish its server within 3000 ms (while starting) [plugin.hung]
-                 hint   raise the load deadline if the plugin is only slow
+                 hint   if the plugin is just slow, raise `deadlines.load_ms` in outrigger.toml
     failed       waits
                  from   file://PROJECT/.opencode/plugin/waits.js in PROJECT/.opencode
                  cause  plugin waits did not finish its server within 3000 ms (while starting) [plugin.hung]
-                 hint   raise the load deadline if the plugin is only slow
+                 hint   if the plugin is just slow, raise `deadlines.load_ms` in outrigger.toml
     ");
     assert!(
         world.mock.requests()[0]

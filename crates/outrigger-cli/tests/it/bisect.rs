@@ -81,7 +81,7 @@ fn two_that_only_clash_and_one_more_are_found() {
     insta::assert_snapshot!(world.plain(&done.stdout), @r#"
     d breaks the command.
       d  from file://PROJECT/.opencode/plugin/d.js in PROJECT/.opencode
-    With that left out it still fails: a, c break the command together; with any of them left out these do not.
+    It still fails without that: a, c break the command together; disabling any one of them fixes it.
       a  from file://PROJECT/.opencode/plugin/a.js in PROJECT/.opencode
       c  from file://PROJECT/.opencode/plugin/c.js in PROJECT/.opencode
     To go on without: `disabled = true` under [plugins."d"] and [plugins."a"] in outrigger.toml.
@@ -125,12 +125,12 @@ fn what_is_no_plugins_fault_is_said() {
     let empty = World::new([done()]);
     seen.push(format!("no plugins: {}", bisect(&empty, "exit 1")));
     insta::assert_snapshot!(seen.join("\n"), @r"
-    exit 0: 1 error: the command does well with all plugins, so there is nothing to find [bisect.good_with_all]
-    exit 1: 1 error: the command fails without any plugin, too, so no plugin is to blame [bisect.bad_with_none]
-    kill -9 $$: 1 error: the command fails without any plugin, too, so no plugin is to blame [bisect.bad_with_none]
-    exit 125: 1 error: the command says (exit code 125) that it cannot tell with all plugins [bisect.cannot_tell]
-    sleep 60: 1 error: the command fails without any plugin, too, so no plugin is to blame [bisect.bad_with_none]
-    unclear: 1 error: the command says (exit code 125) that it cannot tell without plugins [bisect.cannot_tell]
+    exit 0: 1 error: the command succeeds with all plugins enabled [bisect.good_with_all]
+    exit 1: 1 error: the command also fails without plugins, so no plugin is the cause [bisect.bad_with_none]
+    kill -9 $$: 1 error: the command also fails without plugins, so no plugin is the cause [bisect.bad_with_none]
+    exit 125: 1 error: the command exited with 125 (skip) with all plugins enabled [bisect.cannot_tell]
+    sleep 60: 1 error: the command also fails without plugins, so no plugin is the cause [bisect.bad_with_none]
+    unclear: 1 error: the command exited with 125 (skip) without plugins [bisect.cannot_tell]
     no program: error: program no-such-program not found
     no plugins: 1 error: no plugin is configured here, so none can be the culprit [bisect.no_plugins]
     ");

@@ -709,7 +709,8 @@ fn hooks_of_a_project_have_to_be_allowed() {
     let ran = world.run(&["do it"]).ok();
     assert!(!world.path("ran").exists());
     assert!(
-        ran.stderr.contains("of its settings hooks are left out"),
+        ran.stderr
+            .contains("ignoring settings of an untrusted folder: hooks;"),
         "{}",
         ran.stderr
     );

@@ -224,19 +224,19 @@ fn what_the_hook_takes_away_or_spoils_costs_that_alone() {
 
     agent: All done.
 
-     WARN [config] config hook: /agent: expected an object, found 7; left out
+     WARN [config] config hook: /agent: expected an object, found 7; skipped
     permission: All done.
 
-     WARN [config] config hook: /permission: expected "allow", "ask" or "deny", or an object of permissions with their rules, found a list of 1; left out
+     WARN [config] config hook: /permission: expected "allow", "ask" or "deny", or an object of permissions with their rules, found a list of 1; skipped
     mcp: All done.
 
-     WARN [config] config hook: /mcp/notes: expected an object, found 3; left out
+     WARN [config] config hook: /mcp/notes: expected an object, found 3; skipped
     instructions: All done.
 
-     WARN [config] config hook: /instructions: expected a list of texts, found "RULES.md"; left out
+     WARN [config] config hook: /instructions: expected a list of texts, found "RULES.md"; skipped
     provider: All done.
 
-     WARN [config] config hook: /provider/mock/models/m1/limit: expected an object, found "much"; left out
+     WARN [config] config hook: /provider/mock/models/m1/limit: expected an object, found "much"; skipped
     all: All done.
     "#);
 }

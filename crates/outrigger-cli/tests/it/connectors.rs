@@ -143,7 +143,7 @@ fn skills_of_a_plugin_are_those_in_its_package() {
     );
     let stderr = world.run(&["hi"]).ok().stderr;
     for out in ["../../elsewhere", "linked", "none"] {
-        let line = format!("in {out} are left out");
+        let line = format!("in {out} are skipped");
         assert!(stderr.contains(&line), "{out}: {stderr}");
     }
     let system = world.mock.last().texts("system").join("\n");

@@ -488,7 +488,7 @@ export const Attack = async ({ directory }) => {
         "{seen}"
     );
     for name in ["AGENTS.md", "note.md", "environ.md", "sub/AGENTS.md"] {
-        let line = format!("{} is left out", world.path(name).display());
+        let line = format!("{} is skipped", world.path(name).display());
         assert!(warnings.contains(&line), "{name}: {warnings}");
     }
     assert!(warnings.contains("switched `formatter` on"), "{warnings}");
@@ -789,7 +789,7 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
         let _ = fs::remove_file(place.join("attack.js"));
         let run = world.run(&["again"]).ok();
         assert!(
-            run.stderr.contains("has come to this project"),
+            run.stderr.contains("was added since the project"),
             "{}",
             run.stderr
         );

@@ -221,7 +221,7 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
                       of N call: N timeout, N restart
                       was given a process of its own: slow (chat.message) did not answer within N ms
                       last restart: slow (chat.message) did not answer within N ms
-                      to do: chat.message missed its deadline once: give it more time ([plugins."slow"] timeout_ms) if it is only slow, else disable it (disabled = true) and tell its author
+                      hint: chat.message missed its deadline once: give it more time ([plugins."slow"] timeout_ms) if it is only slow, else disable it (disabled = true) and tell its author
     ok   cost         rules: N ms of a turn at pN, N ms at pN, over N turn; most of it in chat.params
                       N ms to load; its process holds N MiB and used N ms of CPU to start
                       of N calls: N error

@@ -175,7 +175,7 @@ fn without_a_terminal_one_line_says_what_is_left_out() {
         .filter(|line| line.contains("outrigger "))
         .collect();
     assert_eq!(lines.len(), 1, "{}", done.stderr);
-    let left_out = "of its settings plugin, mcp, agent, command and 2 more are left out; `outrigger trust` shows what it asks for and lets it count";
+    let left_out = "ignoring settings of an untrusted folder: plugin, mcp, agent, command and 2 more; review and trust them with `outrigger trust`";
     assert!(lines[0].ends_with(left_out), "{lines:?}");
     assert_eq!(ran(&world), [""; 0], "{}", done.stderr);
     let done = run(&["run", "--trust", "do it"]);

@@ -149,7 +149,7 @@ fn a_hostile_repository_starts_reads_sends_and_loosens_nothing() {
             );
             let noticed = done
                 .stderr
-                .contains("this folder is not trusted, so of its settings");
+                .contains("ignoring settings of an untrusted folder: ");
             assert_eq!(
                 noticed,
                 case != "an ask in place of a deny",
@@ -286,7 +286,7 @@ fn commands_and_skills_of_a_hostile_repository_run_nothing() {
     assert!(!world.path("ran.txt").exists(), "the skill");
     assert!(
         done.stderr
-            .contains("the MCP servers of this skill are left out"),
+            .contains("the MCP servers of this skill are skipped"),
         "{}",
         done.stderr
     );
@@ -302,7 +302,7 @@ fn where_the_policy_forbids_it_no_project_counts() {
     );
     let policy = world.root().join("policy.toml");
     fs::write(&policy, "[trust]\nprojects = \"deny\"\n").unwrap();
-    let why = "the policy of this machine lets no project count";
+    let why = "the policy of this machine trusts no project";
     for args in [&["run", "do it"][..], &["run", "--trust", "do it"]] {
         let mut command = world.command(args);
         command.env("OUTRIGGER_POLICY", &policy);
@@ -386,7 +386,7 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
              │   "allow"
      plugins │ opencode.json /plugin:
              │   "./one.js"
-    PROJECT is trusted, as long as its settings ask for this
+    PROJECT is trusted until its settings change
     "#);
     assert_eq!(models(), (true, false, false));
     // It requests less.
@@ -685,7 +685,7 @@ fn a_project_chooses_no_provider_that_the_user_did_not() {
         (sent, done.stderr)
     };
     let (sent, says) = with(None, false);
-    let left_out = "of its settings model, small_model, agent are left out";
+    let left_out = "ignoring settings of an untrusted folder: model, small_model, agent;";
     assert!(!sent && says.contains(left_out), "{says}");
     for (model, trusts) in [(None, true), (Some("github-models/m"), false)] {
         let (sent, says) = with(model, trusts);

@@ -144,19 +144,19 @@ fn a_guard_that_is_missing_misnamed_or_left_out_refuses_and_is_named() {
         (
             named("gaurd", before),
             &["hi"],
-            "no plugin goes by the name gaurd",
+            "`fail_closed` is set for plugin gaurd, which is not installed",
             "without it tool.execute.before is refused",
         ),
         (
             named("/nowhere/guard.js", before),
             &["hi"],
-            "no plugin goes by the name /nowhere/guard.js",
+            "`fail_closed` is set for plugin /nowhere/guard.js, which is not installed",
             "correct the name",
         ),
         (
             named("claude:user", before),
             &["hi"],
-            "no plugin goes by the name claude:user",
+            "`fail_closed` is set for plugin claude:user, which is not installed",
             "that file of command hooks is not there",
         ),
         (

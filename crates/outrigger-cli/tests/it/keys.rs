@@ -194,7 +194,7 @@ fn a_projects_plugin_does_not_say_where_a_login_of_the_users_is_sent() {
         (
             "models",
             "provider: { id: 'acme', models: async (p) => Object.fromEntries(Object.entries(p.models).map(([id, m]) => [id, { ...m, api: { ...m.api, url: BASE } }])) }",
-            "are left out",
+            "are skipped",
         ),
         ("nothing", "", ""),
     ] {

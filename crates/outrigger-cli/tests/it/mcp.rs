@@ -170,7 +170,7 @@ fn a_tool_of_a_server_takes_no_name_of_ours_and_no_more_than_its_share() {
     let entry = json!({ "type": "local", "command": ["node", file], "timeout": 20_000 });
     world.config(json!({ "mcp": { "apply": entry } }));
     let ran = world.run(&["go"]);
-    let warned = "its tool apply_patch is left out: that is the name of a tool of Outrigger";
+    let warned = "its tool apply_patch is skipped: that is the name of a tool of Outrigger";
     assert!(ran.stderr.contains(warned), "{}", ran.stderr);
     let body = world.mock.last().body.to_string();
     assert!(!body.contains("EVIL"), "{body}");
@@ -202,7 +202,7 @@ fn a_tool_of_a_server_takes_no_name_of_another_ones() {
     };
     world.config(json!({ "mcp": { "a_b": entry(&["tool", "more"]), "a": entry(&["b_tool"]) } }));
     let ran = world.run(&["go"]).ok();
-    let warned = "the tool a_b_tool is left out: mcp:a and mcp:a_b both have one of that name";
+    let warned = "the tool a_b_tool is skipped: mcp:a and mcp:a_b both have one of that name";
     assert!(ran.stderr.contains(warned), "{}", ran.stderr);
     let tools = world.mock.last().tools();
     assert!(tools.contains(&"a_b_more".to_owned()), "{tools:?}");
@@ -402,7 +402,7 @@ fn servers_of_the_project_wait_for_leave() {
         tools.iter().any(|tool| tool.starts_with("notes_"))
     };
     let said = world.run_with(&[("RICH", RICH)], &["go"]).ok().stderr;
-    let left_out = "of its settings mcpServers are left out; `outrigger trust` shows";
+    let left_out = "ignoring settings of an untrusted folder: mcpServers; review and trust";
     assert!(said.contains(left_out) && !said.contains("notes"), "{said}");
     assert!(!tools());
     insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "list"]).ok().stdout), @r"
@@ -438,7 +438,7 @@ fn commands_of_claude_code_are_commands_and_files_go_with_them() {
         "hi there",
         "OTHER-TEXT",
         "@.env\n",
-        ".env is left out",
+        ".env is skipped",
         "@missing",
     ] {
         assert!(user.contains(there), "{there}: {user}");

@@ -88,7 +88,7 @@ fn its_config_hook_brings_agents_in_its_order_commands_servers_and_skills() {
     // Three of its servers are out of reach, which takes one line.
     let warnings = run.stderr.lines().filter(|it| it.contains(" WARN "));
     let warnings: Vec<&str> = warnings.collect();
-    let unreached = "[mcp] 3 servers cannot be reached (context7 at mcp.context7.com, grep_app at mcp.grep.app, websearch at mcp.exa.ai)";
+    let unreached = "[mcp] cannot reach 3 servers (context7 at mcp.context7.com, grep_app at mcp.grep.app, websearch at mcp.exa.ai)";
     assert!(
         matches!(warnings.as_slice(), [one] if one.contains(unreached)),
         "{warnings:#?}"

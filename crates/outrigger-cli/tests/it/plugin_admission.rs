@@ -159,9 +159,9 @@ fn every_reason_is_reported() {
     insta::assert_snapshot!(stdout.join("\n"), @r#"
     profile minimal
     STATE    ID                  SOURCE      LAYER        WHY
-    enabled  acme                project     -            found, and nothing speaks against it
+    enabled  acme                project     -            found; no rule excludes it
     disabled acme                user        identity     PROJECT/.outrigger/plugins/acme (project) has this id and goes before it
-    enabled  allowed             user        -            found, and nothing speaks against it
+    enabled  allowed             user        -            found; no rule excludes it
     disabled broken              user        admission    it cannot be loaded: plugin file://HOME/.config/outrigger/plugins/broken is not started: its manifest cannot be used: HOME/.config/outrigger/plugins/broken/outrigger.plugin.toml:1:6: not valid TOML: invalid type: integer `5`, expected a string
     disabled builtin-tools       user        identity     its id is that of a bundled plugin that is required
     enabled  builtin-tools       bundled     -            required
@@ -182,7 +182,7 @@ fn every_reason_is_reported() {
     disabled needs-any           user        dependencies none of the variables A_ONE, A_TWO is set
     disabled needs-bin           user        dependencies the program no-such-program is not on PATH
     disabled needs-env           user        dependencies the variable ACME_HOME is not set
-    enabled  needs-fs            user        -            found, and nothing speaks against it
+    enabled  needs-fs            user        -            found; no rule excludes it
     disabled needs-lonely        user        dependencies it needs lonely, which does not run
     disabled no-entry            user        admission    it cannot be loaded: plugin file://HOME/.config/outrigger/plugins/gone: its entry HOME/.config/outrigger/plugins/gone/gone.js does not exist
     disabled off-by-default      user        policy       its manifest leaves it off (`enabled_by_default`)
@@ -206,7 +206,7 @@ fn every_reason_is_reported() {
       policy        yes
       admission     no: it changes things outside of the session, and `discovery.allow` does not name it
       dependencies  not asked
-      to change it: look at it, then `outrigger plugin enable effects` (adds it to `discovery.allow` in your own outrigger.toml)
+      hint: look at it, then `outrigger plugin enable effects` (adds it to `discovery.allow` in your own outrigger.toml)
     ");
     world
         .cli(&["plugin", "snapshot", "--explain", "nobody"])

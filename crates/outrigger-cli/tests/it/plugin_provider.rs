@@ -485,7 +485,7 @@ fn a_plugin_that_fails_in_an_answer_is_named_and_the_next_works() {
         let mut answer = ask(&server, &id, said);
         let error = |answer: &Value| answer["info"]["error"]["data"]["message"].to_string();
         // A process that still holds the previous answer is ended after some time, along with its current answer.
-        if error(&answer).contains("did not let go") {
+        if error(&answer).contains("did not stop") {
             answer = ask(&server, &id, said);
         }
         assert!(error(&answer).contains(tells), "{said}: {answer}");
@@ -735,7 +735,7 @@ fn a_key_goes_to_a_projects_plugin_by_name_alone() {
     assert!(
         refused
             .stderr
-            .contains("wants to store a credential of `openai`"),
+            .contains("tried to store a credential for `openai`"),
         "{}",
         refused.stderr
     );

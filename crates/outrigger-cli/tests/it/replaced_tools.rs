@@ -58,7 +58,7 @@ fn no_plugin_answers_what_the_model_asks_the_user() {
         let world = World::new([done()]);
         world.plugin("takes", &bringing(name, "x"));
         let run = world.run(&["hi"]).ok();
-        let warning = format!("the tool `{name}` of plugin:takes is left out");
+        let warning = format!("the tool `{name}` of plugin:takes is skipped");
         assert!(run.stderr.contains(&warning), "{}", run.stderr);
     }
 }
@@ -110,8 +110,7 @@ export const P = async ({{ directory }}) => {{
     let run = world.run(&["hi"]).ok();
     let results = world.mock.last().texts("tool");
     assert_eq!(results, ["answered by of_user"]);
-    let warning =
-        "the tool `mine` of plugin:of_project is left out: plugin:of_user, which is yours";
+    let warning = "the tool `mine` of plugin:of_project is skipped: plugin:of_user, which is yours";
     assert!(run.stderr.contains(warning), "{}", run.stderr);
     let process = |name: &str| world.read(&format!("{name}.txt")).replace(" changed", "");
     assert_ne!(process("of_user"), process("of_project"));

@@ -82,13 +82,13 @@ fn agents_answer_or_are_passed_over_with_a_word() {
     );
     let unknown = world.run(&["--agent", "nobody", "hi"]).ok();
     insta::assert_snapshot!(unknown.stderr, @r#"
-    ! agent "nobody" not found. Falling back to default agent
+    warning: agent "nobody" not found. Falling back to default agent
 
     > build · m1
     "#);
     let subagent = world.run(&["--agent", "general", "hi"]).ok();
     insta::assert_snapshot!(subagent.stderr, @r#"
-    ! agent "general" is a subagent, not a primary agent. Falling back to default agent
+    warning: agent "general" is a subagent, not a primary agent. Falling back to default agent
 
     > build · m1
     "#);

@@ -214,7 +214,7 @@ fn too_much_to_deny_refuses_the_command() {
     world.config(json!({ "permission": { "read": { "*.key": "deny" } } }));
     world.run(&["do it"]).ok();
     let result = world.mock.last().texts("tool").remove(0);
-    insta::assert_snapshot!(world.plain(&result), @"The command was not started: what the permission rules deny cannot be kept from the process: PROJECT has more than 2000 paths that a rule denies (deny whole folders, as `secrets/*`, instead of names that may be anywhere, as `*.key`)");
+    insta::assert_snapshot!(world.plain(&result), @"The command was not started: cannot apply the permission rules to the process sandbox: PROJECT has more than 2000 paths that a rule denies (deny whole folders, as `secrets/*`, instead of names that may be anywhere, as `*.key`)");
 }
 
 const NOSY: &str = r#"

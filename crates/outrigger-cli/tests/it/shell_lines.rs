@@ -217,7 +217,7 @@ export const G = async ({ directory }) => ({ 'tool.execute.before': async (input
         for says in [
             "fine",
             "(not run: the guard says no)",
-            "(forbidden.md is left out: the guard says no)",
+            "(forbidden.md is skipped: the guard says no)",
             "remember",
         ] {
             assert!(prompt.contains(says), "{says}: {prompt}");

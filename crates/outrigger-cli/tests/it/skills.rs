@@ -194,15 +194,15 @@ fn an_address_that_fails_is_a_warning_that_names_it() {
     # no index
     skills of SITE: the server answered 404; none of its skills are there
     # no JSON
-    skills of SITE: its index.json cannot be read: expected value at line 1 column 1; none of its skills are there
+    skills of SITE: cannot read its index.json: expected value at line 1 column 1; none of its skills are there
     # another form
-    skills of SITE: its index.json cannot be read: invalid type: map, expected a sequence at line 1 column 11; none of its skills are there
+    skills of SITE: cannot read its index.json: invalid type: map, expected a sequence at line 1 column 11; none of its skills are there
     # one bad among good
     ok: fine
-    skill `../out` of SITE: its name must be that of a single folder; it is left out
-    skill `up` of SITE: the file "../../../../up" is not a path inside it; it is left out
-    skill `none` of SITE: its `files` lack SKILL.md; it is left out
-    skill `missing` of SITE: SKILL.md: the server answered 404; it is left out
+    skill `../out` of SITE: its name must be that of a single folder; skipped
+    skill `up` of SITE: the file "../../../../up" is not a path inside it; skipped
+    skill `none` of SITE: its `files` lack SKILL.md; skipped
+    skill `missing` of SITE: SKILL.md: the server answered 404; skipped
     # too large
     skills of SITE: it is larger than 1048576 bytes; none of its skills are there
     # another server

@@ -198,7 +198,7 @@ fn a_person_allows_what_runs_later() {
         assert!(
             asked[0]["metadata"]
                 .to_string()
-                .contains("makes something run later"),
+                .contains("is executed later"),
             "{asked}"
         );
         let question = asked[0]["id"].as_str().unwrap();

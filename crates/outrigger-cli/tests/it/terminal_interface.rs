@@ -230,7 +230,7 @@ fn a_server_is_attached_to_and_its_end_is_said() {
     tmux.presses("Enter");
     tmux.sees("┃ make the heron");
     server.kill();
-    tmux.sees("the server is gone");
+    tmux.sees("lost the connection to the server");
     tmux.presses("C-d");
     tmux.is_restored();
 }

@@ -145,7 +145,7 @@ fn a_subagent_stays_within_the_grants_and_routes_of_its_caller() {
         ),
         (
             "[connectors.box]\nurl = \"ws://127.0.0.1:1\"\ntoken_env = \"HOME\"\n[[routes]]\nagent = \"build\"\nprovider = \"box\"\n",
-            "cannot be reached",
+            "Cannot reach",
         ),
     ] {
         let world = World::new([
@@ -290,11 +290,7 @@ fn a_connector_that_cannot_be_used_fails_its_calls() {
             "http://127.0.0.1:1",
             "no address of a bridge",
         ),
-        (
-            "token_env = \"HOME\"",
-            "ws://127.0.0.1:1",
-            "cannot be reached",
-        ),
+        ("token_env = \"HOME\"", "ws://127.0.0.1:1", "Cannot reach"),
     ];
     let world = World::new(rows.iter().flat_map(|_| [turn([write()]), done()]));
     for (token, url, says) in rows {

@@ -108,7 +108,7 @@ fn a_project_that_was_never_trusted_is_asked_for_where_the_user_says_so() {
     let run = world.run(&["hi"]).ok();
     assert_eq!(prompts(&world), ["hi"]);
     assert!(
-        run.stderr.contains("plugins of projects are asked for"),
+        run.stderr.contains("plugins of projects need approval"),
         "{}",
         run.stderr
     );

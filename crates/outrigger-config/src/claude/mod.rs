@@ -191,7 +191,7 @@ impl OfProject<'_> {
         };
         let model = command.model.take_if(is_others)?;
         Some(format!(
-            "its model {model} is left out: you have not chosen that provider, and the folder is not trusted"
+            "its model {model} is skipped: you have not chosen that provider, and the folder is not trusted"
         ))
     }
 }
@@ -213,7 +213,7 @@ pub(crate) fn commands(
             if links.lead_out(&file) {
                 problems.push(problem(
                     &file,
-                    format!("{LEADS_OUT}; the command is left out"),
+                    format!("{LEADS_OUT}; the command is skipped"),
                 ));
                 continue;
             }
@@ -224,7 +224,7 @@ pub(crate) fn commands(
                         && !(of_project.lets)(&file, &command.template) =>
                 {
                     if !of_project.is_quiet {
-                        let why = "it runs something, and the folder is not trusted (`outrigger trust`); the command is left out";
+                        let why = "it runs something, and the folder is not trusted (`outrigger trust`); the command is skipped";
                         problems.push(problem(&file, why.to_owned()));
                     }
                 }
@@ -246,10 +246,7 @@ pub(crate) fn commands(
                 }
                 Ok(None) => {}
                 Err(message) => {
-                    problems.push(problem(
-                        &file,
-                        format!("{message}; the command is left out"),
-                    ));
+                    problems.push(problem(&file, format!("{message}; the command is skipped")));
                 }
             }
         }

@@ -124,7 +124,7 @@ pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
             message,
         };
         if search.links.lead_out(&file) {
-            problems.push(tell(format!("{LEADS_OUT}; the skill is left out")));
+            problems.push(tell(format!("{LEADS_OUT}; the skill is skipped")));
             continue;
         }
         match read(&file) {
@@ -149,7 +149,7 @@ pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
                 None => skills.push(skill),
             },
             Ok(None) => {}
-            Err(message) => problems.push(tell(format!("{message}; the skill is left out"))),
+            Err(message) => problems.push(tell(format!("{message}; the skill is skipped"))),
         }
     }
     (skills, problems)
@@ -157,7 +157,7 @@ pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
 
 fn read(file: &Path) -> Result<Option<Skill>, String> {
     let text = outrigger_files::read_to_string(file, outrigger_files::SETTINGS)
-        .map_err(|error| format!("cannot be read: {}", paths::reason(&error)))?;
+        .map_err(|error| format!("cannot read it: {}", paths::reason(&error)))?;
     let markdown = markdown::parse(&text)?;
     let text_of = |key: &str| {
         markdown
@@ -243,7 +243,7 @@ mod tests {
         d | about d | /extra/x/y/SKILL.md | "path\n"
         /home/.claude/skills/a/SKILL.md: skill `a` is also in /fetched/a/SKILL.md; this one counts
         /project/.opencode/skill/a/SKILL.md: skill `a` is also in /home/.claude/skills/a/SKILL.md; this one counts
-        /extra/x/SKILL.md: not valid YAML between the `---` lines: did not find expected node content at line 3 column 1, while parsing a flow node; the skill is left out
+        /extra/x/SKILL.md: not valid YAML between the `---` lines: did not find expected node content at line 3 column 1, while parsing a flow node; the skill is skipped
         "#);
     }
 }

@@ -111,7 +111,7 @@ impl Loaded {
         if !self.is_of_project(skill) || servers.is_empty() || is_let() {
             return (servers, problems);
         }
-        let why = "the MCP servers of this skill are left out: the folder is not trusted (`outrigger trust`)";
+        let why = "the MCP servers of this skill are skipped: the folder is not trusted (`outrigger trust`)";
         let problem = ConfigProblem {
             file: skill.location.display().to_string(),
             pointer: None,

@@ -76,7 +76,7 @@ pub(crate) fn read(
                     problems.push(ConfigProblem {
                         file: path.display().to_string(),
                         pointer: None,
-                        message: format!("{LEADS_OUT}; left out"),
+                        message: format!("{LEADS_OUT}; skipped"),
                     });
                     continue;
                 }
@@ -107,7 +107,7 @@ fn entry(
             problems.push(ConfigProblem {
                 file,
                 pointer: None,
-                message: format!("{message}; left out"),
+                message: format!("{message}; skipped"),
             });
             return Ok(None);
         }
@@ -232,8 +232,8 @@ mod tests {
             .map(|problem| problem.to_string().replace(&root, ""))
             .collect();
         insta::assert_snapshot!(seen.join("\n"), @r#"
-        /agent/a.md: not valid YAML between the `---` lines: did not find expected ',' or ']' at line 3 column 1, while parsing a flow sequence at line 2 column 4; left out
-        /mode/m.md: /agent/m/tools: expected an object, found "all"; left out, and the mode with it
+        /agent/a.md: not valid YAML between the `---` lines: did not find expected ',' or ']' at line 3 column 1, while parsing a flow sequence at line 2 column 4; skipped
+        /mode/m.md: /agent/m/tools: expected an object, found "all"; skipped, and the mode with it
         "#);
 
         let dir = folder(&[(

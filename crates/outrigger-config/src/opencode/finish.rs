@@ -176,7 +176,7 @@ impl Loader<'_> {
         };
         let Ok(value) = serde_json::from_str::<Value>(text) else {
             // OpenCode warns and continues. A rule that the user believes to be in force must at least be reported.
-            let message = "not valid JSON; left out".into();
+            let message = "not valid JSON; skipped".into();
             self.problems.push(ConfigProblem {
                 file: NAME.into(),
                 pointer: None,

@@ -35,7 +35,7 @@ pub(crate) struct Scope<'a> {
 }
 
 /// Minimum length of a secret: removing shorter values would make every text unreadable.
-const SHORTEST: usize = 8;
+const MIN_SECRET_LENGTH: usize = 8;
 
 impl Scope<'_> {
     /// Records an inserted value if it is likely a secret: by the name of the variable, or as a single word or a key in a file,
@@ -46,7 +46,7 @@ impl Scope<'_> {
             Some(name) => is_secret_name(name) || name.to_ascii_uppercase().ends_with("KEY"),
             None => is_word,
         };
-        if is_secret && value.len() >= SHORTEST && !value.starts_with('/') {
+        if is_secret && value.len() >= MIN_SECRET_LENGTH && !value.starts_with('/') {
             self.secrets.borrow_mut().insert(value.to_owned());
         }
     }
@@ -230,7 +230,7 @@ mod tests {
     fn missing_file_is_named() {
         let folder = Path::new("/nonexistent-folder");
         let error = run("{\n \"a\": {\"b\": \"x {file:key.txt}\"}}", folder, folder).unwrap_err();
-        insta::assert_snapshot!(error, @"opencode.json:2:13: /a/b: {file:key.txt} cannot be read: /nonexistent-folder/key.txt: no such file");
+        insta::assert_snapshot!(error, @"opencode.json:2:13: /a/b: cannot read {file:key.txt}: /nonexistent-folder/key.txt: no such file");
         insta::assert_snapshot!(error.hint().unwrap(), @"create the file or correct the path; a relative path starts at the folder of opencode.json");
         assert_eq!(error.code(), "config.file_reference");
     }

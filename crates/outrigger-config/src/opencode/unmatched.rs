@@ -1,6 +1,7 @@
 //! Permission rules that can never match: reported with file and line, since a deny that matches nothing looks like one that
 //! does.
 
+use outrigger_protocol::permission_names::{DOOM_LOOP, EXTERNAL_DIRECTORY};
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -27,8 +28,8 @@ const KNOWN: [&str; 20] = [
     "todoread",
     "lsp",
     "question",
-    "external_directory",
-    "doom_loop",
+    EXTERNAL_DIRECTORY,
+    DOOM_LOOP,
     "python",
     "table",
     "plan_enter",
@@ -133,7 +134,7 @@ fn of_pattern(name: &str, pattern: &str, action: &Value) -> Option<String> {
     }
     let is_address = |text: &str| text.starts_with("http") || text.starts_with(['*', '?']);
     match name {
-        "read" | "edit" | "external_directory" => of_path(name, pattern, action),
+        "read" | "edit" | EXTERNAL_DIRECTORY => of_path(name, pattern, action),
         "webfetch" if !is_address(pattern) => {
             never("addresses begin with http:// or https://; `*://HOST/*` is a host")
         }
@@ -164,10 +165,10 @@ fn of_path(name: &str, pattern: &str, action: &Value) -> Option<String> {
     }
     let is_allow = action == "allow";
     let is_anchored = pattern.starts_with(['/', '~', '*', '?', '$']);
-    if name == "external_directory" && !is_anchored {
+    if name == EXTERNAL_DIRECTORY && !is_anchored {
         return never("folders outside of the project are named from `/` or `~/`, or by `*`");
     }
-    if name == "external_directory" && is_allow && !pattern.ends_with('*') {
+    if name == EXTERNAL_DIRECTORY && is_allow && !pattern.ends_with('*') {
         return never("a folder is allowed as `FOLDER/*`");
     }
     if is_allow && pattern.ends_with('/') {

@@ -132,7 +132,7 @@ settings! {
         catalog_url: String = "https://models.dev".to_owned(), TEXT, Security;
     }
 
-    /// `[tools]`: bundled tools, and what commands of the model may touch (issues 5, 18).
+    /// `[tools]`: bundled tools, and what commands of the model may touch.
     tools: Tools {
         /// Bytes of a tool's output for the model; the rest is in a file.
         output_bytes: u64 = 51_200, POSITIVE, Counts;

@@ -268,7 +268,7 @@ fn errors_say_where_and_what_to_do() {
       change `/share` to "manual", "auto" or "disabled", or remove it
     config.type: /work/sub/opencode.jsonc:2:22: /agent/build/tools: expected an object, found a list of 1
       change `/agent/build/tools` to an object, or remove it
-    config.file_reference: /home/.config/opencode/opencode.json:1:43: /provider/p/options/apiKey: {file:~/key} cannot be read: /home/key: no such file
+    config.file_reference: /home/.config/opencode/opencode.json:1:43: /provider/p/options/apiKey: cannot read {file:~/key}: /home/key: no such file
       create the file or correct the path; a relative path starts at the folder of /home/.config/opencode/opencode.json
     config.type: /work/.opencode/agent/x.md:3:1: /agent/x/mode: expected "subagent", "primary" or "all", found "main"
       change `/agent/x/mode` to "subagent", "primary" or "all", or remove it
@@ -277,7 +277,7 @@ fn errors_say_where_and_what_to_do() {
     config.unknown_setting: /work/outrigger.toml:2:1: unknown setting `js.runtme`
       did you mean `runtime`?
     config.type: OPENCODE_CONFIG_CONTENT:1:11: /model: expected text, found 3
-    config.read: /work/opencode.json: cannot be read: it is not UTF-8 text
+    config.read: cannot read /work/opencode.json: it is not UTF-8 text
       check that the file can be read by you and is UTF-8 text
     "#);
 }

@@ -230,11 +230,11 @@ fn what_config_hooks_wrote_is_read_with_patience() {
     assert_eq!(config.permission.len(), 1);
     let seen: Vec<String> = problems.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(seen.join("\n"), @r#"
-    config hook: /agent/bad/mode: expected "subagent", "primary" or "all", found "main"; left out
-    config hook: /agent/bad/temperature: expected a number, found "hot"; left out
-    config hook: /command/no-template: expected an object with `template`, found one without `template`; left out
-    config hook: /instructions/1: expected text, found 1; left out
-    config hook: /instructions/3: expected text, found 2; left out
+    config hook: /agent/bad/mode: expected "subagent", "primary" or "all", found "main"; skipped
+    config hook: /agent/bad/temperature: expected a number, found "hot"; skipped
+    config hook: /command/no-template: expected an object with `template`, found one without `template`; skipped
+    config hook: /instructions/1: expected text, found 1; skipped
+    config hook: /instructions/3: expected text, found 2; skipped
     "#);
 }
 
@@ -316,10 +316,10 @@ fn links_out_of_the_project_are_no_agents_commands_or_skills() {
     let problems = loaded.problems.iter().chain(&of_skills).chain(&of_commands);
     let problems: Vec<String> = problems.map(|problem| world.text(problem)).collect();
     insta::assert_snapshot!(problems.join("\n"), @"
-    /work/.opencode/command/out.md: a link that leads out of the project, or to what is no text or takes asking; left out
-    /work/.opencode/agent/out.md: a link that leads out of the project, or to what is no text or takes asking; left out
-    /work/.opencode/skill/out/SKILL.md: a link that leads out of the project, or to what is no text or takes asking; the skill is left out
-    /work/.claude/commands/out.md: a link that leads out of the project, or to what is no text or takes asking; the command is left out
+    /work/.opencode/command/out.md: a link that leads out of the project, or to what is no text or takes asking; skipped
+    /work/.opencode/agent/out.md: a link that leads out of the project, or to what is no text or takes asking; skipped
+    /work/.opencode/skill/out/SKILL.md: a link that leads out of the project, or to what is no text or takes asking; the skill is skipped
+    /work/.claude/commands/out.md: a link that leads out of the project, or to what is no text or takes asking; the command is skipped
     ");
 }
 

@@ -110,7 +110,7 @@ impl Acp {
                         .map(|it| json!({ "type": "image", "mimeType": it.mime, "data": it.data })),
                 );
                 if !self.takes_images && prompt.len() > 1 {
-                    let words = "It takes no pictures: they were left out.";
+                    let words = "It takes no pictures: they were skipped.";
                     steps.push(as_it_came(words, at));
                     prompt.truncate(1);
                 }

@@ -131,7 +131,7 @@ impl Database {
             id,
         )?;
         if rows.len() > MAX_MESSAGES {
-            let message = "the session has more than 100,000 messages; the rest is left out";
+            let message = "the session has more than 100,000 messages; the rest is skipped";
             problems.push(Problem::new(&self.path, id, message));
         }
         for (message, data) in rows.into_iter().take(MAX_MESSAGES) {

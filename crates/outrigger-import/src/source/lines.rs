@@ -49,7 +49,7 @@ impl Lines {
             Ok(0) => {
                 self.is_over = true;
                 (self.reader.get_ref().limit() == 0).then(|| {
-                    Err(self.problem("the file is larger than 1 GiB; the rest is left out"))
+                    Err(self.problem("the file is larger than 1 GiB; the rest is skipped"))
                 })
             }
             Ok(_) if line.last() == Some(&b'\n') => {

@@ -144,7 +144,7 @@ pub(crate) fn transcript(
         last = at(&line).unwrap_or(last);
         for said in reader.line(&line, last) {
             if !speech.say(said, last) {
-                let message = "the session has more than 100,000 messages; the rest is left out";
+                let message = "the session has more than 100,000 messages; the rest is skipped";
                 problems.push(Problem::new(file, "", message));
                 break 'file;
             }

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 /// Extension of the lock file next to a host's folder, which the host holds as long as it lives.
 const LOCK: &str = "lock";
 /// Minimum age of a leftover folder without a lock: a younger one's host may be about to create it.
-const FRESH: Duration = Duration::from_secs(60);
+const MIN_ORPHAN_AGE: Duration = Duration::from_secs(60);
 /// Number of names that are tried if a sweep of another host interferes.
 const TRIES: usize = 8;
 
@@ -100,7 +100,7 @@ fn sweep(base: &Path) {
             Ok(()) => tracing::info!("removed {}, left by a host that died", folder.display()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!("{} cannot be removed: {error}", folder.display());
+                tracing::warn!("cannot remove {}: {error}", folder.display());
                 continue;
             }
         }
@@ -115,7 +115,7 @@ fn is_old(path: &Path) -> bool {
     let age = modified
         .ok()
         .and_then(|at| SystemTime::now().duration_since(at).ok());
-    age.is_some_and(|age| age > FRESH)
+    age.is_some_and(|age| age > MIN_ORPHAN_AGE)
 }
 
 /// The folder of one process. Cheap to clone; removed with the last clone.

@@ -216,7 +216,7 @@ impl Reason {
             }
             Self::Signature { problem } => problem.clone(),
             Self::Untrusted { why } => {
-                format!("it is not trusted, and so takes nobody's place: {why}")
+                format!("it is not trusted, so it cannot shadow another plugin: {why}")
             }
             Self::UnsupportedExternalPlugin { why } => format!("it cannot be loaded: {why}"),
             Self::MissingEnv { name } => format!("the variable {name} is not set"),
@@ -224,7 +224,7 @@ impl Reason {
                 format!("none of the variables {} is set", names.join(", "))
             }
             Self::MissingExternalBin { name } => format!("the program {name} is not on PATH"),
-            Self::MissingDependency { id } => format!("no plugin is called {id}"),
+            Self::MissingDependency { id } => format!("no plugin {id}"),
             Self::DependencyDisabled { id } => format!("it needs {id}, which does not run"),
             Self::DependencyCycle { ids } => {
                 format!("plugins need each other in a circle: {}", ids.join(" -> "))
@@ -237,7 +237,7 @@ impl Reason {
     pub fn remedy(&self, id: &str) -> String {
         match self {
             Self::ShadowedByHigherPrecedence { place, .. } => {
-                format!("take {place} away, or give one of the two another id")
+                format!("remove {place} or change one of the two ids")
             }
             Self::ReservedBundledPluginId | Self::ReservedUserPluginId { .. } => {
                 "give it another id".into()
@@ -247,7 +247,7 @@ impl Reason {
                 format!("the administrator of this machine can allow it in {file}")
             }
             Self::FolderNotTrusted => {
-                "`outrigger trust` shows what the folder asks for and lets it count".into()
+                "review and trust the folder with `outrigger trust`".into()
             }
             Self::Denied { pattern } => {
                 format!("take {pattern:?} from `discovery.deny` in outrigger.toml")

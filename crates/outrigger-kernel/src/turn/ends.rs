@@ -11,7 +11,7 @@ use outrigger_protocol::message::{
     AssistantMessage, CacheTokens, ModelRef, NamedError, Part, PartKind, StepFinishPart, Tokens,
     ToolState,
 };
-use outrigger_protocol::model::Usage;
+use outrigger_protocol::model::{Prices, Usage};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{SessionPatch, TurnOutcome};
 use serde_json::Value;
@@ -324,12 +324,11 @@ fn tokens(said: &Usage) -> Tokens {
     clippy::cast_precision_loss,
     reason = "token counts stay far below 2^52"
 )]
-fn price(usage: &Usage, prices: &[f64; 4]) -> f64 {
-    let [input, output, read, write] = *prices;
+fn price(usage: &Usage, prices: &Prices) -> f64 {
     let t = tokens(usage);
-    (t.input as f64 * input
-        + (t.output + t.reasoning) as f64 * output
-        + t.cache.read as f64 * read
-        + t.cache.write as f64 * write)
+    (t.input as f64 * prices.input
+        + (t.output + t.reasoning) as f64 * prices.output
+        + t.cache.read as f64 * prices.cache_read
+        + t.cache.write as f64 * prices.cache_write)
         / 1_000_000.0
 }

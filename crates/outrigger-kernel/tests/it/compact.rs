@@ -38,7 +38,7 @@ fn plan() -> CompactionPlan {
             model_id: "sums".into(),
             variant: None,
         },
-        prices: [100.0, 0.0, 0.0, 0.0],
+        prices: [100.0, 0.0, 0.0, 0.0].into(),
         ..CompactionPlan::default()
     }
 }

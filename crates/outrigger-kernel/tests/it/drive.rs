@@ -53,7 +53,7 @@ pub(crate) fn begin() -> Begin {
         asks_before_stop: false,
         asks_after_step: false,
         unaskable: None,
-        prices: [1.0, 2.0, 0.5, 0.25],
+        prices: [1.0, 2.0, 0.5, 0.25].into(),
         compact: None,
         auto_compact: None,
     }

@@ -65,7 +65,7 @@ fn plan(effect: EffectId, overflow: bool) -> Input {
     });
     let plan = CompactionPlan {
         tail_start: (!overflow).then(|| MessageId("msg_tail".into())),
-        prices: [3.0, 1.0, 0.0, 0.0],
+        prices: [3.0, 1.0, 0.0, 0.0].into(),
         replay,
         ..CompactionPlan::default()
     };

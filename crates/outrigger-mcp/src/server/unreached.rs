@@ -55,7 +55,7 @@ fn line(errors: &[McpError]) -> Option<String> {
     named.dedup();
     (!named.is_empty()).then(|| {
         format!(
-            "[mcp] {} servers cannot be reached ({}): is there a network? `outrigger mcp list` says more",
+            "[mcp] cannot reach {} servers ({}): is there a network? `outrigger mcp list` says more",
             named.len(),
             named.join(", ")
         )
@@ -74,7 +74,7 @@ mod tests {
             reason: "no route".to_owned(),
         };
         assert_eq!(line(&[]), None);
-        insta::assert_snapshot!(line(&[error("a")]).unwrap(), @"[mcp] MCP server a cannot be reached at a.test: no route");
-        insta::assert_snapshot!(line(&[error("b"), error("a"), error("b")]).unwrap(), @"[mcp] 2 servers cannot be reached (a at a.test, b at b.test): is there a network? `outrigger mcp list` says more");
+        insta::assert_snapshot!(line(&[error("a")]).unwrap(), @"[mcp] cannot reach MCP server a at a.test: no route");
+        insta::assert_snapshot!(line(&[error("b"), error("a"), error("b")]).unwrap(), @"[mcp] cannot reach 2 servers (a at a.test, b at b.test): is there a network? `outrigger mcp list` says more");
     }
 }

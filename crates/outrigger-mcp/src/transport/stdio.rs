@@ -26,7 +26,7 @@ use outrigger_jsonrpc::Lines;
 /// Maximum queued messages for a server that does not read.
 const QUEUE: usize = 64;
 /// Maximum time between the end of its output and the end of the process, in either order.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum bytes of output between two messages that are not messages, before the server is ended.
 const MAX_JUNK: usize = 16 * 1024 * 1024;
 /// Maximum unsolicited messages per second; beyond that the pipe fills and the server waits.
@@ -265,16 +265,16 @@ async fn supervise(
         exit = child.wait() => last_words(&mut pumps, exit_text(exit)).await,
         end = &mut pumps.output => match end.ok().flatten() {
             Some(fault) => ended_for(&fault),
-            None => match timeout(LAST_WORDS, child.wait()).await {
+            None => match timeout(EXIT_TIMEOUT, child.wait()).await {
                 Ok(exit) => {
                     // Its standard error may be read after the end of its output.
-                    let _ = timeout(LAST_WORDS, &mut pumps.errors).await;
+                    let _ = timeout(EXIT_TIMEOUT, &mut pumps.errors).await;
                     exit_text(exit)
                 }
                 Err(_) => "closed its output and was ended".to_owned(),
             },
         },
-        _ = &mut pumps.input => match timeout(LAST_WORDS, child.wait()).await {
+        _ = &mut pumps.input => match timeout(EXIT_TIMEOUT, child.wait()).await {
             Ok(exit) => last_words(&mut pumps, exit_text(exit)).await,
             Err(_) => "closed its input and was ended".to_owned(),
         },
@@ -297,8 +297,8 @@ async fn supervise(
 
 /// Reads its last output. A grandchild may hold the pipes open, so not without a limit.
 async fn last_words(pumps: &mut Pumps, exit: String) -> String {
-    let output = timeout(LAST_WORDS, &mut pumps.output).await;
-    let _ = timeout(LAST_WORDS, &mut pumps.errors).await;
+    let output = timeout(EXIT_TIMEOUT, &mut pumps.output).await;
+    let _ = timeout(EXIT_TIMEOUT, &mut pumps.errors).await;
     // It may have ended because we stopped reading.
     match output.ok().and_then(Result::ok).flatten() {
         Some(fault) => ended_for(&fault),

@@ -176,7 +176,7 @@ async fn what_is_wrong_is_named() {
     NeedsAuth mcp.needs_auth: MCP server m wants authentication (HTTP 401)
     Failed mcp.http: MCP server m: HTTP 500 Internal Server Error: out of order
     Failed mcp.http: MCP server m: HTTP 307 Temporary Redirect
-    Failed mcp.unreachable: MCP server m cannot be reached at 127.0.0.1: Connection refused (os error 111)
+    Failed mcp.unreachable: cannot reach MCP server m at 127.0.0.1: Connection refused (os error 111)
     Failed mcp.config: MCP server m: `headers.a b` is no valid header
     Failed mcp.config: MCP server m: `url` must begin with http:// or https://
     ");

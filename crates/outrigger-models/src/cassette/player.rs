@@ -38,7 +38,7 @@ impl Player {
             message,
         };
         let text = outrigger_files::read_to_string(&path, 4 * outrigger_files::DATA)
-            .map_err(|e| error(format!("cannot be read: {e}")))?;
+            .map_err(|e| error(format!("cannot read it: {e}")))?;
         let mut lines = text
             .lines()
             .enumerate()

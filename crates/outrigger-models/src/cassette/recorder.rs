@@ -82,7 +82,7 @@ impl Recorder {
             secrets.scrub_exact(&hide_directory(text, names))
         });
         let _guard = lock(&self.lock);
-        let failed = |e: std::io::Error| error(format!("cannot be written: {e}"));
+        let failed = |e: std::io::Error| error(format!("cannot write it: {e}"));
         if let Some(parent) = self.path.parent().filter(|p| !p.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use outrigger_files::sync::lock;
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{Cost, ModelInfo, ProviderInfo, Usage};
+use outrigger_protocol::model::{ModelInfo, ProviderInfo};
 use serde_json::Value;
 
 use crate::cassette::Recorder;
@@ -361,24 +361,6 @@ impl Models {
     pub fn provider_for_hooks(&self, id: &str, redact: bool) -> Option<Arc<ProviderInfo>> {
         Some(self.provider(id).ok()??.view(redact))
     }
-}
-
-/// Returns the cost of a request in US dollars. Cache reads and writes are part of `usage.input` and have separate prices.
-#[must_use]
-pub fn cost(usage: &Usage, prices: &Cost) -> f64 {
-    let plain = usage
-        .input
-        .saturating_sub(usage.cache_read)
-        .saturating_sub(usage.cache_write);
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "token counts are far below 2^53"
-    )]
-    let price = |tokens: u64, price: f64| tokens as f64 * price / 1_000_000.0;
-    price(plain, prices.input)
-        + price(usage.output, prices.output)
-        + price(usage.cache_read, prices.cache.read)
-        + price(usage.cache_write, prices.cache.write)
 }
 
 /// Returns the maximum output tokens of a request: the model's limit, at most 32,000 (OpenCode's cap), or the cap if the limit is

@@ -57,7 +57,7 @@ pub(crate) fn from_plugin(
                 out.insert(id.clone(), model);
             }
             Err(error) => tracing::warn!(
-                "[models] {}: model {id} of a plugin is left out: {error}",
+                "[models] {}: model {id} of a plugin is skipped: {error}",
                 defaults.provider
             ),
         }

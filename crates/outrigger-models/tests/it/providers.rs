@@ -1,8 +1,7 @@
 //! The available providers and models.
 
-use outrigger_models::{ModelError, Models, ModelsOptions, cost, max_output_tokens};
+use outrigger_models::{ModelError, Models, ModelsOptions, max_output_tokens};
 use outrigger_protocol::message::ModelRef;
-use outrigger_protocol::model::{CacheCost, Cost, Usage};
 use serde_json::{Value, json};
 
 use crate::{KEY, mock, models, resolve};
@@ -226,26 +225,6 @@ fn default_and_small_models() {
     });
     assert_eq!(off.default_model().unwrap_err().code(), "model.none");
     assert_eq!(fails(&off, "openai/gpt-5").code(), "model.config");
-}
-
-#[test]
-fn costs_count_the_cache_apart() {
-    let prices = Cost {
-        input: 3.0,
-        output: 15.0,
-        cache: CacheCost {
-            read: 0.3,
-            write: 3.75,
-        },
-    };
-    let usage = Usage {
-        input: 1_000_000,
-        output: 100_000,
-        reasoning: 50_000,
-        cache_read: 400_000,
-        cache_write: 100_000,
-    };
-    assert!((cost(&usage, &prices) - (1.5 + 1.5 + 0.12 + 0.375)).abs() < 1e-9);
 }
 
 #[test]

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use outrigger_protocol::tally::Tally;
 use tokio::sync::oneshot;
 
-use super::{Clients, Known, lock};
+use super::{Clients, Known};
 use crate::hosts::Refusal;
 use crate::process_sockets::ProcessSockets;
+use outrigger_files::sync::lock;
 
 /// Maximum number of them.
 pub(super) const MAX_PENDING: usize = 64;

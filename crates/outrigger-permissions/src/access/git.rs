@@ -192,9 +192,9 @@ const OF_GIT: [&str; 4] = [
     "-P",
 ];
 /// Maximum size of an index that is read; with a larger one denied files count as committed.
-const LARGEST: u64 = 64 * 1024 * 1024;
+const MAX_INDEX_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum size of the `.git` file of a linked worktree.
-const LARGEST_LINK: u64 = 64 * 1024;
+const MAX_LINK_BYTES: u64 = 64 * 1024;
 
 impl PathRules {
     /// Returns the action for a command, if it runs git.
@@ -236,14 +236,14 @@ impl PathRules {
     fn has_committed(&self) -> bool {
         let worktree = &self.access.place.worktree;
         let dir = worktree.join(".git");
-        let dir = match outrigger_files::read_to_string(&dir, LARGEST_LINK) {
+        let dir = match outrigger_files::read_to_string(&dir, MAX_LINK_BYTES) {
             Ok(text) => {
                 let named = text.strip_prefix("gitdir:").unwrap_or_default().trim();
                 resolve(worktree, Path::new(named))
             }
             Err(_) => dir,
         };
-        let bytes = match outrigger_files::read(&dir.join("index"), LARGEST) {
+        let bytes = match outrigger_files::read(&dir.join("index"), MAX_INDEX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return false,
             Err(_) => return true,

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::SandboxError;
 use outrigger_sandbox::path_masks::{self, Cover};
-use outrigger_workspace::sync::lock;
 
 use super::PathRules;
 
 /// Time for which the list of denied files is cached: a search checks every file that it finds.
-const FRESH: Duration = Duration::from_millis(500);
+const CACHE_LIFETIME: Duration = Duration::from_millis(500);
 /// Maximum number of files in denied folders that are checked for other names.
 const MAX_FILES: usize = 20_000;
 
@@ -112,7 +112,7 @@ impl Cache {
     pub(super) fn get(&self, rules: &PathRules) -> Result<Arc<Denied>, SandboxError> {
         let mut seen = lock(&self.0);
         if let Some((at, of, found)) = &*seen
-            && at.elapsed() < FRESH
+            && at.elapsed() < CACHE_LIFETIME
             && *of == rules.rules
         {
             return Ok(Arc::clone(found));

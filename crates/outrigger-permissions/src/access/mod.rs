@@ -22,6 +22,7 @@ use nearby::Nearby;
 use outrigger_kernel::permission::paths::{Names, plain};
 use outrigger_kernel::permission::{evaluate, evaluate_unclear, matches};
 use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use outrigger_sandbox::paths::{follow, resolve};
 use outrigger_tools::PermissionAsk;
 use outrigger_workspace::ProjectLocation;
@@ -30,8 +31,7 @@ pub use path_rules::PathRules;
 pub use search_rules::SearchRules;
 
 /// Permissions whose patterns are paths.
-const ABOUT_PATHS: [&str; 3] = ["read", "edit", EXTERNAL];
-const EXTERNAL: &str = "external_directory";
+const ABOUT_PATHS: [&str; 3] = ["read", "edit", EXTERNAL_DIRECTORY];
 /// Prefix of patterns for resources of MCP servers.
 const RESOURCE: &str = "mcp:";
 
@@ -185,7 +185,7 @@ impl Access {
         let rules = self.rules(layers);
         let path = resolve(base, Path::new(pattern));
         let verdict = match permission {
-            EXTERNAL => rules.of_folder(
+            EXTERNAL_DIRECTORY => rules.of_folder(
                 path.parent()
                     .filter(|_| pattern.ends_with("/*"))
                     .unwrap_or(&path),
@@ -248,7 +248,7 @@ impl Access {
     /// Evaluates the rules for a file outside the project whose folder the question is about: a rule may name the file itself.
     fn of_file_outside(&self, ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
         let file = ask.metadata.get("filepath")?.as_str()?;
-        let is_asked = ask.permission == EXTERNAL;
+        let is_asked = ask.permission == EXTERNAL_DIRECTORY;
         let rules = is_asked.then(|| self.rules(layers))?;
         let rule = rules.outside(&resolve(&self.place.worktree, Path::new(file)))?;
         Some(rule.action)

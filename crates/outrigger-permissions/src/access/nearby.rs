@@ -7,14 +7,14 @@ use std::path::{Component, Path};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::path_masks::{Cover, Covers};
-use outrigger_workspace::sync::lock;
 
 use super::PathRules;
 
 /// Time for which results of the general search are cached.
-const FRESH: Duration = Duration::from_secs(5);
+const CACHE_LIFETIME: Duration = Duration::from_secs(5);
 /// Folders for temporary files.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Maximum number of masked paths from one walk: each is a mount at every start.
@@ -51,7 +51,7 @@ impl Nearby {
     pub(super) fn get(&self, rules: &PathRules) -> Arc<Covers> {
         let mut seen = lock(&self.0);
         match &*seen {
-            Some((at, of, found)) if at.elapsed() < FRESH && *of == rules.rules => {
+            Some((at, of, found)) if at.elapsed() < CACHE_LIFETIME && *of == rules.rules => {
                 Arc::clone(found)
             }
             _ => {

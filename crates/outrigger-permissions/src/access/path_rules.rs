@@ -9,6 +9,7 @@ use outrigger_kernel::permission::paths::{
     Names, deciding, denies_folder, denies_path, is_everything, plain,
 };
 use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use outrigger_sandbox::SandboxError;
 use outrigger_sandbox::folders::movable_above_all;
 use outrigger_sandbox::path_masks::{self, Cover, Covers};
@@ -16,7 +17,7 @@ use outrigger_sandbox::paths::{follow, resolve};
 
 use super::identity::Denied;
 use super::names::{folder_names, literal};
-use super::{Access, EXTERNAL, Operation, Verdict, nearby, startup};
+use super::{Access, Operation, Verdict, nearby, startup};
 
 /// A folder that no rule names.
 const ELSEWHERE: &str = "a folder of another name/in another one";
@@ -122,9 +123,11 @@ impl PathRules {
     }
 
     pub(super) fn of_folder(&self, folder: &Path) -> Verdict {
-        let named = self.by(EXTERNAL, &folder_names(folder));
+        let named = self.by(EXTERNAL_DIRECTORY, &folder_names(folder));
         match follow(folder) {
-            Ok(real) if real != folder => named.stricter(self.by(EXTERNAL, &folder_names(&real))),
+            Ok(real) if real != folder => {
+                named.stricter(self.by(EXTERNAL_DIRECTORY, &folder_names(&real)))
+            }
             _ => named,
         }
     }
@@ -160,7 +163,7 @@ impl PathRules {
         }
         let folder = real.parent().unwrap_or(real);
         let names = folder_names(folder).also(real.to_string_lossy().into_owned());
-        let (_, rule) = deciding(EXTERNAL, &names, &self.rules)?;
+        let (_, rule) = deciding(EXTERNAL_DIRECTORY, &names, &self.rules)?;
         Some(rule.clone())
     }
 
@@ -203,13 +206,13 @@ impl PathRules {
         let hidden = match is_dir {
             true => {
                 let below = |name: &str| folder_names(&path.join(name));
-                denies_path(EXTERNAL, &folder_names(path), &self.rules)
-                    && denies_folder(EXTERNAL, &folder_names(path), below, &self.rules)
+                denies_path(EXTERNAL_DIRECTORY, &folder_names(path), &self.rules)
+                    && denies_folder(EXTERNAL_DIRECTORY, &folder_names(path), below, &self.rules)
             }
             false => {
                 let folder = path.parent().unwrap_or(path);
                 let names = folder_names(folder).also(path.to_string_lossy().into_owned());
-                denies_path(EXTERNAL, &names, &self.rules)
+                denies_path(EXTERNAL_DIRECTORY, &names, &self.rules)
             }
         };
         match hidden {
@@ -318,8 +321,8 @@ impl PathRules {
             let is_place = named.starts_with('/') || named.starts_with("..");
             if !is_place {
                 // Write protection at any path would block locks and caches of programs.
-                let hides =
-                    matches(&rule.permission, "read") || matches(&rule.permission, EXTERNAL);
+                let hides = matches(&rule.permission, "read")
+                    || matches(&rule.permission, EXTERNAL_DIRECTORY);
                 anywhere |= hides && !rest.is_empty() && named.is_empty();
                 continue;
             }

@@ -30,7 +30,7 @@ const OF_THE_SYSTEM: [&str; 10] = [
     "/var/spool",
 ];
 const BY_SYSTEM: &str = "it is part of the system";
-const AT_LOGIN: &str = "it runs, or says what runs, when you log in or start a program next";
+const AT_LOGIN: &str = "it is used at your next login or the next start of a program";
 const BY_SETTINGS: &str =
     "settings of this folder run it, and they are trusted with what it holds now";
 const BY_OPENCODE: &str =
@@ -120,14 +120,14 @@ impl RunsLater {
     pub fn unknown(patterns: Vec<String>) -> Vec<Self> {
         let unknown = |pattern| Self {
             pattern,
-            runs: "it could not be looked at",
+            runs: "it cannot be inspected",
         };
         patterns.into_iter().map(unknown).collect()
     }
 
     /// Returns the reason for the question.
     pub fn why(&self) -> String {
-        format!("{} makes something run later: {}", self.pattern, self.runs)
+        format!("{} is executed later: {}", self.pattern, self.runs)
     }
 }
 

@@ -12,7 +12,7 @@ use outrigger_network_proxy::{Connection, Upstream};
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_sandbox::{ScopedNetwork, Spawner};
 use outrigger_store::Store;
-use outrigger_workspace::sync::now;
+use outrigger_workspace::clock::now;
 use tokio::sync::OnceCell;
 
 /// How to grant a host to commands.

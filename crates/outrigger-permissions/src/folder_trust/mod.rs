@@ -20,8 +20,8 @@ use outrigger_plugin_status::Progress;
 use outrigger_plugin_trust::LetCount;
 use outrigger_workspace::Folders;
 use outrigger_workspace::ProjectLocation;
+use outrigger_workspace::clock::now;
 use outrigger_workspace::lock_file;
-use outrigger_workspace::sync::now;
 use serde::{Deserialize, Serialize};
 
 use crate::config_source::ConfigSource;
@@ -122,7 +122,7 @@ pub(crate) fn settle_server(
         }
     });
     if let Err(error) = kept {
-        tracing::warn!("{} cannot be written: {error}", file(folders).display());
+        tracing::warn!("cannot write {}: {error}", file(folders).display());
         return None;
     }
     Some(now.to_vec())
@@ -248,10 +248,10 @@ pub fn notice(config: &Loaded) -> Option<String> {
         let names = names.join(", ");
         let names: String = names.chars().filter(|c| is_plain(*c)).collect();
         let way = match is_forbidden(config) {
-            true => "the policy of this machine lets no project count",
-            false => "`outrigger trust` shows what it asks for and lets it count",
+            true => "the policy of this machine trusts no project",
+            false => "review and trust them with `outrigger trust`",
         };
-        format!("this folder is not trusted, so of its settings {names}{more} are left out; {way}")
+        format!("ignoring settings of an untrusted folder: {names}{more}; {way}")
     })
 }
 
@@ -265,7 +265,7 @@ pub fn trust_folder(source: &dyn ConfigSource) -> Result<FolderQuestion, TrustEr
     if is_forbidden(&config) {
         return Err(TrustError::Folder {
             path: place.directory.display().to_string(),
-            reason: "the policy of this machine lets no project count".to_owned(),
+            reason: "the policy of this machine trusts no project".to_owned(),
         });
     }
     keep(source.folders(), &place.directory, &config.asks)?;

@@ -4,6 +4,7 @@
 use outrigger_kernel::permission::matches;
 use outrigger_kernel::permission::paths::plain;
 use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 
 /// Returns whether the first permits more than the second.
 pub(super) fn is_wider(one: Action, other: Action) -> bool {
@@ -181,7 +182,7 @@ fn meet_as_paths(kept: &str, other: &str) -> bool {
 
 /// Returns whether a permission is about paths, for which one file has many names.
 fn is_about_paths(permission: &str) -> bool {
-    let mut about = ["read", "edit", "external_directory"].into_iter();
+    let mut about = ["read", "edit", EXTERNAL_DIRECTORY].into_iter();
     about.any(|it| matches(permission, it))
 }
 

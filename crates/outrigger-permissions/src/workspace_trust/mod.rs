@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex};
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::{Sandbox, TrustChanges};
+use outrigger_files::sync::lock;
 use outrigger_sandbox::SandboxError;
 use outrigger_workspace::ProjectLocation;
-use outrigger_workspace::sync::lock;
 
 use crate::config_source::ConfigSource;
 use crate::error::TrustError;
@@ -204,7 +204,7 @@ pub struct Rewritten {
 }
 
 /// Accepts a settings file as written on the user's behalf, if it was accepted before. Blocking.
-pub fn count_settings(source: &dyn ConfigSource, file: &Path, change: &Rewritten) {
+pub fn accept_rewritten_settings(source: &dyn ConfigSource, file: &Path, change: &Rewritten) {
     let notes = Notes::of(source, &ProjectLocation::find(source.directory()));
     let before = change
         .before

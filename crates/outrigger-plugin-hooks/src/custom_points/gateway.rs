@@ -96,7 +96,7 @@ impl PointGateway {
     /// Runs the chain of a point that the plugin declared.
     async fn run(&self, call: PointCall) -> Ran {
         let Some(host) = self.host.upgrade() else {
-            let gone = Refused::new("own.gone", "the plugins are being ended");
+            let gone = Refused::new("custom_point.gone", "the plugins are being ended");
             return (Err(gone), Vec::new());
         };
         let name = call.point.clone();
@@ -111,7 +111,10 @@ impl PointGateway {
         };
         let Some(point) = own.point(&name) else {
             return (
-                Err(Refused::new("own.gone", "it is no longer declared")),
+                Err(Refused::new(
+                    "custom_point.gone",
+                    "it is no longer declared",
+                )),
                 Vec::new(),
             );
         };
@@ -202,7 +205,7 @@ impl PointGateway {
     fn publish(&self, emit: &EventEmit) -> Result<u32, (Refused, Option<Box<HookRecord>>)> {
         let Some(host) = self.host.upgrade() else {
             return Err((
-                Refused::new("own.gone", "the plugins are being ended"),
+                Refused::new("custom_point.gone", "the plugins are being ended"),
                 None,
             ));
         };
@@ -381,13 +384,13 @@ impl Drop for PointGateway {
 
 fn refused((rule, why): &No) -> Refused {
     let code = match *rule {
-        "undeclared" => "own.undeclared",
-        "owner" => "own.owner",
-        "cycle" => "own.cycle",
-        "depth" => "own.depth",
-        "size" => "own.size",
-        "rate" => "own.rate",
-        _ => "own.schema",
+        "undeclared" => "custom_point.undeclared",
+        "owner" => "custom_point.owner",
+        "cycle" => "custom_point.cycle",
+        "depth" => "custom_point.depth",
+        "size" => "custom_point.size",
+        "rate" => "custom_point.rate",
+        _ => "custom_point.schema",
     };
     Refused::new(code, why.clone())
 }

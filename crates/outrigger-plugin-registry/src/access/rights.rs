@@ -77,7 +77,7 @@ fn not_of_kind(kind: PluginKind, connectors: &[String], instance: &mut Instance)
     let accounts = instance.auth.is_some() || instance.provider.is_some();
     if (accounts || instance.streams.is_some()) && !kind.brings_providers() {
         (instance.auth, instance.provider, instance.streams) = (None, None, None);
-        removed.push(format!("its `auth` and `provider` are left out: {why}"));
+        removed.push(format!("its `auth` and `provider` are skipped: {why}"));
     }
     removed
 }
@@ -99,7 +99,7 @@ impl Access {
             if self.hosted && accounts {
                 (instance.auth, instance.provider) = (None, None);
                 removed.push(
-                    "its `auth` and `provider` are left out: another plugin hosts it".to_owned(),
+                    "its `auth` and `provider` are skipped: another plugin hosts it".to_owned(),
                 );
             }
             let offers = |it: &mut ProviderDecl| !self.providers.contains(&it.id);

@@ -22,9 +22,9 @@ use outrigger_plugin_registry::error::PluginError;
 /// Time that the plugins of an old generation may take to dispose of their resources.
 const DISPOSE: Duration = Duration::from_secs(5);
 /// Interval between measurements of an old generation.
-const EVERY: Duration = Duration::from_secs(1);
+const USAGE_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval between checks whether the last call has ended.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Live {
     /// Returns a file that is hidden from the process and was replaced by another one, which is not hidden.
@@ -175,7 +175,7 @@ async fn drain(name: &str, mut old: Arc<Live>, longest: Duration, limits: Proces
     let mut gauge = Gauge::default();
     let mut looked = began;
     loop {
-        if looked.elapsed() >= EVERY {
+        if looked.elapsed() >= USAGE_INTERVAL {
             looked = Instant::now();
             if let Some(Verdict::Stop(cause)) = read(&mut gauge, &old, began.elapsed(), &limits) {
                 tracing::warn!(
@@ -198,7 +198,7 @@ async fn drain(name: &str, mut old: Arc<Live>, longest: Duration, limits: Proces
             }
             Err(held) => {
                 old = held;
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
     }

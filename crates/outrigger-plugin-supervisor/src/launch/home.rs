@@ -25,7 +25,7 @@ const MAX_FILES: usize = 500;
 const LEFT_OUT: &[&str] = &["node_modules", ".git", "plugin", "plugins"];
 
 /// Minimum length of a name that identifies a plugin's file.
-const SHORTEST_NAME: usize = 5;
+const MIN_NAME_LENGTH: usize = 5;
 /// OpenCode's own settings.
 const SETTINGS: [&str; 3] = ["config.json", "opencode.json", "opencode.jsonc"];
 /// Words in the names of files that contain secrets.
@@ -220,7 +220,7 @@ fn is_settings_of(name: &str, own: &[String]) -> bool {
         let base = base.strip_suffix("-auth").unwrap_or(base);
         base == stem || base.strip_prefix("opencode-") == Some(stem)
     };
-    stem.len() >= SHORTEST_NAME && stem != "opencode" && own.iter().any(is_named)
+    stem.len() >= MIN_NAME_LENGTH && stem != "opencode" && own.iter().any(is_named)
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -219,7 +219,7 @@ impl<'a> Setup<'a> {
     fn folders(&self) -> Result<Variables, PluginError> {
         let failed = |folder: &Path, error: &std::io::Error| {
             let folder = folder.display();
-            self.failed(format!("its folder {folder} cannot be made: {error}"))
+            self.failed(format!("cannot create its folder {folder}: {error}"))
         };
         let of_user = self.members.iter().filter_map(|index| {
             let found = self.launch.registry.with(*index, |it| {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
-use outrigger_sandbox::stale_masks::EVERY;
+use outrigger_sandbox::stale_masks::CHECK_INTERVAL;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::group::{Fault, Group, Live};
@@ -43,7 +43,7 @@ pub fn watch(processes: &Arc<Processes>) {
     let renewed: Arc<Mutex<HashSet<u64>>> = Arc::default();
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             let Some(processes) = Weak::upgrade(&processes) else {
                 return;
             };

@@ -14,7 +14,7 @@ use crate::watch::resource_limits::{Gauge, Verdict};
 use outrigger_plugin_registry::access::settings::ProcessLimits;
 
 /// Between two looks.
-const EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// `nice` value of a process that uses CPU with nothing to do.
 const NICE: i32 = 10;
 
@@ -27,7 +27,7 @@ pub fn watch(processes: &Arc<Processes>, limits: ProcessLimits, stuck: Option<Du
     tokio::spawn(async move {
         let began = Instant::now();
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             let Some(processes) = Weak::upgrade(&processes) else {
                 return;
             };
@@ -46,7 +46,7 @@ async fn end_if_stuck(group: &Arc<Group>, live: &Live, stuck: Duration) {
     }
     let suspects = live.process.suspects();
     let cause = format!(
-        "{} did not let go of the thread for {} ms, while events waited",
+        "{} did not release the thread for {} ms, while events waited",
         named(&suspects),
         stuck.as_millis()
     );

@@ -191,7 +191,7 @@ async fn sandbox_of_contributions(group: &Group, index: usize) -> Result<Sandbox
         .homes
         .join(format!("{}+started", id.replace(['/', '\\'], "+")));
     let mut variables = home::prepare(&private, None, &[])
-        .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
+        .map_err(|error| format!("cannot create its folder {}: {error}", private.display()))?;
     let proxy = ticket.iter().flat_map(ProxyTicket::variables);
     variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
     let mut policy = launch

@@ -21,7 +21,7 @@ use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
 
 /// Time for which a process may be unresponsive after one of its answers was cancelled, before it is killed: no other
 /// deadline applies there.
-const DEAF: Duration = Duration::from_secs(2);
+const UNRESPONSIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The provider of a plugin. Remains valid when the plugin's process restarts.
 #[derive(Clone)]
@@ -189,12 +189,12 @@ impl Drop for Open {
         }
         let (group, live, plugin) = (Arc::clone(&self.group), Arc::clone(&self.live), self.plugin);
         tokio::spawn(async move {
-            tokio::time::sleep(DEAF).await;
+            tokio::time::sleep(UNRESPONSIVE_TIMEOUT).await;
             if live.given_up().is_some() || live.process.responds(PING).await {
                 return;
             }
             let fault = Fault {
-                cause: "it did not let go of an answer that was given up".to_owned(),
+                cause: "it did not stop a cancelled response".to_owned(),
                 culprit: Some(plugin),
                 counts: Counts::Crash,
             };

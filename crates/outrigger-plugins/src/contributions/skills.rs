@@ -23,7 +23,7 @@ impl Plugins {
             let kind = shown.manifest.kind;
             if !kind.brings_skills() && !shown.manifest.provides.skill_sources.is_empty() {
                 tracing::warn!(
-                    "[plugin] {}: the skills of `provides.skill_sources` are left out: its manifest says that it is of the kind \"{}\", which does not bring them",
+                    "[plugin] {}: the skills of `provides.skill_sources` are skipped: its manifest says that it is of the kind \"{}\", which does not bring them",
                     status.id,
                     kind.name()
                 );
@@ -35,7 +35,7 @@ impl Plugins {
                 match place.filter(|place| place.is_dir() && place.starts_with(&root)) {
                     Some(place) => folders.push(place),
                     None => tracing::warn!(
-                        "[plugin] {}: the skills of `provides.skill_sources` in {name} are left out: that is no folder of its package",
+                        "[plugin] {}: the skills of `provides.skill_sources` in {name} are skipped: that is no folder of its package",
                         status.id
                     ),
                 }

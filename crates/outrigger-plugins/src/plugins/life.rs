@@ -407,7 +407,7 @@ impl Plugins {
 
     fn index(&self, id: &str) -> Result<usize, PluginError> {
         let index = self.0.registry.index_of(id);
-        index.ok_or_else(|| life(id, "no plugin is called so here".to_owned()))
+        index.ok_or_else(|| life(id, "no such plugin".to_owned()))
     }
 
     fn not(&self, id: &str, index: usize, action: &str) -> PluginError {

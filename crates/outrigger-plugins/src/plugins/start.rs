@@ -77,7 +77,8 @@ pub(super) async fn start(
 fn recall_faults(options: &LoadOptions, registry: &Registry, host: &PluginHost) {
     let memory = FaultMemory::new(&options.data, &options.directory);
     let names = fault_memory::recall(&memory, registry, (options.now)());
-    host.hooks.breakers.remember(Arc::new(memory), names);
+    let breakers = &host.hooks.breakers;
+    outrigger_plugin_hooks::breakers::remember(breakers, Arc::new(memory), names);
 }
 
 /// Returns the options for starting processes.

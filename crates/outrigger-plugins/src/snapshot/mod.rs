@@ -367,7 +367,7 @@ fn shown(entry: Entry, known: Known) -> SnapshotEntry {
             None => "in the profile".to_owned(),
         },
         (None, None) if it.listed => "listed by OpenCode's configuration".to_owned(),
-        (None, None) => "found, and nothing speaks against it".to_owned(),
+        (None, None) => "found; no rule excludes it".to_owned(),
     };
     SnapshotEntry {
         precedence: it.source.precedence(),

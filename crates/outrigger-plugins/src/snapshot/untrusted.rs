@@ -59,8 +59,8 @@ fn why(
         Ok(None) => match rules.projects {
             TrustProjects::Trust if rules.changes == TrustChanges::Allow => None,
             TrustProjects::Trust => (!Gate::is_fresh(data, &project, local).unwrap_or(false))
-                .then(|| "it has come to this project since its plugins were trusted".to_owned()),
-            TrustProjects::Ask => Some("plugins of projects are asked for".to_owned()),
+                .then(|| "it was added since the project's plugins were trusted".to_owned()),
+            TrustProjects::Ask => Some("plugins of projects need approval".to_owned()),
             TrustProjects::Deny => {
                 Some("plugins of projects are denied (`trust.projects`)".to_owned())
             }

@@ -486,7 +486,7 @@ async fn a_guard_that_is_left_out_is_reported() {
     };
     let message = record.message.clone().unwrap_or_default();
     assert!(
-        message.contains("PreToolUse `sleep 1000` is left out for another"),
+        message.contains("PreToolUse `sleep 1000` is skipped: its breaker is open for another"),
         "{message}"
     );
 }

@@ -180,70 +180,82 @@ async fn a_throw_refuses_where_the_point_allows_it() {
 const REFUSED: &[(&str, &str, &str)] = &[
     (
         r#"["call", "acme/deploy.never", {}, {}]"#,
-        "own.undeclared",
+        "custom_point.undeclared",
         "[[points]]",
     ),
-    (r#"["call", "other/run.now", {}, {}]"#, "own.undeclared", ""),
+    (
+        r#"["call", "other/run.now", {}, {}]"#,
+        "custom_point.undeclared",
+        "",
+    ),
     (
         r#"["call", "theirs/work.now", {}, {}]"#,
-        "own.owner",
+        "custom_point.owner",
         "theirs",
     ),
     (
         r#"["call", "tool.before_call", {}, {"args": {}}]"#,
-        "own.owner",
+        "custom_point.owner",
         "of the program",
     ),
     (
         r#"["call", "tool.execute.before", {}, {"args": {}}]"#,
-        "own.owner",
+        "custom_point.owner",
         "of the program",
     ),
     (
         r#"["call", "permission.ask", {}, {"status": "allow"}]"#,
-        "own.owner",
+        "custom_point.owner",
         "of the program",
     ),
     (
         r#"["call", "acme/deploy.before", {}, {"steps": []}]"#,
-        "own.schema",
+        "custom_point.schema",
         "its input",
     ),
     (
         r#"["call", "acme/deploy.before", {"target": 7}, {"steps": []}]"#,
-        "own.schema",
+        "custom_point.schema",
         "/target",
     ),
     (
         r#"["call", "acme/deploy.before", {"target": "x"}, {"steps": [7]}]"#,
-        "own.schema",
+        "custom_point.schema",
         "/steps/0",
     ),
     (
         r#"["call", "acme/deploy.done", {}, {}]"#,
-        "own.undeclared",
+        "custom_point.undeclared",
         "",
     ),
     (
         r#"["emit", "acme/deploy.never", {}]"#,
-        "own.undeclared",
+        "custom_point.undeclared",
         "[[events]]",
     ),
     (
         r#"["emit", "acme/deploy.before", {}]"#,
-        "own.undeclared",
+        "custom_point.undeclared",
         "",
     ),
-    (r#"["emit", "theirs/work.done", {}]"#, "own.owner", "theirs"),
-    (r#"["emit", "session.created", {}]"#, "own.undeclared", ""),
+    (
+        r#"["emit", "theirs/work.done", {}]"#,
+        "custom_point.owner",
+        "theirs",
+    ),
+    (
+        r#"["emit", "session.created", {}]"#,
+        "custom_point.undeclared",
+        "",
+    ),
     (
         r#"["emit", "acme/deploy.done", {"n": "x"}]"#,
-        "own.schema",
+        "custom_point.schema",
         "/n",
     ),
     (
         r#"["emit", "acme/deploy.done", []]"#,
-        "own.schema",
+        "custom_point.schema",
         "object",
     ),
 ];
@@ -284,7 +296,10 @@ async fn what_a_plugin_may_not_reach_is_refused_and_written_down() {
     }})"#;
     let project = Project::new();
     let plugins = project.load(vec![project.plugin("bare", bare)]).await;
-    assert_eq!(summary(&system(&plugins).await), "own.undeclared | bare ok");
+    assert_eq!(
+        summary(&system(&plugins).await),
+        "custom_point.undeclared | bare ok"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -350,8 +365,8 @@ async fn events_go_out_as_declared_and_no_faster_than_allowed() {
         .iter()
         .filter_map(|answer| answer["code"].as_str())
         .collect();
-    assert_eq!(codes[0], "own.size");
-    assert!(codes[1..].iter().all(|code| *code == "own.rate"));
+    assert_eq!(codes[0], "custom_point.size");
+    assert!(codes[1..].iter().all(|code| *code == "custom_point.rate"));
     let emitted = project.handler.emitted.lock().unwrap().len();
     assert_eq!(emitted + codes.len(), 401);
     assert!(
@@ -368,7 +383,7 @@ async fn refusals_are_listed_so_many_times_a_minute_and_counted() {
       "experimental.chat.system.transform": async (input, output) => {
         const codes = []
         for (let n = 0; n < 500; n++) await outrigger.emit("acme/nothing" + n, {}).catch((error) => codes.push(error.code))
-        output.system.push(codes.filter((code) => code === "own.undeclared").length + "")
+        output.system.push(codes.filter((code) => code === "custom_point.undeclared").length + "")
       },
     })}"#;
     let plugins = project
@@ -424,10 +439,10 @@ async fn calls_are_bounded_in_depth_number_and_size() {
     let plugins = project
         .load(vec![declaring(&project, "acme", &points, source)])
         .await;
-    let at_once = ["waits own.rate"; 40 - 32].join(", ");
+    let at_once = ["waits custom_point.rate"; 40 - 32].join(", ");
     assert_eq!(
         summary(&system(&plugins).await),
-        format!("p8 own.depth, {at_once}, waits own.size | acme ok")
+        format!("p8 custom_point.depth, {at_once}, waits custom_point.size | acme ok")
     );
     let written = records(&project);
     let ran = written.iter().filter(|it| it.ends_with(" ok")).count();

@@ -315,7 +315,7 @@ async fn a_plugin_of_hooks_brings_nothing_else() {
     let warnings = status(&plugins, "acme").warnings.concat();
     for says in [
         "the tool one is not registered",
-        "its `auth` and `provider` are left out",
+        "its `auth` and `provider` are skipped",
     ] {
         assert!(warnings.contains(says), "{warnings}");
     }

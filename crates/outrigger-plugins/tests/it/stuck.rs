@@ -54,7 +54,7 @@ async fn an_event_hook_that_blocks_is_found_without_a_call() {
     .await;
     assert_eq!(
         apart(&project),
-        ["sleeper: sleeper (event) did not let go of the thread for 500 ms, while events waited"]
+        ["sleeper: sleeper (event) did not release the thread for 500 ms, while events waited"]
     );
     plugins.events(&[idle(3)]);
     let heard = system(&plugins).await;

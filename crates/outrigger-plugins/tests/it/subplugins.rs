@@ -172,7 +172,7 @@ async fn it_gets_what_both_ask_for_and_nothing_else() {
         "the tool steal is not registered",
         "the tool shared is not registered",
         "the provider openai is not offered",
-        "its `auth` and `provider` are left out",
+        "its `auth` and `provider` are skipped",
     ] {
         assert!(
             inner.warnings.iter().any(|it| it.contains(warning)),

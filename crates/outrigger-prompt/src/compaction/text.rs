@@ -10,7 +10,7 @@ const MAX_OUTPUT: usize = 2_000;
 
 /// Required form of the summary.
 const FORM: &str = "\
-Write the summary with which the work goes on: whoever reads it will have nothing else of what happened. Use these headings,
+Write the summary with which the work goes on: its reader has no other record of what happened. Use these headings,
 in this order, and write \"none\" under one that has nothing:
 
 ## Goal

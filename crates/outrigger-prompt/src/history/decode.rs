@@ -34,7 +34,7 @@ fn message(item: Value) -> Option<MessageWithParts> {
         Ok(info) => info,
         Err(error) => {
             tracing::warn!(
-                "[hook] a message of experimental.chat.messages.transform is left out: {error}"
+                "[hook] a message of experimental.chat.messages.transform is skipped: {error}"
             );
             return None;
         }
@@ -53,7 +53,7 @@ fn part(raw: &Value, info: &MessageInfo) -> Option<Part> {
         .inspect_err(|error| {
             let kind = raw.get("type").unwrap_or(&Value::Null);
             tracing::warn!(
-                "[hook] a part {kind} of experimental.chat.messages.transform is left out: {error}"
+                "[hook] a part {kind} of experimental.chat.messages.transform is skipped: {error}"
             );
         })
         .ok()

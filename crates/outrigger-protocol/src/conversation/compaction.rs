@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::conversation::message::{ModelRef, UserMessage};
 use crate::conversation::session::PartInput;
 use crate::id::MessageId;
+use crate::model::Prices;
 
 /// When a turn compacts the history automatically.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +34,8 @@ pub struct CompactRequest {
 pub struct CompactionPlan {
     /// Model that writes the summary: the `compaction` agent's, otherwise that of the conversation.
     pub model: ModelRef,
-    /// US dollars for a million tokens: input, output, cache read, cache write.
-    pub prices: [f64; 4],
+    /// Prices of its model.
+    pub prices: Prices,
     /// First message that is kept unchanged after the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail_start: Option<MessageId>,

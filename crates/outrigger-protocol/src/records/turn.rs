@@ -9,7 +9,7 @@ use crate::conversation::compaction::{AutoCompact, CompactRequest, CompactionPla
 use crate::conversation::message::{MessagePath, ModelRef, NamedError, UserMessage};
 use crate::conversation::session::{PartInput, PromptInput};
 use crate::id::{CallId, MessageId, PluginId, SessionId, TurnId};
-use crate::model::Usage;
+use crate::model::{Prices, Usage};
 use crate::plugin::history::{History, WithHistory};
 use crate::plugin::hook::Block;
 use crate::records::provenance::Provenance;
@@ -77,8 +77,8 @@ pub struct Begin {
     /// in OpenCode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unaskable: Option<NamedError>,
-    /// US dollars for a million tokens: input, output, cache read, cache write.
-    pub prices: [f64; 4],
+    /// Prices of the model.
+    pub prices: Prices,
     /// The turn is a requested compaction; `message` and `parts` are not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact: Option<CompactRequest>,

@@ -6,10 +6,10 @@ use serde_json::{Number, Value};
 use crate::tools::descriptor::Capability;
 
 /// Maximum nesting; deeper values are malformed, as in JSON parsers.
-pub const DEEPEST: usize = 128;
+pub const MAX_DEPTH: usize = 128;
 
 /// Maximum bytes of the form; larger ones are malformed: no tool accepts that much, and all of it would be hashed.
-pub const LARGEST: usize = 32 * 1024 * 1024;
+pub const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// A normalised call: what is decided about, executed, and fingerprinted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub struct CanonicalCall {
 pub enum Malformed {
     /// Its arguments are not an object.
     NoObject,
-    /// Its arguments are nested deeper than [`DEEPEST`].
+    /// Its arguments are nested deeper than [`MAX_DEPTH`].
     TooDeep,
-    /// Its form would be larger than [`LARGEST`].
+    /// Its form would be larger than [`MAX_BYTES`].
     TooLarge,
 }
 
@@ -62,7 +62,7 @@ impl CanonicalCall {
         let mut text = String::from("{\"capabilities\":");
         list(&names, &mut text);
         text.push_str(",\"input\":");
-        write(input, DEEPEST, &mut text)?;
+        write(input, MAX_DEPTH, &mut text)?;
         text.push_str(",\"tool\":");
         quote(tool, &mut text);
         text.push_str(",\"version\":");
@@ -133,7 +133,7 @@ fn write(value: &Value, left: usize, out: &mut String) -> Result<(), Malformed> 
             out.push('}');
         }
     }
-    if out.len() > LARGEST {
+    if out.len() > MAX_BYTES {
         return Err(Malformed::TooLarge);
     }
     Ok(())
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn what_has_no_form_is_refused() {
         let mut deep = json!(1);
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_DEPTH {
             deep = json!([deep]);
         }
-        let long = "x".repeat(LARGEST);
+        let long = "x".repeat(MAX_BYTES);
         for (input, want) in [
             (json!([]), Malformed::NoObject),
             (json!(null), Malformed::NoObject),

@@ -4,4 +4,5 @@ pub mod canonical;
 pub mod descriptor;
 pub mod invoke;
 pub mod merged;
+pub mod permission_names;
 pub mod tool;

@@ -114,7 +114,7 @@ const COARSE: Duration = Duration::from_millis(20);
 const LOOKS: usize = 12;
 /// After how many of these checks in a round there is a pause; also its maximum in microseconds.
 const PAUSES: usize = 4;
-const LONGEST_PAUSE: u64 = 200;
+const MAX_PAUSE_MICROS: u64 = 200;
 
 /// Walks everything below `root` and calls `decide` for each path with the path relative to `root` and whether it is a folder. Links are
 /// not followed, but a link whose own name is masked stands for its target. Folders that cannot be read are taken as empty, since a process
@@ -225,7 +225,7 @@ impl<'a> Walk<'a> {
             for (at, (path, frozen)) in changing.iter().enumerate() {
                 self.look_again(path, *frozen, decide, folders)?;
                 if at < PAUSES {
-                    let pause = random.hash_one((at, round)) % LONGEST_PAUSE;
+                    let pause = random.hash_one((at, round)) % MAX_PAUSE_MICROS;
                     std::thread::sleep(Duration::from_micros(pause));
                 }
             }

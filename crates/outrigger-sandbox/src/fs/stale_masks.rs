@@ -17,7 +17,7 @@ use crate::fs::absent::Absent;
 use crate::spawn::child::Killer;
 
 /// Time between two checks.
-pub const EVERY: Duration = Duration::from_millis(250);
+pub const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The identity of a file: its device and inode; `None` if it does not exist.
 type Identity = Option<(u64, u64)>;
@@ -90,7 +90,7 @@ impl Hidden {
 fn watch() {
     let mut all = Vec::new();
     loop {
-        thread::sleep(EVERY);
+        thread::sleep(CHECK_INTERVAL);
         {
             let mut known = lock(&NEW);
             let (runs, new) = &mut *known;

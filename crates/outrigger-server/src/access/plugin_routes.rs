@@ -98,8 +98,8 @@ pub(crate) async fn listed(request: Request, next: Next) -> Response {
         let path = request.uri().path();
         if !has(request.method(), path) {
             return ApiError::forbidden(format!(
-                "{} {path} starts processes or changes what belongs to the user, outside of a plugin's box: its client \
-                 does not have it (docs/plugins/writing.md says what it has)",
+                "plugin clients cannot use {} {path}: it starts processes or changes the user's data outside the plugin \
+                 sandbox (docs/plugins/writing.md lists the routes of plugin clients)",
                 request.method()
             ))
             .into_response();

@@ -114,8 +114,8 @@ pub(crate) async fn unsandboxed_only(request: Request, next: Next) -> Response {
     let looks = request.method() == Method::GET && !request.uri().path().ends_with("/connect");
     if from_plugin && !looks {
         return ApiError::forbidden(
-            "terminals and shell commands of the user run outside of a plugin's box, so its client has none: \
-             run a process in a tool of the plugin instead",
+            "plugin clients cannot use terminals or shell commands, which run outside the plugin sandbox; \
+             start the process from a plugin tool",
         )
         .into_response();
     }

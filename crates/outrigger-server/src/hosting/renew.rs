@@ -17,7 +17,7 @@ use crate::hosting::hub::{Hub, Instance};
 /// Interval of the checks.
 const TICK: Duration = Duration::from_secs(1);
 /// Maximum pause between retries of a failed start.
-const LONGEST: Duration = Duration::from_secs(600);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(600);
 
 /// The state of a folder.
 struct Looked {
@@ -58,7 +58,7 @@ impl Starts {
         if !agent.has_unstarted_plugins() {
             *self = Self::new();
         } else if self.next <= Instant::now() {
-            self.pause = (self.pause * 2).clamp(every, LONGEST.max(every));
+            self.pause = (self.pause * 2).clamp(every, MAX_RETRY_PAUSE.max(every));
             self.next = Instant::now() + self.pause;
             let agent = agent.clone();
             let start = async move { agent.start_unstarted_plugins().await };

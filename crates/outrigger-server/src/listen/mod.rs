@@ -17,7 +17,7 @@ use crate::hosting::hub::Hub;
 pub const USUAL_PORT: u16 = 4096;
 
 /// How long open requests may take to end after a shutdown request.
-const LEAVING: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An open port that does not answer yet.
 #[derive(Debug)]
@@ -88,7 +88,10 @@ impl Listening {
         }
         renewing.abort();
         hub.close().await;
-        if tokio::time::timeout(LEAVING, &mut serving).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut serving)
+            .await
+            .is_err()
+        {
             tracing::debug!("[server] a request did not end in time");
             serving.abort();
         }

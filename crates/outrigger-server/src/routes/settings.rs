@@ -39,7 +39,7 @@ pub(crate) async fn change(
     let written = tokio::task::spawn_blocking(move || {
         let written = write(&file, &asked, Owner::Project)?;
         if let Some(change) = &written {
-            outrigger_agent::count_settings(&boot, &file, change);
+            outrigger_agent::accept_rewritten_settings(&boot, &file, change);
         }
         Ok::<_, ApiError>(())
     });

@@ -11,7 +11,7 @@ const REMOVED: &str = "[removed]";
 
 /// Minimum length of a secret: local servers are configured with `x` or `none`, and removing those would make every
 /// text unreadable.
-const SHORTEST: usize = 6;
+const MIN_SECRET_LENGTH: usize = 6;
 
 /// Parts of names whose value is a secret.
 const NAMES: &[&str] = &[
@@ -45,7 +45,7 @@ impl Redactor {
     /// Adds values that must never be shown: keys of providers, variables with a secret's name.
     pub fn hide(&self, values: impl IntoIterator<Item = String>) {
         let known = sync::read(&self.values);
-        let is_new = |value: &String| value.len() >= SHORTEST && !known.contains(value);
+        let is_new = |value: &String| value.len() >= MIN_SECRET_LENGTH && !known.contains(value);
         let new: Vec<String> = values.into_iter().filter(is_new).collect();
         drop(known);
         if new.is_empty() {

@@ -178,5 +178,5 @@ fn remove(conn: &Connection, cut: i64) -> rusqlite::Result<()> {
         "DELETE FROM audit_seals WHERE seq < ?1 OR (seq = ?1 AND cut = 0)",
         [cut],
     )?;
-    conn.execute_batch(crate::schema::AUDIT_STAYS)
+    conn.execute_batch(crate::migrations::AUDIT_STAYS)
 }

@@ -77,7 +77,7 @@ impl std::fmt::Display for AuditFault {
                 "record {seq} of the session log is not the one that was sealed with the audit"
             ),
             Self::SealLost => f.write_str(
-                "the file with the last seal (`-audit-seal` beside the store) is gone or cannot be read: the end may have been cut off",
+                "the file with the last seal (`-audit-seal` next to the store) is missing or unreadable; the end may have been cut off",
             ),
             Self::SealWasLost(seq) => write!(
                 f,

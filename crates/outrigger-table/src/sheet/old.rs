@@ -15,7 +15,7 @@ const END_OF_CHAIN: u32 = 0xFFFF_FFFE;
 const SMALL: usize = 4096;
 const SMALL_SECTOR: usize = 64;
 /// Rows times columns of the format.
-const LARGEST_SHEET: u64 = 65_536 * 256;
+const MAX_SHEET_CELLS: u64 = 65_536 * 256;
 
 const BOUND_SHEET: u16 = 0x0085;
 const BEGIN: u16 = 0x0809;
@@ -233,7 +233,7 @@ fn check_dimensions(data: &[u8]) -> Option<()> {
         return Some(());
     }
     let cells = u64::from(bottom.wrapping_sub(top)) * u64::from(right.wrapping_sub(left));
-    (cells <= LARGEST_SHEET).then_some(())
+    (cells <= MAX_SHEET_CELLS).then_some(())
 }
 
 /// Iterates over records: type and content. A truncated last one is skipped: the reader reports it.

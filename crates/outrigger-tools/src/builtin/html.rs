@@ -19,11 +19,11 @@ const FLAT: &[&str] = &[
     "option", "p", "param", "source", "td", "th", "tr", "track", "wbr",
 ];
 // The converter is recursive; a page nested deeper than any real one would exhaust the stack.
-const DEEPEST: i64 = 300;
+const MAX_DEPTH: i64 = 300;
 
 /// Converts a page to Markdown, or to plain text if that fails.
 pub(super) fn markdown(page: &str) -> String {
-    if depth(page) > DEEPEST {
+    if depth(page) > MAX_DEPTH {
         return plain(page);
     }
     let converter = HtmlToMarkdown::builder()

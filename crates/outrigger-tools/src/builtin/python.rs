@@ -27,7 +27,7 @@ Runs a Python 3 script in the working directory and answers with what it printed
 - The script may do what a shell command may do here, no more.
 ";
 /// Maximum bytes of a script, which is passed as an argument.
-const LONGEST: usize = 100 * 1024;
+const MAX_SCRIPT_BYTES: usize = 100 * 1024;
 
 /// The tool.
 pub(super) struct Python {
@@ -63,9 +63,7 @@ impl Python {
 fn program() -> Result<PathBuf, ToolError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     which("python3", &path).ok_or_else(|| {
-        ToolError::failed(
-            "There is no python3 on PATH. To do: install Python 3, or do it with bash",
-        )
+        ToolError::failed("Cannot find python3 on PATH; install Python 3 or use bash")
     })
 }
 
@@ -81,9 +79,9 @@ impl Tool for Python {
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let script = text(input, "script");
-        if script.contains('\0') || script.len() > LONGEST {
+        if script.contains('\0') || script.len() > MAX_SCRIPT_BYTES {
             return Err(ToolError::failed(format!(
-                "The script has a NUL byte in it or more than {LONGEST} bytes. To do: write it to a file, and run that"
+                "The script contains a NUL byte or has more than {MAX_SCRIPT_BYTES} bytes; write it to a file and run that"
             )));
         }
         let _ = ctx;

@@ -63,7 +63,7 @@ impl Tool for Question {
         Box::pin(async move {
             let list = input.get("questions").cloned().unwrap_or_default();
             let asked: Vec<Asked> = serde_json::from_value(list)
-                .map_err(|e| ToolError::failed(format!("The questions cannot be read: {e}")))?;
+                .map_err(|e| ToolError::failed(format!("Invalid questions: {e}")))?;
             if asked.is_empty() {
                 return Err(ToolError::failed("There is no question in this call"));
             }

@@ -165,7 +165,7 @@ impl Tool for TodoWrite {
         Box::pin(async move {
             let list = input.get("todos").cloned().unwrap_or_default();
             let todos: Vec<Todo> = serde_json::from_value(list)
-                .map_err(|e| ToolError::failed(format!("The todo list cannot be read: {e}")))?;
+                .map_err(|e| ToolError::failed(format!("Invalid todo list: {e}")))?;
             ctx.host.set_todos(todos.clone()).await?;
             let open = todos.iter().filter(|t| t.status != "completed").count();
             let output = serde_json::to_string_pretty(&todos)

@@ -94,14 +94,14 @@ enum From {
 }
 
 fn wrong(error: impl std::fmt::Display) -> ToolError {
-    ToolError::failed(format!("The arguments of table cannot be used: {error}"))
+    ToolError::failed(format!("Invalid arguments for table: {error}"))
 }
 
 /// Returns which file failed, why, and what to do.
 fn fault(at: &Path, error: &TableError) -> ToolError {
     let hint = error
         .hint()
-        .map_or_else(String::new, |hint| format!(". To do: {hint}"));
+        .map_or_else(String::new, |hint| format!("; {hint}"));
     ToolError::failed(format!("{}: {error}{hint}", at.display()))
 }
 

@@ -13,7 +13,7 @@ const CONTEXT: usize = 4;
 const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 // Contents up to this many bytes are included whole in the metadata, so that a client can show the true texts before
 // and after.
-const LARGEST_SHOWN: usize = 256 * 1024;
+const MAX_SHOWN_BYTES: usize = 256 * 1024;
 
 /// A diff with its statistics.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,8 +101,8 @@ impl Diff {
             "additions": self.additions,
             "deletions": self.deletions,
         });
-        if before.len() <= LARGEST_SHOWN
-            && after.len() <= LARGEST_SHOWN
+        if before.len() <= MAX_SHOWN_BYTES
+            && after.len() <= MAX_SHOWN_BYTES
             && let Value::Object(fields) = &mut value
         {
             fields.insert("before".to_owned(), json!(before));

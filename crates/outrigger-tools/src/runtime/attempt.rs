@@ -20,7 +20,7 @@ use crate::routes::{Bound, Invocation};
 /// Pause before a retry, if the tool declares none.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Maximum pause after doubling.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// Maximum number of sessions whose last step is remembered.
 const MAX_SESSIONS: usize = 256;
 
@@ -145,7 +145,7 @@ async fn attempts(
                     reason: &reason,
                 });
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(MAX_RETRY_PAUSE);
                 attempt += 1;
             }
             other => return other,

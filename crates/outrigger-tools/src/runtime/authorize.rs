@@ -3,6 +3,7 @@
 
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::tool::before_call;
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use outrigger_protocol::tool::ToolCall;
 use serde_json::json;
 
@@ -126,7 +127,7 @@ fn about(bash: Option<&Entry>, ctx: &ToolContext) -> Result<Vec<PermissionAsk>, 
         };
         // Only the other agent knows its home folder.
         if file.starts_with('~') {
-            questions.push(question("external_directory", vec![file.to_owned()]));
+            questions.push(question(EXTERNAL_DIRECTORY, vec![file.to_owned()]));
             continue;
         }
         let located = locate(ctx, file)?;

@@ -7,6 +7,7 @@ use outrigger_kernel::hooks::points::tool::before_call;
 use outrigger_protocol::canonical::CanonicalCall;
 use outrigger_protocol::descriptor::ToolDescriptor;
 use outrigger_protocol::hook::Block;
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use outrigger_protocol::tool::ToolOutput;
 use serde_json::{Value, json};
 
@@ -18,8 +19,6 @@ use crate::error::{Stop, ToolError};
 use crate::host::{HookVerdict, PermissionAsk, ToolContext};
 use crate::routes::Bound;
 
-/// The permission whose question is about a folder, not about the call.
-const ELSEWHERE: &str = "external_directory";
 /// The decision of a rule, without a question.
 const BY_RULE: &str = "allow";
 /// How often the user is asked about a file that keeps changing.
@@ -140,7 +139,11 @@ pub(super) fn questions(
         None => entry.tool.permissions(input, ctx)?,
         Some(_) => entry.tool.permissions_elsewhere(input, ctx)?,
     };
-    if requires_approval && questions.iter().all(|ask| ask.permission == ELSEWHERE) {
+    if requires_approval
+        && questions
+            .iter()
+            .all(|ask| ask.permission == EXTERNAL_DIRECTORY)
+    {
         let name = &ctx.call.tool;
         questions.push(PermissionAsk {
             permission: name.clone(),

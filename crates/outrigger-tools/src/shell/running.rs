@@ -19,7 +19,7 @@ const PREVIEW: usize = 30_000;
 /// How often the output is shown.
 const PROGRESS: Duration = Duration::from_millis(150);
 /// How long output is still read after the shell has ended while a descendant holds the pipe.
-const LINGER: Duration = Duration::from_millis(250);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// A running command with its output.
 pub(crate) struct Running<'a> {
@@ -87,7 +87,7 @@ impl<'a> Running<'a> {
                 n = read_some(&mut stderr, &mut err), if stderr.is_some() => self.take(&err[..n], true),
                 ended = child.wait(), if exit.is_none() => {
                     exit = Some(Some(ended.map_err(|e| ToolError::failed(e.to_string()))?));
-                    until = Instant::now() + LINGER;
+                    until = Instant::now() + DRAIN_TIMEOUT;
                 }
                 _ = tick.tick(), if self.fresh => {
                     self.fresh = false;
@@ -98,7 +98,7 @@ impl<'a> Running<'a> {
                     None => {
                         child.kill_tree();
                         exit = Some(None);
-                        until = Instant::now() + LINGER;
+                        until = Instant::now() + DRAIN_TIMEOUT;
                     }
                 }
             }

@@ -94,16 +94,16 @@ async fn a_table_is_read_joined_and_written() {
     error tool.failed: Could not open ROOM/project/none.csv: No such file or directory (os error 2)
 
     {"path":"people.csv","columns":["nam"]}
-    error tool.failed: The arguments of table cannot be used: there is no column nam; there are: id, name, age
+    error tool.failed: Invalid arguments for table: there is no column nam; there are: id, name, age
 
     {"path":"people.csv","to":"x.ods"}
-    error tool.failed: ROOM/project/x.ods: it cannot be written as this kind of spreadsheet: only .xlsx is written. To do: write it as .csv, .tsv, .jsonl or .xlsx
+    error tool.failed: ROOM/project/x.ods: it cannot be written as this kind of spreadsheet: only .xlsx is written; write it as .csv, .tsv, .jsonl or .xlsx
 
     {"path":"people.csv","rows":[]}
-    error tool.failed: The arguments of table cannot be used: it takes path or rows, not both
+    error tool.failed: Invalid arguments for table: it takes path or rows, not both
 
     {}
-    error tool.failed: The arguments of table cannot be used: it takes path or rows
+    error tool.failed: Invalid arguments for table: it takes path or rows
 
     {"path":"people.csv","where":[{"column":"age","op":"like"}]}
     error tool.invalid_input: The table tool was called with invalid arguments: SchemaError(Expected "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "contains" | "starts_with" | "ends_with" | "in" | "empty" | "not_empty", got "like"
@@ -111,7 +111,7 @@ async fn a_table_is_read_joined_and_written() {
     Please rewrite the input so it satisfies the expected schema.
 
     {"path":"a.txt"}
-    error tool.failed: ROOM/project/a.txt: no format of tables is known by its name. To do: use .csv, .tsv, .jsonl, .ndjson, .xlsx, .xlsm, .xlsb, .xls or .ods
+    error tool.failed: ROOM/project/a.txt: no format of tables is known by its name; use .csv, .tsv, .jsonl, .ndjson, .xlsx, .xlsm, .xlsb, .xls or .ods
     "#);
 }
 
@@ -171,7 +171,7 @@ async fn a_script_runs_in_the_sandbox_of_commands() {
     shell tool terminated command after exceeding timeout 300 ms. If this command is expected to take longer and is not waiting for interactive input, retry with a larger timeout value in milliseconds.
     </shell_metadata>
 
-    error tool.failed: The script has a NUL byte in it or more than 102400 bytes. To do: write it to a file, and run that
+    error tool.failed: The script contains a NUL byte or has more than 102400 bytes; write it to a file and run that
     "#);
     insta::assert_snapshot!(room.asked()[1], @r#"bash ["python3 -c print('one'); raise SystemExit(3)"] ["python3 -c *"]"#);
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::history::get;
-use super::{AGAIN, App};
+use super::{App, DOUBLE_PRESS_WINDOW_MS};
 use crate::render::theme::{Role, Theme};
 use crate::state::actions::Action;
 use crate::state::editor::To;
@@ -134,7 +134,7 @@ impl App {
         if now < self.leaves_until {
             return vec![Effect::Quit];
         }
-        self.leaves_until = now + AGAIN;
+        self.leaves_until = now + DOUBLE_PRESS_WINDOW_MS;
         self.say("ctrl+c again leaves", Role::Warn);
         Vec::new()
     }

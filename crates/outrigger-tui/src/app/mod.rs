@@ -43,7 +43,7 @@ const PAGE: usize = 60;
 /// Maximum number of blocks kept while the end is shown: what is above can be reloaded.
 const MAX_BLOCKS: usize = 4000;
 /// How long after the first key a second one quits, in milliseconds.
-const AGAIN: u64 = 2000;
+const DOUBLE_PRESS_WINDOW_MS: u64 = 2000;
 
 /// Settings that do not change while the interface is open.
 #[derive(Clone, Debug)]
@@ -226,7 +226,7 @@ impl App {
             Input::Gap => self.reload(),
             Input::Gone => {
                 self.notice = Some((
-                    "the server is gone; what was said is in its store".to_owned(),
+                    "lost the connection to the server; the conversation is saved".to_owned(),
                     Role::Bad,
                 ));
                 self.turns = 0;

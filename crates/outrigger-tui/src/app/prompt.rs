@@ -1,6 +1,7 @@
 //! Sending the prompt, and completion.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use outrigger_client::input::slash_command;
 use outrigger_protocol::message::{PartKind, TextPart};
 use outrigger_protocol::session::{PartInput, PromptInput};
 use outrigger_protocol::turn::{CommandCall, TurnBody};
@@ -85,12 +86,10 @@ impl App {
         if let Some(line) = text.strip_prefix('!') {
             return self.dispatch(Waiting::Shell(line.trim().to_owned()));
         }
-        if let Some(rest) = text.strip_prefix('/') {
-            let (name, words) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            // A path is just the start of a sentence.
-            if !name.contains('/') && !name.is_empty() {
-                return self.run_command(name, words.trim());
-            }
+        if let Some((name, words)) = slash_command(text)
+            && !name.is_empty()
+        {
+            return self.run_command(name, words);
         }
         let mut prompt = self.prompt();
         prompt.parts.push(PartInput {

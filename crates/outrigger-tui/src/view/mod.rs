@@ -1,8 +1,8 @@
 //! Renders the state to the cells of a frame.
 
 mod list;
-mod panel;
 mod prompt;
+mod question;
 mod status;
 
 use ratatui::buffer::Buffer;
@@ -48,7 +48,7 @@ fn areas(app: &App) -> Areas {
 
 fn input_rows(app: &App) -> u16 {
     let rows = match app.asking.shown() {
-        Some(asked) => panel::height(app, asked),
+        Some(asked) => question::height(app, asked),
         None => prompt::height(app),
     };
     u16::try_from(rows).unwrap_or(u16::MAX)
@@ -73,7 +73,7 @@ pub fn draw(app: &mut App, buffer: &mut Buffer) -> Option<Position> {
     let state = status::state(app);
     put(&[state], areas.state, buffer);
     let cursor = match app.asking.shown() {
-        Some(asked) => panel::draw(app, asked, areas.input, buffer),
+        Some(asked) => question::draw(app, asked, areas.input, buffer),
         None => Some(prompt::draw(app, areas.input, buffer)),
     };
     put(&[status::line(app)], areas.status, buffer);

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use self::builtin::{BUILT_IN, When};
 use crate::project_location::ProjectLocation;
-use crate::sync::lock;
+use outrigger_files::sync::lock;
 
 /// Deadline of a run.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -214,7 +214,7 @@ impl Formatters {
                 let count = late.entry(name.clone()).or_default();
                 *count += 1;
                 let off = if *count >= MAX_LATE {
-                    "; it is left out from now on"
+                    "; skipped from now on"
                 } else {
                     ""
                 };
@@ -310,7 +310,7 @@ fn configured(value: Option<&Value>) -> Vec<Formatter> {
         }
         let at = list.iter().position(|f| f.name == *name);
         let Some(formatter) = change(name, entry, at.and_then(|at| list.get(at))) else {
-            tracing::warn!("[formatter] `formatter.{name}` has no `command`; it is left out");
+            tracing::warn!("[formatter] `formatter.{name}` has no `command`; skipped");
             continue;
         };
         match at.and_then(|at| list.get_mut(at)) {

@@ -19,12 +19,12 @@ use std::time::SystemTime;
 use outrigger_sandbox::{Anchor, Spawner};
 
 use crate::project_location::ProjectLocation;
-use crate::sync::lock;
+use outrigger_files::sync::lock;
 
 pub use diff::FileDiff;
 
 /// Maximum bytes of a file that is added for the first time.
-const LARGEST: u64 = 2 * 1024 * 1024;
+const MAX_NEW_FILE_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -319,6 +319,6 @@ fn chosen(listed: &[u8], worktree: &Path, withheld: Option<&WithheldFn>) -> Vec<
 fn is_unfit(path: &Path) -> bool {
     std::fs::symlink_metadata(path).map_or(true, |found| {
         let kind = found.file_type();
-        !(kind.is_symlink() || kind.is_file() && found.len() <= LARGEST)
+        !(kind.is_symlink() || kind.is_file() && found.len() <= MAX_NEW_FILE_BYTES)
     })
 }

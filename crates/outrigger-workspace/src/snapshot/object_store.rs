@@ -13,7 +13,7 @@ use crate::git_policy::small;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum bytes of a copied index: a million files have about a hundred megabytes.
-const LARGEST_INDEX: u64 = 512 << 20;
+const MAX_INDEX_BYTES: u64 = 512 << 20;
 
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tautocrlf = false\n\
     \tsymlinks = true\n\tfsmonitor = false\n\tquotepath = false\n\tpreloadindex = true\n[gc]\n\tauto = 0\n";
@@ -110,7 +110,7 @@ fn is_index(path: &Path) -> std::io::Result<bool> {
     };
     let meta = file.metadata()?;
     let has_holes = meta.blocks().saturating_mul(512) < meta.len();
-    if meta.len() > LARGEST_INDEX || has_holes {
+    if meta.len() > MAX_INDEX_BYTES || has_holes {
         return Ok(false);
     }
     let mut begins = [0; 4];

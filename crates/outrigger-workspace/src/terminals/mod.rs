@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 
 use self::buffer::{Buffer, Decoder};
-use crate::sync::lock;
+use outrigger_files::sync::lock;
 
 /// Maximum number of running terminals; more indicate a client out of control.
 const MAX_OPEN: usize = 64;
 /// Maximum number of output pieces that a slow client may lag behind.
 const OUTPUT_QUEUE: usize = 1024;
 /// How long output is still read after the shell has ended while a descendant has the terminal open.
-const LINGER: Duration = Duration::from_millis(200);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 /// Lifetime of a ticket (OpenCode's figure).
 const TICKET_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of unused tickets.
@@ -424,7 +424,7 @@ impl Started {
                     pty.show(decoder.push(buffer.get(..count).unwrap_or_default()));
                 }
             };
-            let _ = tokio::time::timeout(LINGER, rest).await;
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, rest).await;
         }
         pty.show(decoder.end());
         drop(child);

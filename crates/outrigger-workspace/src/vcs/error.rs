@@ -53,7 +53,7 @@ impl VcsError {
             Self::NoGit => "no-git",
             Self::NotClean(_) => "not-clean",
             Self::Denied { .. } | Self::NotGranted(_) | Self::RunsLater { .. } => "denied",
-            Self::Sandbox(_) => "box",
+            Self::Sandbox(_) => "sandbox",
             Self::Failed { .. } => "failed",
         }
     }

@@ -24,7 +24,7 @@ use crate::plugin_api::command_hooks::{self, FoundHooks};
 use crate::plugin_api::host_bridge::Bridge;
 use crate::plugin_api::plugin_admission;
 use crate::session::projects;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 /// The folder, its configuration, the store, the spawners, and the plugins that may run.
 pub(super) struct Bootstrap {

@@ -131,7 +131,7 @@ fn warn_of_lifted(lifted: &[LiftedRule], plugins: &[(PluginId, String)]) {
     let kept = format!("`{}` of {}", kept.permission, kept.pattern);
     for (plugin, name) in plugins {
         tracing::warn!(
-            "[config] the plugin {} gives agents rules that would lift what holds without it ({kept} for {agent}): these are left out \
+            "[config] the plugin {} gives agents rules that would lift what holds without it ({kept} for {agent}): these are skipped \
              (`approve = true` under [plugins.\"{name}\"] in your own outrigger.toml lets them count)",
             plugin.0
         );

@@ -43,7 +43,7 @@ impl Bootstrap {
         sandbox_contributions(plugins, &given, &mut value, &self.place, &self.sandboxes).await;
         for pointer in self.config.restore(&mut value) {
             tracing::warn!(
-                "[config] a plugin changed what uses {pointer}, or copied it: the secret is left out"
+                "[config] a plugin changed what uses {pointer}, or copied it: the secret is omitted"
             );
         }
         let speakers = speakers(plugins, &given, &value);

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::bootstrap::Bootstrap;
 use crate::boot::notices;
 use crate::plugin_api::plugin_admission;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 impl Bootstrap {
     /// Loads the plugins. Changes of their state arrive through the channel.

@@ -1,10 +1,10 @@
 //! Open questions as clients see them, and their answers.
 
+use outrigger_files::sync::lock;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::{PermissionId, PluginId};
 use outrigger_protocol::permission::{PermissionRequest, Reply};
 use outrigger_protocol::provenance::Actor;
-use outrigger_workspace::sync::lock;
 
 use crate::error::AgentError;
 use crate::state::Agent;
@@ -25,7 +25,7 @@ impl Agent {
     pub fn may_not_approve(&self, id: &PermissionId, plugin: &PluginId) -> Option<String> {
         let why = match lock(&self.inner.questions.firm).get(id) {
             Some(Firmness::Person) => "it is about what a plugin did",
-            Some(Firmness::Startup) => "it is about a file that makes something run later",
+            Some(Firmness::Startup) => "it is about a file that is executed later",
             Some(Firmness::Asked) | None => return self.inner.may_not_approve(plugin),
         };
         Some(format!("only you may answer it: {why}"))

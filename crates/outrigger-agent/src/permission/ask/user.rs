@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::PermissionId;
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_tools::PermissionAsk;
-use outrigger_workspace::sync::lock;
 use tokio::sync::oneshot;
 
 use super::{ALWAYS, Allowed, Refusal};

@@ -123,7 +123,7 @@ impl AgentState {
             owner.filter(|owner| *owner != hook.plugin && !self.plugins.is_of_project(owner));
         if let (true, Some(owner)) = (speaks && self.plugins.is_of_project(&hook.plugin), owner) {
             return tracing::warn!(
-                "[provider {provider}] the models that the project's plugin {} lists are left out: they are asked elsewhere, and \
+                "[provider {provider}] the models that the project's plugin {} lists are skipped: they are asked elsewhere, and \
                  the plugin {owner} of yours authenticates this provider",
                 hook.plugin
             );

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use outrigger_files::sync::lock;
 use outrigger_models::{CredentialError, login_methods, wrong_login_answer};
 use outrigger_plugins::{AuthHook, Begun, PluginError};
 use outrigger_protocol::auth::{AuthMethod, Authorization, Credential, LoginMethods};
 use outrigger_protocol::id::PluginId;
-use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
 use crate::state::Agent;
@@ -26,7 +26,7 @@ pub enum LoginError {
         method: usize,
     },
     /// No login is in progress.
-    #[error("no login to provider `{0}` has been begun")]
+    #[error("no login to provider `{0}` is in progress")]
     NotBegun(String),
     /// The login needs a code from the user, and none was given.
     #[error("the login to provider `{0}` needs the code that its page shows")]
@@ -40,7 +40,7 @@ pub enum LoginError {
         message: String,
     },
     /// The login failed.
-    #[error("the login to provider `{provider}` came to nothing{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
+    #[error("the login to provider `{provider}` failed{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
     Failed {
         /// Id of the provider.
         provider: String,
@@ -67,6 +67,18 @@ impl LoginError {
             Self::Failed { .. } => "auth.failed",
             Self::Plugin(e) => e.code(),
             Self::Store(e) => e.code(),
+        }
+    }
+
+    /// What the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotBegun(provider) => Some(format!(
+                "start one with `outrigger auth login -p {provider}`"
+            )),
+            Self::Plugin(error) => error.hint(),
+            _ => None,
         }
     }
 
@@ -334,7 +346,7 @@ impl Agent {
             return Err(LoginError::Failed {
                 provider: provider.to_owned(),
                 reason: Some(format!(
-                    "the plugin {plugin} wants to store a credential of `{named}`, and this login is at `{provider}`: `outrigger plugin grant {name} model` lets it"
+                    "plugin {plugin} tried to store a credential for `{named}` during a login to `{provider}`; allow it with `outrigger plugin grant {name} model`"
                 )),
             });
         }

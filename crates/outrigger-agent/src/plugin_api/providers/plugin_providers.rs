@@ -9,7 +9,7 @@ use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::PluginId;
 
 use crate::state::AgentState;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 /// A plugin's provider as the models see it: it sends the provider's requests.
 struct Speaks(PluginProvider);

@@ -1,6 +1,7 @@
 //! Tasks that a call delegates to a subagent in a separate session.
 
 use outrigger_permissions::pinned_rules;
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 
 use super::*;
 
@@ -126,7 +127,7 @@ impl CallHost {
         let own = self.own_rules();
         let mut rules: Vec<Rule> = own
             .into_iter()
-            .filter(|r| r.action == Action::Deny || r.permission == "external_directory")
+            .filter(|r| r.action == Action::Deny || r.permission == EXTERNAL_DIRECTORY)
             .collect();
         let of_edit = self.agent.permission.iter();
         let of_edit = of_edit.filter(|rule| rule.permission == "edit");
@@ -142,7 +143,7 @@ impl CallHost {
         }));
         // The subagent may not change more than its own rules allow, even if the caller may.
         let of_child = child.permission.iter();
-        let of_child = of_child.filter(|rule| rule.permission != "external_directory");
+        let of_child = of_child.filter(|rule| rule.permission != EXTERNAL_DIRECTORY);
         let of_child: Vec<Rule> = of_child.cloned().collect();
         let all = |rules: &[Rule]| [&child.permission, rules].concat();
         rules.extend(pinned_rules::narrowing(&of_child, &all(&rules)));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Driver;
 use outrigger_session_state::bus::numbered;
-use outrigger_session_state::ids::now;
+use outrigger_workspace::clock::now;
 
 impl Driver {
     /// Publishes a chunk of streamed text.

@@ -19,9 +19,9 @@ use serde_json::Value;
 
 use crate::state::AgentState;
 use crate::turn::request_options;
-use outrigger_session_state::ids::now;
 use outrigger_session_state::notifications::About;
 use outrigger_session_state::turn_channel::{Msg, Outbox};
+use outrigger_workspace::clock::now;
 
 /// Incomplete blocks: whether each is reasoning, and its text so far.
 type Texts = BTreeMap<u32, (bool, String)>;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outrigger_protocol::permission::{Rule, ToolRef};
+use outrigger_protocol::permission_names::DOOM_LOOP;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, Input};
 use outrigger_tools::PermissionAsk;
@@ -86,7 +87,7 @@ impl AgentState {
             reports: None,
         };
         let ask = PermissionAsk {
-            permission: "doom_loop".into(),
+            permission: DOOM_LOOP.into(),
             patterns: vec![call.tool.clone()],
             always: vec![call.tool.clone()],
             metadata: json!({ "tool": call.tool, "input": call.input }),

@@ -20,7 +20,8 @@ use outrigger_protocol::turn::{Begin, HookPayload};
 use crate::error::AgentError;
 use crate::state::{Agent, AgentState};
 use crate::turn::queue::steering::stored;
-use outrigger_session_state::ids::{self, now};
+use outrigger_session_state::ids;
+use outrigger_workspace::clock::now;
 
 /// The hook point.
 pub(crate) const POINT: HookPoint = HookPoint::AgentEndBeforeStop;

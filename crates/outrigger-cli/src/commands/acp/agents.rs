@@ -140,7 +140,7 @@ impl Host for Agents {
 /// Describes in one line which settings of a folder are ignored.
 fn untrusted(asked: &FolderQuestion) -> String {
     format!(
-        "{}, and are left out: {}. Look at them and allow them with `outrigger trust` in a terminal, then start this agent again",
+        "{}, and are skipped: {}. Look at them and allow them with `outrigger trust` in a terminal, then start this agent again",
         asked.head,
         summary(asked)
     )

@@ -88,7 +88,7 @@ fn time(text: &str) -> Result<u64, Failure> {
     };
     at.and_then(|at| u64::try_from(at).ok()).ok_or_else(|| {
         Failure::usage(
-            format!("`{text}` is no time"),
+            format!("invalid time `{text}`"),
             Some("write 30m, 2h or 3d for so long ago, or 2026-11-22T10:00:00Z".into()),
         )
     })
@@ -214,8 +214,8 @@ fn verify(store: &Store, key: Option<&str>) -> Result<u8, Failure> {
     }
     if report.is_valid() {
         text.push_str(match report.removed {
-            0 => "nothing was changed, removed, moved or put in\n",
-            _ => "of the rest nothing was changed, removed, moved or put in\n",
+            0 => "no tampering found\n",
+            _ => "no tampering found in the rest\n",
         });
         out(&text);
         return Ok(0);
@@ -227,11 +227,18 @@ fn verify(store: &Store, key: Option<&str>) -> Result<u8, Failure> {
     Err(Failure::new(
         "audit.tampered",
         format!(
-            "the audit is not what was written: {} findings",
-            report.faults.len()
+            "the audit log was modified: {}",
+            problems(report.faults.len())
         ),
-        Some("keep the file as it is; `outrigger audit export` prints what it holds now".into()),
+        Some("keep the file unchanged; `outrigger audit export` prints its current records".into()),
     ))
+}
+
+fn problems(count: usize) -> String {
+    match count {
+        1 => "1 problem".to_owned(),
+        count => format!("{count} problems"),
+    }
 }
 
 fn unhex(text: &str) -> Result<Vec<u8>, Failure> {

@@ -30,7 +30,7 @@ impl Lines {
         self.bad = true;
         out(&format!("{} {what:<12} {text}\n", self.paint.bad("bad ")));
         if let Some(hint) = hint {
-            self.below(hint);
+            self.below(format_args!("hint: {hint}"));
         }
     }
 }
@@ -137,13 +137,16 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
         true => "",
         // As in Ubuntu 24.04 for unknown programs.
         false => {
-            " commands make nothing new beside files that rules deny, and see other processes: allow user namespaces;"
+            "user namespaces are unavailable, so commands can see other processes and cannot create files next to denied ones; "
         }
     };
     lines.note(
         "sandbox",
-        format!("{has}: a part of the rules for processes cannot be enforced;{open} `sandbox = \"strict\"` refuses to start them then"),
+        format!("{has}: partial sandbox: {open}`sandbox = \"strict\"` refuses to start processes"),
     );
+    if !spawner.has_views() {
+        lines.below("hint: enable user namespaces");
+    }
 }
 
 /// Reports the administrator's policy.
@@ -151,7 +154,10 @@ fn policies(lines: &Lines, config: &outrigger_config::Loaded) {
     for policy in &config.policies {
         let file = policy.path.display();
         if policy.loose {
-            lines.note("policy", format!("{file}: others than root may change it"));
+            lines.note(
+                "policy",
+                format!("{file}: writable by users other than root"),
+            );
         } else {
             lines.good("policy", file);
         }
@@ -190,7 +196,7 @@ fn plugin_costs(lines: &mut Lines, agent: &Agent, rows: u64) {
         }
         said.for_each(|line| lines.below(line));
         for advice in &report.advice {
-            lines.below(format_args!("to do: {advice}"));
+            lines.below(format_args!("hint: {advice}"));
         }
     }
 }
@@ -200,7 +206,7 @@ fn store(lines: &mut Lines, path: &std::path::Path) -> u64 {
     if !path.exists() {
         lines.note(
             "store",
-            format!("{} will be made by the first run", path.display()),
+            format!("{} is created by the first run", path.display()),
         );
         return 0;
     }
@@ -211,8 +217,8 @@ fn store(lines: &mut Lines, path: &std::path::Path) -> u64 {
             if let Some(first) = audit.faults.first() {
                 lines.wrong(
                     "audit",
-                    format!("it is not what was written: {first}"),
-                    Some("outrigger audit verify names each finding"),
+                    format!("the audit log was modified: {first}"),
+                    Some("`outrigger audit verify` lists each problem"),
                 );
             }
             if report.faults.is_empty() {
@@ -223,8 +229,8 @@ fn store(lines: &mut Lines, path: &std::path::Path) -> u64 {
             } else {
                 lines.wrong(
                     "store",
-                    format!("{} records are not what was written", report.faults.len()),
-                    Some("outrigger session verify names the first"),
+                    format!("{} records were modified", report.faults.len()),
+                    Some("`outrigger session verify` names the first one"),
                 );
             }
             report.rows

@@ -5,8 +5,8 @@ use outrigger_config::claude_hooks::{HookFile, HookScope};
 
 use crate::args::Global;
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{err, out};
 
 /// Runs the command. Shows what the hooks run.
 pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u8, Failure> {
@@ -14,7 +14,7 @@ pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u
     let config = boot.load(&ProjectLocation::find(&boot.directory))?;
     let (files, problems) = config.claude_hooks();
     for problem in problems {
-        out(&format!("warning: {problem}\n"));
+        err(&format!("warning: {problem}\n"));
     }
     let files: Vec<HookFile> = files
         .into_iter()

@@ -21,8 +21,8 @@ pub(super) async fn test(global: &Global, of: Option<&str>) -> Result<u8, Failur
     let Some(mut tested) = tested else {
         return Err(Failure::new(
             "plugin.not_found",
-            format!("no plugin is called `{}` here", of.unwrap_or_default()),
-            Some("`outrigger plugin list` names them".to_owned()),
+            format!("no plugin `{}`", of.unwrap_or_default()),
+            Some("`outrigger plugin list` lists them".to_owned()),
         ));
     };
     if tested.text.is_empty() {

@@ -75,15 +75,15 @@ fn key(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
     match named.as_slice() {
         [one] => Ok(one.clone()),
         [] => Err(Failure::usage(
-            format!("no plugin that could be granted something is called `{name}` here"),
+            format!("no plugin `{name}` that accepts grants"),
             Some(
-                "`outrigger plugin snapshot` names them; grants go to npm packages and to files"
+                "`outrigger plugin snapshot` lists plugins; only npm packages and files accept grants"
                     .into(),
             ),
         )),
         several => Err(Failure::usage(
-            format!("several plugins are called `{name}` here"),
-            Some(format!("say which: {}", several.join(", "))),
+            format!("the name `{name}` is ambiguous"),
+            Some(format!("use one of {}", several.join(", "))),
         )),
     }
 }

@@ -18,9 +18,9 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
     let only = args.name.as_deref();
     let mut found = review(&options, only).await;
     if let (Some(name), true) = (only, found.is_empty()) {
-        return Err(Failure::usage(
-            format!("no plugin is called `{name}` here"),
-            Some("`outrigger plugin review` without a name shows all of them".into()),
+        return Err(Failure::unknown_plugin(
+            name,
+            "`outrigger plugin review` without a name lists them",
         ));
     }
     if args.accept || args.pin {
@@ -101,9 +101,9 @@ pub(crate) async fn show(global: &Global, name: &str, json: bool) -> Result<u8, 
         .iter()
         .find(|plugin| plugin.id == name || plugin.spec == name)
     else {
-        return Err(Failure::usage(
-            format!("no plugin is called `{name}` here"),
-            Some("`outrigger plugin list` names them".into()),
+        return Err(Failure::unknown_plugin(
+            name,
+            "`outrigger plugin list` lists them",
         ));
     };
     out(&if json {

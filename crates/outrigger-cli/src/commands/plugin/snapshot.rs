@@ -70,9 +70,9 @@ pub(crate) fn explain(snapshot: &Snapshot, id: &str) -> Result<String, Failure> 
         .filter(|it| it.id == id || it.place == id)
         .collect();
     if of_id.is_empty() {
-        return Err(Failure::usage(
-            format!("no plugin is called `{id}` here"),
-            Some("`outrigger plugin snapshot` names them".into()),
+        return Err(Failure::unknown_plugin(
+            id,
+            "`outrigger plugin snapshot` lists them",
         ));
     }
     let mut text: String = of_id.into_iter().map(explained).collect();
@@ -106,7 +106,7 @@ fn explained(it: &SnapshotEntry) -> String {
         text.push_str(&format!("  {:13} {said}\n", layer.name()));
     }
     match &it.remedy {
-        Some(remedy) => text.push_str(&format!("  to change it: {remedy}\n")),
+        Some(remedy) => text.push_str(&format!("  hint: {remedy}\n")),
         None => text.push_str(&format!("  why: {}\n", it.why)),
     }
     text

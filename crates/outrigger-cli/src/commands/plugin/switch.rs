@@ -22,9 +22,9 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
         .filter(|it| it.id == id || it.place == id)
         .collect();
     if named.is_empty() {
-        return Err(Failure::usage(
-            format!("no plugin is called `{id}` here"),
-            Some("`outrigger plugin snapshot` names them".into()),
+        return Err(Failure::unknown_plugin(
+            id,
+            "`outrigger plugin snapshot` lists them",
         ));
     }
     if let (false, true) = (on, bundled(id).is_some_and(|it| it.required)) {

@@ -20,9 +20,9 @@ pub(crate) async fn run(
     let policies = outrigger_agent::policies(&boot)?;
     let found = verify(&options, &policies, name).await;
     if let (Some(name), true) = (name, found.is_empty()) {
-        return Err(Failure::usage(
-            format!("no plugin is called `{name}` here"),
-            Some("`outrigger plugin verify` without a name shows all of them".into()),
+        return Err(Failure::unknown_plugin(
+            name,
+            "`outrigger plugin verify` without a name lists them",
         ));
     }
     if let (true, Some(one)) = (digest, found.first()) {
@@ -58,8 +58,8 @@ fn line(it: &Verification) -> String {
         Some(Signed::None) => "not signed".to_owned(),
         Some(Signed::UnknownKey { key }) => format!("signed by {key}, which no policy names"),
         Some(Signed::Bad { key }) => format!("the signature by {key} is not that of these files"),
-        Some(Signed::Unreadable { why }) => format!("its signature cannot be read: {why}"),
-        None => "cannot be looked at".to_owned(),
+        Some(Signed::Unreadable { why }) => format!("cannot read its signature: {why}"),
+        None => "cannot be inspected".to_owned(),
     };
     let mut text = format!("{}  ({})\n  {state}\n", it.id, it.spec);
     if let Some(digest) = &it.digest {

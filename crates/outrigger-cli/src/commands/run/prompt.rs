@@ -56,10 +56,10 @@ impl Prompt<'_> {
         match found {
             Some(agent) if agent["mode"] != "subagent" => return Ok(Some(name.clone())),
             Some(_) => err(&format!(
-                "! agent \"{name}\" is a subagent, not a primary agent. Falling back to default agent\n"
+                "warning: agent \"{name}\" is a subagent, not a primary agent. Falling back to default agent\n"
             )),
             None => err(&format!(
-                "! agent \"{name}\" not found. Falling back to default agent\n"
+                "warning: agent \"{name}\" not found. Falling back to default agent\n"
             )),
         }
         Ok(None)

@@ -15,7 +15,7 @@ pub(super) async fn settle(global: &Global) -> Result<(), Failure> {
         .await
         .unwrap_or_default();
     if !waiting.is_empty() && boot.trust_folder.is_some() && is_in_foreground() {
-        outrigger_agent::settle_folder(&boot).await?;
+        outrigger_agent::confirm_folder_trust(&boot).await?;
         waiting = outrigger_agent::waiting_settings(&boot).await?;
     }
     if !waiting.is_empty() {

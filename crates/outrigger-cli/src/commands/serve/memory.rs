@@ -5,7 +5,7 @@ use std::time::Duration;
 use outrigger_sandbox::memory;
 
 /// Interval of the checks.
-const EVERY: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// If less than this changed since memory was last returned, nothing is done.
 const CHANGED: u64 = 1 << 20;
 
@@ -13,7 +13,7 @@ const CHANGED: u64 = 1 << 20;
 pub(crate) async fn give_back() {
     let mut last = memory::resident();
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         if !is_due(last, memory::resident()) {
             continue;
         }

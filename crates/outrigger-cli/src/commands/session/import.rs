@@ -50,8 +50,8 @@ fn wanted(boot: &Boot, args: &ImportArgs) -> Result<(Program, PathBuf, Vec<Strin
         return match path.is_file() {
             true => Ok((Program::Outrigger, path, args.which.clone())),
             false => Err(Failure::usage(
-                format!("`{}` is no program that is known, and no file", args.from),
-                Some("one of opencode, claude, codex, or an exported file".into()),
+                format!("unknown source `{}`", args.from),
+                Some("expected opencode, claude, codex or an exported file".into()),
             )),
         };
     };
@@ -259,7 +259,7 @@ fn children(
 fn said(problems: &[Problem]) {
     for problem in problems {
         err(&format!(
-            "warning: {}; it is left out\n",
+            "warning: {}; skipped\n",
             name(&problem.to_string())
         ));
     }

@@ -11,7 +11,7 @@ const TIMEOUT_AT_THE_END: Duration = Duration::from_secs(60);
 /// Default time limit of a command between a prompt and its turn.
 const TIMEOUT_OF_A_PROMPT: Duration = Duration::from_secs(30);
 /// Maximum time limit that an entry may set.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) fn read(written: &Value) -> Entries {
     for (name, groups) in written.as_object().into_iter().flatten() {
         let Some(event) = HookEvent::named(name) else {
             found.left_out.push(format!(
-                "hooks.{name}: this event is not called here; its hooks are left out"
+                "hooks.{name}: this event is not called here; its hooks are skipped"
             ));
             continue;
         };
@@ -83,7 +83,7 @@ impl Entries {
     }
 
     fn cannot_run(&mut self, event: HookEvent, matcher: &str, written: &Value, why: String) {
-        self.left_out.push(format!("{why}; it is left out"));
+        self.left_out.push(format!("{why}; skipped"));
         self.broken.push(BrokenHook {
             event,
             matcher: matcher.to_owned(),
@@ -235,7 +235,9 @@ fn arguments(value: &Value) -> Result<Vec<String>, String> {
 fn timeout(value: &Value) -> Result<Duration, String> {
     let seconds = value.as_f64().filter(|seconds| *seconds > 0.0);
     let seconds = seconds.ok_or("`timeout` is not a number of seconds")?;
-    Ok(Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64())))
+    Ok(Duration::from_secs_f64(
+        seconds.min(MAX_TIMEOUT.as_secs_f64()),
+    ))
 }
 
 #[cfg(test)]
@@ -277,15 +279,15 @@ mod tests {
                 json!({"TeammateIdle": [{"hooks": [entry("a")]}], "Stop": {}}),
                 vec![],
                 vec![
-                    "hooks.TeammateIdle: this event is not called here; its hooks are left out",
-                    "hooks.Stop is not a list; it is left out",
+                    "hooks.TeammateIdle: this event is not called here; its hooks are skipped",
+                    "hooks.Stop is not a list; skipped",
                 ],
             ),
             (
                 group(json!({"type": "prompt", "prompt": "x"})),
                 vec![],
                 vec![
-                    "hooks.Stop[0].hooks[0]: hooks of the type \"prompt\" are not supported, only \"command\"; it is left out",
+                    "hooks.Stop[0].hooks[0]: hooks of the type \"prompt\" are not supported, only \"command\"; skipped",
                 ],
             ),
             (
@@ -296,9 +298,9 @@ mod tests {
                     "Stop  c 600",
                 ],
                 vec![
-                    "hooks.Stop[0].hooks[0]: it has no `type`; it is left out",
-                    "hooks.Stop[0].hooks[1]: it has no `command`; it is left out",
-                    "hooks.Stop[0].hooks[2]: `timeout` is not a number of seconds; it is left out",
+                    "hooks.Stop[0].hooks[0]: it has no `type`; skipped",
+                    "hooks.Stop[0].hooks[1]: it has no `command`; skipped",
+                    "hooks.Stop[0].hooks[2]: `timeout` is not a number of seconds; skipped",
                     "hooks.Stop[0].hooks[3]: `asyncRewake` wakes no session whose turn is over; what it says is read with the next prompt then",
                 ],
             ),
@@ -332,14 +334,14 @@ mod tests {
                 ]}]}),
                 vec![],
                 vec![
-                    "hooks.Stop[0].hooks[0]: `args` is not a list of texts; it is left out",
-                    "hooks.Stop[0].hooks[1]: `args` is not a list of texts; it is left out",
-                    "hooks.Stop[0].hooks[2]: the `shell` \"powershell\" is not supported, only \"bash\"; it is left out",
-                    "hooks.Stop[0].hooks[3]: `onFailure` is 1, not \"block\" or \"continue\"; it is left out",
-                    "hooks.Stop[0].hooks[4]: `if` is for the events of tools, so at Stop it is never run; it is left out",
-                    "hooks.Stop[0].hooks[5]: `if` is [\"Bash\"], not a permission rule; it is left out",
-                    "hooks.Stop[0].hooks[6]: `async` is \"yes\", not true or false; it is left out",
-                    "hooks.Stop[0].hooks[7]: nothing waits for an `async` command, so it cannot block on failure; it is left out",
+                    "hooks.Stop[0].hooks[0]: `args` is not a list of texts; skipped",
+                    "hooks.Stop[0].hooks[1]: `args` is not a list of texts; skipped",
+                    "hooks.Stop[0].hooks[2]: the `shell` \"powershell\" is not supported, only \"bash\"; skipped",
+                    "hooks.Stop[0].hooks[3]: `onFailure` is 1, not \"block\" or \"continue\"; skipped",
+                    "hooks.Stop[0].hooks[4]: `if` is for the events of tools, so at Stop it is never run; skipped",
+                    "hooks.Stop[0].hooks[5]: `if` is [\"Bash\"], not a permission rule; skipped",
+                    "hooks.Stop[0].hooks[6]: `async` is \"yes\", not true or false; skipped",
+                    "hooks.Stop[0].hooks[7]: nothing waits for an `async` command, so it cannot block on failure; skipped",
                 ],
             ),
             (
@@ -351,8 +353,8 @@ mod tests {
                 json!({"PreToolUse": [{"matcher": 1, "hooks": []}, {"matcher": "x"}]}),
                 vec![],
                 vec![
-                    "hooks.PreToolUse[0].matcher is not a text; it is left out",
-                    "hooks.PreToolUse[1] has no list `hooks`; it is left out",
+                    "hooks.PreToolUse[0].matcher is not a text; skipped",
+                    "hooks.PreToolUse[1] has no list `hooks`; skipped",
                 ],
             ),
         ] {
@@ -362,12 +364,8 @@ mod tests {
                 broken,
             } = read(&written);
             // A broken hook is recorded as such, not only reported.
-            let of_broken = broken
-                .iter()
-                .map(|it| format!("{}; it is left out", it.why));
-            let said = left_out
-                .iter()
-                .filter(|it| it.ends_with("; it is left out"));
+            let of_broken = broken.iter().map(|it| format!("{}; skipped", it.why));
+            let said = left_out.iter().filter(|it| it.ends_with("; skipped"));
             assert!(of_broken.eq(said.cloned()), "{written}");
             let blocks = broken.iter().any(|it| it.blocks_on_failure);
             assert_eq!(

@@ -318,7 +318,7 @@ enum Written {
 fn written(file: &Path, scope: HookScope) -> Result<Written, Unreadable> {
     let read = paths::read(file).map_err(|error| Unreadable {
         why: match error {
-            ConfigError::Read { reason, .. } => format!("cannot be read: {reason}"),
+            ConfigError::Read { reason, .. } => format!("cannot read it: {reason}"),
             error => error.to_string(),
         },
         may_guard: is_file_of_hooks(file),

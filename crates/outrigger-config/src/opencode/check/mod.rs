@@ -40,7 +40,7 @@ impl Mismatch {
     pub(crate) fn problem(self, file: &str) -> ConfigProblem {
         ConfigProblem {
             file: file.into(),
-            message: format!("expected {}, found {}; left out", self.expected, self.found),
+            message: format!("expected {}, found {}; skipped", self.expected, self.found),
             pointer: Some(self.pointer),
         }
     }

@@ -9,6 +9,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{
     AssistantMessage, MessageTime, ModelRef, NamedError, PartKind, PartTime, TextPart, UserMessage,
 };
+use outrigger_protocol::model::Prices;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ const GO_ON: &str = "Go on with what is still to be done. If nothing is left, or
     and say so.";
 /// Its prefix if a request was refused as too long.
 const TOO_LARGE: &str = "The last request was larger than the model takes, so what came before was summarised, and \
-    images and documents were left out. If the user asked about one of them, say that it was too large and propose \
+    images and documents were omitted. If the user asked about one of them, say that it was too large and propose \
     smaller or fewer files.\n\n";
 
 impl Turn {
@@ -53,7 +54,7 @@ impl Turn {
     }
 
     /// Returns the prices of the current step's model.
-    pub(in crate::turn) fn step_prices(&self) -> [f64; 4] {
+    pub(in crate::turn) fn step_prices(&self) -> Prices {
         let plan = self.compacting.as_ref().and_then(|c| c.plan.as_ref());
         plan.map_or(self.begin.prices, |plan| plan.prices)
     }

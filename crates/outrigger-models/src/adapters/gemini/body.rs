@@ -330,7 +330,7 @@ mod tests {
                 "model read() | user read=A | user and now?",
             ),
             (
-                "a message with nothing in it is left out, and parts no answers",
+                "a message with nothing in it is skipped, and parts no answers",
                 vec![
                     calls(&[("c1", "read"), ("c2", "read")]),
                     answer("c1", "read", "A", false),

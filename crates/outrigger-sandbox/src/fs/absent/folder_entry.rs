@@ -101,14 +101,14 @@ impl FolderEntry {
         let path = self.path.display();
         match self.move_aside() {
             Some(to) => tracing::warn!(
-                "[sandbox] {path} was made by a process that must not make it{whose}; it is {} now",
+                "[sandbox] a sandboxed process{whose} created {path}, which is not allowed; it was renamed to {}",
                 to.display()
             ),
             None if self.remove() => tracing::warn!(
-                "[sandbox] {path} was made by a process that must not make it{whose}, and is removed"
+                "[sandbox] a sandboxed process{whose} created {path}, which is not allowed; it was removed"
             ),
             None => tracing::error!(
-                "[sandbox] {path} was made by a process that must not make it{whose}, and cannot be moved away: remove it"
+                "[sandbox] a sandboxed process{whose} created {path}, which is not allowed, and it cannot be renamed: remove it"
             ),
         }
     }

@@ -114,7 +114,7 @@ pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// Moves aside what exists of the names in a record, except what was created after its host was last seen.
 fn move_aside(file: &File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -> io::Result<()> {
     let whose = if seen.is_some() {
-        " (of an Outrigger that was killed)"
+        " of an Outrigger that was killed"
     } else {
         ""
     };

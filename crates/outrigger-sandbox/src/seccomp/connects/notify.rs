@@ -28,7 +28,7 @@ const CONTINUE: u32 = 1;
 /// `PIDFD_THREAD` of Linux 6.9: refers to a thread, not its process.
 const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 /// `sizeof(struct sockaddr_storage)`: no address is longer.
-const LONGEST: usize = 128;
+const MAX_ADDRESS_BYTES: usize = 128;
 
 /// Creates the socket pair over which a child passes the listener to its host: the host's end, the child's end.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -419,7 +419,7 @@ impl Caller {
     pub(super) fn address(&self, asked: &Asked) -> Result<Vec<u8>, Errno> {
         let len = usize::try_from(asked.len)
             .ok()
-            .filter(|len| *len <= LONGEST);
+            .filter(|len| *len <= MAX_ADDRESS_BYTES);
         let mut bytes = vec![0; len.ok_or(libc::EINVAL)?];
         match self.memory.read_exact_at(&mut bytes, asked.address) {
             Ok(()) => Ok(bytes),

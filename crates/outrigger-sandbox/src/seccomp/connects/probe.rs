@@ -19,7 +19,7 @@ const UNCLEAR: libc::c_int = 255;
 const MS: i64 = 5_000;
 
 /// After an inconclusive probe, the time until the next: every caller waits for it, including every process start.
-const AGAIN: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Returns whether connections of a child of this host can be watched. Probes until there is a conclusive result.
 /// Requires Linux 5.9 or later and a user who may inspect their own children (Yama's `ptrace_scope` 2 and 3 forbid
@@ -44,7 +44,7 @@ impl Known {
             Self::Answer(answer) => return *answer,
             Self::Not(last) => *last,
         };
-        if last.is_some_and(|last| now.duration_since(last) < AGAIN) {
+        if last.is_some_and(|last| now.duration_since(last) < RETRY_INTERVAL) {
             return false;
         }
         let tried = attempt();

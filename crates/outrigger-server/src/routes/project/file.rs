@@ -27,7 +27,7 @@ const MAX_LINES: usize = 10;
 pub(crate) const MAX_NAMES: usize = 200;
 const NAMES: usize = 10;
 /// Larger files are not sent: they would be held in memory several times.
-const LARGEST: u64 = 32 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
@@ -189,7 +189,7 @@ fn unreadable(what: &Path, error: &std::io::Error) -> ApiError {
     if error.kind() == std::io::ErrorKind::NotFound {
         ApiError::missing(format!("there is no {}", what.display()))
     } else {
-        ApiError::bad_request(format!("{} cannot be read: {error}", what.display()))
+        ApiError::bad_request(format!("cannot read {}: {error}", what.display()))
     }
 }
 
@@ -263,12 +263,12 @@ async fn content(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult
         }
         let file = paths::open_resolved(&real, false, false).map_err(|e| unreadable(&shown, &e))?;
         let mut bytes = Vec::new();
-        file.take(LARGEST + 1)
+        file.take(MAX_FILE_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(|e| unreadable(&shown, &e))?;
-        if bytes.len() as u64 > LARGEST {
+        if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(ApiError::bad_request(format!(
-                "{} is larger than {LARGEST} bytes",
+                "{} is larger than {MAX_FILE_BYTES} bytes",
                 shown.display()
             )));
         }

@@ -98,8 +98,7 @@ fn optional<T: Default + for<'de> Deserialize<'de>>(body: &Bytes) -> Result<T, A
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }
-    serde_json::from_slice(body)
-        .map_err(|e| ApiError::bad_payload(format!("the body cannot be read: {e}")))
+    serde_json::from_slice(body).map_err(|e| ApiError::bad_payload(format!("invalid body: {e}")))
 }
 
 async fn fork(

@@ -1,6 +1,7 @@
 //! What needs approval before a shell command runs: every program that it runs, and every folder outside the project that
 //! it touches.
 
+use outrigger_protocol::permission_names::EXTERNAL_DIRECTORY;
 use std::path::{Path, PathBuf};
 
 use outrigger_shell_parse::Command;
@@ -57,7 +58,7 @@ pub(super) fn asks(
             .map(|folder| folder.join("*").display().to_string())
             .collect();
         asks.push(PermissionAsk {
-            permission: "external_directory".to_owned(),
+            permission: EXTERNAL_DIRECTORY.to_owned(),
             patterns: globs.clone(),
             always: folders.iter().filter_map(|it| always_in(it)).collect(),
             metadata: json!({"command": command, "directories": folders, "patterns": globs}),

@@ -30,11 +30,11 @@ Shows a file, or what is in a folder.
 // OpenCode's figures.
 const MAX_LINES: u64 = 2000;
 const MAX_BYTES: usize = 50 * 1024;
-const LONGEST_LINE: usize = 2000;
+const MAX_LINE_LENGTH: usize = 2000;
 const PREVIEW_LINES: usize = 20;
 const SAMPLE: usize = 4096;
 // Larger images and documents are useless to a model.
-const LARGEST_MEDIA: u64 = 20 * 1024 * 1024;
+const MAX_MEDIA_BYTES: u64 = 20 * 1024 * 1024;
 
 const BINARY: &[&str] = &[
     "7z", "a", "bin", "bz2", "class", "dat", "db", "dll", "doc", "docx", "dylib", "exe", "gz",
@@ -272,9 +272,9 @@ fn media(extension: &str) -> Option<&'static str> {
 }
 
 fn attach(at: &Located, mut file: File, size: u64, mime: &str) -> Result<ToolOutput, ToolError> {
-    if size > LARGEST_MEDIA {
+    if size > MAX_MEDIA_BYTES {
         return Err(ToolError::failed(format!(
-            "{} is {size} bytes, more than the {LARGEST_MEDIA} that can be shown",
+            "{} is {size} bytes, more than the {MAX_MEDIA_BYTES} that can be shown",
             at.shown.display()
         )));
     }
@@ -356,7 +356,7 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> 
             Some(at) => (at, true),
             None => (chunk.len(), false),
         };
-        let room = (LONGEST_LINE + 1) * 4;
+        let room = (MAX_LINE_LENGTH + 1) * 4;
         let keep = taken.min(room.saturating_sub(line.len()));
         line.extend_from_slice(&chunk[..keep]);
         reader.consume(taken + usize::from(done));
@@ -373,9 +373,9 @@ fn shorten(line: &[u8], first: bool) -> String {
         true => text.strip_prefix('\u{feff}').unwrap_or(text),
         false => text,
     };
-    match text.char_indices().nth(LONGEST_LINE) {
+    match text.char_indices().nth(MAX_LINE_LENGTH) {
         Some((at, _)) => format!(
-            "{}... (line truncated to {LONGEST_LINE} chars)",
+            "{}... (line truncated to {MAX_LINE_LENGTH} chars)",
             &text[..at]
         ),
         None => text.to_owned(),

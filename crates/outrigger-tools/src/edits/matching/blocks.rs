@@ -14,7 +14,7 @@ const MARGIN: f64 = 0.02;
 // Permitted difference in the number of lines of a block: a quarter, and at least one.
 const SLACK: usize = 4;
 // Longer lines are only compared for equality.
-const LONGEST: usize = 400;
+const MAX_LINE_LENGTH: usize = 400;
 // Maximum number of compared pairs of characters; further lines are only compared for equality.
 const MAX_PAIRS: usize = 50_000_000;
 // Maximum number of candidate blocks; a file of closing braces has no end of them.
@@ -120,7 +120,7 @@ fn alike(a: &str, b: &str, pairs: &mut usize) -> f64 {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let most = a.len().max(b.len());
     let cost = a.len().saturating_mul(b.len());
-    if most > LONGEST || cost > *pairs {
+    if most > MAX_LINE_LENGTH || cost > *pairs {
         return 0.0;
     }
     *pairs -= cost;

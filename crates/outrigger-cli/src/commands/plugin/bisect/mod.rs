@@ -90,15 +90,15 @@ async fn clear_cut(
         Verdict::Good => {
             return nothing(
                 "bisect.good_with_all",
-                "the command does well with all plugins, so there is nothing to find",
-                "when it fails only now and then, let it try several times and exit with 1 when one of them fails",
+                "the command succeeds with all plugins enabled",
+                "if it fails only sometimes, let it run several times and exit with 1 when one run fails",
             );
         }
         Verdict::Skip => {
             return nothing(
                 "bisect.cannot_tell",
-                "the command says (exit code 125) that it cannot tell with all plugins",
-                "it has to fail with all of them in some other way",
+                "the command exited with 125 (skip) with all plugins enabled",
+                "it must fail with another exit code when all plugins are enabled",
             );
         }
     }
@@ -106,13 +106,13 @@ async fn clear_cut(
         Verdict::Good => Ok(()),
         Verdict::Bad => nothing(
             "bisect.bad_with_none",
-            "the command fails without any plugin, too, so no plugin is to blame",
+            "the command also fails without plugins, so no plugin is the cause",
             "run it with --pure to see why; for a command that works in another folder, use --dir",
         ),
         Verdict::Skip => nothing(
             "bisect.cannot_tell",
-            "the command says (exit code 125) that it cannot tell without plugins",
-            "it has to do well without any of them",
+            "the command exited with 125 (skip) without plugins",
+            "it must succeed without plugins",
         ),
     }
 }
@@ -236,13 +236,13 @@ fn report(candidates: &[Candidate], culprits: &[Vec<usize>], unclear: bool) -> S
         let again = if number == 0 {
             ""
         } else {
-            "With that left out it still fails: "
+            "It still fails without that: "
         };
         let _ = match culprit.as_slice() {
             [_] => writeln!(text, "{again}{who} breaks the command."),
             _ => writeln!(
                 text,
-                "{again}{who} break the command together; with any of them left out these do not."
+                "{again}{who} break the command together; disabling any one of them fixes it."
             ),
         };
         for plugin in culprit.iter().filter_map(|index| candidates.get(*index)) {
@@ -266,7 +266,7 @@ fn report(candidates: &[Candidate], culprits: &[Vec<usize>], unclear: bool) -> S
         tables.join(" and ")
     );
     if unclear {
-        text.push_str("Some runs could not tell (exit code 125), so fewer may be to blame.\n");
+        text.push_str("Some runs were skipped (exit code 125), so the set may be too large.\n");
     }
     text
 }

@@ -19,7 +19,7 @@ Finds files by name. Answers with absolute paths, newest file first, at most 100
 
 - pattern: `*.rs` finds at any depth, `src/**/*.ts` from the searched folder, `*.{js,ts}` either.
 - path: the folder to search; the working directory when left out. Leave it out rather than guess.
-- Files that .gitignore leaves out are left out here too.
+- Files that .gitignore leaves out are skipped here too.
 ";
 
 // Maximum number of files held in memory; the oldest are dropped.

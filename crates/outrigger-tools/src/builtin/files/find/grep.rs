@@ -28,7 +28,7 @@ Finds lines in files by a regular expression. Answers with file, line number and
 - Files that .gitignore leaves out and binary files are not searched. To count matches, run rg with bash.
 ";
 
-const LONGEST_LINE: usize = 2000;
+const MAX_LINE_LENGTH: usize = 2000;
 // Maximum number of lines held in memory; those of the oldest files are dropped.
 const MAX_HELD: usize = 4000;
 
@@ -148,7 +148,7 @@ impl Search {
 }
 
 fn shorten(line: &str) -> String {
-    match line.char_indices().nth(LONGEST_LINE) {
+    match line.char_indices().nth(MAX_LINE_LENGTH) {
         Some((at, _)) if line.len() > at + 1 => format!("{}...", &line[..at]),
         _ => line.to_owned(),
     }

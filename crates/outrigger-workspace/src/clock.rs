@@ -1,8 +1,6 @@
-//! Locks of this process, and the clock.
+//! The clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
-
-pub use outrigger_files::sync::lock;
 
 /// Returns the milliseconds since the Unix epoch.
 #[must_use]
