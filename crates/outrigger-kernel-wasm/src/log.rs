@@ -58,7 +58,7 @@ impl Given {
             let wrong = |why: &str| {
                 Failure::new(
                     "kernel.request",
-                    format!("the event {place} cannot be read: {why}"),
+                    format!("cannot read event {place}: {why}"),
                 )
             };
             let event = event(body).map_err(|error| wrong(&error.to_string()))?;

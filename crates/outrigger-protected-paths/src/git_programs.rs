@@ -57,7 +57,7 @@ impl Named {
                     "Commands must not change what git runs: {} was a link, and is one again (what came in its place: NAME{SUFFIX}-*).",
                     link.strip_prefix(root).unwrap_or(link).display()
                 )),
-                Err(error) => tracing::warn!("[sandbox] {} is not restored: {error}", link.display()),
+                Err(error) => tracing::warn!("[sandbox] cannot restore {}: {error}", link.display()),
             }
         }
         report

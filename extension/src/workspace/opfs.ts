@@ -60,7 +60,7 @@ export class Workspace {
   }
 
   async #put({ key, path, bytes, after }: PlannedWrite): Promise<void> {
-    const full = new Error(`${path} cannot be written: the browser gives this extension no more room; delete files of the workspace`)
+    const full = new Error(`cannot write ${path}: the browser gives this extension no more room; delete files of the workspace`)
     const { quota = Infinity, usage = 0 } = await navigator.storage.estimate()
     if (quota - usage < bytes.length) throw full
     try {
@@ -74,7 +74,7 @@ export class Workspace {
 
   async #putSmall(path: string, bytes: Uint8Array): Promise<void> {
     const handle = await this.#file(path, true)
-    if (!handle) throw new Error(`${path} cannot be written: a file stands where a folder is needed`)
+    if (!handle) throw new Error(`cannot write ${path}: a file stands where a folder is needed`)
     // What is written is in place only when the stream is closed: a worker that dies leaves the file as it was.
     const stream = await handle.createWritable()
     await stream.write(bytes as Uint8Array<ArrayBuffer>)

@@ -56,7 +56,7 @@ async function write(key: string): Promise<void> {
       access.close()
     }
     const folder = await folderOf(plan.path, true)
-    if (!folder) throw new Error(`${plan.path} cannot be written: a file stands where a folder is needed`)
+    if (!folder) throw new Error(`cannot write ${plan.path}: a file stands where a folder is needed`)
     // Over the one that is there.
     await part.move(folder, nameOf(plan.path))
     const file = await (await folder.getFileHandle(nameOf(plan.path))).getFile()

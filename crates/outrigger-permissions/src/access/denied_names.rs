@@ -41,7 +41,7 @@ impl PathRules {
             Ok(found) => found,
             Err(error) => {
                 return Some(format!(
-                    "Whether files were made that rules deny to change is not known: {error}"
+                    "Cannot check whether files were created that rules deny to change: {error}"
                 ));
             }
         };
@@ -57,7 +57,7 @@ impl PathRules {
             match entry.and_then(|it| it.move_aside()) {
                 Some(_) => names.push(name.display().to_string()),
                 None if path.is_symlink() || path.exists() => {
-                    tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display())
+                    tracing::error!("[sandbox] cannot rename {}: remove it", path.display())
                 }
                 None => {}
             }
