@@ -219,7 +219,7 @@ fn man_pages_of_every_command() {
     world.file("taken", "");
     let taken = world.cli(&["man", "--out", "taken"]);
     assert!(
-        taken.stderr.contains("cannot be written"),
+        taken.stderr.contains("cannot write "),
         "{}",
         taken.stderr
     );

@@ -397,7 +397,7 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
     assert!(trust(&["."]).contains("two.js"));
     // The second plugin is new in a known project: it was in the list (trust.projects).
     assert_eq!(models(), (true, true, false));
-    assert_eq!(trust(&["--revoke"]), "PROJECT is not trusted any more\n");
+    assert_eq!(trust(&["--revoke"]), "PROJECT is no longer trusted\n");
     assert_eq!(trust(&["--revoke"]), "PROJECT was not trusted\n");
     assert_eq!(models(), (false, false, true));
     let done = world

@@ -157,7 +157,7 @@ fn a_guard_that_is_missing_misnamed_or_left_out_refuses_and_is_named() {
             named("claude:user", before),
             &["hi"],
             "`fail_closed` is set for plugin claude:user, which is not installed",
-            "that file of command hooks is not there",
+            "that file of command hooks is missing",
         ),
         (
             named("third", before),

@@ -68,7 +68,7 @@ fn the_kept_password_goes_to_our_own_server_only() {
     };
 
     let error = refused("nobody of ours ever listened there");
-    assert!(error.contains("that you have started"), "{error}");
+    assert!(error.contains("that you started"), "{error}");
     let place = servers.join(impostor.port.to_string());
     fs::copy(servers.join(ours), &place).unwrap();
     refused("our server lives, and that is not its socket");

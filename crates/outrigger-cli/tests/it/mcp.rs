@@ -379,7 +379,7 @@ fn a_server_is_added_to_the_configuration() {
     insta::assert_snapshot!(said.join("\n"), @r"
     1 error: PROJECT/opencode.json: there is a server `notes` already [mcp.add]
       hint: --force replaces it
-    2 error: say either --url URL, or a command behind `--`: outrigger mcp add NAME -- npx -y some-server [cli.usage]
+    2 error: give either --url URL or a command after `--`: outrigger mcp add NAME -- npx -y some-server [cli.usage]
     2 error: --env is for local servers [cli.usage]
     2 error: `A` must be NAME=VALUE [cli.usage]
     1 error: PROJECT/opencode.json: it is a symbolic link, which leads where the project says; change the file that it leads to, or put a regular file in its place [config.write]

@@ -530,11 +530,11 @@ fn a_change_of_what_a_command_runs_asks_again_however_it_is_named() {
         );
         world.cli(&["trust"]).ok();
         let listed = || world.cli(&["mcp", "list"]).ok();
-        assert!(!listed().stderr.contains("is not trusted"), "{entry}");
+        assert!(!listed().stderr.contains("untrusted folder"), "{entry}");
         world.file(changed, "changed\n");
         let listing = listed();
         assert!(
-            listing.stderr.contains("this folder is not trusted"),
+            listing.stderr.contains("settings of an untrusted folder"),
             "{entry}: {}{}",
             listing.stdout,
             listing.stderr

@@ -254,7 +254,7 @@ fn an_untrusted_project_switches_the_user_into_no_other_agent() {
         let ran = world.run(args);
         assert!(!world.path("ran.txt").exists(), "{project}: {}", ran.stderr);
         assert!(
-            ran.stderr.contains("this folder is not trusted"),
+            ran.stderr.contains("settings of an untrusted folder"),
             "{project}: {}",
             ran.stderr
         );

@@ -176,7 +176,7 @@ fn every_reason_is_reported() {
     enabled  from-npm            settings    -            listed by OpenCode's configuration
     disabled gone                settings    admission    it cannot be loaded: plugin file://PROJECT/gone.js: there is nothing at PROJECT/gone.js
     disabled linked              user        admission    its manifest is really ROOT/elsewhere/outrigger.plugin.toml, outside of its root
-    disabled lonely              user        dependencies no plugin is called nobody
+    disabled lonely              user        dependencies no plugin nobody
     disabled mcp                 bundled     policy       not in profile minimal (full has it)
     disabled native              user        admission    it cannot be loaded: its entry HOME/.config/outrigger/plugins/native/lib.so is neither JavaScript nor TypeScript
     disabled needs-any           user        dependencies none of the variables A_ONE, A_TWO is set

@@ -449,7 +449,7 @@ fn who_needs_whom() {
         (&[("a", &["b"][..]), ("b", &[])][..], "a runs; b runs"),
         (
             &[("a", &["b"]), ("b", &["c"])],
-            "a: it needs b, which does not run; b: no plugin is called c",
+            "a: it needs b, which does not run; b: no plugin c",
         ),
         (
             &[("a", &["off"]), ("off", &[])],
