@@ -104,7 +104,10 @@ mod tests {
         fresh.took(1).unwrap();
         let nowhere = State::open(&path.join("telegram.json"));
         let error = nowhere.took(1).unwrap_err();
-        assert!(error.starts_with("cannot write ") && error.contains("telegram.json"), "{error}");
+        assert!(
+            error.starts_with("cannot write ") && error.contains("telegram.json"),
+            "{error}"
+        );
         assert_eq!(nowhere.next(), 0);
     }
 }

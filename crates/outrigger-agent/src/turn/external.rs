@@ -32,6 +32,7 @@ use crate::turn::start::{Prompt, Start};
 use outrigger_session_state::bus::numbered;
 use outrigger_session_state::ids;
 use outrigger_session_state::turn_channel::Outbox;
+use outrigger_workspace::clock::now;
 
 impl Agent {
     /// Who answers a prompt in place of a model. A project names nobody, nor does a plugin; a note asks nobody.
@@ -294,6 +295,6 @@ impl Keeper for Keeping {
             trace_id: self.turn.0.clone(),
             ..record
         };
-        self.inner.store.audit_lazily(ids::now(), vec![record]);
+        self.inner.store.audit_lazily(now(), vec![record]);
     }
 }

@@ -218,11 +218,7 @@ fn man_pages_of_every_command() {
     assert!(unknown.stderr.contains("no command `sessions`"));
     world.file("taken", "");
     let taken = world.cli(&["man", "--out", "taken"]);
-    assert!(
-        taken.stderr.contains("cannot write "),
-        "{}",
-        taken.stderr
-    );
+    assert!(taken.stderr.contains("cannot write "), "{}", taken.stderr);
 }
 
 #[test]

@@ -217,7 +217,8 @@ fn servers_and_plugins_are_added_and_removed_and_comments_stay() {
         ])
         .ok();
     assert!(
-        done.stderr.contains("Authorization is stored in a private file"),
+        done.stderr
+            .contains("Authorization is stored in a private file"),
         "{}",
         done.stderr
     );
