@@ -79,9 +79,10 @@ fn without_time(line: &str) -> String {
         return line.to_owned();
     };
     let head = before.trim_end_matches(|it: char| it.is_ascii_digit());
-    match head.len() < before.len() && head.ends_with("  ") {
-        true => format!("{}{after}", head.trim_end()),
-        false => line.to_owned(),
+    if head.len() < before.len() && head.ends_with("  ") {
+        format!("{}{after}", head.trim_end())
+    } else {
+        line.to_owned()
     }
 }
 

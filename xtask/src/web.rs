@@ -104,11 +104,12 @@ fn build() -> Result {
 
 /// Checks that the lock file contains no URLs, so that it works with any registry.
 fn no_addresses() -> Result {
-    match sh::read(&folder().join("package-lock.json"))?.contains("\"resolved\"") {
-        true => failed(
+    if sh::read(&folder().join("package-lock.json"))?.contains("\"resolved\"") {
+        failed(
             "web/package-lock.json has addresses of a registry: `npm install --omit-lockfile-registry-resolved`",
-        ),
-        false => Ok(()),
+        )
+    } else {
+        Ok(())
     }
 }
 

@@ -16,9 +16,10 @@ pub(crate) fn form(session: &str, request: &QuestionRequest) -> Value {
             .options
             .iter()
             .map(|it| {
-                let title = match it.description.is_empty() {
-                    true => it.label.clone(),
-                    false => format!("{}: {}", it.label, it.description),
+                let title = if it.description.is_empty() {
+                    it.label.clone()
+                } else {
+                    format!("{}: {}", it.label, it.description)
                 };
                 json!({ "const": it.label, "title": title })
             })

@@ -359,12 +359,13 @@ impl Turn {
 /// Creates a message for the user.
 fn notice(line: &str, client: Client) -> Value {
     let line = outrigger_terminal::name(line);
-    match client.notices {
-        true => json!({ "sessionUpdate": "notice", "severity": "warning", "title": line }),
-        false => json!({
+    if client.notices {
+        json!({ "sessionUpdate": "notice", "severity": "warning", "title": line })
+    } else {
+        json!({
             "sessionUpdate": "agent_message_chunk",
             "content": { "type": "text", "text": format!("_Outrigger: {line}_\n\n") },
-        }),
+        })
     }
 }
 

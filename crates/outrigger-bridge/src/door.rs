@@ -79,9 +79,10 @@ impl Strangers {
     fn taken(&self) -> usize {
         let is_known = |it: &&Stranger| self.known.contains(&it.address);
         // Nobody has to be looked at where there cannot be too many.
-        let known = match self.all.len() > self.most && self.more_for_known > 0 {
-            true => self.all.values().filter(is_known).count(),
-            false => 0,
+        let known = if self.all.len() > self.most && self.more_for_known > 0 {
+            self.all.values().filter(is_known).count()
+        } else {
+            0
         };
         self.all.len() - known.min(self.more_for_known)
     }
@@ -173,9 +174,10 @@ impl Listener for Door {
             let mut strangers = lock(&self.strangers);
             (strangers.come(address.ip()), strangers.is_crowded())
         };
-        let handshake_timeout = match crowded {
-            true => self.handshake_timeout.min(HURRIED),
-            false => self.handshake_timeout,
+        let handshake_timeout = if crowded {
+            self.handshake_timeout.min(HURRIED)
+        } else {
+            self.handshake_timeout
         };
         let connection = Connection {
             stream,

@@ -198,9 +198,10 @@ impl Layer for Audited {
             session_id: call.invoke.session_id.clone().map(SessionId),
             subject: Some(format!("{} {}", call.invoke.tool, call.invoke.id)),
             errored: outcome.is_err(),
-            policy_check_result: match refused {
-                true => format!("refused: {decision}"),
-                false => "passed".to_owned(),
+            policy_check_result: if refused {
+                format!("refused: {decision}")
+            } else {
+                "passed".to_owned()
             },
             detail: outcome.as_ref().err().map(|it| it.message.clone()),
             duration_ms,

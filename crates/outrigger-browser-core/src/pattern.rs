@@ -3,9 +3,10 @@
 /// Whether a text is what a pattern means. `*` stands for any run of characters; without one the pattern may stand anywhere in the text.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
-    match pattern.contains('*') {
-        false => text.contains(pattern),
-        true => whole(pattern, text),
+    if pattern.contains('*') {
+        whole(pattern, text)
+    } else {
+        text.contains(pattern)
     }
 }
 

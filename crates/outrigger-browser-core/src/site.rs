@@ -92,9 +92,10 @@ impl SiteRules {
             other => other,
         };
         let origin = origin(scheme, address.host, address.port);
-        match self.local.contains(&origin) {
-            true => Ok(()),
-            false => Err(Refused::Local(format!("{}:{}", address.host, address.port))),
+        if self.local.contains(&origin) {
+            Ok(())
+        } else {
+            Err(Refused::Local(format!("{}:{}", address.host, address.port)))
         }
     }
 }
@@ -108,9 +109,12 @@ pub fn origin(scheme: &str, host: &str, port: u16) -> String {
 /// Whether a site is on a list of patterns: a host, `*.host` for what stands below it, or a whole address with `*`.
 #[must_use]
 pub fn is_listed(list: &[String], host: &str, url: &str) -> bool {
-    let fits = |rule: &String| match rule.contains("://") {
-        true => pattern::whole(rule, url),
-        false => pattern::whole(rule, host),
+    let fits = |rule: &String| {
+        if rule.contains("://") {
+            pattern::whole(rule, url)
+        } else {
+            pattern::whole(rule, host)
+        }
     };
     list.iter().any(fits)
 }

@@ -115,9 +115,10 @@ impl Commands {
         let tool = item.input.get("tool").and_then(Value::as_str);
         let tool = tool.unwrap_or_default();
         let before = event == HookEvent::PreToolUse;
-        let args = match before {
-            true => item.output.get("args"),
-            false => item.input.get("args"),
+        let args = if before {
+            item.output.get("args")
+        } else {
+            item.input.get("args")
         };
         let all = self.known(tool, args.unwrap_or(&Value::Null));
         let round = |known: Known| {
@@ -243,9 +244,10 @@ impl Commands {
     }
 
     fn stop(&self, of: &Of<'_>, item: &HookPayload) -> Round {
-        let (event, names) = match of.about.child {
-            true => (HookEvent::SubagentStop, vec![of.about.agent.clone()]),
-            false => (HookEvent::Stop, Vec::new()),
+        let (event, names) = if of.about.child {
+            (HookEvent::SubagentStop, vec![of.about.agent.clone()])
+        } else {
+            (HookEvent::Stop, Vec::new())
         };
         let own = |key: &str| item.input.get(key).cloned().unwrap_or_default();
         let again = own("active") == Value::Bool(true);

@@ -171,10 +171,7 @@ fn permission(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<C
     }
     let allowed = answer.permission == Some(Permission::Allow)
         || call_of(&item.input).is_some_and(|call| commands.allows(&call));
-    match allowed {
-        true => status("allow"),
-        false => Vec::new(),
-    }
+    if allowed { status("allow") } else { Vec::new() }
 }
 
 /// Returns what the model reads: the result or its replacement, and comments on it. The call has been made, so nothing of it

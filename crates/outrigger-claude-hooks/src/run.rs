@@ -141,9 +141,10 @@ impl Commands {
             if let Some(Ok(running)) = one.running {
                 running.ended(ended);
             }
-            let answer = match one.blocks_on_failure {
-                true => answer.or_refusal(round.event),
-                false => answer,
+            let answer = if one.blocks_on_failure {
+                answer.or_refusal(round.event)
+            } else {
+                answer
             };
             let mut answer = answer.without(round.made, &round.input);
             let rewrite = Rewrite::of(&answer, &one.line, tool);
@@ -426,9 +427,10 @@ impl Process {
                 return (Answer::failed(why), Ended::Unclear);
             }
         };
-        let how = match output.timed_out {
-            true => Ended::TimedOut,
-            false => Ended::Answered,
+        let how = if output.timed_out {
+            Ended::TimedOut
+        } else {
+            Ended::Answered
         };
         let woken = self.wakes.then(|| woken(&self.command, &output)).flatten();
         let ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);

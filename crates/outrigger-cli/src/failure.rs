@@ -89,9 +89,10 @@ impl Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let hint = error.hint().map(str::to_owned);
-        match error.is(ClientError::USAGE) {
-            true => Self::usage(error.message(), hint),
-            false => Self::of_agent(error.code(), error.message().to_owned(), hint),
+        if error.is(ClientError::USAGE) {
+            Self::usage(error.message(), hint)
+        } else {
+            Self::of_agent(error.code(), error.message().to_owned(), hint)
         }
     }
 }

@@ -67,9 +67,10 @@ fn main() -> ExitCode {
 /// Prints an error of the command line, or the requested help.
 fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
-    match error.use_stderr() {
-        true => terminal::err(&text),
-        false => terminal::out(&text),
+    if error.use_stderr() {
+        terminal::err(&text)
+    } else {
+        terminal::out(&text)
     }
     terminal::exit_code(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
 }

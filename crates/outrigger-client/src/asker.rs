@@ -55,9 +55,10 @@ impl Asker {
     /// Starts with all sessions if the agent is in this process, otherwise with none.
     #[must_use]
     pub fn new(connection: Connection) -> Self {
-        let sessions = match connection.is_local() {
-            true => Sessions::All,
-            false => Sessions::Of(HashSet::new()),
+        let sessions = if connection.is_local() {
+            Sessions::All
+        } else {
+            Sessions::Of(HashSet::new())
         };
         Self {
             connection,

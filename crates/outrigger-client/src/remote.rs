@@ -159,9 +159,10 @@ impl Remote {
             let message = format!("the answer broke off: {}", error.without_url());
             ClientError::new("attach.unreachable", message, None)
         })?;
-        Ok(match body.is_empty() {
-            true => b"null".to_vec(),
-            false => body.to_vec(),
+        Ok(if body.is_empty() {
+            b"null".to_vec()
+        } else {
+            body.to_vec()
         })
     }
 

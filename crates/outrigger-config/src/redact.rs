@@ -118,9 +118,10 @@ impl<'a> Original<'a> {
             return Self::default();
         };
         let mut alike = (0..shown.len()).filter(|at| shown.get(*at) == Some(item));
-        let at = match shown.get(index) == Some(item) {
-            true => Some(index),
-            false => alike.next().filter(|_| alike.next().is_none()),
+        let at = if shown.get(index) == Some(item) {
+            Some(index)
+        } else {
+            alike.next().filter(|_| alike.next().is_none())
         };
         Self {
             real: at.and_then(|at| real.get(at)),

@@ -39,9 +39,10 @@ pub fn declared(value: Option<Value>, is_sandboxed: bool) -> Result<Declared, St
         Some(value) => serde_json::from_value(value).map_err(|error| error.to_string())?,
         None => Declared::default(),
     };
-    declared.constraints.sandbox_profile = match is_sandboxed {
-        true => SandboxProfile::Process,
-        false => SandboxProfile::NoIsolation,
+    declared.constraints.sandbox_profile = if is_sandboxed {
+        SandboxProfile::Process
+    } else {
+        SandboxProfile::NoIsolation
     };
     Ok(declared)
 }

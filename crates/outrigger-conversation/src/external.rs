@@ -195,15 +195,16 @@ fn empty(is_thought: bool, start: Millis) -> PartKind {
         start,
         ..PartTime::default()
     };
-    match is_thought {
-        true => PartKind::Reasoning(ReasoningPart {
+    if is_thought {
+        PartKind::Reasoning(ReasoningPart {
             time,
             ..ReasoningPart::default()
-        }),
-        false => PartKind::Text(TextPart {
+        })
+    } else {
+        PartKind::Text(TextPart {
             time: Some(time),
             ..TextPart::default()
-        }),
+        })
     }
 }
 

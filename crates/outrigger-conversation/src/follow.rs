@@ -150,9 +150,10 @@ impl Follow {
                 Item::Stored(stored) if stored.seq <= self.sent => Bytes::new(),
                 Item::Stored(stored) => {
                     self.sent = stored.seq;
-                    match self.wants(&stored.session, stored.is_question()) {
-                        true => stored.lines(self.feed.reader(), self.wanted.form),
-                        false => Bytes::new(),
+                    if self.wants(&stored.session, stored.is_question()) {
+                        stored.lines(self.feed.reader(), self.wanted.form)
+                    } else {
+                        Bytes::new()
                     }
                 }
                 Item::Beside { session, line } if self.wants(session, false) => line.clone(),

@@ -221,9 +221,10 @@ impl Claude {
                 let errors = value.get("errors").and_then(Value::as_array);
                 let errors = errors.into_iter().flatten().filter_map(Value::as_str);
                 let errors: Vec<&str> = errors.collect();
-                let words = match errors.is_empty() {
-                    true => text(value, "/result").map(str::to_owned),
-                    false => Some(errors.join("; ")),
+                let words = if errors.is_empty() {
+                    text(value, "/result").map(str::to_owned)
+                } else {
+                    Some(errors.join("; "))
                 };
                 let kind = kind.unwrap_or("an error");
                 End::Failed(words.unwrap_or_else(|| format!("it ended with {kind}")))

@@ -147,9 +147,10 @@ impl Codex {
                 self.turn = text(value, "/result/turn/id")
                     .unwrap_or_default()
                     .to_owned();
-                match self.is_cancelled {
-                    true => vec![self.interrupt()],
-                    false => Vec::new(),
+                if self.is_cancelled {
+                    vec![self.interrupt()]
+                } else {
+                    Vec::new()
                 }
             }
             _ => Vec::new(),
@@ -158,9 +159,10 @@ impl Codex {
 
     /// Starts a thread. Every command and every change is submitted to us. In our sandbox it needs none of its own.
     fn thread(&self) -> Step {
-        let sandbox = match self.task.is_sandboxed {
-            true => "danger-full-access",
-            false => "workspace-write",
+        let sandbox = if self.task.is_sandboxed {
+            "danger-full-access"
+        } else {
+            "workspace-write"
         };
         let mut params = json!({
             "cwd": self.task.folder, "approvalPolicy": "untrusted", "sandbox": sandbox, "model": self.task.model,
@@ -309,9 +311,10 @@ impl Codex {
             }
             _ => {
                 let id = of("/id");
-                let begun = match self.calls.is_open(id) {
-                    true => None,
-                    false => self.starts(item, at),
+                let begun = if self.calls.is_open(id) {
+                    None
+                } else {
+                    self.starts(item, at)
                 };
                 if begun.is_none() && !self.calls.is_open(id) {
                     return vec![as_it_came(&item.to_string(), at)];
@@ -360,9 +363,10 @@ impl Protocol for Codex {
 
     fn cancel(&mut self) -> Vec<Step> {
         self.is_cancelled = true;
-        match self.turn.is_empty() {
-            true => Vec::new(),
-            false => vec![self.interrupt()],
+        if self.turn.is_empty() {
+            Vec::new()
+        } else {
+            vec![self.interrupt()]
         }
     }
 }

@@ -275,12 +275,13 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
 
     fn count(&mut self, bytes: usize) -> Result<(), Stopped> {
         self.bytes = self.bytes.saturating_add(bytes);
-        match self.bytes > self.limits.output {
-            true => Err(Stopped::Because(format!(
+        if self.bytes > self.limits.output {
+            Err(Stopped::Because(format!(
                 "it printed more than {} bytes, and was ended",
                 self.limits.output
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 

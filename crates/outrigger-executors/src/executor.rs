@@ -49,9 +49,10 @@ impl FromStr for Executor {
             other => {
                 let command = other.strip_prefix("acp:").unwrap_or_default();
                 let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
-                match words.is_empty() {
-                    true => Err(ExecutorError(other.to_owned())),
-                    false => Ok(Self::Acp(words)),
+                if words.is_empty() {
+                    Err(ExecutorError(other.to_owned()))
+                } else {
+                    Ok(Self::Acp(words))
                 }
             }
         }

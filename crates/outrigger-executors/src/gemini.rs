@@ -138,9 +138,10 @@ fn slug(name: &str) -> String {
     let name = name.to_lowercase();
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
-    match words.is_empty() {
-        true => "project".to_owned(),
-        false => words.join("-"),
+    if words.is_empty() {
+        "project".to_owned()
+    } else {
+        words.join("-")
     }
 }
 
@@ -211,9 +212,10 @@ impl Protocol for Gemini {
             && let Some(more) = text(&value, "/content")
         {
             self.text.push_str(more);
-            return match value.get("delta") == Some(&Value::Bool(true)) {
-                true => Step::piece(false, more).into_iter().collect(),
-                false => self.finish(at),
+            return if value.get("delta") == Some(&Value::Bool(true)) {
+                Step::piece(false, more).into_iter().collect()
+            } else {
+                self.finish(at)
             };
         }
         let mut steps = self.finish(at);

@@ -48,9 +48,10 @@ pub(crate) async fn start(
     let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
     let (name, arguments) = command.split_first().ok_or("there is no command")?;
     // Not a file that commands of a model could have put there.
-    let program = match name.contains('/') {
-        true => Some(task.folder.join(name)).filter(|it| it.exists()),
-        false => host_path::which_of_host(name, path),
+    let program = if name.contains('/') {
+        Some(task.folder.join(name)).filter(|it| it.exists())
+    } else {
+        host_path::which_of_host(name, path)
     };
     let program =
         program.ok_or_else(|| format!("`{name}` is not there: {}", executor.install_hint()))?;

@@ -80,9 +80,10 @@ impl StoredClaude {
     /// Returns the conversation of a line: that of a subagent starts with its session's identifier.
     fn id(&self, line: &Value) -> Option<String> {
         let session = text(line, "/sessionId")?;
-        match self.is_subagent {
-            true => Some(subagent(session, text(line, "/agentId")?)),
-            false => Some(session.to_owned()),
+        if self.is_subagent {
+            Some(subagent(session, text(line, "/agentId")?))
+        } else {
+            Some(session.to_owned())
         }
     }
 
@@ -290,9 +291,10 @@ impl StoredCodex {
 
     fn spoken(&self, steps: Vec<Step>) -> Vec<Stored> {
         let said: Vec<Stored> = steps.into_iter().filter_map(spoken).collect();
-        match said.is_empty() {
-            true => said,
-            false => std::iter::once(self.answer(None)).chain(said).collect(),
+        if said.is_empty() {
+            said
+        } else {
+            std::iter::once(self.answer(None)).chain(said).collect()
         }
     }
 
@@ -419,9 +421,10 @@ fn prompt(content: Option<&Value>) -> Vec<Stored> {
         Piece::Picture { .. } => true,
     };
     let pieces: Vec<Piece> = pieces(content).into_iter().filter(is_users).collect();
-    match pieces.is_empty() {
-        true => Vec::new(),
-        false => vec![Stored::Prompt(pieces)],
+    if pieces.is_empty() {
+        Vec::new()
+    } else {
+        vec![Stored::Prompt(pieces)]
     }
 }
 

@@ -254,9 +254,10 @@ impl Worker {
         };
         let facts = said.facts.get(EXECUTOR);
         let unasked = facts.is_some_and(|it| it.get("unasked").is_some());
-        let how = match unasked {
-            true => "made without a question that could have stopped it",
-            false => "asked about before",
+        let how = if unasked {
+            "made without a question that could have stopped it"
+        } else {
+            "asked about before"
         };
         let decision = if *is_error { "failed" } else { "completed" };
         self.keeper.audit(AuditRecord {

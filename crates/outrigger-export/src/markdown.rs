@@ -199,9 +199,10 @@ fn fenced(text: &str, language: &str) -> String {
 fn code(text: &str) -> String {
     let text = name(text);
     let mark = "`".repeat(longest_run(&text) + 1);
-    match text.starts_with('`') || text.ends_with('`') || text.is_empty() {
-        true => format!("{mark} {text} {mark}"),
-        false => format!("{mark}{text}{mark}"),
+    if text.starts_with('`') || text.ends_with('`') || text.is_empty() {
+        format!("{mark} {text} {mark}")
+    } else {
+        format!("{mark}{text}{mark}")
     }
 }
 

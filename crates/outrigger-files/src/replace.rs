@@ -39,9 +39,10 @@ pub fn replace_unlinked(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// # Errors [`FileError::Link`] in an [`io::Error`] if there is a link.
 pub fn refuse_link(path: &Path) -> io::Result<()> {
-    match path.is_symlink() {
-        true => Err(FileError::Link.into()),
-        false => Ok(()),
+    if path.is_symlink() {
+        Err(FileError::Link.into())
+    } else {
+        Ok(())
     }
 }
 

@@ -226,9 +226,10 @@ pub(crate) fn note(metadata: Option<Object>, messages: usize) -> Option<Object> 
 fn title(transcript: &Transcript) -> String {
     let title = transcript.title.split_whitespace();
     let title = title.collect::<Vec<_>>().join(" ");
-    let title = match title.is_empty() {
-        true => "Untitled".to_owned(),
-        false => shortened(&title, MAX_TITLE),
+    let title = if title.is_empty() {
+        "Untitled".to_owned()
+    } else {
+        shortened(&title, MAX_TITLE)
     };
     match transcript.program {
         Program::Outrigger => title,
@@ -251,9 +252,10 @@ fn finish(said: Option<&str>) -> String {
 
 /// Returns 0 for an invalid cost.
 pub(crate) fn cost(said: f64) -> f64 {
-    match said.is_finite() && (0.0..=MAX_COST).contains(&said) {
-        true => said,
-        false => 0.0,
+    if said.is_finite() && (0.0..=MAX_COST).contains(&said) {
+        said
+    } else {
+        0.0
     }
 }
 

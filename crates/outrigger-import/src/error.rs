@@ -120,9 +120,10 @@ impl fmt::Display for Problem {
             place,
             message,
         } = self;
-        match place.is_empty() {
-            true => write!(f, "{}: {message}", path.display()),
-            false => write!(f, "{}:{place}: {message}", path.display()),
+        if place.is_empty() {
+            write!(f, "{}: {message}", path.display())
+        } else {
+            write!(f, "{}:{place}: {message}", path.display())
         }
     }
 }

@@ -114,9 +114,10 @@ impl Growth {
         };
         let MessageWithParts { info, parts } = message;
         let parts: Vec<Part> = parts.into_iter().filter(is_new).collect();
-        match parts.is_empty() {
-            true => Vec::new(),
-            false => of_message(MessageWithParts { info, parts }, self.at),
+        if parts.is_empty() {
+            Vec::new()
+        } else {
+            of_message(MessageWithParts { info, parts }, self.at)
         }
     }
 }

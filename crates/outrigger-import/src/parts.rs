@@ -77,9 +77,10 @@ impl Context<'_> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let said = said.as_str();
         let is_fit = !said.is_empty() && said.len() <= 64 && said.chars().all(is_plain);
-        let mut id = match is_fit {
-            true => said.to_owned(),
-            false => format!("call_{}", self.calls.len()),
+        let mut id = if is_fit {
+            said.to_owned()
+        } else {
+            format!("call_{}", self.calls.len())
         };
         while !self.calls.insert(id.clone()) {
             id = format!("call_{}_{}", self.calls.len(), shortened(&id, 32));
@@ -234,13 +235,17 @@ fn reported(metadata: Value, context: &Context<'_>) -> Object {
 
 /// Returns a name that providers accept.
 fn tool_name(said: &str) -> String {
-    let plain = |c: char| match c.is_ascii_alphanumeric() || c == '_' || c == '-' {
-        true => c,
-        false => '_',
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+            c
+        } else {
+            '_'
+        }
     };
-    match said.is_empty() {
-        true => "unknown".to_owned(),
-        false => said.chars().take(64).map(plain).collect(),
+    if said.is_empty() {
+        "unknown".to_owned()
+    } else {
+        said.chars().take(64).map(plain).collect()
     }
 }
 

@@ -24,9 +24,10 @@ const SDK_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 fn sdk_deadline(method: &str, path: &str) -> Duration {
     let route = path.split('?').next().unwrap_or(path);
     let last = route.rsplit('/').next().unwrap_or_default();
-    match method == "POST" && TURNS.contains(&last) {
-        true => TURN_TIMEOUT,
-        false => SDK_TIMEOUT,
+    if method == "POST" && TURNS.contains(&last) {
+        TURN_TIMEOUT
+    } else {
+        SDK_TIMEOUT
     }
 }
 

@@ -207,9 +207,10 @@ impl Lines {
 
     /// Returns the level of a stream.
     fn level(&self, is_error: bool) -> Level {
-        match is_error {
-            true => self.log.level,
-            false => self.log.level.max(Level::INFO),
+        if is_error {
+            self.log.level
+        } else {
+            self.log.level.max(Level::INFO)
         }
     }
 

@@ -100,10 +100,7 @@ fn place(scripts: &Path, folder: &Path) -> io::Result<()> {
         let _ = fs::remove_dir_all(&draft);
     }
     // It may have appeared meanwhile.
-    placed.or_else(|error| match is_whole(folder) {
-        true => Ok(()),
-        false => Err(error),
-    })
+    placed.or_else(|error| if is_whole(folder) { Ok(()) } else { Err(error) })
 }
 
 #[cfg(test)]

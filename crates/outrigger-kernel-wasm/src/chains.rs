@@ -104,9 +104,10 @@ impl Chains {
                     priority: it.priority,
                     order: it.order,
                     fail_closed: it.fail_closed,
-                    rights: match it.named {
-                        true => Rights::ALL,
-                        false => Rights::unnamed(point),
+                    rights: if it.named {
+                        Rights::ALL
+                    } else {
+                        Rights::unnamed(point)
                     },
                 });
                 self.last += 1;

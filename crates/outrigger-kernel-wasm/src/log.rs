@@ -67,9 +67,10 @@ impl Given {
                 id: ids.event(self.at),
                 event,
             }));
-            match record.session() == Some(&self.session) {
-                true => Ok(Row::of(self.at, &record)),
-                false => Err(wrong("it is of another session")),
+            if record.session() == Some(&self.session) {
+                Ok(Row::of(self.at, &record))
+            } else {
+                Err(wrong("it is of another session"))
             }
         };
         self.events.iter().enumerate().map(&mut row).collect()

@@ -75,9 +75,10 @@ struct Stepped<'a> {
 /// A step as it is stored. Other records are none: their types are not read here.
 fn stored(body: &[u8]) -> Result<TurnStep, serde_json::Error> {
     use serde::de::Error as _;
-    match body.starts_with(STEP) {
-        true => serde_json::from_slice(body),
-        false => Err(serde_json::Error::custom("it is of another kind")),
+    if body.starts_with(STEP) {
+        serde_json::from_slice(body)
+    } else {
+        Err(serde_json::Error::custom("it is of another kind"))
     }
 }
 

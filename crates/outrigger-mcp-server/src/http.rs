@@ -70,13 +70,12 @@ async fn message(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
     };
     let (sender, receiver) = mpsc::channel(WAITING);
     let answer = Box::pin(async move { server.answer(message, &sender).await });
-    let mut response = match takes_stream(&headers) {
-        true => streamed(Exchanged::new(answer, receiver)).await,
-        false => {
-            // Only the response can be sent.
-            drop(receiver);
-            answered(answer.await.as_ref())
-        }
+    let mut response = if takes_stream(&headers) {
+        streamed(Exchanged::new(answer, receiver)).await
+    } else {
+        // Only the response can be sent.
+        drop(receiver);
+        answered(answer.await.as_ref())
     };
     if let Some(name) = name.and_then(|name| name.parse().ok()) {
         response.headers_mut().insert(SESSION, name);

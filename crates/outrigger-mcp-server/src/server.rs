@@ -238,9 +238,10 @@ impl Server {
         if method == "resources/read" {
             return Ok(read);
         }
-        match self.client().subscribe(uri) {
-            true => Ok(json!({})),
-            false => Err((INVALID_PARAMS, "too many subscriptions".to_owned())),
+        if self.client().subscribe(uri) {
+            Ok(json!({}))
+        } else {
+            Err((INVALID_PARAMS, "too many subscriptions".to_owned()))
         }
     }
 

@@ -59,9 +59,10 @@ pub async fn serve(
         };
         // Notifications and responses are handled at once: they may end a request that occupies a slot.
         let is_request = message.get("id").is_some() && message.get("method").is_some();
-        let place = match is_request {
-            true => Arc::clone(&places).acquire_owned().await.ok(),
-            false => None,
+        let place = if is_request {
+            Arc::clone(&places).acquire_owned().await.ok()
+        } else {
+            None
         };
         let (server, sender) = (Arc::clone(&server), sender.clone());
         let answer = async move {
@@ -70,9 +71,10 @@ pub async fn serve(
             }
             drop(place);
         };
-        match is_request {
-            true => drop(running.spawn(answer)),
-            false => answer.await,
+        if is_request {
+            drop(running.spawn(answer))
+        } else {
+            answer.await
         }
         while running.try_join_next().is_some() {}
     }

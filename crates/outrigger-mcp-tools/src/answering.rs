@@ -31,9 +31,10 @@ impl Answering for Session<'_> {
                 };
                 if form.fields.is_empty() {
                     let is_accepted = answers.first().is_some_and(|it| it == &[ACCEPT]);
-                    return match is_accepted {
-                        true => Elicited::Accept(Value::Object(Default::default())),
-                        false => Elicited::Decline,
+                    return if is_accepted {
+                        Elicited::Accept(Value::Object(Default::default()))
+                    } else {
+                        Elicited::Decline
                     };
                 }
                 let mut answers = answers.into_iter();

@@ -169,9 +169,10 @@ impl ServerLauncher {
         match (set, origin) {
             (Some(set), _) => {
                 let mut policies = self.config.policies.iter();
-                match policies.any(|it| it.policy.sandbox.tools.is_some()) {
-                    true => set.max(of_commands),
-                    false => set,
+                if policies.any(|it| it.policy.sandbox.tools.is_some()) {
+                    set.max(of_commands)
+                } else {
+                    set
                 }
             }
             (None, Origin::Project(_) | Origin::Claude(_)) => of_commands,
@@ -256,21 +257,22 @@ impl ServerLauncher {
         }
         let own = settings.tool_execution.mcp.get(&request.server);
         let is_set = own.is_some_and(|it| it.sandbox.is_some());
-        let there = match is_set {
-            true => profile,
-            false => settings.tools.sandbox,
+        let there = if is_set {
+            profile
+        } else {
+            settings.tools.sandbox
         };
         if request.cwd.is_some() {
-            return Start::There(
-                match self.programs.may_be_written(&self.started_in(request)) {
-                    true => there,
-                    false => profile,
-                },
-            );
+            return Start::There(if self.programs.may_be_written(&self.started_in(request)) {
+                there
+            } else {
+                profile
+            });
         }
-        match Outside::of_trusted(self, request).names_project() {
-            true => Start::There(there),
-            false => Start::Aside,
+        if Outside::of_trusted(self, request).names_project() {
+            Start::There(there)
+        } else {
+            Start::Aside
         }
     }
 
@@ -438,9 +440,10 @@ impl Launcher for ServerLauncher {
                 remedy,
             ),
             Origin::User if self.programs.is_trusted() => {
-                let reason = match remedy.is_some() && self.is_written(request) {
-                    true => "your settings ask for it, and commands may write what it runs",
-                    false => "your settings ask for it",
+                let reason = if remedy.is_some() && self.is_written(request) {
+                    "your settings ask for it, and commands may write what it runs"
+                } else {
+                    "your settings ask for it"
                 };
                 place(folder, reason, remedy)
             }

@@ -101,9 +101,10 @@ fn may_start(
         .entry
         .clone()
         .map_err(|wrong| format!("{file}: {wrong}"))?;
-    let entry = match host.config().is_of_project(skill) {
-        true => launch::of_project(entry),
-        false => entry,
+    let entry = if host.config().is_of_project(skill) {
+        launch::of_project(entry)
+    } else {
+        entry
     };
     if host
         .mcp()

@@ -150,9 +150,10 @@ impl Field {
                         .ok_or_else(|| format!("{} has no choice {word:?}", self.title))
                 });
                 let chosen = chosen.collect::<Result<Vec<Value>, _>>()?;
-                match is_multiple {
-                    true => Ok(Value::Array(chosen)),
-                    false => Ok(chosen.into_iter().next().unwrap_or_default()),
+                if *is_multiple {
+                    Ok(Value::Array(chosen))
+                } else {
+                    Ok(chosen.into_iter().next().unwrap_or_default())
                 }
             }
         }

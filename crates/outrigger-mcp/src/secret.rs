@@ -26,12 +26,13 @@ impl Secrets {
 
     /// Returns the text without the values.
     pub(crate) fn hide(&self, text: String) -> String {
-        self.0
-            .iter()
-            .fold(text, |text, secret| match text.contains(secret) {
-                true => text.replace(secret, "***"),
-                false => text,
-            })
+        self.0.iter().fold(text, |text, secret| {
+            if text.contains(secret) {
+                text.replace(secret, "***")
+            } else {
+                text
+            }
+        })
     }
 }
 

@@ -73,9 +73,10 @@ fn no_address(host: &str, error: std::io::Error) -> Failed {
         return error.into();
     }
     let reason = error.to_string();
-    let lookup = match NO_ANSWER.iter().any(|it| reason.contains(it)) {
-        true => Lookup::NoAnswer,
-        false => Lookup::NoAddress,
+    let lookup = if NO_ANSWER.iter().any(|it| reason.contains(it)) {
+        Lookup::NoAnswer
+    } else {
+        Lookup::NoAddress
     };
     let host = host.to_owned();
     NoSuchHost {

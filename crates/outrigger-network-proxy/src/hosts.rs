@@ -304,9 +304,10 @@ impl Reach {
         if let Ok(address) = host.parse::<IpAddr>() {
             return self.address(host, port, address);
         }
-        match self.granted.may(host, port) {
-            true => Ok(()),
-            false => Err(Refusal::NotGranted),
+        if self.granted.may(host, port) {
+            Ok(())
+        } else {
+            Err(Refusal::NotGranted)
         }
     }
 
@@ -324,9 +325,10 @@ impl Reach {
         if self.granted.allows(host, port, address) {
             return Ok(());
         }
-        match is_public(address) {
-            true => Err(Refusal::NotGranted),
-            false => Err(Refusal::Private(address)),
+        if is_public(address) {
+            Err(Refusal::NotGranted)
+        } else {
+            Err(Refusal::Private(address))
         }
     }
 }

@@ -99,9 +99,10 @@ impl DenyPolicy {
 
     /// Returns a spawner that enforces it.
     pub fn kept_by(&self, spawner: Spawner) -> Spawner {
-        match self.is_empty() {
-            true => spawner,
-            false => spawner.with_forbidden(Arc::new(self.clone())),
+        if self.is_empty() {
+            spawner
+        } else {
+            spawner.with_forbidden(Arc::new(self.clone()))
         }
     }
 

@@ -87,9 +87,10 @@ impl ProjectPrograms {
         {
             return Some(format!("{} {LIES_HERE}", self.shown(&file)));
         }
-        match is_projects {
-            true => self.change(&[format!("/{key}/{name}")]),
-            false => None,
+        if is_projects {
+            self.change(&[format!("/{key}/{name}")])
+        } else {
+            None
         }
     }
 
@@ -172,9 +173,10 @@ impl ProjectPrograms {
         self.config.changed_program(hook, &[])?;
         // It may have been accepted since.
         let file = self.config.changed_program(hook, &self.known())?;
-        let why = match is_projects && self.is_trusted() {
-            true => NOT_TRUSTED,
-            false => "is not as it was when Outrigger started here (look at it, and start again)",
+        let why = if is_projects && self.is_trusted() {
+            NOT_TRUSTED
+        } else {
+            "is not as it was when Outrigger started here (look at it, and start again)"
         };
         Some(format!("{} {why}", self.shown(&file)))
     }

@@ -82,14 +82,11 @@ pub fn is_enforced(
         _ if settings.sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
         Level::None if profile != Profile::Full && !has_views => return Err(ConfineError::Nothing),
         // Once: it applies to every command.
-        level => WARNED.call_once(|| match has_views {
-            true => tracing::warn!(?level, "the system enforces only a part of the rules"),
-            false => tracing::warn!(
+        level => WARNED.call_once(|| if has_views { tracing::warn!(?level, "the system enforces only a part of the rules") } else { tracing::warn!(
                 ?level,
                 "without user namespaces the sandbox of commands makes nothing new beside files that rules deny, and sees other processes; \
                  see `outrigger doctor`"
-            ),
-        }),
+            ) }),
     }
     Ok(())
 }

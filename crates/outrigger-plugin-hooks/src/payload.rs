@@ -29,14 +29,16 @@ fn refusal(block: &Block) -> Block {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let code = block.code.as_str();
     let fits = !code.is_empty() && code.len() <= CODE && code.chars().all(plain);
-    let code = match fits && !code.starts_with("hook.") {
-        true => code,
-        false => "hook.blocked",
+    let code = if fits && !code.starts_with("hook.") {
+        code
+    } else {
+        "hook.blocked"
     };
     let end = outrigger_protocol::text::floor(&block.message, TEXT);
-    let details = match block.details.to_string().len() <= DETAILS {
-        true => block.details.clone(),
-        false => Value::Null,
+    let details = if block.details.to_string().len() <= DETAILS {
+        block.details.clone()
+    } else {
+        Value::Null
     };
     Block {
         code: code.to_owned(),

@@ -202,9 +202,10 @@ fn interned(decl: &PointDecl) -> Result<&'static PointSpec, String> {
 fn made(decl: &PointDecl) -> PointSpec {
     let name: &'static str = decl.name.clone().leak();
     let may = |what: Allow| decl.allows.contains(&what);
-    let patch = match may(Allow::Patch) {
-        true => fields(decl.output.as_ref()),
-        false => Vec::new(),
+    let patch = if may(Allow::Patch) {
+        fields(decl.output.as_ref())
+    } else {
+        Vec::new()
     };
     let block = may(Allow::Block);
     PointSpec {
@@ -219,9 +220,10 @@ fn made(decl: &PointDecl) -> PointSpec {
             DeadlineClass::Normal => Deadline::Normal,
             DeadlineClass::Slow => Deadline::Slow,
         },
-        failure: match block {
-            true => Failure::ThrowBlocks,
-            false => Failure::Open,
+        failure: if block {
+            Failure::ThrowBlocks
+        } else {
+            Failure::Open
         },
         input: "",
         about: decl.description.clone().leak(),

@@ -33,9 +33,10 @@ pub fn divide(registry: &Registry, members: &[usize]) -> Divided {
             None => {}
         }
     }
-    let of_project_name = match of_user.is_empty() {
-        true => SHARED,
-        false => SHARED_OF_PROJECT,
+    let of_project_name = if of_user.is_empty() {
+        SHARED
+    } else {
+        SHARED_OF_PROJECT
     };
     let shared = [(SHARED, of_user), (of_project_name, of_project)];
     let shared = shared.into_iter().filter(|(_, them)| !them.is_empty());

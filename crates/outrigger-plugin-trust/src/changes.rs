@@ -139,9 +139,12 @@ pub(crate) fn plain(text: &str) -> String {
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
     };
     text.chars()
-        .flat_map(|c| match hidden(c) {
-            true => c.escape_unicode().collect::<Vec<char>>(),
-            false => vec![c],
+        .flat_map(|c| {
+            if hidden(c) {
+                c.escape_unicode().collect::<Vec<char>>()
+            } else {
+                vec![c]
+            }
         })
         .collect()
 }

@@ -270,9 +270,10 @@ impl Gate {
         plugins: &[PluginSpec],
     ) -> Result<bool, TrustError> {
         let mut scopes = plugins.iter().map(|plugin| plugin.scope);
-        match scopes.any(|scope| scope == PluginScope::Local) {
-            true => Store::of_project(data, project).is_new(),
-            false => Ok(true),
+        if scopes.any(|scope| scope == PluginScope::Local) {
+            Store::of_project(data, project).is_new()
+        } else {
+            Ok(true)
         }
     }
 }
@@ -284,9 +285,10 @@ impl Gate {
 /// `plugin.trust_file`.
 pub fn trust_no_newcomers(data: &Path, project: &Path) -> Result<(), TrustError> {
     let store = Store::of_project(data, project);
-    match store.is_new()? {
-        true => store.begin(),
-        false => Ok(()),
+    if store.is_new()? {
+        store.begin()
+    } else {
+        Ok(())
     }
 }
 
@@ -377,9 +379,10 @@ pub async fn still(
         return Ok(Arc::clone(&verified.content));
     }
     let (_, now) = look(plugin, rules, verified.content.before()).await?;
-    match now.hash() == verified.trusted.hash {
-        true => Ok(Arc::new(now)),
-        false => Err(since(plugin, "its files changed since they were looked at")),
+    if now.hash() == verified.trusted.hash {
+        Ok(Arc::new(now))
+    } else {
+        Err(since(plugin, "its files changed since they were looked at"))
     }
 }
 
@@ -397,12 +400,13 @@ pub async fn untouched(
         return Ok(());
     }
     let (_, later) = look(plugin, rules, before.before()).await?;
-    match before.untouched(&later) {
-        true => Ok(()),
-        false => Err(since(
+    if before.untouched(&later) {
+        Ok(())
+    } else {
+        Err(since(
             plugin,
             "its files were touched while they were loaded",
-        )),
+        ))
     }
 }
 

@@ -88,9 +88,10 @@ fn plain(import: &str) -> Option<&str> {
 fn package_name(import: &str) -> Option<String> {
     let mut parts = import.split('/');
     let first = parts.next()?;
-    match first.starts_with('@') {
-        true => Some(format!("{first}/{}", parts.next()?)),
-        false => Some(first.to_owned()),
+    if first.starts_with('@') {
+        Some(format!("{first}/{}", parts.next()?))
+    } else {
+        Some(first.to_owned())
     }
 }
 
@@ -134,11 +135,14 @@ fn of_manifest(folder: &Path, import: &str) -> Vec<Imported> {
             _ => {}
         }
     }
-    let resolve = |target: String| match target.starts_with('.') {
-        true => source(&root.join(&target)).map(Imported::File),
-        false => package_name(&target)
-            .and_then(|it| module(root, &it))
-            .map(Imported::Package),
+    let resolve = |target: String| {
+        if target.starts_with('.') {
+            source(&root.join(&target)).map(Imported::File)
+        } else {
+            package_name(&target)
+                .and_then(|it| module(root, &it))
+                .map(Imported::Package)
+        }
     };
     targets.into_iter().flatten().filter_map(resolve).collect()
 }

@@ -114,9 +114,10 @@ pub(crate) fn signed(folder: &Path, content: &Content, policies: &[PolicyFile]) 
         let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &key.rest);
         let text = digest(content);
         let hash = Blake2b512::digest(text.as_bytes());
-        let signed = match signature.prehashed {
-            true => hash.as_slice(),
-            false => text.as_bytes(),
+        let signed = if signature.prehashed {
+            hash.as_slice()
+        } else {
+            text.as_bytes()
         };
         if key.verify(signed, &signature.rest).is_ok() {
             return Signed::Good {
@@ -124,13 +125,14 @@ pub(crate) fn signed(folder: &Path, content: &Content, policies: &[PolicyFile]) 
             };
         }
     }
-    match known {
-        true => Signed::Bad {
+    if known {
+        Signed::Bad {
             key: signature.name,
-        },
-        false => Signed::UnknownKey {
+        }
+    } else {
+        Signed::UnknownKey {
             key: signature.name,
-        },
+        }
     }
 }
 

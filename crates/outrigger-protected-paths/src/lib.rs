@@ -291,9 +291,10 @@ fn submodules(modules: &Path, found: &mut Vec<PathBuf>) -> Result<(), SandboxErr
 }
 
 fn too_many(modules: &Path, seen: usize) -> SandboxError {
-    let (what, most) = match seen > MAX_ENTRIES {
-        true => ("files and folders", MAX_ENTRIES),
-        false => ("settings and hooks of submodules", MAX_COVERS),
+    let (what, most) = if seen > MAX_ENTRIES {
+        ("files and folders", MAX_ENTRIES)
+    } else {
+        ("settings and hooks of submodules", MAX_COVERS)
     };
     SandboxError::TooMany {
         root: modules.to_path_buf(),

@@ -320,9 +320,10 @@ impl NestedGit {
                 let base = base.unwrap_or(&self.worktree);
                 let entry = FolderEntry::of(base, &repository.entry);
                 if entry.and_then(|it| it.move_aside()).is_some() {
-                    let name = match repository.entry.ends_with(&repository.folder) {
-                        true => folder.to_string(),
-                        false => format!("{folder}/.git"),
+                    let name = if repository.entry.ends_with(&repository.folder) {
+                        folder.to_string()
+                    } else {
+                        format!("{folder}/.git")
                     };
                     report.push(format!(
                         "{name} leads out of the project, to {}; it was renamed to NAME{SUFFIX}-*.",
@@ -461,12 +462,11 @@ fn clear_settings(
     if let Err(error) = place.write_new(git_config::write(&kept), meta.mode()) {
         tracing::warn!("[sandbox] {} is not written anew: {error}", path.display());
     }
-    match is_read {
-        true => {
-            let keys: BTreeSet<String> = taken.iter().map(Setting::key).collect();
-            keys.into_iter().collect()
-        }
-        false => vec!["settings that cannot be read".to_owned()],
+    if is_read {
+        let keys: BTreeSet<String> = taken.iter().map(Setting::key).collect();
+        keys.into_iter().collect()
+    } else {
+        vec!["settings that cannot be read".to_owned()]
     }
 }
 

@@ -134,9 +134,10 @@ fn share(path: &Path, project: &Path, now: &Before) -> io::Result<First> {
             file.lock_shared()?;
             let text = outrigger_files::read_open(file.try_clone()?, outrigger_files::DATA)?;
             let record: Record = serde_json::from_slice(&text)?;
-            match record.project == project {
-                true => record.before,
-                false => now.clone(),
+            if record.project == project {
+                record.before
+            } else {
+                now.clone()
             }
         }
         Err(TryLockError::Error(error)) => return Err(error),

@@ -125,9 +125,10 @@ fn a_repository_elsewhere_in_the_project_is_kept() {
             &["store/g/HEAD", "store/g/objects/x", "store/g/refs/x"],
         );
         made(root, &["store/g/config", "store/g/hooks/x"]);
-        match is_link {
-            true => std::os::unix::fs::symlink("store/g", root.join(".git")).unwrap(),
-            false => fs::write(root.join(".git"), "gitdir: ./store/g\n").unwrap(),
+        if is_link {
+            std::os::unix::fs::symlink("store/g", root.join(".git")).unwrap()
+        } else {
+            fs::write(root.join(".git"), "gitdir: ./store/g\n").unwrap()
         }
         let mut policy = Policy {
             write: vec![root.clone()],
@@ -157,9 +158,10 @@ fn what_settings_of_git_name_is_kept() {
             &project,
             &["scripts/pc.sh", "scripts/fsm.sh", "src/main.rs"],
         );
-        let store = match is_linked {
-            true => root.join("main/.git"),
-            false => project.join(".git"),
+        let store = if is_linked {
+            root.join("main/.git")
+        } else {
+            project.join(".git")
         };
         made(&store, &["HEAD", "objects/x", "refs/x", "hooks/own"]);
         let config =

@@ -132,9 +132,10 @@ pub(crate) fn check(program: &str, words: &[Word]) -> Result<bool, Doubt> {
         name if NEVER.contains(&name) => false,
         _ => return Ok(false),
     };
-    match safe {
-        true => Ok(matches!(program, "[" | "test")),
-        false => Err(doubt()),
+    if safe {
+        Ok(matches!(program, "[" | "test"))
+    } else {
+        Err(doubt())
     }
 }
 

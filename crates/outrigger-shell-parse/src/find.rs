@@ -34,9 +34,10 @@ pub(crate) fn read(arguments: &[Word]) -> Option<Vec<Inner>> {
             inner.push(next.clone());
         }
         fill(&mut inner, Some("{}"));
-        found.push(match is_there {
-            true => Inner::Anywhere(inner),
-            false => Inner::Words(inner),
+        found.push(if is_there {
+            Inner::Anywhere(inner)
+        } else {
+            Inner::Words(inner)
         });
     }
     Some(found)

@@ -62,10 +62,7 @@ impl Walk {
             return;
         };
         self.reached = both(&self.reached, &next);
-        self.here = match plain {
-            true => next,
-            false => both(&self.here, &next),
-        };
+        self.here = if plain { next } else { both(&self.here, &next) };
     }
 
     /// Returns where it changes to; `None` for a command that changes no folder.
@@ -98,9 +95,12 @@ impl Walk {
         if name.starts_with('/') {
             return Some(vec![name.to_owned()]);
         }
-        let join = |from: &String| match from.is_empty() {
-            true => name.to_owned(),
-            false => format!("{from}/{name}"),
+        let join = |from: &String| {
+            if from.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{from}/{name}")
+            }
         };
         Some(self.here.as_ref()?.iter().map(join).collect())
     }

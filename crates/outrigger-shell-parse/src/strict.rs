@@ -207,9 +207,10 @@ impl<'a> Reader<'a> {
         let operates = ["<", ">", "&>"].iter().any(|it| self.starts(it));
         if is_number(&word.raw) && operates {
             // With more digits it is an argument to dash, and before `&>` to all shells but zsh.
-            return match word.raw.len() == 1 && !self.starts("&") {
-                true => Ok(()),
-                false => Err(Doubt::Redirection),
+            return if word.raw.len() == 1 && !self.starts("&") {
+                Ok(())
+            } else {
+                Err(Doubt::Redirection)
             };
         }
         self.draft.end = self.at;

@@ -188,9 +188,10 @@ impl<'a> Reader<'a> {
             }
             Some('(') => {
                 let arithmetic = self.after() == Some('(');
-                return Err(match arithmetic {
-                    true => Doubt::Expansion,
-                    false => Doubt::Substitution,
+                return Err(if arithmetic {
+                    Doubt::Expansion
+                } else {
+                    Doubt::Substitution
                 });
             }
             Some('{') => {

@@ -281,9 +281,10 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
         return find::read(arguments).ok_or_else(doubt);
     }
     if matches!(name, "fd" | "fdfind") {
-        return match find::fd_runs(arguments) {
-            true => Err(doubt()),
-            false => Ok(Vec::new()),
+        return if find::fd_runs(arguments) {
+            Err(doubt())
+        } else {
+            Ok(Vec::new())
         };
     }
     let Some(wrapper) = TABLE.iter().find(|it| it.names.contains(&name)) else {

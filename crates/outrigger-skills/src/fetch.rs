@@ -89,9 +89,10 @@ async fn one(
         Ok(index) => index,
         Err(why) => {
             let kept = place.kept();
-            let rest = match kept.is_empty() {
-                true => "none of its skills are there",
-                false => "its skills are those fetched before",
+            let rest = if kept.is_empty() {
+                "none of its skills are there"
+            } else {
+                "its skills are those fetched before"
             };
             return (kept, vec![format!("skills of {url}: {why}; {rest}")]);
         }

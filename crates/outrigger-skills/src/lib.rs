@@ -65,9 +65,10 @@ pub fn command(skill: &Skill, config: &Loaded, folders: &Folders) -> CommandInfo
             "{}\n\nBase directory for this skill: {dir}\nRelative paths in this skill (e.g., scripts/, references/) are relative to this base directory.",
             skill.content
         ),
-        source: match fetched || !config.lets_skill_run(skill) {
-            true => CommandSource::FetchedSkill,
-            false => CommandSource::Skill,
+        source: if fetched || !config.lets_skill_run(skill) {
+            CommandSource::FetchedSkill
+        } else {
+            CommandSource::Skill
         },
         ..CommandInfo::default()
     }

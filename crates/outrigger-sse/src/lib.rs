@@ -122,9 +122,10 @@ impl Parser {
     fn check(&self) -> Result<(), TooLong> {
         let id = self.named_id.as_ref().map_or(0, String::len);
         let held = self.line.len() + self.name.len() + self.data.len() + id;
-        match held > self.limit {
-            true => Err(TooLong { limit: self.limit }),
-            false => Ok(()),
+        if held > self.limit {
+            Err(TooLong { limit: self.limit })
+        } else {
+            Ok(())
         }
     }
 

@@ -29,9 +29,10 @@ pub const HOOKS: [&str; 3] = [
 /// Returns a place as named in the tables.
 #[must_use]
 pub fn short(place: &str) -> &str {
-    match place == HOOKS[0] {
-        true => "system",
-        false => place.rsplit('.').next().unwrap(),
+    if place == HOOKS[0] {
+        "system"
+    } else {
+        place.rsplit('.').next().unwrap()
     }
 }
 

@@ -103,9 +103,10 @@ impl Again {
             "no attempt names a test of this crate"
         );
         let all: Vec<&str> = self.tests.iter().map(String::as_str).collect();
-        let runs = match self.together {
-            true => VecDeque::from([all]),
-            false => all.into_iter().map(|test| vec![test]).collect(),
+        let runs = if self.together {
+            VecDeque::from([all])
+        } else {
+            all.into_iter().map(|test| vec![test]).collect()
         };
         let (left, faults) = (Mutex::new(runs), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
@@ -154,9 +155,10 @@ impl Again {
                 (Some(test), _) | (None, [test]) => by_root(test),
                 _ => false,
             };
-            match is_of_all {
-                true => skip(&format!("as a user without rights: {line}")),
-                false => faults.push(format!("by this user alone: {line}")),
+            if is_of_all {
+                skip(&format!("as a user without rights: {line}"))
+            } else {
+                faults.push(format!("by this user alone: {line}"))
             }
         }
         faults

@@ -114,9 +114,10 @@ impl Located {
                 _ => relative(&ctx.worktree, &self.real),
             },
         };
-        match leads_to == named {
-            true => vec![named],
-            false => vec![named, leads_to],
+        if leads_to == named {
+            vec![named]
+        } else {
+            vec![named, leads_to]
         }
     }
 

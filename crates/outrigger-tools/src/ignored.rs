@@ -106,12 +106,13 @@ impl Level {
         let [first, second] = [".ignore", ".gitignore"].map(|name| one(folder, &folder.join(name)));
         let third = exclude(folder).map_or_else(Gitignore::empty, |list| one(folder, &list));
         let kinds = [first, second, third].map(|rules| (!rules.is_empty()).then_some(rules));
-        match kinds.iter().all(Option::is_none) {
-            true => above,
-            false => Arc::new(Self {
+        if kinds.iter().all(Option::is_none) {
+            above
+        } else {
+            Arc::new(Self {
                 kinds,
                 above: Some(above),
-            }),
+            })
         }
     }
 
@@ -162,9 +163,10 @@ fn users(root: &Path) -> Gitignore {
 
 fn one(folder: &Path, list: &Path) -> Gitignore {
     let mut builder = GitignoreBuilder::new(folder);
-    match add(&mut builder, list) {
-        true => builder.build().unwrap_or_else(|_| Gitignore::empty()),
-        false => Gitignore::empty(),
+    if add(&mut builder, list) {
+        builder.build().unwrap_or_else(|_| Gitignore::empty())
+    } else {
+        Gitignore::empty()
     }
 }
 

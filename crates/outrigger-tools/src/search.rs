@@ -316,9 +316,12 @@ mod tests {
                 ("src/main.rs", 1, 0, "fn main() {}\n", vec![(3, 7)]),
             ]
         );
-        let one = |path: &Path| match path.ends_with("main_loop.rs") {
-            true => Action::Deny,
-            false => Action::Ask,
+        let one = |path: &Path| {
+            if path.ends_with("main_loop.rs") {
+                Action::Deny
+            } else {
+                Action::Ask
+            }
         };
         assert_eq!(lines(root, "fn", 9, &one).unwrap().len(), 1);
         assert_eq!(lines(root, "fn", 1, &all).unwrap().len(), 1);

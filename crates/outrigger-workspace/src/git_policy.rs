@@ -36,12 +36,11 @@ pub fn policy(place: &ProjectLocation, home: &Path, kept: Kept, command: &str) -
     let repositories = folders.iter().cloned().chain([place.worktree.join(".git")]);
     let by_filters: Vec<PathBuf> = repositories.map(|it| it.join(KEPT_BY_FILTERS)).collect();
     folders.extend([&place.directory, &place.worktree].map(Clone::clone));
-    match WRITING.contains(&command) {
-        true => policy.write.extend(folders),
-        false => {
-            policy.read.extend(folders);
-            policy.write.extend(by_filters);
-        }
+    if WRITING.contains(&command) {
+        policy.write.extend(folders)
+    } else {
+        policy.read.extend(folders);
+        policy.write.extend(by_filters);
     }
     policy.read.extend(OF_THE_USER.map(|name| home.join(name)));
     policy.bind_tcp = Some(Vec::new());

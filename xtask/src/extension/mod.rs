@@ -33,10 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         return Ok(());
     }
     build(&kernel)?;
-    match browser {
-        true => in_browser(&[]),
-        false => Ok(()),
-    }
+    if browser { in_browser(&[]) } else { Ok(()) }
 }
 
 /// Runs the stage of CI; `registry`: npm reaches its registry. Returns what could not be tested, if anything.
@@ -128,10 +125,11 @@ fn in_browser(names: &[&str]) -> Result {
 
 /// Checks that the lock file contains no URLs, so that it works with any registry.
 fn no_addresses() -> Result {
-    match sh::read(&folder().join("package-lock.json"))?.contains("\"resolved\"") {
-        true => failed(
+    if sh::read(&folder().join("package-lock.json"))?.contains("\"resolved\"") {
+        failed(
             "extension/package-lock.json has addresses of a registry: `npm install --omit-lockfile-registry-resolved`",
-        ),
-        false => Ok(()),
+        )
+    } else {
+        Ok(())
     }
 }

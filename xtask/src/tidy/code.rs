@@ -71,9 +71,10 @@ fn masked(text: &str, keeps: impl Fn(&Piece) -> bool) -> String {
             ' '
         };
         let (taken, tail) = rest.split_at(length);
-        match keeps(&piece) {
-            true => masked.push_str(taken),
-            false => masked.extend(taken.chars().map(|it| if it == '\n' { it } else { ' ' })),
+        if keeps(&piece) {
+            masked.push_str(taken)
+        } else {
+            masked.extend(taken.chars().map(|it| if it == '\n' { it } else { ' ' }))
         }
         rest = tail;
     }

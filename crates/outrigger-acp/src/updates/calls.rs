@@ -54,9 +54,12 @@ pub(crate) fn title(tool: &str, input: &Value, said: Option<&str>, folder: &Path
         _ => None,
     };
     let said = said.filter(|text| !text.is_empty());
-    let own = said.map(|said| match said.starts_with(tool) {
-        true => said.to_owned(),
-        false => format!("{tool}: {said}"),
+    let own = said.map(|said| {
+        if said.starts_with(tool) {
+            said.to_owned()
+        } else {
+            format!("{tool}: {said}")
+        }
     });
     let line = line.or(own).unwrap_or_else(|| tool.to_owned());
     let line = outrigger_terminal::name(line.trim());
@@ -119,17 +122,14 @@ fn cut(text: &str, keeps_end: bool) -> String {
     }
     let left = text.len() - MAX_TEXT;
     let at = |from: usize| (from..text.len()).find(|at| text.is_char_boundary(*at));
-    match keeps_end {
-        true => {
-            let end = at(left).and_then(|at| text.get(at..)).unwrap_or_default();
-            format!("… {left} bytes before this\n{end}")
-        }
-        false => {
-            let begin = at(MAX_TEXT)
-                .and_then(|at| text.get(..at))
-                .unwrap_or_default();
-            format!("{begin}\n… {left} more bytes")
-        }
+    if keeps_end {
+        let end = at(left).and_then(|at| text.get(at..)).unwrap_or_default();
+        format!("… {left} bytes before this\n{end}")
+    } else {
+        let begin = at(MAX_TEXT)
+            .and_then(|at| text.get(..at))
+            .unwrap_or_default();
+        format!("{begin}\n… {left} more bytes")
     }
 }
 

@@ -135,9 +135,10 @@ impl Updates {
 
     fn part(&mut self, part: &Part, at: Millis) -> Vec<Value> {
         if self.prompts.contains(&part.message_id) {
-            return match self.with_prompts {
-                true => self.prompt(part),
-                false => Vec::new(),
+            return if self.with_prompts {
+                self.prompt(part)
+            } else {
+                Vec::new()
             };
         }
         match &part.kind {

@@ -64,15 +64,16 @@ impl AgentState {
             return None;
         }
         let word = grant.key();
-        let (who, table) = match plugin.0 == UNKNOWN_PLUGIN {
-            true => (
+        let (who, table) = if plugin.0 == UNKNOWN_PLUGIN {
+            (
                 "a plugin of a process that several share".to_owned(),
                 "[plugins.NAME]".to_owned(),
-            ),
-            false => (
+            )
+        } else {
+            (
                 format!("the plugin {}", plugin.0),
                 format!("[plugins.\"{key}\"]"),
-            ),
+            )
         };
         let why = format!(
             "{who} {what} (`{word} = true` under {table} in your own outrigger.toml grants that)"
@@ -108,9 +109,10 @@ fn changes(before: Option<&Value>, after: Option<&Value>) -> String {
         (old != new).then(|| format!("`{key}` was {}", shown(old.as_ref())))
     });
     let changes: Vec<String> = changes.collect();
-    match changes.is_empty() {
-        true => format!("its arguments were {}", shown(before)),
-        false => changes.join(", "),
+    if changes.is_empty() {
+        format!("its arguments were {}", shown(before))
+    } else {
+        changes.join(", ")
     }
 }
 

@@ -150,9 +150,10 @@ impl AgentState {
         let approvals = lock(&self.questions.approvals).clone();
         let mut layers: Vec<&[Rule]> = asker.rules.to_vec();
         layers.push(&approvals);
-        let patterns = match ask.patterns.is_empty() {
-            true => vec!["*".to_owned()],
-            false => ask.patterns.clone(),
+        let patterns = if ask.patterns.is_empty() {
+            vec!["*".to_owned()]
+        } else {
+            ask.patterns.clone()
         };
         let actions = self.actions(asker, &ask, &patterns, &approvals).await;
         if actions.contains(&Action::Deny) {
@@ -166,9 +167,10 @@ impl AgentState {
         let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
         let by_rule = outrigger_permissions::agents::asked_by_the_user(evaluate, &layers);
         let is_allowed = actions.iter().all(|action| *action == Action::Allow);
-        let wider = match is_allowed {
-            true => None,
-            false => self.wider_rules_of(asker, &ask),
+        let wider = if is_allowed {
+            None
+        } else {
+            self.wider_rules_of(asker, &ask)
         };
         let question = Question {
             asker,

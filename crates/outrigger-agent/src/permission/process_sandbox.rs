@@ -23,9 +23,10 @@ type MoreFn = fn(&ProjectLocation) -> Result<Vec<PathBuf>, SandboxError>;
 fn gits(place: &ProjectLocation) -> Result<Vec<PathBuf>, SandboxError> {
     let found = path_masks::find(&place.worktree, |path, _| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        match name.eq_ignore_ascii_case(".git") {
-            true => Cover::ReadOnly,
-            false => Cover::None,
+        if name.eq_ignore_ascii_case(".git") {
+            Cover::ReadOnly
+        } else {
+            Cover::None
         }
     })?;
     Ok(found.read_only)

@@ -211,11 +211,12 @@ impl ToolHost for Host {
                         &ask, &rules,
                     ))
                     .any(|action| action != Action::Allow);
-            match refused {
-                false => Ok("allow".to_owned()),
-                true => Err(ToolError::Denied(format!(
+            if refused {
+                Err(ToolError::Denied(format!(
                     "The rules of the bridge's machine do not allow {what}"
-                ))),
+                )))
+            } else {
+                Ok("allow".to_owned())
             }
         })
     }

@@ -103,9 +103,10 @@ impl HostHandler for Bridge {
             let Some(ctx) = self.calls.get(ask.call) else {
                 return Err("this tool call is over".to_owned());
             };
-            let always = match ask.permission == ctx.call.tool {
-                true => ask.always,
-                false => lasting(&ask.permission, &ask.patterns),
+            let always = if ask.permission == ctx.call.tool {
+                ask.always
+            } else {
+                lasting(&ask.permission, &ask.patterns)
             };
             let question = PermissionAsk {
                 permission: ask.permission,

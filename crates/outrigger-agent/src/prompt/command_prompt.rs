@@ -135,9 +135,10 @@ impl Agent {
         arguments: &str,
         prompt: &PromptInput,
     ) -> Filled {
-        let places: Vec<(Range<usize>, String)> = match info.source.is_own() {
-            true => template::shell_places(&info.template),
-            false => Vec::new(),
+        let places: Vec<(Range<usize>, String)> = if info.source.is_own() {
+            template::shell_places(&info.template)
+        } else {
+            Vec::new()
         };
         let mut template = info.template.clone();
         for (i, (place, _)) in places.iter().enumerate().rev() {

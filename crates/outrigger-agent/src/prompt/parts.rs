@@ -27,9 +27,10 @@ impl Agent {
             TurnInput::Command { name, .. } if self.is_compact(name) => return,
             // The command's own agent determines which files may be read.
             TurnInput::Command { name, prompt, .. } => {
-                let agent = match prompt.parts.is_empty() {
-                    true => None,
-                    false => self.find_command(name).await.ok().and_then(|c| c.agent),
+                let agent = if prompt.parts.is_empty() {
+                    None
+                } else {
+                    self.find_command(name).await.ok().and_then(|c| c.agent)
                 };
                 (prompt, agent)
             }

@@ -46,9 +46,10 @@ impl Agent {
             variant: prompt.variant.clone().or(model.variant),
             ..model
         };
-        let sent = match prompt.provenance.is_empty() {
-            true => Provenance::prompted(Actor::User),
-            false => prompt.provenance.clone(),
+        let sent = if prompt.provenance.is_empty() {
+            Provenance::prompted(Actor::User)
+        } else {
+            prompt.provenance.clone()
         };
         let extra = self.kept_executor(&prompt);
         let own = prompt.message_id.as_ref();

@@ -22,9 +22,10 @@ impl Agent {
     ) -> Result<(), AgentError> {
         let plugins = causes.plugins_that(Deed::Prompted);
         let is_replaced = plugins.is_empty() && session.parent_id.is_none();
-        let wanted = match is_replaced {
-            true => rules(switches),
-            false => added(session.permission.as_deref(), rules(switches)),
+        let wanted = if is_replaced {
+            rules(switches)
+        } else {
+            added(session.permission.as_deref(), rules(switches))
         };
         // A queued prompt passes here twice.
         if wanted.is_empty() || session.permission.as_ref() == Some(&wanted) {

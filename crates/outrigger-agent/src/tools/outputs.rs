@@ -29,8 +29,9 @@ impl AgentState {
 /// Returns the folder name of a session. The id may come from a client.
 fn name(session: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
-    match !session.is_empty() && session.len() <= 100 && session.chars().all(is_plain) {
-        true => session.to_owned(),
-        false => outrigger_plugins::hash(&session),
+    if !session.is_empty() && session.len() <= 100 && session.chars().all(is_plain) {
+        session.to_owned()
+    } else {
+        outrigger_plugins::hash(&session)
     }
 }

@@ -91,11 +91,12 @@ impl Agent {
         let settings = &inner.config.settings.agent;
         let most = settings.max_plugin_turns.unwrap_or(MAX_PLUGIN_TURNS);
         let begun = plugin_turns(&inner.history(session)?);
-        match begun < most {
-            true => Ok(()),
-            false => Err(AgentError::Budget(format!(
+        if begun < most {
+            Ok(())
+        } else {
+            Err(AgentError::Budget(format!(
                 "plugins have started {begun} turns in a row in session `{session}`, and the limit is {most} (agent.max_plugin_turns in outrigger.toml); a prompt of the user begins anew"
-            ))),
+            )))
         }
     }
 }

@@ -49,9 +49,10 @@ pub fn compact(nodes: Vec<Node>) -> Vec<Node> {
         let is_empty = is_text && node.name.trim().is_empty();
         let stays = !(is_said || is_plain || is_empty);
         // An element's name is made of its text, mostly; what is in an element that is left out is as it would be without it.
-        let said = match stays && !node.name.is_empty() && !is_text {
-            true => Some(node.name.clone()),
-            false => said,
+        let said = if stays && !node.name.is_empty() && !is_text {
+            Some(node.name.clone())
+        } else {
+            said
         };
         around.push(Around {
             depth,

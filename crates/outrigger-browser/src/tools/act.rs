@@ -125,14 +125,13 @@ async fn stays_allowed(
     if now == "about:blank" || origin(before) == origin(now) {
         return Ok(());
     }
-    let asked = match ctx.host.denies_address(now) {
-        true => Err(ToolError::Denied(format!(
+    let asked = if ctx.host.denies_address(now) {
+        Err(ToolError::Denied(format!(
             "The page led to {now}, which a rule denies; the tab is empty now"
-        ))),
-        false => {
-            ctx.ask(ask(PERMISSION, now, json!({ "url": now, "from": before })))
-                .await
-        }
+        )))
+    } else {
+        ctx.ask(ask(PERMISSION, now, json!({ "url": now, "from": before })))
+            .await
     };
     if asked.is_err() {
         let owner = browser.owner(ctx.call.session_id.as_str(), &ctx.call.agent);

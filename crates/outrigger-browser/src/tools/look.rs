@@ -247,9 +247,10 @@ pub(super) fn console(
         browser.options.secrets.hide(&mut text);
         let _ = writeln!(said, "{} {}: {text}", line.number, line.level);
     }
-    let said = match lines.is_empty() {
-        true => "Nothing was written to the console.".to_owned(),
-        false => mark(&tab.url, &said),
+    let said = if lines.is_empty() {
+        "Nothing was written to the console.".to_owned()
+    } else {
+        mark(&tab.url, &said)
     };
     Ok(output(
         tab.url.clone(),

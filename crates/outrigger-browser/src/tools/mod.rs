@@ -178,9 +178,10 @@ impl Tool for BrowserTool {
     }
 
     fn declares(&self) -> Declared {
-        let (contract, capability) = match self.does.is_write() {
-            true => (Contract::BrowserWrite, Capability::BrowserWrite),
-            false => (Contract::BrowserRead, Capability::BrowserRead),
+        let (contract, capability) = if self.does.is_write() {
+            (Contract::BrowserWrite, Capability::BrowserWrite)
+        } else {
+            (Contract::BrowserRead, Capability::BrowserRead)
         };
         Declared {
             version: "1.0.0".to_owned(),

@@ -35,11 +35,10 @@ fn forged(number: u64, stale: &Grant, held: &Grant) -> Grant {
 /// An action whose failure plugins call a success, at each point that they are asked at.
 async fn lied_about(it: &Room, is_done: bool) {
     it.host.lies.store(true, Ordering::SeqCst);
-    let action = match is_done {
-        true => {
-            json!({ "action": "press", "text": "F2", "timeout_ms": 1, "expect": [{ "text": "Thank you" }] })
-        }
-        false => json!({ "action": "back" }),
+    let action = if is_done {
+        json!({ "action": "press", "text": "F2", "timeout_ms": 1, "expect": [{ "text": "Thank you" }] })
+    } else {
+        json!({ "action": "back" })
     };
     match it.call_as("s", "action", action).await {
         Ok(output) => {

@@ -119,9 +119,10 @@ impl ToolHost for Host {
         let is_denied =
             denied.is_some_and(|(name, part)| name == ask.permission && line.contains(&part));
         self.asked.lock().unwrap().push(line);
-        Box::pin(std::future::ready(match is_denied {
-            true => Err(ToolError::Denied("A rule says no.".into())),
-            false => Ok("allow".into()),
+        Box::pin(std::future::ready(if is_denied {
+            Err(ToolError::Denied("A rule says no.".into()))
+        } else {
+            Ok("allow".into())
         }))
     }
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {

@@ -61,9 +61,10 @@ impl LiveOutput {
                     },
                 };
                 command.take(output);
-                match is_held || command.due > Instant::now() {
-                    true => String::new(),
-                    false => self.more(paint),
+                if is_held || command.due > Instant::now() {
+                    String::new()
+                } else {
+                    self.more(paint)
                 }
             }
             ToolState::Completed { metadata, time, .. } => {

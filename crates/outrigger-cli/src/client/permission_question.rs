@@ -175,9 +175,10 @@ impl Questions {
             return self.reader.want();
         }
         if let Some(shown) = self.queue.shown.take() {
-            let granted = match typed.is_some_and(is_grant) {
-                true => asker.grant(&shown.id).await,
-                false => None,
+            let granted = if typed.is_some_and(is_grant) {
+                asker.grant(&shown.id).await
+            } else {
+                None
             };
             match granted {
                 Some(Ok(done)) => line.say(&format!("{}\n", name(&done))),

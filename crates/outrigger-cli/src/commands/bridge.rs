@@ -33,9 +33,10 @@ pub(crate) async fn bridge(
         .collect::<Result<Vec<_>, _>>()
         .map_err(|why| Failure::usage(format!("--command: {why}"), None))?;
     let env = crate::boot::environment();
-    let reads = match args.shell {
-        true => None,
-        false => Some(reads(&args.read, &rules, &env)?),
+    let reads = if args.shell {
+        None
+    } else {
+        Some(reads(&args.read, &rules, &env)?)
     };
     let (token, kept) = token(&env)?;
     let listener = listen(args.port).await?;

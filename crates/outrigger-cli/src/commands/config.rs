@@ -14,9 +14,10 @@ pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Fail
     let boot = crate::boot::boot(global, &Line::new())?;
     let ConfigCommand::Show { json } = command else {
         let counted = outrigger_agent::allow_settings(&boot)?;
-        match counted.is_empty() {
-            true => out("the settings of this project are unchanged\n"),
-            false => out(&format!("accepted: {}\n", counted.join(", "))),
+        if counted.is_empty() {
+            out("the settings of this project are unchanged\n")
+        } else {
+            out(&format!("accepted: {}\n", counted.join(", ")))
         }
         return Ok(0);
     };
@@ -51,21 +52,23 @@ pub(crate) fn trust(
     boot.env.remove(outrigger_agent::TRUST_PROJECT);
     let folder = boot.directory.display().to_string();
     if revoke {
-        let text = match outrigger_agent::distrust_folder(&boot)? {
-            true => "is no longer trusted",
-            false => "was not trusted",
+        let text = if outrigger_agent::distrust_folder(&boot)? {
+            "is no longer trusted"
+        } else {
+            "was not trusted"
         };
         out(&format!("{folder} {text}\n"));
         return Ok(0);
     }
     let asks = outrigger_agent::trust_folder(&boot)?;
     let frame = crate::consent::folder_details(&asks);
-    match asks.sections.is_empty() {
-        true => out(&format!("nothing in {folder} needs trust\n")),
-        false => out(&format!(
+    if asks.sections.is_empty() {
+        out(&format!("nothing in {folder} needs trust\n"))
+    } else {
+        out(&format!(
             "{}{folder} is trusted until its settings change\n",
             frame.whole(crate::terminal::out_size().columns)
-        )),
+        ))
     }
     Ok(0)
 }

@@ -57,9 +57,10 @@ async fn over_http(
         .await
         .map_err(|error| failed(&error))?;
     let env = crate::boot::environment();
-    let (login, made) = match no_auth {
-        true => (None, false),
-        false => login(&env, &Folders::from_env(&env)).map(|(login, made)| (Some(login), made))?,
+    let (login, made) = if no_auth {
+        (None, false)
+    } else {
+        login(&env, &Folders::from_env(&env)).map(|(login, made)| (Some(login), made))?
     };
     let guard = Guard {
         login: login.clone(),

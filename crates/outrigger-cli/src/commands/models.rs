@@ -12,9 +12,10 @@ use crate::terminal::{err, out};
 pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Failure> {
     let agent = Agent::boot(crate::boot::boot(global, &Line::new())?).await?;
     agent.providers_ready().await;
-    let refreshed = match args.refresh {
-        true => agent.models().refresh_catalog().await,
-        false => Ok(()),
+    let refreshed = if args.refresh {
+        agent.models().refresh_catalog().await
+    } else {
+        Ok(())
     };
     let source = agent.models().catalog_source();
     let mut providers = agent.models().providers();

@@ -22,9 +22,10 @@ impl SettingsFile {
     ///
     /// # Errors The file cannot be read, or the project's is a link, whose target the project chooses.
     pub(super) fn load(boot: &Boot, of_user: bool) -> Result<Self, Failure> {
-        let path = match of_user {
-            true => global_file(&boot.folders.config.join("opencode")),
-            false => project_file(&ProjectLocation::find(&boot.directory).worktree),
+        let path = if of_user {
+            global_file(&boot.folders.config.join("opencode"))
+        } else {
+            project_file(&ProjectLocation::find(&boot.directory).worktree)
         };
         if !of_user {
             outrigger_files::refuse_link(&path)
@@ -92,9 +93,10 @@ impl SettingsFile {
     /// Writes it atomically.
     pub(super) fn write(&self) -> Result<(), Failure> {
         let text = self.text.as_bytes();
-        let written = match self.of_user {
-            true => outrigger_files::replace(&self.path, text, Readers::AsBefore),
-            false => outrigger_files::replace_unlinked(&self.path, text),
+        let written = if self.of_user {
+            outrigger_files::replace(&self.path, text, Readers::AsBefore)
+        } else {
+            outrigger_files::replace_unlinked(&self.path, text)
         };
         written.map_err(|error| failed(&self.name(), &error.to_string()))
     }

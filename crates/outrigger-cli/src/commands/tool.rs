@@ -58,9 +58,10 @@ fn needs(tool: &ToolDescriptor) -> String {
         .iter()
         .map(|it| it.name())
         .collect();
-    match names.is_empty() {
-        true => "nothing".to_owned(),
-        false => names.join(", "),
+    if names.is_empty() {
+        "nothing".to_owned()
+    } else {
+        names.join(", ")
     }
 }
 

@@ -113,17 +113,19 @@ pub(crate) fn last_line(text: &str) {
 
 /// Passes a command's output on: verbatim to a program, sanitized to a terminal.
 pub(crate) fn pass_out(bytes: &[u8]) {
-    match io::stdout().is_terminal() {
-        true => out(&String::from_utf8_lossy(bytes)),
-        false => send_bytes(bytes),
+    if io::stdout().is_terminal() {
+        out(&String::from_utf8_lossy(bytes))
+    } else {
+        send_bytes(bytes)
     }
 }
 
 /// Like [`pass_out`], to standard error.
 pub(crate) fn pass_err(bytes: &[u8]) {
-    match err_is_terminal() {
-        true => err(&String::from_utf8_lossy(bytes)),
-        false => drop(io::stderr().lock().write_all(bytes)),
+    if err_is_terminal() {
+        err(&String::from_utf8_lossy(bytes))
+    } else {
+        drop(io::stderr().lock().write_all(bytes))
     }
 }
 

@@ -24,9 +24,12 @@ impl Paint {
         if !self.0 {
             return text.to_owned();
         }
-        let lines = text.split('\n').map(|line| match line.is_empty() {
-            true => String::new(),
-            false => format!("\x1b[{code}m{line}\x1b[0m"),
+        let lines = text.split('\n').map(|line| {
+            if line.is_empty() {
+                String::new()
+            } else {
+                format!("\x1b[{code}m{line}\x1b[0m")
+            }
         });
         lines.collect::<Vec<_>>().join("\n")
     }

@@ -279,12 +279,13 @@ fn lacking(plugin: &str, guards: &[String]) -> String {
 
 /// Returns the effect of a missing guard.
 fn without(guards: &[String]) -> String {
-    match guards.is_empty() {
-        true => String::new(),
-        false => format!(
+    if guards.is_empty() {
+        String::new()
+    } else {
+        format!(
             "; without it {} is refused (fail_closed)",
             guards.join(", ")
-        ),
+        )
     }
 }
 

@@ -395,9 +395,10 @@ fn commands_change_nothing_that_runs_the_next_time() {
 
 /// Returns the state of a path, whether file or folder.
 fn state_of(path: &Path) -> Vec<(String, Vec<u8>)> {
-    match path.is_dir() {
-        true => state(path, &[]),
-        false => vec![(String::new(), fs::read(path).unwrap_or_default())],
+    if path.is_dir() {
+        state(path, &[])
+    } else {
+        vec![(String::new(), fs::read(path).unwrap_or_default())]
     }
 }
 

@@ -182,9 +182,10 @@ fn doctor_says_what_is_wrong() {
     let sandbox = well.stdout.lines().find(|line| line.contains(" sandbox "));
     let sandbox = sandbox.unwrap_or_default();
     assert!(
-        match sandbox.starts_with("ok ") {
-            true => sandbox.contains(" enforced (Landlock ABI"),
-            false => sandbox.contains(" partial (") || sandbox.contains(" none ("),
+        if sandbox.starts_with("ok ") {
+            sandbox.contains(" enforced (Landlock ABI")
+        } else {
+            sandbox.contains(" partial (") || sandbox.contains(" none (")
         },
         "{}",
         well.stdout

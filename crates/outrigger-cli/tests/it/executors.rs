@@ -339,9 +339,10 @@ fn an_agent_of_the_users_settings_names_one_and_a_projects_does_not() {
         world
             .mock
             .when("Delegate", turn([call("task", task.clone())]));
-        match is_users {
-            true => helper(&world),
-            false => world.config(agent.clone()),
+        if is_users {
+            helper(&world)
+        } else {
+            world.config(agent.clone())
         }
         run(&world, &["Delegate"]).ok();
         assert_eq!(world.path("sent.jsonl").exists(), is_users);

@@ -669,9 +669,10 @@ fn a_project_chooses_no_provider_that_the_user_did_not() {
             .into_iter()
             .chain(model.into_iter().flat_map(|it| ["-m", it]))
             .collect();
-        let mut command = match trusts {
-            true => world.command(&args),
-            false => untrusted(&world, &args),
+        let mut command = if trusts {
+            world.command(&args)
+        } else {
+            untrusted(&world, &args)
         };
         command
             .env("GITHUB_TOKEN", "ghp_of-something-else")

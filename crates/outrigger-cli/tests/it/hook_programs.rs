@@ -31,9 +31,10 @@ fn guarded(turns: impl IntoIterator<Item = Value>, by_user: bool) -> World {
     world.file("tools/guard.sh", GUARD);
     let hook = json!({"type": "command", "command": "sh \"$CLAUDE_PROJECT_DIR\"/tools/guard.sh", "timeout": 20});
     let settings = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}});
-    let folder = match by_user {
-        true => world.home().join(".claude"),
-        false => world.path(".claude"),
+    let folder = if by_user {
+        world.home().join(".claude")
+    } else {
+        world.path(".claude")
     };
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("settings.json"), settings.to_string()).unwrap();

@@ -38,9 +38,10 @@ fn active(world: &World, args: &[&str]) -> Done {
 #[test]
 fn no_runtime_or_git_is_taken_from_where_commands_write() {
     for is_trusted in [true, false] {
-        let world = match is_trusted {
-            true => keyed([done()], &[]),
-            false => untrusted([done()], json!({}), &[]),
+        let world = if is_trusted {
+            keyed([done()], &[])
+        } else {
+            untrusted([done()], json!({}), &[])
         };
         let plugins = world.home().join(".config/opencode/plugin");
         fs::create_dir_all(&plugins).unwrap();
@@ -126,9 +127,10 @@ fn a_guard_is_not_answered_for_by_programs_of_the_project() {
                 json!({ "command": "touch forbidden", "description": "x" }),
             )]);
             let turns = [attack.clone(), forbidden, done()];
-            let world = match is_trusted {
-                true => keyed(turns, &[]),
-                false => untrusted(turns, json!({}), &[]),
+            let world = if is_trusted {
+                keyed(turns, &[])
+            } else {
+                untrusted(turns, json!({}), &[])
             };
             fs::write(world.home().join("guard"), guard).unwrap();
             let hook =

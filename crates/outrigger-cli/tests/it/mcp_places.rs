@@ -225,9 +225,10 @@ fn a_server_of_the_project_runs_in_the_sandbox_of_commands_unless_the_user_says_
             listed.contains("connected    s"),
             "{own}{projects}: {listed}"
         );
-        let says = match escapes {
-            true => "as you, in",
-            false => "in the sandbox of commands",
+        let says = if escapes {
+            "as you, in"
+        } else {
+            "in the sandbox of commands"
         };
         assert!(listed.contains(says), "{own}{projects}: {listed}");
         assert_eq!(

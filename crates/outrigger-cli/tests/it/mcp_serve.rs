@@ -58,9 +58,10 @@ impl Other {
         self.sends(method, params);
         let mut answer = self.hears();
         assert_eq!(answer["id"], self.next, "{answer}");
-        match answer["error"].is_null() {
-            true => answer["result"].take(),
-            false => answer,
+        if answer["error"].is_null() {
+            answer["result"].take()
+        } else {
+            answer
         }
     }
 

@@ -144,9 +144,10 @@ fn a_server_that_needs_the_project_as_its_folder_is_in_the_sandbox_of_commands()
         assert!(listed.contains("connected    s"), "{listed}");
         assert!(world.path("leak.txt").exists(), "it did not run: {listed}");
         assert_eq!(world.home().join("escaped").exists(), full, "{listed}");
-        let says = match full {
-            true => "as you, in ",
-            false => "loads code by names from a folder that commands may write to",
+        let says = if full {
+            "as you, in "
+        } else {
+            "loads code by names from a folder that commands may write to"
         };
         assert!(listed.contains(says), "{listed}");
         if !full {

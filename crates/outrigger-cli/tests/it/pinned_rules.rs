@@ -197,10 +197,7 @@ fn no_setting_of_a_project_keeps_the_users_own_guard_from_running() {
         ] {
             for by_hook in [true, false] {
                 let world = users(json!({}));
-                let own = match by_hook {
-                    true => world.home().join(".claude/settings.json"),
-                    false => world.home().join(".config/opencode/plugin/guard.js"),
-                };
+                let own = if by_hook { world.home().join(".claude/settings.json") } else { world.home().join(".config/opencode/plugin/guard.js") };
                 fs::create_dir_all(own.parent().unwrap()).unwrap();
                 let text = if by_hook { hooks.to_string() } else { GUARD.to_owned() };
                 fs::write(&own, text).unwrap();

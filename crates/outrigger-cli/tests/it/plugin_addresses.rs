@@ -228,9 +228,10 @@ fn a_server_of_the_plugin_itself_is_asked_for_its_provider() {
         (false, true, false),
     ] {
         let (port, times) = asked();
-        let base = match own {
-            true => "`http://localhost:${server.port}/v1`".to_owned(),
-            false => format!("'http://localhost:{port}/v1'"),
+        let base = if own {
+            "`http://localhost:${server.port}/v1`".to_owned()
+        } else {
+            format!("'http://localhost:{port}/v1'")
         };
         let world = attacked([done()]);
         let plugin = world.plugin(

@@ -24,9 +24,10 @@ pub(crate) fn put(folder: &Path, id: &str, more: &str) {
     } else {
         "entry = \"main.js\"\n"
     };
-    let more = match more.contains("[hook_policy]") {
-        true => more.replace("[hook_policy]", &format!("[hook_policy]\n{NAMED}")),
-        false => format!("{more}\n[hook_policy]\n{NAMED}"),
+    let more = if more.contains("[hook_policy]") {
+        more.replace("[hook_policy]", &format!("[hook_policy]\n{NAMED}"))
+    } else {
+        format!("{more}\n[hook_policy]\n{NAMED}")
     };
     let manifest = format!("id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"hook\"\n{entry}{more}");
     fs::write(folder.join("outrigger.plugin.toml"), manifest).unwrap();

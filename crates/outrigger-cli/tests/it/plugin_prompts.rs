@@ -143,9 +143,10 @@ fn a_turn_of_the_user_that_a_plugin_joins_is_asked_about() {
     ] {
         // The step requested meanwhile has not read the prompt yet.
         let fine = || bash("echo fine >> fine.txt");
-        let first = match case.contains("ending") {
-            true => [fine(), done()],
-            false => [fine(), fine()],
+        let first = if case.contains("ending") {
+            [fine(), done()]
+        } else {
+            [fine(), fine()]
         };
         let world = allowing(first.into_iter().chain([run_it(), done(), done()]));
         world.plugin(

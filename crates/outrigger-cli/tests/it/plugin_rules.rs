@@ -310,9 +310,10 @@ fn a_session_gets_rules_that_leave_no_more_than_there_is() {
         let is_asked = want == "403" && user != json!({});
         world.config(user);
         world.plugin("p", &GIVES.replace("RULES", &format!("[{rules}]")));
-        match is_asked {
-            true => world.run(&["--auto", "do it"]),
-            false => world.run(&["do it"]),
+        if is_asked {
+            world.run(&["--auto", "do it"])
+        } else {
+            world.run(&["do it"])
         };
         assert_eq!(world.lines("seen.txt"), [want, want], "{rules}");
     }

@@ -20,9 +20,10 @@ fn last_rows(screen: &str, (columns, rows): (u16, u16)) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for line in screen.split('\n') {
         let characters: Vec<char> = line.chars().collect();
-        match characters.is_empty() {
-            true => all.push(String::new()),
-            false => all.extend(characters.chunks(columns).map(|row| row.iter().collect())),
+        if characters.is_empty() {
+            all.push(String::new())
+        } else {
+            all.extend(characters.chunks(columns).map(|row| row.iter().collect()))
         }
     }
     all.split_off(all.len().saturating_sub(rows))

@@ -234,9 +234,10 @@ fn line(fault: &str, place: &str) -> String {
         whom = "by chance";
         audited = ["at most a restart".to_owned()].into();
     }
-    let audited = match audited.is_empty() {
-        true => "nothing".to_owned(),
-        false => audited.into_iter().collect::<Vec<_>>().join(", "),
+    let audited = if audited.is_empty() {
+        "nothing".to_owned()
+    } else {
+        audited.into_iter().collect::<Vec<_>>().join(", ")
     };
     let said = run.stderr.chars().take(3000).collect::<String>();
     eprintln!("{fault} at {place}: {took:?} {whom} {audited} {said}");

@@ -143,12 +143,11 @@ fn what_comes_into_settings_while_they_are_formatted_does_not_count() {
         running.end().ok();
         assert_eq!(world.read(path), theirs);
         let next = world.run(&["again"]);
-        match counts {
-            true => drop(next.ok()),
-            false => {
-                let why = next.exited(2).stderr;
-                assert!(why.contains("opencode.jsonc (changed)"), "{why}");
-            }
+        if counts {
+            drop(next.ok())
+        } else {
+            let why = next.exited(2).stderr;
+            assert!(why.contains("opencode.jsonc (changed)"), "{why}");
         }
     }
 }

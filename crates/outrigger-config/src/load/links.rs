@@ -63,9 +63,12 @@ impl Links {
         let name = |it: &Path| it.to_string_lossy().into_owned();
         let (below, whole) = (name(below.unwrap_or(path)), name(path));
         let mut rules = self.rules.iter().rev();
-        let last = rules.find(|rule| match rule.pattern.starts_with('/') {
-            true => is_about(rule, &whole),
-            false => is_about(rule, &below),
+        let last = rules.find(|rule| {
+            if rule.pattern.starts_with('/') {
+                is_about(rule, &whole)
+            } else {
+                is_about(rule, &below)
+            }
         });
         last.map_or(Action::Allow, |it| it.action)
     }

@@ -93,9 +93,10 @@ impl Loaded {
     pub fn claude_servers(&self) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();
         let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
-        let servers = match self.settings.claude.mcp && !off {
-            true => claude::servers(&self.options, &mut problems),
-            false => Vec::new(),
+        let servers = if self.settings.claude.mcp && !off {
+            claude::servers(&self.options, &mut problems)
+        } else {
+            Vec::new()
         };
         (servers, problems)
     }
@@ -125,8 +126,8 @@ impl Loaded {
     pub fn claude_commands(&self) -> (Vec<ClaudeCommand>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();
         let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
-        let commands = match self.settings.claude.commands && !off {
-            true => claude::commands(
+        let commands = if self.settings.claude.commands && !off {
+            claude::commands(
                 &self.options,
                 &claude::OfProject {
                     is_trusted: self.is_trusted,
@@ -137,8 +138,9 @@ impl Loaded {
                 },
                 &self.config.permission,
                 &mut problems,
-            ),
-            false => Vec::new(),
+            )
+        } else {
+            Vec::new()
         };
         (commands, problems)
     }
@@ -149,12 +151,11 @@ impl Loaded {
     pub fn claude_hooks(&self) -> (Vec<HookFile>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();
         let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
-        let files = match self.settings.claude.hooks && !off {
-            true => {
-                let plugins = &self.settings.claude.plugins;
-                crate::claude::hooks::files(&self.options, plugins, &mut problems)
-            }
-            false => Vec::new(),
+        let files = if self.settings.claude.hooks && !off {
+            let plugins = &self.settings.claude.plugins;
+            crate::claude::hooks::files(&self.options, plugins, &mut problems)
+        } else {
+            Vec::new()
         };
         (files, problems)
     }

@@ -97,9 +97,10 @@ impl<'a> Loader<'a> {
         read: impl FnOnce(&mut Self) -> Result<(), ConfigError>,
     ) -> Result<(), ConfigError> {
         self.is_project = layers::is_project_folder(self.options, Some(dir));
-        let done = match self.is_project && self.extent == Extent::Nothing {
-            true => Ok(()),
-            false => read(self),
+        let done = if self.is_project && self.extent == Extent::Nothing {
+            Ok(())
+        } else {
+            read(self)
         };
         self.is_project = false;
         done
@@ -260,9 +261,10 @@ impl<'a> Loader<'a> {
 
     pub(super) fn read(&mut self, path: &Path) -> Result<Option<Document>, ConfigError> {
         // An error in the user's own files stops the start.
-        let read = match self.is_project {
-            true => paths::read_if_fit(path, &mut self.problems)?,
-            false => paths::read(path)?,
+        let read = if self.is_project {
+            paths::read_if_fit(path, &mut self.problems)?
+        } else {
+            paths::read(path)?
         };
         let Some(text) = read else {
             return Ok(None);
@@ -290,9 +292,12 @@ impl<'a> Loader<'a> {
                 home,
                 folder,
                 file,
-                forbidden: &|path| match self.is_forbidden(path) {
-                    true => Some("the policy of this machine forbids it"),
-                    false => denies(path).then_some("your rules deny reading it"),
+                forbidden: &|path| {
+                    if self.is_forbidden(path) {
+                        Some("the policy of this machine forbids it")
+                    } else {
+                        denies(path).then_some("your rules deny reading it")
+                    }
                 },
                 secrets: &self.secrets,
             },
@@ -323,9 +328,10 @@ impl<'a> Loader<'a> {
     /// Merges a document. A project's rules for single patterns are added to the user's general rules instead of replacing them
     /// as in OpenCode: a more specific rule of a project cannot loosen one of the user's.
     fn absorb(&mut self, value: Value, origin: &dyn Fn(&str) -> Origin) {
-        match self.is_project {
-            true => self.merged.spread_rules(&value),
-            false => self.add_users(&value),
+        if self.is_project {
+            self.merged.spread_rules(&value)
+        } else {
+            self.add_users(&value)
         }
         self.merged.absorb(value, origin);
     }

@@ -44,9 +44,10 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
             } else {
                 let whole = load_as(options, Extent::Everything)?;
                 // A file may have changed meanwhile.
-                match unknown(&whole.asks, known).is_empty() {
-                    true => whole,
-                    false => harmless,
+                if unknown(&whole.asks, known).is_empty() {
+                    whole
+                } else {
+                    harmless
                 }
             }
         }

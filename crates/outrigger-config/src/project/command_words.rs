@@ -73,9 +73,10 @@ impl Texts {
                     match (key.as_str(), it) {
                         ("env" | "environment", Value::Object(variables)) => {
                             for (name, value) in variables {
-                                let texts = match loads(name) {
-                                    true => &mut self.loads,
-                                    false => &mut self.variables,
+                                let texts = if loads(name) {
+                                    &mut self.loads
+                                } else {
+                                    &mut self.variables
                                 };
                                 texts.extend(value.as_str().map(str::to_owned));
                             }

@@ -138,11 +138,12 @@ impl Search<'_> {
             }
             let patterns = is_interpreted && word.contains('/') && has_wildcard(word);
             for path in self.places(word) {
-                match patterns {
-                    true => matching(&path)
+                if patterns {
+                    matching(&path)
                         .iter()
-                        .for_each(|it| self.file(it, is_interpreted)),
-                    false => self.file(&path, is_interpreted),
+                        .for_each(|it| self.file(it, is_interpreted))
+                } else {
+                    self.file(&path, is_interpreted)
                 }
             }
         }

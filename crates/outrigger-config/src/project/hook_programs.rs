@@ -69,9 +69,10 @@ impl Loaded {
     /// Returns project files that trusted settings and these hooks execute and that are protected during work. Reads the disk.
     #[must_use]
     pub fn kept_programs<'a>(&self, hooks: impl Iterator<Item = &'a HookPrograms>) -> Vec<PathBuf> {
-        let mut all: BTreeSet<PathBuf> = match self.is_trusted {
-            true => executed::kept(&self.asks, &self.options),
-            false => BTreeSet::new(),
+        let mut all: BTreeSet<PathBuf> = if self.is_trusted {
+            executed::kept(&self.asks, &self.options)
+        } else {
+            BTreeSet::new()
         };
         let project = self.options.project_folder();
         let of_hooks = hooks.flat_map(|it| it.files.keys());

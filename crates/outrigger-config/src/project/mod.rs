@@ -369,9 +369,12 @@ impl Sieve<'_> {
 
     /// Returns a text with the project's texts inserted that it takes from files: both determine its meaning.
     fn filled<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.filled_from(text, |path| match self.is_own_text(path) {
-            true => self.content(path),
-            false => String::new(),
+        self.filled_from(text, |path| {
+            if self.is_own_text(path) {
+                self.content(path)
+            } else {
+                String::new()
+            }
         })
     }
 
@@ -388,9 +391,12 @@ impl Sieve<'_> {
     fn put_texts(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
-                let filled = self.filled_from(text, |path| match self.is_own(path, &[]) {
-                    true => self.content(path),
-                    false => format!("{{file:{path}}}"),
+                let filled = self.filled_from(text, |path| {
+                    if self.is_own(path, &[]) {
+                        self.content(path)
+                    } else {
+                        format!("{{file:{path}}}")
+                    }
                 });
                 *text = filled.into_owned();
             }

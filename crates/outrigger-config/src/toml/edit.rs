@@ -56,9 +56,10 @@ pub fn set_in_toml(
         .and_then(|document| span(document.get_ref(), path))
         .and_then(|span| new.get(span))
         .is_some_and(|there| there == value);
-    match is_written {
-        true => Ok(new),
-        false => Err(wrong(
+    if is_written {
+        Ok(new)
+    } else {
+        Err(wrong(
             0,
             format!("it cannot be seen where {} belongs", path.join(".")),
             &format!(
@@ -66,7 +67,7 @@ pub fn set_in_toml(
                 line.trim_end(),
                 table.join(".")
             ),
-        )),
+        ))
     }
 }
 
@@ -144,9 +145,10 @@ fn depth(line: &str) -> usize {
 /// Returns a key, in quotes if necessary.
 fn bare(key: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    match !key.is_empty() && key.chars().all(fits) {
-        true => key.to_owned(),
-        false => quoted(key),
+    if !key.is_empty() && key.chars().all(fits) {
+        key.to_owned()
+    } else {
+        quoted(key)
     }
 }
 

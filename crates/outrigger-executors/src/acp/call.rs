@@ -55,17 +55,16 @@ fn is_one_of_ours(known: &Value, folder: &Path) -> bool {
         "cwd" | "workdir" => value.as_str().is_some_and(|it| folder.join(it) == folder),
         _ => false,
     };
-    match is_command {
-        true => {
-            let says_all = |raw: &Value| {
-                let fields = raw.as_object();
-                fields.is_some_and(|it| {
-                    it.is_empty() || (it.contains_key("command") && it.iter().all(is_known))
-                })
-            };
-            diffs(known).next().is_none() && raw.is_none_or(says_all)
-        }
-        false => diffs(known).count() <= 1 && files(known, folder).len() <= 1,
+    if is_command {
+        let says_all = |raw: &Value| {
+            let fields = raw.as_object();
+            fields.is_some_and(|it| {
+                it.is_empty() || (it.contains_key("command") && it.iter().all(is_known))
+            })
+        };
+        diffs(known).next().is_none() && raw.is_none_or(says_all)
+    } else {
+        diffs(known).count() <= 1 && files(known, folder).len() <= 1
     }
 }
 
@@ -157,9 +156,10 @@ pub(super) fn result_of(known: &Value, is_error: bool) -> Ended {
         facts.insert("filediff".to_owned(), diff);
     }
     Ended {
-        text: match texts.is_empty() {
-            true => raw_text.unwrap_or_default().to_owned(),
-            false => texts.join("\n"),
+        text: if texts.is_empty() {
+            raw_text.unwrap_or_default().to_owned()
+        } else {
+            texts.join("\n")
         },
         is_error,
         facts,

@@ -47,9 +47,10 @@ impl Host for Kept {
 
     fn decide(&self, question: Question) -> Pin<Box<dyn Future<Output = Verdict> + Send>> {
         self.asked.lock().unwrap().push(question);
-        match self.is_silent {
-            true => Box::pin(std::future::pending()),
-            false => Box::pin(std::future::ready(Verdict::Allow)),
+        if self.is_silent {
+            Box::pin(std::future::pending())
+        } else {
+            Box::pin(std::future::ready(Verdict::Allow))
         }
     }
 }

@@ -76,9 +76,10 @@ impl Reader {
                 Step::Session(id) => writeln!(self.shown, "session {}", id.len()).unwrap(),
                 Step::Ask(question) => {
                     writeln!(self.shown, "asks {} {}", question.tool, question.input).unwrap();
-                    let verdict = match question.input.to_string().contains(&self.refuses) {
-                        true => Verdict::Deny("The user refused this.".into()),
-                        false => Verdict::Allow,
+                    let verdict = if question.input.to_string().contains(&self.refuses) {
+                        Verdict::Deny("The user refused this.".into())
+                    } else {
+                        Verdict::Allow
                     };
                     let steps = self.protocol.answer(question.id, &verdict);
                     self.take(steps);

@@ -62,18 +62,19 @@ fn begun(id: &str, entry: &Entry) -> MessageWithParts {
         completed: None,
     };
     let asked = entry.channel.attempt.clone();
-    let info = match asked.as_str() == id {
-        true => MessageInfo::User(UserMessage {
+    let info = if asked.as_str() == id {
+        MessageInfo::User(UserMessage {
             id: id.into(),
             time,
             ..UserMessage::default()
-        }),
-        false => MessageInfo::Assistant(AssistantMessage {
+        })
+    } else {
+        MessageInfo::Assistant(AssistantMessage {
             id: id.into(),
             parent_id: asked,
             time,
             ..AssistantMessage::default()
-        }),
+        })
     };
     MessageWithParts {
         info,

@@ -43,11 +43,12 @@ pub(crate) fn read(
         let all = document.conversations.into_iter().take(MAX_CONVERSATIONS);
         return Ok(all.map(messages).collect());
     }
-    match value.get("info").is_some() && value.get("messages").is_some() {
-        true => Ok(vec![of_opencode(value, path, problems)?]),
-        false => Err(form(
+    if value.get("info").is_some() && value.get("messages").is_some() {
+        Ok(vec![of_opencode(value, path, problems)?])
+    } else {
+        Err(form(
             "it has neither `format` nor `info` and `messages`".to_owned(),
-        )),
+        ))
     }
 }
 

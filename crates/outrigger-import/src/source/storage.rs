@@ -77,9 +77,10 @@ impl Storage {
                 continue;
             };
             let name = info.id().to_string();
-            let parts = match is_name(&name) {
-                true => entries(&self.root.join("part").join(name)),
-                false => Vec::new(),
+            let parts = if is_name(&name) {
+                entries(&self.root.join("part").join(name))
+            } else {
+                Vec::new()
             };
             let parts = parts
                 .iter()

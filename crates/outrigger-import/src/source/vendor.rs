@@ -152,12 +152,13 @@ pub(crate) fn transcript(
     }
     let mut transcript = speech.finish();
     transcript.parent = parent(program, file, &transcript.id);
-    match transcript.id.is_empty() {
-        true => Err(ImportError::Form {
+    if transcript.id.is_empty() {
+        Err(ImportError::Form {
             path: file.to_owned(),
             message: format!("no line of it is one of {}", program.title()),
-        }),
-        false => Ok(transcript),
+        })
+    } else {
+        Ok(transcript)
     }
 }
 

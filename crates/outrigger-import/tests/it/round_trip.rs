@@ -24,13 +24,10 @@ fn word() -> BoxedStrategy<String> {
 
 fn call(tool: &'static str, input: Value, metadata: Value, output: String, failed: bool) -> Value {
     let time = json!({ "start": 10, "end": 15 });
-    let state = match failed {
-        true => {
-            json!({ "status": "error", "input": input, "error": output, "metadata": metadata, "time": time })
-        }
-        false => {
-            json!({ "status": "completed", "input": input, "output": output, "title": "", "metadata": metadata, "time": time })
-        }
+    let state = if failed {
+        json!({ "status": "error", "input": input, "error": output, "metadata": metadata, "time": time })
+    } else {
+        json!({ "status": "completed", "input": input, "output": output, "title": "", "metadata": metadata, "time": time })
     };
     json!({ "type": "tool", "callID": "c", "tool": tool, "state": state })
 }

@@ -276,9 +276,10 @@ async fn sources_run_as_they_were_hashed_or_not_at_all() {
                 {
                     let path = folder.join(file);
                     let hash = Sha256::digest(std::fs::read(&path).unwrap());
-                    let hash = match file == wrong {
-                        true => "0".repeat(64),
-                        false => hex(&hash),
+                    let hash = if file == wrong {
+                        "0".repeat(64)
+                    } else {
+                        hex(&hash)
                     };
                     let path = path.display().to_string();
                     initialize.sources.hashes.insert(path, hash);
@@ -292,9 +293,12 @@ async fn sources_run_as_they_were_hashed_or_not_at_all() {
                 let hooks: Vec<_> = instances.flat_map(|it| it.hooks.clone()).collect();
                 let problems = plugin.problems.iter();
                 let problems: Vec<_> = problems
-                    .map(|it| match it.message.contains("is not what was trusted") {
-                        true => format!("{} refused", it.stage),
-                        false => format!("{} {}", it.stage, it.message),
+                    .map(|it| {
+                        if it.message.contains("is not what was trusted") {
+                            format!("{} refused", it.stage)
+                        } else {
+                            format!("{} {}", it.stage, it.message)
+                        }
                     })
                     .collect();
                 writeln!(shown, "{name} [{wrong}]: {hooks:?} {problems:?}").unwrap();

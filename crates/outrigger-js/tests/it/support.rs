@@ -121,9 +121,10 @@ impl HostHandler for Host {
     }
 
     fn sdk_deadline(&self, request: &SdkRequest) -> Duration {
-        match request.path.starts_with("/slow/late") {
-            true => Duration::from_millis(200),
-            false => LONG,
+        if request.path.starts_with("/slow/late") {
+            Duration::from_millis(200)
+        } else {
+            LONG
         }
     }
 

@@ -196,9 +196,10 @@ impl Pages {
             return Err(Failure::new("kernel.request", "`expect` says nothing"));
         }
         let unmet = expect::unmet(expected, &self.view(tab)?.facts);
-        let sentence = match unmet.is_empty() {
-            true => String::new(),
-            false => expect::sentence(&unmet),
+        let sentence = if unmet.is_empty() {
+            String::new()
+        } else {
+            expect::sentence(&unmet)
         };
         Ok(json!({ "unmet": unmet, "sentence": sentence }).to_string())
     }

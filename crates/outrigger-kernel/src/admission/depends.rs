@@ -24,9 +24,10 @@ pub fn unmet(running: &[(usize, &str, &[String])], known: &BTreeSet<&str>) -> Ve
             .filter_map(|(at, _, needs)| {
                 let lack = needs.iter().find(|need| !here.contains(need.as_str()))?;
                 let id = lack.clone();
-                Some(match known.contains(lack.as_str()) {
-                    true => (*at, Reason::DependencyDisabled { id }),
-                    false => (*at, Reason::MissingDependency { id }),
+                Some(if known.contains(lack.as_str()) {
+                    (*at, Reason::DependencyDisabled { id })
+                } else {
+                    (*at, Reason::MissingDependency { id })
                 })
             })
             .collect();

@@ -39,9 +39,10 @@ pub fn decide(mut candidates: Vec<Candidate>, rules: &Rules, machine: &Machine) 
         let back = lost.iter().filter(|(at, _)| before.contains(at));
         let back: Vec<(usize, Reason)> = back.cloned().collect();
         let settled = back.is_empty();
-        let (into, these) = match settled {
-            true => (&mut disabled, lost),
-            false => (&mut own, back),
+        let (into, these) = if settled {
+            (&mut disabled, lost)
+        } else {
+            (&mut own, back)
         };
         for (at, reason) in these {
             if let Some(slot) = into.get_mut(at) {

@@ -302,9 +302,10 @@ impl Chain {
         }
         run.decision = Decision::Refused;
         run.refused = Some(Rule::Rights);
-        let why = match self.point.spec().block {
-            true => format!("{}, which {UNNAMED}, was to be refused", self.point),
-            false => format!("{} does not allow a refusal", self.point),
+        let why = if self.point.spec().block {
+            format!("{}, which {UNNAMED}, was to be refused", self.point)
+        } else {
+            format!("{} does not allow a refusal", self.point)
         };
         run.message = Some(format!("{why}: {}", block.record_text()));
     }

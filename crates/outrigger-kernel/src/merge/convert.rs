@@ -156,9 +156,10 @@ impl Converter {
         let key = format!("{}/{}", part.message_id, part.id);
         let start = start_of(author, part, call);
         let result = result_of(author, part, call);
-        let state = match call.state.is_final() {
-            true => EntryState::Done,
-            false => EntryState::Running,
+        let state = if call.state.is_final() {
+            EntryState::Done
+        } else {
+            EntryState::Running
         };
         let placed = |key: String, state, message| Placed {
             key,
@@ -316,9 +317,10 @@ fn fact(part: &PartKind) -> Option<(&'static str, String, Object)> {
 }
 
 fn state(is_complete: bool) -> EntryState {
-    match is_complete {
-        true => EntryState::Done,
-        false => EntryState::Running,
+    if is_complete {
+        EntryState::Done
+    } else {
+        EntryState::Running
     }
 }
 

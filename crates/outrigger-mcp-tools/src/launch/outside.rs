@@ -141,9 +141,10 @@ impl<'a> Outside<'a> {
     fn program(&self, word: &str, env: &[(OsString, OsString)]) -> Result<String, LaunchRefusal> {
         if word.contains('/') {
             let path = self.absolute(word);
-            return match self.holds(&path) {
-                true => Err(self.refused(&path)),
-                false => Ok(path.display().to_string()),
+            return if self.holds(&path) {
+                Err(self.refused(&path))
+            } else {
+                Ok(path.display().to_string())
             };
         }
         let path = env.iter().rev().find(|(name, _)| name == "PATH");
@@ -188,9 +189,10 @@ impl<'a> Outside<'a> {
         let mut words = word.split(|c: char| !c.is_alphanumeric());
         let enters = words.any(|it| ["cd", "chdir", "pushd"].contains(&it));
         self.named(word, is_run || enters)?;
-        Ok(match is_relative {
-            true => path.display().to_string(),
-            false => word.to_owned(),
+        Ok(if is_relative {
+            path.display().to_string()
+        } else {
+            word.to_owned()
         })
     }
 
@@ -205,9 +207,10 @@ impl<'a> Outside<'a> {
                 None => PathBuf::from(piece),
             };
             // Code that does not exist yet may exist when it is read.
-            let counts = match path.is_dir() {
-                true => folders,
-                false => folders || !self.is_trusted && path.is_file() || Loaded::is_program(&path),
+            let counts = if path.is_dir() {
+                folders
+            } else {
+                folders || !self.is_trusted && path.is_file() || Loaded::is_program(&path)
             };
             if path.is_absolute() && counts && self.holds(&path) {
                 return Err(self.refused(&path));

@@ -186,11 +186,12 @@ fn check_resource(meta: &Value, place: &Url, url: &Url) -> Result<(), String> {
     }
     let is_itself = within(url.path(), named.path());
     let is_of_root = place.origin() == url.origin() && within(RESOURCE_METADATA, place.path());
-    match is_itself || is_of_root {
-        true => Ok(()),
-        false => Err(format!(
+    if is_itself || is_of_root {
+        Ok(())
+    } else {
+        Err(format!(
             "its metadata are those of {named}, and lie at {place}"
-        )),
+        ))
     }
 }
 
@@ -211,13 +212,14 @@ fn checked_issuer(
             named.origin() == expected.origin() && (within(outer, inner) || within(inner, outer))
         }),
     };
-    match is_right {
-        true => Ok(named.to_owned()),
-        false => Err(format!(
+    if is_right {
+        Ok(named.to_owned())
+    } else {
+        Err(format!(
             "its authorization server {} says that it is another one: {named} (if both are the same service, \
              `issuer = \"{named}\"` under [mcp.NAME] in your own outrigger.toml accepts it)",
             accepted.unwrap_or(expected.as_str())
-        )),
+        ))
     }
 }
 
@@ -292,18 +294,20 @@ impl Near {
 
     fn acceptable(self, text: &str) -> Result<Url, String> {
         let url = acceptable(text)?;
-        match !self.0 && outrigger_net::is_local(&url) {
-            true => Err(format!(
+        if !self.0 && outrigger_net::is_local(&url) {
+            Err(format!(
                 "it names {url}, which is of this machine or its network, and the server is not"
-            )),
-            false => Ok(url),
+            ))
+        } else {
+            Ok(url)
         }
     }
 
     fn redirects(self) -> Redirects {
-        match self.0 {
-            true => Redirects::Any,
-            false => Redirects::Public,
+        if self.0 {
+            Redirects::Any
+        } else {
+            Redirects::Public
         }
     }
 }

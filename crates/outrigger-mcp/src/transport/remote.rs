@@ -253,9 +253,10 @@ impl Redirects {
     /// Checks whether a redirect to a URL is allowed.
     pub(crate) fn check(self, url: &reqwest::Url) -> Result<(), String> {
         outrigger_net::check(url).map_err(|refused| refused.to_string())?;
-        match self == Self::Public && outrigger_net::is_local(url) {
-            true => Err(format!("{url} is of this machine or its network")),
-            false => Ok(()),
+        if self == Self::Public && outrigger_net::is_local(url) {
+            Err(format!("{url} is of this machine or its network"))
+        } else {
+            Ok(())
         }
     }
 }
@@ -280,9 +281,10 @@ pub(crate) fn client(
             })
         }
     };
-    let builder = match is_public {
-        true => outrigger_net::for_public(Client::builder(), Arc::new(|_| false)),
-        false => outrigger_net::builder(),
+    let builder = if is_public {
+        outrigger_net::for_public(Client::builder(), Arc::new(|_| false))
+    } else {
+        outrigger_net::builder()
     };
     let builder = builder
         .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))

@@ -90,9 +90,10 @@ impl CatalogError {
 #[must_use]
 pub fn models_url(setting: &str) -> String {
     let setting = setting.trim().trim_end_matches('/');
-    match setting.ends_with(".json") {
-        true => setting.to_owned(),
-        false => format!("{setting}/api.json"),
+    if setting.ends_with(".json") {
+        setting.to_owned()
+    } else {
+        format!("{setting}/api.json")
     }
 }
 

@@ -56,9 +56,10 @@ fn azure(
         _ => "chat/completions",
     };
     let by_deployment = settings.options.get("useDeploymentBasedUrls") == Some(&Value::Bool(true));
-    let (middle, version) = match by_deployment {
-        true => (format!("deployments/{}", encoded(id)), "2025-04-01-preview"),
-        false => ("v1".to_owned(), "v1"),
+    let (middle, version) = if by_deployment {
+        (format!("deployments/{}", encoded(id)), "2025-04-01-preview")
+    } else {
+        ("v1".to_owned(), "v1")
     };
     let version = encoded(settings.option("apiVersion").unwrap_or(version));
     Ok(format!("{base}/{middle}/{path}?api-version={version}"))
@@ -147,9 +148,10 @@ fn endpoint(location: &str) -> Result<String, String> {
 /// Validates a part of a host name: it must not change the target.
 fn host(name: &str) -> Result<&str, String> {
     let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    match fits && !name.is_empty() {
-        true => Ok(name),
-        false => Err(format!("`{name}` is no part of a host's name")),
+    if fits && !name.is_empty() {
+        Ok(name)
+    } else {
+        Err(format!("`{name}` is no part of a host's name"))
     }
 }
 

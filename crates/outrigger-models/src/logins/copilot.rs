@@ -62,9 +62,10 @@ pub(super) fn methods() -> Vec<AuthMethod> {
 pub(super) fn domain(typed: &str) -> Result<String, String> {
     let wrong = || "an address such as company.ghe.com is wanted".to_owned();
     let typed = typed.trim();
-    let url = match typed.contains("://") {
-        true => Url::parse(typed),
-        false => Url::parse(&format!("https://{typed}")),
+    let url = if typed.contains("://") {
+        Url::parse(typed)
+    } else {
+        Url::parse(&format!("https://{typed}"))
     };
     let url = url.map_err(|_| wrong())?;
     let is_plain = url.scheme() == "https"

@@ -92,9 +92,10 @@ impl LoginTokens {
                 "the login at {name} has ended; `outrigger auth login {provider}` makes a new one"
             )));
         }
-        let stored = match self.is_due(&stored) {
-            true => self.renewed(&stored).await?,
-            false => stored,
+        let stored = if self.is_due(&stored) {
+            self.renewed(&stored).await?
+        } else {
+            stored
         };
         let Credential::Oauth {
             access, account_id, ..

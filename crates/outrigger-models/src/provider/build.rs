@@ -118,9 +118,10 @@ impl<'a> Entry<'a> {
     fn of(id: &'a str, value: Option<&'a Value>) -> Result<Self, ModelError> {
         let keys = value.and_then(Value::as_object);
         let entry = Self { id, keys };
-        match value.is_some() && keys.is_none() {
-            true => Err(entry.wrong("the entry is not an object")),
-            false => Ok(entry),
+        if value.is_some() && keys.is_none() {
+            Err(entry.wrong("the entry is not an object"))
+        } else {
+            Ok(entry)
         }
     }
 

@@ -190,9 +190,12 @@ fn from_config(
             .map(str::to_owned)
     };
     let api_id = text("/id").unwrap_or_else(|| base.api.id.clone());
-    let npm = text("/provider/npm").unwrap_or_else(|| match has_base {
-        true => base.api.npm.clone(),
-        false => defaults.npm.to_owned(),
+    let npm = text("/provider/npm").unwrap_or_else(|| {
+        if has_base {
+            base.api.npm.clone()
+        } else {
+            defaults.npm.to_owned()
+        }
     });
     // DeepSeek's models need their reasoning back, under whatever name they are served (OpenCode's rule).
     let deepseek = !has_base && npm == "@ai-sdk/openai-compatible" && api_id.contains("deepseek");

@@ -604,17 +604,14 @@ async fn a_login_at_poe_gives_a_key_that_ends_when_poe_says() {
         let model = resolve(&models, "poe/m");
         let (_, error) = collect(model.stream(&request(vec![user("hi")], &[]), &options(0))).await;
         let asked = requests(&world.server, "/v1/chat/completions");
-        match status {
-            true => {
-                assert!(error.is_none(), "{error:?}");
-                let key = asked[0].header("authorization").unwrap();
-                assert_eq!(key, "Bearer poe-key-1");
-            }
-            false => {
-                let why = format!("{error:?}");
-                assert!(why.contains("outrigger auth login poe"), "{why}");
-                assert!(asked.is_empty());
-            }
+        if status {
+            assert!(error.is_none(), "{error:?}");
+            let key = asked[0].header("authorization").unwrap();
+            assert_eq!(key, "Bearer poe-key-1");
+        } else {
+            let why = format!("{error:?}");
+            assert!(why.contains("outrigger auth login poe"), "{why}");
+            assert!(asked.is_empty());
         }
         assert_eq!(requests(&world.server, "/token").len(), 1);
     }

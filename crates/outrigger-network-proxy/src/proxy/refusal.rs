@@ -61,9 +61,10 @@ pub(super) fn words(
         ),
         Refusal::NotGranted => Some(client.hint.replace("HOST", &place)),
         Refusal::Private(address) => {
-            let literal = match address.is_ipv6() {
-                true => format!("[{address}]:{port}"),
-                false => format!("{address}:{port}"),
+            let literal = if address.is_ipv6() {
+                format!("[{address}]:{port}")
+            } else {
+                format!("{address}:{port}")
             };
             Some(client.hint.replace("HOST", &literal))
         }

@@ -140,9 +140,10 @@ fn body_of(request: &httparse::Request<'_, '_>) -> Option<u64> {
 
 /// Converts the request to the form for another proxy, with its credentials.
 pub(super) fn absolute(head: &[u8], host: &str, port: u16, login: &str) -> Vec<u8> {
-    let host = match host.contains(':') {
-        true => format!("[{host}]"),
-        false => host.to_owned(),
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
     };
     let port = match port {
         80 => String::new(),

@@ -140,9 +140,10 @@ impl PathRules {
             let path = worktree.join(path);
             let plain = !is_dir && !path.is_symlink();
             let known = |(id, links)| links > 1 && denied.files.contains_key(&id);
-            match plain && identity(&path).is_some_and(known) {
-                true => Cover::Hidden,
-                false => Cover::None,
+            if plain && identity(&path).is_some_and(known) {
+                Cover::Hidden
+            } else {
+                Cover::None
             }
         })?;
         Ok(found.hide)

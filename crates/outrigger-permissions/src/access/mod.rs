@@ -72,9 +72,10 @@ pub struct Verdict {
 
 impl Verdict {
     fn stricter(self, other: Self) -> Self {
-        match strictness(other.action) > strictness(self.action) {
-            true => other,
-            false => self,
+        if strictness(other.action) > strictness(self.action) {
+            other
+        } else {
+            self
         }
     }
 }

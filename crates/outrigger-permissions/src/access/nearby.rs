@@ -94,9 +94,10 @@ pub(super) fn walk(root: &Path, rules: &PathRules, bounds: Bounds, found: &mut C
             continue;
         }
         // A folder above the project is not hidden with it.
-        let cover = match worktree.starts_with(&path) {
-            true => Cover::None,
-            false => rules.cover_outside(&path, is_dir),
+        let cover = if worktree.starts_with(&path) {
+            Cover::None
+        } else {
+            rules.cover_outside(&path, is_dir)
         };
         match cover {
             Cover::Hidden => found.hide.push(path),

@@ -116,9 +116,10 @@ impl PathRules {
     /// Decides by names. A file that must not be read must not be changed either: a change would show its content.
     fn of_names(&self, permission: &str, names: &Names) -> Verdict {
         let verdict = self.by(permission, names);
-        match permission == "edit" && denies_path("read", names, &self.rules) {
-            true => verdict.stricter(self.by("read", names)),
-            false => verdict,
+        if permission == "edit" && denies_path("read", names, &self.rules) {
+            verdict.stricter(self.by("read", names))
+        } else {
+            verdict
         }
     }
 
@@ -203,21 +204,19 @@ impl PathRules {
 
     /// Like [`Self::cover`], outside the project.
     pub(super) fn cover_outside(&self, path: &Path, is_dir: bool) -> Cover {
-        let hidden = match is_dir {
-            true => {
-                let below = |name: &str| folder_names(&path.join(name));
-                denies_path(EXTERNAL_DIRECTORY, &folder_names(path), &self.rules)
-                    && denies_folder(EXTERNAL_DIRECTORY, &folder_names(path), below, &self.rules)
-            }
-            false => {
-                let folder = path.parent().unwrap_or(path);
-                let names = folder_names(folder).also(path.to_string_lossy().into_owned());
-                denies_path(EXTERNAL_DIRECTORY, &names, &self.rules)
-            }
+        let hidden = if is_dir {
+            let below = |name: &str| folder_names(&path.join(name));
+            denies_path(EXTERNAL_DIRECTORY, &folder_names(path), &self.rules)
+                && denies_folder(EXTERNAL_DIRECTORY, &folder_names(path), below, &self.rules)
+        } else {
+            let folder = path.parent().unwrap_or(path);
+            let names = folder_names(folder).also(path.to_string_lossy().into_owned());
+            denies_path(EXTERNAL_DIRECTORY, &names, &self.rules)
         };
-        match hidden {
-            true => Cover::Hidden,
-            false => self.cover(path, is_dir),
+        if hidden {
+            Cover::Hidden
+        } else {
+            self.cover(path, is_dir)
         }
     }
 
@@ -238,9 +237,12 @@ impl PathRules {
             .ancestors()
             .take_while(|it| !is_inside || it != worktree);
         above
-            .map(|it| match is_inside {
-                true => self.cover(it, it != path || is_folder),
-                false => self.cover_outside(it, it != path || is_folder),
+            .map(|it| {
+                if is_inside {
+                    self.cover(it, it != path || is_folder)
+                } else {
+                    self.cover_outside(it, it != path || is_folder)
+                }
             })
             .any(|cover| cover == Cover::Hidden)
     }
@@ -254,9 +256,10 @@ impl PathRules {
             return Ok(Covers::default());
         }
         let names = |kind: &str| self.denials().any(|rule| matches(&rule.permission, kind));
-        let mut found = match names("read") || names("edit") {
-            true => self.of_project()?,
-            false => Covers::default(),
+        let mut found = if names("read") || names("edit") {
+            self.of_project()?
+        } else {
+            Covers::default()
         };
         let elsewhere = self.elsewhere();
         found.hide.extend(elsewhere.hide);

@@ -247,9 +247,10 @@ pub fn notice(config: &Loaded) -> Option<String> {
     config.left_out.then(|| {
         let names = names.join(", ");
         let names: String = names.chars().filter(|c| is_plain(*c)).collect();
-        let way = match is_forbidden(config) {
-            true => "the policy of this machine trusts no project",
-            false => "review and trust them with `outrigger trust`",
+        let way = if is_forbidden(config) {
+            "the policy of this machine trusts no project"
+        } else {
+            "review and trust them with `outrigger trust`"
         };
         format!("ignoring settings of an untrusted folder: {names}{more}; {way}")
     })

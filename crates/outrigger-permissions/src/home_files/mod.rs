@@ -63,14 +63,15 @@ pub fn keep_from_plugins(
         .extend(secrets.filter(|it| is_held_by(project, it)));
     let startup = files.startup.into_iter();
     for path in startup.filter(|it| is_held_by(project, it)) {
-        match path.exists() {
-            true => covers.read_only.push(path),
-            false => covers.fixed.extend(
+        if path.exists() {
+            covers.read_only.push(path)
+        } else {
+            covers.fixed.extend(
                 path.ancestors()
                     .skip(1)
                     .find(|it| it.is_dir())
                     .map(Path::to_owned),
-            ),
+            )
         }
     }
     covers.fixed.sort();
@@ -149,9 +150,12 @@ fn by_variable(
     variables.iter().filter_map(|(variable, below)| {
         let named = std::env::var_os(variable).map(PathBuf::from)?;
         let is_below = named.is_absolute() && named.starts_with(&folders.home);
-        is_below.then(|| match below.is_empty() {
-            true => named,
-            false => named.join(below),
+        is_below.then(|| {
+            if below.is_empty() {
+                named
+            } else {
+                named.join(below)
+            }
         })
     })
 }

@@ -33,9 +33,10 @@ pub fn narrowing(held: &[Rule], rules: &[Rule]) -> Vec<Rule> {
         if !is_lifted && !added.iter().any(|it| overlap(it, &kept)) {
             continue;
         }
-        let first = match is_wider(fallback, kept.action) {
-            true => kept.action,
-            false => fallback,
+        let first = if is_wider(fallback, kept.action) {
+            kept.action
+        } else {
+            fallback
         };
         added.push(with(&kept, first));
         added.extend(inside.into_iter().filter_map(|rule| within(&kept, rule)));
@@ -100,9 +101,10 @@ fn inside<'r>(kept: &Rule, rules: &'r [Rule]) -> (Action, Vec<&'r Rule>) {
 
 /// Returns a rule for what both match, which permits no more than either.
 fn within(kept: &Rule, rule: &Rule) -> Option<Rule> {
-    let least = match is_wider(rule.action, kept.action) {
-        true => kept.action,
-        false => rule.action,
+    let least = if is_wider(rule.action, kept.action) {
+        kept.action
+    } else {
+        rule.action
     };
     let permission = match (
         about(&kept.permission, &rule.permission),
@@ -153,9 +155,10 @@ pub(super) fn overlap(one: &Rule, other: &Rule) -> bool {
     if !meet(&one.permission, &other.permission) {
         return false;
     }
-    match is_about_paths(&one.permission) && is_about_paths(&other.permission) {
-        true => meet_as_paths(&one.pattern, &other.pattern),
-        false => meet(&one.pattern, &other.pattern),
+    if is_about_paths(&one.permission) && is_about_paths(&other.permission) {
+        meet_as_paths(&one.pattern, &other.pattern)
+    } else {
+        meet(&one.pattern, &other.pattern)
     }
 }
 

@@ -142,9 +142,10 @@ fn hold(user: &[Rule], rules: &mut Vec<Rule>, asks: bool) {
         let denied_anyway = evaluate(&rule.permission, &rule.pattern, &[user]) == Action::Deny;
         rule.action == Action::Deny && !user.contains(rule) && !denied_anyway
     });
-    let narrower: Vec<Rule> = match behind.iter().any(|rule| rule.action != Action::Deny) {
-        true => narrower.cloned().collect(),
-        false => Vec::new(),
+    let narrower: Vec<Rule> = if behind.iter().any(|rule| rule.action != Action::Deny) {
+        narrower.cloned().collect()
+    } else {
+        Vec::new()
     };
     rules.extend(behind);
     rules.extend(narrower);

@@ -134,9 +134,10 @@ impl Drive<'_> {
                 },
             });
         }
-        match mine {
-            true => (HookFailure::TimedOut { ms }, Ended::TimedOut),
-            false => lost(format!("its process was held up by {who}")),
+        if mine {
+            (HookFailure::TimedOut { ms }, Ended::TimedOut)
+        } else {
+            lost(format!("its process was held up by {who}"))
         }
     }
 

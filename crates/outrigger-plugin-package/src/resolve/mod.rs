@@ -91,9 +91,10 @@ pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin,
         let entry = manifest.entry.as_deref().map(|entry| dir.join(entry));
         entry.is_some_and(|entry| entry.canonicalize().ok() == path.canonicalize().ok())
     };
-    let manifest = match dir.join(MANIFEST_FILE).is_file() {
-        true => crate::manifest_file::read(spec, dir)?.filter(own),
-        false => None,
+    let manifest = if dir.join(MANIFEST_FILE).is_file() {
+        crate::manifest_file::read(spec, dir)?.filter(own)
+    } else {
+        None
     };
     Ok(ResolvedPlugin {
         id: manifest

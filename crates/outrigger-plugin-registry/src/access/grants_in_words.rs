@@ -36,9 +36,10 @@ impl PluginRules {
             words.push(format!("programs {}", programs.join(", ")));
         }
         if let Some(hosts) = &self.hosts {
-            let kind = match self.hosts_withheld {
-                true => "hosts, by name alone",
-                false => "hosts",
+            let kind = if self.hosts_withheld {
+                "hosts, by name alone"
+            } else {
+                "hosts"
             };
             words.push(format!("{kind} {}", hosts.join(", ")));
         }

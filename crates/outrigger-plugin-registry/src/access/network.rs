@@ -145,9 +145,10 @@ fn log(logged: &Mutex<HashSet<String>>, line: String, why: Refusal) {
     let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
     let is_new =
         why != Refusal::Unknown && logged.len() < MAX_LOGGED && logged.insert(line.clone());
-    match is_new {
-        true => tracing::warn!("{line}"),
-        false => tracing::debug!("{line}"),
+    if is_new {
+        tracing::warn!("{line}")
+    } else {
+        tracing::debug!("{line}")
     }
 }
 

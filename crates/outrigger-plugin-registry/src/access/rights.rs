@@ -66,9 +66,12 @@ fn not_of_kind(kind: PluginKind, connectors: &[String], instance: &mut Instance)
             kind.name()
         ),
     };
-    let is_theirs = |name: &String| match kind.brings_connectors() {
-        true => connectors.contains(name),
-        false => kind.brings_tools(),
+    let is_theirs = |name: &String| {
+        if kind.brings_connectors() {
+            connectors.contains(name)
+        } else {
+            kind.brings_tools()
+        }
     };
     let tools = instance.tools.extract_if(.., |tool| !is_theirs(&tool.name));
     let mut removed: Vec<String> = tools
@@ -135,12 +138,13 @@ impl Access {
         let changed: Vec<&str> = changed.map(HookPoint::hook).collect();
         let called = self.hooks.as_ref().map(|hooks| hooks.join(", "));
         let called = called.unwrap_or_else(|| "all".to_owned());
-        match self.named {
-            true => format!("{called}, each as its point allows{refuses}"),
-            false => format!(
+        if self.named {
+            format!("{called}, each as its point allows{refuses}")
+        } else {
+            format!(
                 "{called}, to look; changes are taken at {}{refuses}",
                 changed.join(", ")
-            ),
+            )
         }
     }
 

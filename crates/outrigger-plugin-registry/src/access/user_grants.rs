@@ -72,17 +72,20 @@ impl PluginRules {
     /// command. Changing what answers a model request, and for whose account, requires the `model` grant.
     pub fn rights(&self, point: HookPoint) -> Rights {
         let unnamed = self.access.as_ref().is_some_and(|access| !access.named);
-        let rights = match unnamed {
-            true => Rights::unnamed(point),
-            false => Rights::ALL,
+        let rights = if unnamed {
+            Rights::unnamed(point)
+        } else {
+            Rights::ALL
         };
-        let rights = match self.model {
-            true => rights,
-            false => rights.without_account(Grant::Model.key()),
+        let rights = if self.model {
+            rights
+        } else {
+            rights.without_account(Grant::Model.key())
         };
-        match point == HookPoint::ExecuteBeforeShell && !self.rewrite {
-            true => rights.without(Grant::Rewrite.key()),
-            false => rights,
+        if point == HookPoint::ExecuteBeforeShell && !self.rewrite {
+            rights.without(Grant::Rewrite.key())
+        } else {
+            rights
         }
     }
 

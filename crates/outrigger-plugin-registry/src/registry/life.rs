@@ -59,9 +59,10 @@ impl Registry {
 
     /// Suspends or resumes a plugin; its process stays. Returns false if its state does not allow that.
     pub fn suspend(&self, index: usize, suspend: bool) -> bool {
-        let (from, to) = match suspend {
-            true => (Stage::Active, Stage::Suspended),
-            false => (Stage::Suspended, Stage::Active),
+        let (from, to) = if suspend {
+            (Stage::Active, Stage::Suspended)
+        } else {
+            (Stage::Suspended, Stage::Active)
         };
         let fits = self.with(index, |plugin| plugin.stage) == Some(from);
         if fits {

@@ -170,9 +170,10 @@ impl Plugin {
         let brings =
             hooks.any(|hook| hook == point.name() || HookPoint::parse(hook) == Some(point));
         let mut required = self.rules.required.iter();
-        let by = match required.any(|name| HookPoint::parse(name) == Some(point)) {
-            true => "the policy requires",
-            false => "`fail_closed` names: correct that, or the plugin",
+        let by = if required.any(|name| HookPoint::parse(name) == Some(point)) {
+            "the policy requires"
+        } else {
+            "`fail_closed` names: correct that, or the plugin"
         };
         (self.is_there() && !brings).then(|| format!("it brings no {}, which {by}", point.hook()))
     }

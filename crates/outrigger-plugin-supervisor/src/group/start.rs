@@ -48,9 +48,10 @@ impl Group {
                 let others: Vec<usize> = others.iter().copied().filter(may_leave).collect();
                 // If the others stay together, the first one goes.
                 let first = [*first].into_iter().filter(may_leave);
-                match others.is_empty() {
-                    true => first.collect(),
-                    false => others,
+                if others.is_empty() {
+                    first.collect()
+                } else {
+                    others
                 }
             }
         };
@@ -213,9 +214,10 @@ impl Group {
             culprit: None,
             counts: Counts::Nothing,
         };
-        match self.part(state, &fault) {
-            true => Ok(()),
-            false => Err(self.switch_off(state, &error)),
+        if self.part(state, &fault) {
+            Ok(())
+        } else {
+            Err(self.switch_off(state, &error))
         }
     }
 
@@ -229,9 +231,10 @@ impl Group {
         };
         self.notify_restart(state, &fault);
         self.admit(state, fault).await?;
-        match self.slot().closed {
-            true => Err("its plugins have been disposed of".to_owned()),
-            false => Ok(()),
+        if self.slot().closed {
+            Err("its plugins have been disposed of".to_owned())
+        } else {
+            Ok(())
         }
     }
 

@@ -66,9 +66,10 @@ impl Launch {
         let kept = setup.kept().await?;
         let project = outrigger_plugin_trust::project_of(&self.directory, &self.worktree);
         let hidden = sandbox::hidden(&kept, [&self.directory, &project]);
-        let policy = match self.settings.sandbox {
-            true => Some(setup.policy(grants, ticket.as_ref(), kept).await?),
-            false => None,
+        let policy = if self.settings.sandbox {
+            Some(setup.policy(grants, ticket.as_ref(), kept).await?)
+        } else {
+            None
         };
         let options = StartOptions {
             runtime: self.runtime.clone(),
@@ -270,12 +271,11 @@ impl<'a> Setup<'a> {
 
     /// Returns what is hidden from it.
     async fn kept(&self) -> Result<Kept, PluginError> {
-        match self.launch.settings.sandbox {
-            true => {
-                let covers = self.launch.covers().await;
-                covers.map_err(|message| self.failed(message))
-            }
-            false => Ok(Kept::default()),
+        if self.launch.settings.sandbox {
+            let covers = self.launch.covers().await;
+            covers.map_err(|message| self.failed(message))
+        } else {
+            Ok(Kept::default())
         }
     }
 

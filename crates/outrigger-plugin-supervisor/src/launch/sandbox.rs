@@ -98,9 +98,12 @@ pub fn search() -> OsString {
 
 /// Returns the files of programs. A missing one is skipped.
 fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
-    let found = names.iter().filter_map(|name| match name.contains('/') {
-        true => Some(PathBuf::from(name)),
-        false => which(Path::new(name), path),
+    let found = names.iter().filter_map(|name| {
+        if name.contains('/') {
+            Some(PathBuf::from(name))
+        } else {
+            which(Path::new(name), path)
+        }
     });
     found.collect()
 }

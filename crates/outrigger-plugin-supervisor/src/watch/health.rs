@@ -101,9 +101,10 @@ pub(crate) fn check_old(name: String, old: &Arc<Live>, rhythm: Rhythm) {
                 continue;
             }
             let answers = live.process.responds(rhythm.deadline).await;
-            silent = match answers || live.process.is_working() {
-                true => 0,
-                false => silent + 1,
+            silent = if answers || live.process.is_working() {
+                0
+            } else {
+                silent + 1
             };
             if silent == MAX_SILENT {
                 let cause = format!("it did not answer {MAX_SILENT} health checks in a row");

@@ -96,9 +96,10 @@ impl Side {
             js_ms: self.js / calls,
             host_ms: self.host / calls,
             latency_ms: at(&self.times, 0.5) / 1000.0,
-            peak_ms: match self.peaks.is_empty() {
-                true => 0.0,
-                false => at(&self.peaks, 0.5) / 1000.0,
+            peak_ms: if self.peaks.is_empty() {
+                0.0
+            } else {
+                at(&self.peaks, 0.5) / 1000.0
             },
         }
     }

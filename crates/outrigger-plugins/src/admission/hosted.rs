@@ -44,12 +44,13 @@ pub(crate) fn list(
     let id = subset::named(&host.resolved.id, &own.id);
     let index = registry.host(host.index, Plugin::found(id.clone(), host.declared));
     let gone = registry.with(host.index, Plugin::has_ended) != Some(false);
-    let fresh = match gone {
-        true => Err(PluginError::HostGone {
+    let fresh = if gone {
+        Err(PluginError::HostGone {
             id,
             host: host.resolved.id.clone(),
-        }),
-        false => fresh(options, host, (manifest, own)),
+        })
+    } else {
+        fresh(options, host, (manifest, own))
     };
     match fresh {
         Ok(fresh) => {

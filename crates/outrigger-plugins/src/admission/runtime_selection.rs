@@ -118,9 +118,10 @@ pub fn may_be_fetched(
 /// Returns the consent to use: none is needed if the user agreed already.
 #[must_use]
 pub fn answered(consent: Option<ConsentFn>, agreed: bool) -> Option<ConsentFn> {
-    match agreed {
-        true => Some(Arc::new(|_| Box::pin(std::future::ready(true)))),
-        false => consent,
+    if agreed {
+        Some(Arc::new(|_| Box::pin(std::future::ready(true))))
+    } else {
+        consent
     }
 }
 

@@ -221,12 +221,15 @@ impl Plugins {
             let name = registry.with(*member, |plugin| plugin.id.clone());
             let name = name.unwrap_or_default();
             let looked = again(options, registry, *member, &name).await;
-            let looked = looked.map_err(|error| match *member == index {
-                true => error,
-                false => life(
-                    id,
-                    format!("{name} shares its process and cannot be loaded again: {error}"),
-                ),
+            let looked = looked.map_err(|error| {
+                if *member == index {
+                    error
+                } else {
+                    life(
+                        id,
+                        format!("{name} shares its process and cannot be loaded again: {error}"),
+                    )
+                }
             })?;
             fresh.push((*member, looked));
         }

@@ -88,9 +88,10 @@ fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
     let world_writable = config.settings.trust.world_writable;
     match resolve_path(&plugin.spec, &label, &path) {
         Ok(resolved) => {
-            let root = match path.is_dir() {
-                true => path.as_path(),
-                false => path.parent().unwrap_or(&path),
+            let root = if path.is_dir() {
+                path.as_path()
+            } else {
+                path.parent().unwrap_or(&path)
             };
             let mut files = match &resolved.manifest {
                 Some(_) => facts::files(root, root, world_writable),

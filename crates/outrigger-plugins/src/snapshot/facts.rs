@@ -24,9 +24,10 @@ pub(super) fn files(root: &Path, folder: &Path, world_writable: bool) -> Files {
     };
     Files {
         outside: (!real.starts_with(&root)).then(|| real.display().to_string()),
-        world_writable: match world_writable {
-            true => None,
-            false => open_to_all(&real).map(|path| path.display().to_string()),
+        world_writable: if world_writable {
+            None
+        } else {
+            open_to_all(&real).map(|path| path.display().to_string())
         },
         signature: None,
     }

@@ -189,14 +189,15 @@ impl Snapshot {
             of.is_some_and(|it| it.spec == plugin.spec && it.declared_in == plugin.declared_in)
         };
         let entry = self.entries.iter().find(is)?;
-        Some(match entry.enabled {
-            true => Ok(()),
-            false => Err(PluginError::NotAdmitted {
+        Some(if entry.enabled {
+            Ok(())
+        } else {
+            Err(PluginError::NotAdmitted {
                 id: entry.id.clone(),
                 reason: entry.reason.as_ref().map_or("", Reason::name).to_owned(),
                 why: entry.why.clone(),
                 remedy: entry.remedy.clone().unwrap_or_default(),
-            }),
+            })
         })
     }
 

@@ -557,12 +557,11 @@ async fn nobody_refuses_at_a_point_that_allows_no_refusal() {
                     ..PluginRules::default()
                 };
                 let source = THROWS.replace("NAME", name);
-                let subscriber = match by_user {
-                    true => {
-                        project.rules("rules", rules);
-                        project.plugin("rules", &source)
-                    }
-                    false => declaring(&project, "rules", policy, &source),
+                let subscriber = if by_user {
+                    project.rules("rules", rules);
+                    project.plugin("rules", &source)
+                } else {
+                    declaring(&project, "rules", policy, &source)
                 };
                 let specs = vec![declaring(&project, "acme", points, ACME), subscriber];
                 let plugins = project.load(specs).await;

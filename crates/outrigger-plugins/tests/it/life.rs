@@ -150,14 +150,17 @@ async fn a_generation_that_is_not_admitted_does_not_take_over() {
     let allowed = project.path("allowed");
     fs::write(&allowed, "").unwrap();
     let asked: PathBuf = allowed.clone();
-    project.admits = Some(Arc::new(move |plugin| match asked.exists() {
-        true => Ok(()),
-        false => Err(PluginError::NotAdmitted {
-            id: plugin.spec.clone(),
-            reason: "Denied".into(),
-            why: "not any more".into(),
-            remedy: String::new(),
-        }),
+    project.admits = Some(Arc::new(move |plugin| {
+        if asked.exists() {
+            Ok(())
+        } else {
+            Err(PluginError::NotAdmitted {
+                id: plugin.spec.clone(),
+                reason: "Denied".into(),
+                why: "not any more".into(),
+                remedy: String::new(),
+            })
+        }
     }));
     let a = folder(&project, "a", "", &[]);
     let b = folder(&project, "b", "", &[]);

@@ -78,14 +78,18 @@ pub(super) enum Role {
 pub(super) fn roles(all: &[&MessageWithParts]) -> Vec<Role> {
     let done: BTreeSet<&MessageId> = all.iter().filter_map(|m| summary_of(m)).collect();
     let is_last = |m: &&MessageWithParts| done.contains(m.info.id()) && is_compaction(m);
-    let found = match done.is_empty() {
-        true => None,
-        false => all.iter().rposition(is_last),
+    let found = if done.is_empty() {
+        None
+    } else {
+        all.iter().rposition(is_last)
     };
     let Some((last, compaction)) = found.and_then(|at| Some((at, *all.get(at)?))) else {
-        let role = |m: &&MessageWithParts| match is_of_compaction(m) {
-            true => Role::Dropped,
-            false => Role::Rest,
+        let role = |m: &&MessageWithParts| {
+            if is_of_compaction(m) {
+                Role::Dropped
+            } else {
+                Role::Rest
+            }
         };
         return all.iter().map(role).collect();
     };

@@ -63,9 +63,10 @@ impl Grown {
     ) -> History {
         self.look_at(stored);
         let left_out = waiting.iter().chain(current);
-        let plain = match left_out.into_iter().all(|id| self.is_newer(id)) {
-            true => self.plain_rest(stored, current, waiting, own),
-            false => None,
+        let plain = if left_out.into_iter().all(|id| self.is_newer(id)) {
+            self.plain_rest(stored, current, waiting, own)
+        } else {
+            None
         };
         let Some(rest) = plain else {
             return as_read(stored, current, waiting, own);

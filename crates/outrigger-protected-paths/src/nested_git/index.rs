@@ -102,9 +102,10 @@ fn parse(bytes: &[u8], hash: usize) -> Vec<PathBuf> {
                     let byte = *bytes.get(at)?;
                     at += 1;
                     let low = usize::from(byte & 0x7f);
-                    drop = match first {
-                        true => low,
-                        false => drop.checked_add(1)?.checked_mul(128)?.checked_add(low)?,
+                    drop = if first {
+                        low
+                    } else {
+                        drop.checked_add(1)?.checked_mul(128)?.checked_add(low)?
                     };
                     first = false;
                     more = byte & 0x80 != 0;

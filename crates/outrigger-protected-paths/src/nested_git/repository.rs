@@ -75,9 +75,12 @@ impl Repository {
         // A folder changes with every operation in it.
         let of = |path: PathBuf| {
             let meta = fs::symlink_metadata(&path).ok();
-            let stamp = meta.map(|it| match it.is_dir() {
-                true => (it.dev(), it.ino(), 0, 0),
-                false => (it.dev(), it.ino(), it.ctime(), it.ctime_nsec()),
+            let stamp = meta.map(|it| {
+                if it.is_dir() {
+                    (it.dev(), it.ino(), 0, 0)
+                } else {
+                    (it.dev(), it.ino(), it.ctime(), it.ctime_nsec())
+                }
             });
             (path, stamp)
         };

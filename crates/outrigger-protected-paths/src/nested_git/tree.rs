@@ -271,9 +271,10 @@ impl Tree {
         let is_notable = listing.is_notable();
         folder.listing = listing;
         self.unread.remove(&id);
-        match is_notable {
-            true => self.notable.insert(id),
-            false => self.notable.remove(&id),
+        if is_notable {
+            self.notable.insert(id)
+        } else {
+            self.notable.remove(&id)
         };
         if before != watch {
             self.release(before, id);
@@ -306,9 +307,10 @@ impl Tree {
                 let is_reported = self.watches.is_none() || folder.watch.is_some();
                 is_reported && folder.listing.is_of(now.st_dev, now.st_ino)
             });
-            match is_same {
-                true => drop(known.remove(&name).map(|child| kept.insert(name, child))),
-                false => new.push(name),
+            if is_same {
+                drop(known.remove(&name).map(|child| kept.insert(name, child)))
+            } else {
+                new.push(name)
             }
         }
         known.into_values().for_each(|gone| self.forget(gone));
@@ -335,9 +337,10 @@ impl Tree {
         folder.is_settled = false;
         self.release(watch, id);
         gone.into_values().for_each(|gone| self.forget(gone));
-        match id != ROOT && self.unread.len() <= MAX_UNREAD {
-            true => Ok(()),
-            false => Err(Unfit),
+        if id != ROOT && self.unread.len() <= MAX_UNREAD {
+            Ok(())
+        } else {
+            Err(Unfit)
         }
     }
 

@@ -80,9 +80,10 @@ fn walk_at_most(worktree: &Path, folders: Vec<PathBuf>, extent: Extent, mut left
             }
         }
         let is_entered = extent == Extent::All || !is_large(folder.file_name());
-        let repository = match is_marked && !is_root {
-            true => repository_in(worktree, folder.clone()),
-            false => None,
+        let repository = if is_marked && !is_root {
+            repository_in(worktree, folder.clone())
+        } else {
+            None
         };
         // Any process can create a folder that looks like a repository: its content is checked as well, but last.
         let is_bare = repository.as_ref().is_some_and(Repository::is_bare);

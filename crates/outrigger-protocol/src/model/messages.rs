@@ -127,9 +127,10 @@ impl Messages {
             let messages = stretch.messages();
             let taken = messages.len().min(left);
             left -= taken;
-            let (whole, cut) = match taken == messages.len() {
-                true => (Some(stretch.clone()), &[][..]),
-                false => (None, messages.get(..taken).unwrap_or_default()),
+            let (whole, cut) = if taken == messages.len() {
+                (Some(stretch.clone()), &[][..])
+            } else {
+                (None, messages.get(..taken).unwrap_or_default())
             };
             let cut = cut.iter().cloned().map(Stretch::One);
             whole.into_iter().chain(cut)

@@ -440,9 +440,10 @@ mod tests {
                 }
                 moved = Some(to);
             }
-            match path.ends_with(".env") {
-                true => Cover::Hidden,
-                false => Cover::None,
+            if path.ends_with(".env") {
+                Cover::Hidden
+            } else {
+                Cover::None
             }
         })
         .unwrap();

@@ -25,9 +25,10 @@ impl RealPaths {
             return path.canonicalize();
         }
         let real = self.folder(above)?.join(name);
-        match fs::symlink_metadata(&real)?.is_symlink() {
-            true => path.canonicalize(),
-            false => Ok(real),
+        if fs::symlink_metadata(&real)?.is_symlink() {
+            path.canonicalize()
+        } else {
+            Ok(real)
         }
     }
 

@@ -116,15 +116,16 @@ impl Report {
 }
 
 fn exit_of(status: libc::c_int) -> Exit {
-    match libc::WIFEXITED(status) {
-        true => Exit {
+    if libc::WIFEXITED(status) {
+        Exit {
             code: Some(libc::WEXITSTATUS(status)),
             signal: None,
-        },
-        false => Exit {
+        }
+    } else {
+        Exit {
             code: None,
             signal: Some(libc::WTERMSIG(status)),
-        },
+        }
     }
 }
 

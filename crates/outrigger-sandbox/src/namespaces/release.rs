@@ -73,10 +73,7 @@ impl Line {
         match (byte, self.field) {
             (b'\n', _) => {
                 let done = std::mem::take(self);
-                self.file_end = match done.inode {
-                    true => done.to,
-                    false => done.file_end,
-                };
+                self.file_end = if done.inode { done.to } else { done.file_end };
                 let is_anonymous = !done.inode && done.from != done.file_end;
                 let fits = done.at == 4 && done.is_private && is_anonymous;
                 return (fits && done.from < done.to).then_some((done.from, done.to));

@@ -79,9 +79,10 @@ fn attempt(flags: libc::c_int, try_it: impl FnOnce() -> libc::c_int) -> io::Resu
                 return Err(error);
             }
         }
-        match libc::WIFEXITED(status) {
-            true => Ok(libc::WEXITSTATUS(status)),
-            false => Err(io::ErrorKind::Other.into()),
+        if libc::WIFEXITED(status) {
+            Ok(libc::WEXITSTATUS(status))
+        } else {
+            Err(io::ErrorKind::Other.into())
         }
     }
 }

@@ -55,9 +55,12 @@ impl View {
     ///
     /// # Errors A path cannot be passed to the kernel or cannot be read; [`MOVED`] if a path that a walk found no longer exists.
     pub(crate) fn of(policy: &Policy, cwd: &Path) -> io::Result<Self> {
-        let hidden = |meta: &fs::Metadata| match meta.is_dir() {
-            true => Cover::Folder,
-            false => Cover::File,
+        let hidden = |meta: &fs::Metadata| {
+            if meta.is_dir() {
+                Cover::Folder
+            } else {
+                Cover::File
+            }
         };
         let kept = policy.kept.covers();
         let real = &mut RealPaths::default();

@@ -31,9 +31,10 @@ impl Policy {
     /// closed folders, and read-only paths that are not restored are removed.
     fn reach(&self) -> Reach {
         let mut readable = programs::readable(&self.read, self.execute.as_deref());
-        let names = match self.is_open() {
-            true => &[][..],
-            false => self.kept.covers().fixed.as_slice(),
+        let names = if self.is_open() {
+            &[][..]
+        } else {
+            self.kept.covers().fixed.as_slice()
         };
         // What appears in such a folder can be read all the same.
         let holds = |root: &&PathBuf| names.iter().any(|it| it.starts_with(root));
@@ -67,9 +68,10 @@ impl Policy {
         for folder in &kept.closed {
             let shown = all.iter().any(|it| it.parent() == Some(folder));
             let below = fs::read_dir(folder).into_iter().flatten().flatten();
-            match shown {
-                true => hidden.extend(below.map(|it| it.path()).filter(|it| !all.contains(it))),
-                false => hidden.push(folder.clone()),
+            if shown {
+                hidden.extend(below.map(|it| it.path()).filter(|it| !all.contains(it)))
+            } else {
+                hidden.push(folder.clone())
             }
         }
         hidden
@@ -81,9 +83,10 @@ impl Policy {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_all(KNOWN))?;
-        ruleset = ruleset.scope(match self.reach_out {
-            true => Scope::Signal.into(),
-            false => Scope::AbstractUnixSocket | Scope::Signal,
+        ruleset = ruleset.scope(if self.reach_out {
+            Scope::Signal.into()
+        } else {
+            Scope::AbstractUnixSocket | Scope::Signal
         })?;
         if self.bind_tcp.is_some() {
             ruleset = ruleset.handle_access(AccessNet::BindTcp)?;

@@ -131,9 +131,10 @@ fn answering(all: &[Listener], to: IpAddr) -> Vec<&str> {
         fitting.map(|it| it.socket.as_str()).collect()
     };
     let exact = at(&|at| at == to.to_canonical());
-    match exact.is_empty() {
-        false => exact,
-        true => at(&|at| at.is_unspecified() && (at.is_ipv6() || to.to_canonical().is_ipv4())),
+    if exact.is_empty() {
+        at(&|at| at.is_unspecified() && (at.is_ipv6() || to.to_canonical().is_ipv4()))
+    } else {
+        exact
     }
 }
 

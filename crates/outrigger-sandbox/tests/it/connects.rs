@@ -120,9 +120,10 @@ fn beside(both: &str) -> io::Result<()> {
     }
     std::thread::sleep(Duration::from_millis(200));
     make(&format!("says {quick}"))?;
-    match waiting.is_finished() {
-        true => Err(io::Error::other("it did not wait")),
-        false => Ok(()),
+    if waiting.is_finished() {
+        Err(io::Error::other("it did not wait"))
+    } else {
+        Ok(())
     }
 }
 
@@ -228,9 +229,10 @@ fn number_race(bad: SocketAddrV4) -> io::Result<()> {
 fn listens_at(listener: &TcpListener, asked: &str) -> io::Result<()> {
     let at = listener.local_addr()?;
     let loopback = at.ip().to_canonical().is_loopback();
-    match loopback || !asked.ends_with(":0") {
-        true => Ok(()),
-        false => Err(io::Error::other(format!("listens at {at}"))),
+    if loopback || !asked.ends_with(":0") {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("listens at {at}")))
     }
 }
 

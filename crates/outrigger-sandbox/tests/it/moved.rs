@@ -21,9 +21,12 @@ const STARTS: usize = 7;
 fn kept(root: &Path) -> Option<Kept> {
     let root = root.to_path_buf();
     let again: CoversFn = Arc::new(move || {
-        path_masks::find(&root, |path, _| match path.ends_with(".env") {
-            true => Cover::Hidden,
-            false => Cover::None,
+        path_masks::find(&root, |path, _| {
+            if path.ends_with(".env") {
+                Cover::Hidden
+            } else {
+                Cover::None
+            }
         })
     });
     let found = again().ok()?;

@@ -68,9 +68,10 @@ impl Backlog {
     pub(crate) fn has_room(&self) -> bool {
         let state = self.lock();
         let stalled = state.taken.elapsed() >= self.limits.stall_timeout;
-        let most = match stalled {
-            true => self.limits.stalled,
-            false => self.limits.reading,
+        let most = if stalled {
+            self.limits.stalled
+        } else {
+            self.limits.reading
         };
         state.bytes <= most
     }

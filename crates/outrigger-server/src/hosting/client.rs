@@ -131,9 +131,10 @@ async fn interrupted(
         return Err(ApiError::forbidden("a plugin goes on with no turn"));
     }
     // A turn that runs here is not abandoned.
-    let turn = match agent.statuses().contains_key(&id) {
-        true => None,
-        false => agent.interrupted(&id)?,
+    let turn = if agent.statuses().contains_key(&id) {
+        None
+    } else {
+        agent.interrupted(&id)?
     };
     Ok(Json(json!({ "turn": turn })))
 }

@@ -127,9 +127,10 @@ impl Hub {
         };
         let goes_up = path.components().any(|it| it == Component::ParentDir);
         let named = normal(&path);
-        match !goes_up && self.knows(&named) {
-            true => named,
-            false => path.canonicalize().unwrap_or(named),
+        if !goes_up && self.knows(&named) {
+            named
+        } else {
+            path.canonicalize().unwrap_or(named)
         }
     }
 

@@ -128,15 +128,17 @@ pub(crate) fn is_page(method: &Method, uri: &Uri) -> bool {
 
 fn answer(name: &str) -> Response {
     let Some(file) = outrigger_web::file(name) else {
-        let message = match outrigger_web::is_built() {
-            true => format!("the page has no file `{name}`"),
-            false => "this program was built without the page (cargo xtask web)".to_owned(),
+        let message = if outrigger_web::is_built() {
+            format!("the page has no file `{name}`")
+        } else {
+            "this program was built without the page (cargo xtask web)".to_owned()
         };
         return ApiError::missing(message).into_response();
     };
-    let cache = match file.is_permanent {
-        true => "public, max-age=31536000, immutable",
-        false => "no-cache",
+    let cache = if file.is_permanent {
+        "public, max-age=31536000, immutable"
+    } else {
+        "no-cache"
     };
     let mut response = (StatusCode::OK, file.bytes).into_response();
     let headers = response.headers_mut();

@@ -177,9 +177,10 @@ fn message(session: &SessionId, n: usize, calls: bool) -> [Event; 2] {
         id: format!("prt_{n:026}").as_str().into(),
         session_id: session.clone(),
         message_id: id(n),
-        kind: match calls && n % 2 == 1 {
-            true => PartKind::Tool(call(n)),
-            false => PartKind::Text(text()),
+        kind: if calls && n % 2 == 1 {
+            PartKind::Tool(call(n))
+        } else {
+            PartKind::Text(text())
         },
     };
     let session_id = session.clone();

@@ -243,9 +243,10 @@ fn at_home(text: &str, home: &str) -> String {
 /// Returns the value of a word with the home folder inserted; a `~` in quotes stays.
 fn value(word: &Word, home: &str) -> String {
     let is_home = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"];
-    match is_home.iter().any(|it| word.raw.starts_with(it)) {
-        true => at_home(&word.value, home),
-        false => word.value.clone(),
+    if is_home.iter().any(|it| word.raw.starts_with(it)) {
+        at_home(&word.value, home)
+    } else {
+        word.value.clone()
     }
 }
 

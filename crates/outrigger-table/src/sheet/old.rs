@@ -133,14 +133,15 @@ impl<'a> Container<'a> {
     fn stream(&self, name: &str) -> Option<Option<Vec<u8>>> {
         let mut all = self.streams.iter();
         let (_, start, length) = all.find(|(it, ..)| it.eq_ignore_ascii_case(name))?;
-        Some(match *length < SMALL {
-            true => chain(
+        Some(if *length < SMALL {
+            chain(
                 (&self.small, SMALL_SECTOR),
                 &self.small_next,
                 *start,
                 *length,
-            ),
-            false => chain((self.body, self.sector), &self.next, *start, *length),
+            )
+        } else {
+            chain((self.body, self.sector), &self.next, *start, *length)
         })
     }
 }
@@ -220,9 +221,12 @@ fn size(sheet: &[u8]) -> Result<u64, TableError> {
 /// Checks a sheet's declared dimensions, for which memory is allocated. `None`: they are impossible.
 fn check_dimensions(data: &[u8]) -> Option<()> {
     let wide = data.len() >= 14;
-    let row = |at: usize| match wide {
-        true => double(data, at * 4),
-        false => word(data, at * 2).map(u32::from),
+    let row = |at: usize| {
+        if wide {
+            double(data, at * 4)
+        } else {
+            word(data, at * 2).map(u32::from)
+        }
     };
     let column = |at: usize| word(data, at * 2 + if wide { 8 } else { 4 }).map(u32::from);
     let (top, bottom, mut left, right) = (row(0)?, row(1)?, column(0)?, column(1)?);
@@ -315,9 +319,10 @@ mod tests {
             entry.extend([start.to_le_bytes(), length.to_le_bytes(), [0; 4]].concat());
             entry
         };
-        let length = match is_round {
-            true => 0x7000_0000,
-            false => u32::try_from(book.len()).unwrap(),
+        let length = if is_round {
+            0x7000_0000
+        } else {
+            u32::try_from(book.len()).unwrap()
         };
         let mut directory = [
             entry("Root Entry", END_OF_CHAIN, 0),

@@ -57,12 +57,13 @@ impl Size {
     #[must_use]
     pub fn of(size: Option<(u16, u16)>) -> Option<Self> {
         let (columns, rows) = size?;
-        Some(match columns > 0 && rows > 0 {
-            true => Self {
+        Some(if columns > 0 && rows > 0 {
+            Self {
                 columns: usize::from(columns),
                 rows: usize::from(rows),
-            },
-            false => Self::USUAL,
+            }
+        } else {
+            Self::USUAL
         })
     }
 
@@ -226,9 +227,10 @@ const LABELLED: char = ':';
 fn room(columns: usize) -> usize {
     let columns = columns.max(MIN_COLUMNS);
     // The last column stays free: terminals differ in what follows a full row.
-    match columns >= MIN_LABELLED {
-        true => columns - 1 - LABEL - MARK,
-        false => narrow(columns),
+    if columns >= MIN_LABELLED {
+        columns - 1 - LABEL - MARK
+    } else {
+        narrow(columns)
     }
 }
 

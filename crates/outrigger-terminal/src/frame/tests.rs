@@ -18,12 +18,13 @@ fn holds(text: &str, columns: usize) -> Result<(), TestCaseError> {
     for line in text.lines() {
         let width: usize = line.chars().map(most).sum();
         prop_assert!(width < columns.max(LABEL + 2), "{line:?} in {columns}");
-        let ours = match columns >= MIN_LABELLED {
-            true => line.get(..LABEL).is_some_and(|label| {
+        let ours = if columns >= MIN_LABELLED {
+            line.get(..LABEL).is_some_and(|label| {
                 ["", "command", "folder"].contains(&label.trim())
                     && line[LABEL..].starts_with([' '])
-            }),
-            false => line.starts_with(['│', '┊', '⋮']) || ["command:", "folder:"].contains(&line),
+            })
+        } else {
+            line.starts_with(['│', '┊', '⋮']) || ["command:", "folder:"].contains(&line)
         };
         prop_assert!(ours, "{line:?}");
         let hidden = |c: char| is_control(c) || is_invisible(c) || is_blank(c) && c != ' ';

@@ -32,9 +32,12 @@ fn line_ends(text: &str) -> (bool, bool) {
 /// Compares two texts. Line ends are treated as `\n`, as in OpenCode, unless they are part of the change.
 pub(crate) fn diff(path: &Path, before: &str, after: &str) -> Diff {
     let is_same = line_ends(before) == line_ends(after) && line_ends(after) != (true, true);
-    let shown = |text: &str| match is_same {
-        true => text.replace("\r\n", "\n"),
-        false => text.to_owned(),
+    let shown = |text: &str| {
+        if is_same {
+            text.replace("\r\n", "\n")
+        } else {
+            text.to_owned()
+        }
     };
     let (before, after) = (shown(before), shown(after));
     let compared = TextDiff::configure()

@@ -243,12 +243,13 @@ impl ToolContext {
         let before = targets
             .entry(shown.to_owned())
             .or_insert_with(|| real.to_owned());
-        match before == real {
-            true => Ok(()),
-            false => Err(ToolError::failed(format!(
+        if before == real {
+            Ok(())
+        } else {
+            Err(ToolError::failed(format!(
                 "{} leads elsewhere than when it was checked: something changed a link on its way. Try again when that has ended.",
                 shown.display()
-            ))),
+            )))
         }
     }
 

@@ -114,9 +114,10 @@ async fn attempts(
     ctx: &ToolContext,
 ) -> Result<ToolOutput, ToolError> {
     let limits = &entry.descriptor.declared.constraints;
-    let most = match entry.descriptor.is_repeatable() {
-        true => limits.max_retries.saturating_add(1),
-        false => 1,
+    let most = if entry.descriptor.is_repeatable() {
+        limits.max_retries.saturating_add(1)
+    } else {
+        1
     };
     let mut pause = match limits.retry_backoff_ms {
         0 => RETRY_PAUSE,

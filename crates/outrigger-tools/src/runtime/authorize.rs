@@ -131,9 +131,10 @@ fn about(bash: Option<&Entry>, ctx: &ToolContext) -> Result<Vec<PermissionAsk>, 
             continue;
         }
         let located = locate(ctx, file)?;
-        let kind = match located.real.is_dir() {
-            true => Kind::Folder,
-            false => Kind::File,
+        let kind = if located.real.is_dir() {
+            Kind::Folder
+        } else {
+            Kind::File
         };
         questions.extend(located.ask_outside(kind));
         questions.push(question(permission, located.patterns(ctx)));

@@ -161,9 +161,10 @@ fn needs_approval(command: &Command) -> bool {
 fn always(command: &Command) -> Option<String> {
     let words: Vec<&str> = command.words.iter().map(|word| word.raw.as_str()).collect();
     let head = prefix::prefix(&words).join(" ");
-    match command.words.is_empty() || command.wraps {
-        true => literal(&command.text),
-        false => literal(&head).map(|head| format!("{head} *")),
+    if command.words.is_empty() || command.wraps {
+        literal(&command.text)
+    } else {
+        literal(&head).map(|head| format!("{head} *"))
     }
 }
 

@@ -179,9 +179,10 @@ impl<'a> Running<'a> {
 
 /// Returns the output, and the file with all of it if it was truncated.
 fn shown(captured: &Captured) -> String {
-    let printed = match captured.text.is_empty() {
-        true => "(no output)",
-        false => &captured.text,
+    let printed = if captured.text.is_empty() {
+        "(no output)"
+    } else {
+        &captured.text
     };
     if !captured.truncated {
         return printed.to_owned();

@@ -369,9 +369,12 @@ async fn listeners_are_notified_of_every_stage_and_disturb_nothing() {
 async fn a_tool_has_the_last_word_about_what_it_never_does() {
     let room = Room::new();
     let tool = FnTool::new(spec("drop"), |_, _| async { Ok(text("dropped")) });
-    let tool = tool.deciding(|input| match input["table"] == "users" {
-        true => Err("the table users is never dropped".into()),
-        false => Ok(()),
+    let tool = tool.deciding(|input| {
+        if input["table"] == "users" {
+            Err("the table users is never dropped".into())
+        } else {
+            Ok(())
+        }
     });
     room.runtime.register(Arc::new(tool)).unwrap();
     assert_eq!(

@@ -16,12 +16,13 @@ impl App {
         let id = session.id.to_string();
         let count = self.conversation.messages().max(PAGE);
         // What is read far above stays; the end is fetched when it comes into view.
-        let mut effects = match self.has_newer {
-            true => Vec::new(),
-            false => vec![get(
+        let mut effects = if self.has_newer {
+            Vec::new()
+        } else {
+            vec![get(
                 format!("/session/{id}/message?limit={count}"),
                 Then::Messages(id),
-            )],
+            )]
         };
         effects.extend(Self::open_questions());
         effects

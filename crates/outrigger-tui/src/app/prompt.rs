@@ -143,9 +143,10 @@ impl App {
         let Some(session) = &self.session else {
             let is_first = self.waiting.is_empty();
             self.waiting.push(what);
-            return match self.is_ready && is_first && !self.is_entering {
-                true => vec![self.make_session()],
-                false => Vec::new(),
+            return if self.is_ready && is_first && !self.is_entering {
+                vec![self.make_session()]
+            } else {
+                Vec::new()
             };
         };
         let id = session.id.to_string();
@@ -244,14 +245,15 @@ impl App {
                 at: 0,
             });
             let load = self.commands.is_empty() && self.is_ready;
-            return match load {
-                true => vec![Effect::Call {
+            return if load {
+                vec![Effect::Call {
                     method: "GET",
                     path: "/command".to_owned(),
                     body: None,
                     then: Then::Commands,
-                }],
-                false => Vec::new(),
+                }]
+            } else {
+                Vec::new()
             };
         }
         let Some(at) = before.rfind('@') else {
@@ -306,9 +308,10 @@ impl App {
                     .map(|it| it.value.clone())?;
                 let is_command = !chosen.starts_with('@');
                 self.take_completion();
-                return Some(match is_command {
-                    true => self.submit(),
-                    false => Vec::new(),
+                return Some(if is_command {
+                    self.submit()
+                } else {
+                    Vec::new()
                 });
             }
             _ => {

@@ -45,9 +45,10 @@ pub fn rows(old: &str, new: &str, path: &str, width: usize, theme: &Theme) -> Ve
                 text: text::lines(change.value().trim_end_matches(['\n', '\r'])),
             })
             .collect();
-        match width >= SIDE_BY_SIDE {
-            true => side_by_side(&lines, path, width, theme, &mut rows),
-            false => inline(&lines, path, width, theme, &mut rows),
+        if width >= SIDE_BY_SIDE {
+            side_by_side(&lines, path, width, theme, &mut rows)
+        } else {
+            inline(&lines, path, width, theme, &mut rows)
         }
     }
     rows

@@ -68,9 +68,10 @@ impl Painter {
         }
         self.shown = Some(next);
         self.cursor = cursor;
-        match out.is_empty() {
-            true => out,
-            false => format!("{BEGIN}{out}{END}"),
+        if out.is_empty() {
+            out
+        } else {
+            format!("{BEGIN}{out}{END}")
         }
     }
 }
@@ -107,12 +108,11 @@ impl Pen {
         }
         let mut parameters: Vec<String> = Vec::new();
         // Modifiers can only be reset all at once.
-        let from = match self.modifier.difference(next.modifier).is_empty() {
-            true => self,
-            false => {
-                parameters.push("0".to_owned());
-                Self::default()
-            }
+        let from = if self.modifier.difference(next.modifier).is_empty() {
+            self
+        } else {
+            parameters.push("0".to_owned());
+            Self::default()
         };
         let added = next.modifier.difference(from.modifier);
         let added = MODIFIERS

@@ -128,9 +128,10 @@ impl Editor {
         let (from, until) = self.line();
         let until = (until + 1).min(self.text.len());
         // For the last line, the newline before it is deleted.
-        let from = match until == self.text.len() && !self.text.ends_with('\n') {
-            true => from.saturating_sub(1),
-            false => from,
+        let from = if until == self.text.len() && !self.text.ends_with('\n') {
+            from.saturating_sub(1)
+        } else {
+            from
         };
         if from < until {
             self.remember();

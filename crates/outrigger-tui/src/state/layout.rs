@@ -112,11 +112,12 @@ impl Scroll {
             }
             left += laid_out(blocks, below, shape).cast_signed();
         }
-        self.top = match left <= height.cast_signed() {
-            true => None,
-            false => blocks
+        self.top = if left <= height.cast_signed() {
+            None
+        } else {
+            blocks
                 .get(at)
-                .map(|it| (it.id.clone(), row.cast_unsigned())),
+                .map(|it| (it.id.clone(), row.cast_unsigned()))
         };
         is_start
     }

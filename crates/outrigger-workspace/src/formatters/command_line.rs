@@ -19,9 +19,10 @@ pub(super) fn filled(command: &[String], file: &str) -> Result<Vec<String>, Stri
         if Some(at) == line {
             return Ok(with_variable(word));
         }
-        match is_safe(word, file) {
-            true => Ok(word.replace(FILE, file)),
-            false => Err(word.clone()),
+        if is_safe(word, file) {
+            Ok(word.replace(FILE, file))
+        } else {
+            Err(word.clone())
         }
     });
     words.collect()

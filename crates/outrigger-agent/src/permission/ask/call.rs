@@ -39,9 +39,10 @@ impl AgentState {
         if let Some((tool, input)) = called {
             // The diff shows the same in fewer bytes.
             let has_diff = fields.get("diff").is_some_and(|diff| *diff != json!(""));
-            let call = match permission == "edit" && has_diff {
-                true => json!({ "tool": tool }),
-                false => json!({ "tool": tool, "input": input }),
+            let call = if permission == "edit" && has_diff {
+                json!({ "tool": tool })
+            } else {
+                json!({ "tool": tool, "input": input })
             };
             fields.insert(CALL.to_owned(), call);
         }

@@ -87,9 +87,10 @@ impl Question<'_> {
         let reasons = self.reasons();
         let reason = (!reasons.is_empty()).then_some(reasons.as_str());
         // "Always" applies to these files only; a general approval would not cover them.
-        let always = match self.is_alone() {
-            true => &self.patterns,
-            false => &ask.always,
+        let always = if self.is_alone() {
+            &self.patterns
+        } else {
+            &ask.always
         };
         PermissionRequest {
             id: ids::permission(),

@@ -56,9 +56,10 @@ impl AgentState {
         let mut taken: Vec<String> = Vec::new();
         for provider in self.plugins.providers() {
             let id = provider.declared.id.clone();
-            let why = match taken.contains(&id) {
-                true => Some("another plugin brings it".to_owned()),
-                false => self.models.taken(&id),
+            let why = if taken.contains(&id) {
+                Some("another plugin brings it".to_owned())
+            } else {
+                self.models.taken(&id)
             };
             self.store
                 .audit_lazily(now(), vec![spoken(&provider, why.as_deref())]);

@@ -74,9 +74,10 @@ impl View {
             show,
             paint: Paint::for_stderr(),
             begun: false,
-            conversation: Conversation::new(match show.apart {
-                true => Form::Apart,
-                false => Form::Merged,
+            conversation: Conversation::new(if show.apart {
+                Form::Apart
+            } else {
+                Form::Merged
             }),
             tools: ToolLines::default(),
             failed: false,

@@ -64,9 +64,10 @@ impl AgentsState {
     ) -> Result<Boot, ClientError> {
         let mut env = crate::boot::environment();
         // `--trust` refers to the folder in which the program was started; another folder needs its own trust.
-        match folder == self.own {
-            true => env = crate::boot::trusting(&self.global, env),
-            false => drop(env.remove(outrigger_agent::TRUST_PROJECT)),
+        if folder == self.own {
+            env = crate::boot::trusting(&self.global, env)
+        } else {
+            drop(env.remove(outrigger_agent::TRUST_PROJECT))
         }
         let mut boot = Boot::new(folder, env);
         boot.pure = self.global.pure;

@@ -52,9 +52,10 @@ impl AgentBackend {
     fn session_of(&self, id: &str) -> Result<Session, String> {
         let id = SessionId::from(id);
         let session = self.agent.session(&id).map_err(|error| error.to_string())?;
-        match session.directory == self.folder() {
-            true => Ok(session),
-            false => Err(AgentError::NoSession(id.to_string()).to_string()),
+        if session.directory == self.folder() {
+            Ok(session)
+        } else {
+            Err(AgentError::NoSession(id.to_string()).to_string())
         }
     }
 
@@ -300,9 +301,10 @@ impl Backend for AgentBackend {
         begins: &'a str,
     ) -> BoxFuture<'a, Vec<String>> {
         let is_session = reference["type"] == "ref/resource" && argument == "id";
-        let sessions = match is_session {
-            true => self.sessions(MAX_LIMIT).unwrap_or_default(),
-            false => Vec::new(),
+        let sessions = if is_session {
+            self.sessions(MAX_LIMIT).unwrap_or_default()
+        } else {
+            Vec::new()
         };
         let ids = sessions.iter().map(|session| session.id.to_string());
         let ids = ids.filter(|id| id.starts_with(begins)).collect();

@@ -76,18 +76,20 @@ pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> R
             None,
         )
     })?;
-    Ok(match stopped.into_inner() {
-        true => exit::CANCELLED,
-        false => 0,
+    Ok(if stopped.into_inner() {
+        exit::CANCELLED
+    } else {
+        0
     })
 }
 
 /// Returns `[tui]`, with key bindings.
 fn settings(global: &Global, is_elsewhere: bool) -> Result<Tui, Failure> {
     // The folder of a remote agent need not exist here, and only the user's own settings are read.
-    let folder = match is_elsewhere {
-        true => std::env::current_dir().unwrap_or_else(|_| "/".into()),
-        false => crate::boot::directory(global)?,
+    let folder = if is_elsewhere {
+        std::env::current_dir().unwrap_or_else(|_| "/".into())
+    } else {
+        crate::boot::directory(global)?
     };
     let env = crate::boot::trusting(global, crate::boot::environment());
     let (folders, place) = (Folders::from_env(&env), ProjectLocation::find(&folder));

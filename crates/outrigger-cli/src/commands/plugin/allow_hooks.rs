@@ -30,11 +30,10 @@ pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u
     for file in &files {
         let own = file.scope == HookScope::User;
         if !own && !list {
-            match revoke {
-                true => {
-                    allowed.revoke(file).map_err(failed)?;
-                }
-                false => allowed.allow(file).map_err(failed)?,
+            if revoke {
+                allowed.revoke(file).map_err(failed)?;
+            } else {
+                allowed.allow(file).map_err(failed)?
             }
         }
         out(&shown(file, allowed.holds(file) || config.lets_hooks(file)));

@@ -52,9 +52,10 @@ fn list(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
         })
     };
     let given: Vec<&str> = Grant::ALL.into_iter().filter(has).map(Grant::key).collect();
-    Ok(match given.is_empty() {
-        true => format!("{name} has no grants\n"),
-        false => format!("{name} has {}\n", given.join(", ")),
+    Ok(if given.is_empty() {
+        format!("{name} has no grants\n")
+    } else {
+        format!("{name} has {}\n", given.join(", "))
     })
 }
 

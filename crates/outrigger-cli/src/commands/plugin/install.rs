@@ -30,12 +30,11 @@ pub(super) async fn install(global: &Global, spec: &str, of_user: bool) -> Resul
         true => path.canonicalize().unwrap_or(path).display().to_string(),
         false => spec.to_owned(),
     };
-    match file.add_item("plugin", &json!(item))? {
-        true => {
-            file.write()?;
-            out(&format!("added {item} to {}\n", file.name()));
-        }
-        false => out(&format!("{item} is in {} already\n", file.name())),
+    if file.add_item("plugin", &json!(item))? {
+        file.write()?;
+        out(&format!("added {item} to {}\n", file.name()));
+    } else {
+        out(&format!("{item} is in {} already\n", file.name()))
     }
     let agent = Agent::boot(listing(global)?).await?;
     let mut plugins = agent.plugins();

@@ -52,9 +52,10 @@ fn table(points: &[PointRow], events: &[EventRow]) -> String {
     let width = names.max().unwrap_or_default();
     let mut text = format!("{:<width$}  {:<22}  SUBSCRIBERS\n", "POINT", "ALLOWS");
     for row in points {
-        let who = match row.subscribers.is_empty() {
-            true => "-".to_owned(),
-            false => row.subscribers.join(", "),
+        let who = if row.subscribers.is_empty() {
+            "-".to_owned()
+        } else {
+            row.subscribers.join(", ")
         };
         let of = row.declared_by.as_ref().map(|id| format!("  (of {id})"));
         text.push_str(&format!(

@@ -85,9 +85,10 @@ fn entry(review: &Review, all: bool) -> String {
         ..crate::terminal::out_size()
     };
     let frame = Frame::new().with("", review.changes.text());
-    text.push_str(&match all {
-        true => frame.whole(size.columns),
-        false => frame.bounded(size, "; --all shows them").text,
+    text.push_str(&if all {
+        frame.whole(size.columns)
+    } else {
+        frame.bounded(size, "; --all shows them").text
     });
     text
 }
@@ -133,9 +134,10 @@ fn shown(plugin: &PluginStatus) -> String {
 
 /// Formats its requests by key, with those that are denied.
 fn granted(shown: &ManifestShown) -> String {
-    let from = match shown.declared {
-        true => "its own outrigger.plugin.toml",
-        false => "none; this is what such a plugin is given",
+    let from = if shown.declared {
+        "its own outrigger.plugin.toml"
+    } else {
+        "none; this is what such a plugin is given"
     };
     let mut text = format!("             manifest  {from}\n");
     let value = serde_json::to_value(&shown.manifest).unwrap_or_default();
@@ -145,9 +147,10 @@ fn granted(shown: &ManifestShown) -> String {
         }
     }
     text.push_str(&format!("             hooks  {}\n", shown.hooks));
-    let hosts = match shown.hosts.is_empty() {
-        true => "none".to_owned(),
-        false => shown.hosts.join(", "),
+    let hosts = if shown.hosts.is_empty() {
+        "none".to_owned()
+    } else {
+        shown.hosts.join(", ")
     };
     text.push_str(&format!("             may connect to  {hosts}\n"));
     for (word, lines) in [("not given", &shown.withheld), ("policy", &shown.forbidden)] {

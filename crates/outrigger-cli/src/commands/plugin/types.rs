@@ -149,9 +149,10 @@ fn object(schema: &Map<String, Value>, depth: usize) -> String {
         None if fields.is_empty() => return "Record<string, unknown>".to_owned(),
         _ => fields.push("[key: string]: unknown".to_owned()),
     }
-    match fields.is_empty() {
-        true => "Record<string, never>".to_owned(),
-        false => format!("{{ {} }}", fields.join("; ")),
+    if fields.is_empty() {
+        "Record<string, never>".to_owned()
+    } else {
+        format!("{{ {} }}", fields.join("; "))
     }
 }
 
@@ -162,9 +163,10 @@ fn one_of(ways: impl Iterator<Item = String>) -> String {
             once.push(way);
         }
     }
-    match once.is_empty() {
-        true => "never".to_owned(),
-        false => once.join(" | "),
+    if once.is_empty() {
+        "never".to_owned()
+    } else {
+        once.join(" | ")
     }
 }
 
@@ -187,9 +189,10 @@ fn literal(value: &Value) -> String {
 fn key(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
     let starts = name.chars().next().is_some_and(|c| !c.is_ascii_digit());
-    match starts && name.chars().all(plain) {
-        true => name.to_owned(),
-        false => Value::from(name).to_string(),
+    if starts && name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        Value::from(name).to_string()
     }
 }
 

@@ -98,9 +98,10 @@ impl Prompt<'_> {
         let connection = &self.follower.connection;
         let path = format!("/session/{}", session.id);
         let messages: Vec<IgnoredAny> = connection.get(&format!("{path}/message")).await?;
-        match messages.is_empty() {
-            true => Ok(connection.delete(&path).await?),
-            false => Ok(()),
+        if messages.is_empty() {
+            Ok(connection.delete(&path).await?)
+        } else {
+            Ok(())
         }
     }
 
@@ -111,9 +112,10 @@ impl Prompt<'_> {
         agent: Option<String>,
     ) -> Result<u8, Failure> {
         let silent = says_nothing(self.args, &self.message);
-        let interrupted = match known {
-            true => self.interrupted(session).await?,
-            false => None,
+        let interrupted = if known {
+            self.interrupted(session).await?
+        } else {
+            None
         };
         if let Some(turn) = interrupted {
             err(&Paint::for_stderr().dim("~ going on with the turn that was interrupted\n"));

@@ -131,9 +131,10 @@ impl Opened {
             .label("browser");
         let mut child = (spawner.spawn(spec).await).map_err(|error| error.to_string())?;
         let exit = child.wait().await.map_err(|error| error.to_string())?;
-        match exit.success() {
-            true => Ok(opened),
-            false => Err(format!("setsid: {exit}")),
+        if exit.success() {
+            Ok(opened)
+        } else {
+            Err(format!("setsid: {exit}"))
         }
     }
 

@@ -34,9 +34,10 @@ pub(crate) fn conversation(
             _ => format!("{}\n", message.content),
         };
         // Each line starts with our own text, so that no message can imitate an entry.
-        let line = match is_tool || message.role == "user" {
-            true => set_off_below(&line, columns),
-            false => set_off(&line, columns),
+        let line = if is_tool || message.role == "user" {
+            set_off_below(&line, columns)
+        } else {
+            set_off(&line, columns)
         };
         let line = line + &causes.line(&message, paint);
         let close = text.is_empty() || is_tool && together;

@@ -47,12 +47,13 @@ fn wanted(boot: &Boot, args: &ImportArgs) -> Result<(Program, PathBuf, Vec<Strin
     let program = programs.into_iter().find(|it| it.name() == args.from);
     let Some(program) = program else {
         let path = PathBuf::from(&args.from);
-        return match path.is_file() {
-            true => Ok((Program::Outrigger, path, args.which.clone())),
-            false => Err(Failure::usage(
+        return if path.is_file() {
+            Ok((Program::Outrigger, path, args.which.clone()))
+        } else {
+            Err(Failure::usage(
                 format!("unknown source `{}`", args.from),
                 Some("expected opencode, claude, codex or an exported file".into()),
-            )),
+            ))
         };
     };
     let mut which = args.which.clone();
@@ -114,9 +115,10 @@ fn depth(one: &StoredSession, all: &[StoredSession]) -> usize {
 
 fn list(chosen: &[&StoredSession], with_folder: bool) {
     for one in chosen {
-        let folder = match with_folder {
-            true => format!("  {}", name(&one.directory)),
-            false => String::new(),
+        let folder = if with_folder {
+            format!("  {}", name(&one.directory))
+        } else {
+            String::new()
         };
         let (id, title) = (name(&one.id), name(&one.title));
         out(&format!("{id}  {}  {title}{folder}\n", date(one.updated)));
@@ -125,9 +127,10 @@ fn list(chosen: &[&StoredSession], with_folder: bool) {
 
 fn destination(store: &Store, place: &ProjectLocation) -> Result<Destination, Failure> {
     let key = format!("project:{}", place.worktree.display());
-    let project = match place.git {
-        true => store.meta_get(&key)?,
-        false => None,
+    let project = if place.git {
+        store.meta_get(&key)?
+    } else {
+        None
     };
     Ok(Destination {
         directory: place.directory.to_string_lossy().into_owned(),
@@ -230,9 +233,10 @@ async fn all(
         let accepted = accept(transcript, to, &known);
         let (id, title) = (accepted.session.id.clone(), name(&accepted.session.title));
         known.insert(one.id.clone(), id.clone());
-        let outcome = match is_dry {
-            false => write(store, accepted, now()).await?,
-            true => outlook(store, &accepted)?,
+        let outcome = if is_dry {
+            outlook(store, &accepted)?
+        } else {
+            write(store, accepted, now()).await?
         };
         counts.add(&outcome, &title);
     }

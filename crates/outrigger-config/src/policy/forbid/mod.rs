@@ -137,12 +137,13 @@ impl FilePattern {
     }
 
     fn holds(&self, project: &Path, path: &Path) -> bool {
-        let path = match self.is_absolute() {
-            true => path,
-            false => match path.strip_prefix(project) {
+        let path = if self.is_absolute() {
+            path
+        } else {
+            match path.strip_prefix(project) {
                 Ok(below) => below,
                 Err(_) => return false,
-            },
+            }
         };
         let names = path.components().filter_map(|it| match it {
             Component::Normal(name) => Some(name.to_string_lossy()),
@@ -154,9 +155,10 @@ impl FilePattern {
             let mut pairs = self.parts.iter().zip(window);
             pairs.all(|(part, name)| matches(part, name))
         };
-        match self.is_absolute() {
-            true => windows.next().is_some_and(fits),
-            false => windows.any(fits),
+        if self.is_absolute() {
+            windows.next().is_some_and(fits)
+        } else {
+            windows.any(fits)
         }
     }
 }
@@ -215,12 +217,13 @@ impl<'de> Deserialize<'de> for ProgramPattern {
         let fixed = pattern.text.starts_with('/') || pattern.text.starts_with("~/");
         let odd = |part: &String| part == ".." || part.contains("**");
         let plain = !pattern.parts.is_empty() && !pattern.parts.iter().any(odd);
-        match named && fixed && plain {
-            true => Ok(Self::File(pattern)),
-            false => Err(serde::de::Error::custom(format!(
+        if named && fixed && plain {
+            Ok(Self::File(pattern))
+        } else {
+            Err(serde::de::Error::custom(format!(
                 "{:?} is no program: use `curl`, `python*` or `/opt/tools/bin/x`, without arguments",
                 pattern.text
-            ))),
+            )))
         }
     }
 }
@@ -232,11 +235,12 @@ impl<'de> Deserialize<'de> for Host {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.*:[]/".contains(c);
-        match !text.is_empty() && text.chars().all(fits) && !text.contains("//") {
-            true => Ok(Self(text)),
-            false => Err(serde::de::Error::custom(format!(
+        if !text.is_empty() && text.chars().all(fits) && !text.contains("//") {
+            Ok(Self(text))
+        } else {
+            Err(serde::de::Error::custom(format!(
                 "{text:?} is no host: use `api.example.com`, `*.example.com`, `*`, an address or `10.0.0.0/8`, with or without `:PORT`"
-            ))),
+            )))
         }
     }
 }

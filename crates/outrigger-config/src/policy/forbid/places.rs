@@ -95,16 +95,18 @@ fn below(
     };
     let Some((part, rest)) = parts.split_first() else {
         found.insert(base.to_owned());
-        return match found.len() > MAX_FOUND {
-            true => Err(too_many("paths that the policy forbids", MAX_FOUND)),
-            false => Ok(()),
+        return if found.len() > MAX_FOUND {
+            Err(too_many("paths that the policy forbids", MAX_FOUND))
+        } else {
+            Ok(())
         };
     };
     if !part.contains('*') {
         let next = base.join(part);
-        return match next.symlink_metadata().is_ok() {
-            true => below(&next, rest, seen, found),
-            false => Ok(()),
+        return if next.symlink_metadata().is_ok() {
+            below(&next, rest, seen, found)
+        } else {
+            Ok(())
         };
     }
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {

@@ -42,9 +42,10 @@ pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -
             continue;
         }
         let folder = Path::new(&ask.file);
-        let folder = match folder.is_dir() {
-            true => folder,
-            false => folder.parent().unwrap_or(folder),
+        let folder = if folder.is_dir() {
+            folder
+        } else {
+            folder.parent().unwrap_or(folder)
         };
         search.value(&ask.value, folder, &format!("{} {}", ask.file, ask.what));
         plugin_files::of(&mut search, ask, folder);

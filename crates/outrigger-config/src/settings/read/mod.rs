@@ -62,9 +62,10 @@ impl SettingsLoaded {
         options: &LoadOptions,
         of_project: bool,
     ) -> Result<(), ConfigError> {
-        let read = match of_project {
-            true => paths::read_if_fit(path, &mut self.problems)?,
-            false => paths::read(path)?,
+        let read = if of_project {
+            paths::read_if_fit(path, &mut self.problems)?
+        } else {
+            paths::read(path)?
         };
         let Some(text) = read else {
             return Ok(());

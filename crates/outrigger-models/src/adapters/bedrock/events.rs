@@ -305,9 +305,10 @@ mod tests {
                 Err(failure) => return format!("{failure:?}"),
             }
         }
-        match decoder.end(&mut out) {
-            true => compact(&out),
-            false => "incomplete".into(),
+        if decoder.end(&mut out) {
+            compact(&out)
+        } else {
+            "incomplete".into()
         }
     }
 

@@ -60,9 +60,10 @@ impl Watches {
         if !ids.contains(&id) {
             ids.push(id);
         }
-        match self.of.len() <= self.max {
-            true => Ok(watch),
-            false => Err(Errno::NOSPC.into()),
+        if self.of.len() <= self.max {
+            Ok(watch)
+        } else {
+            Err(Errno::NOSPC.into())
         }
     }
 
@@ -93,13 +94,12 @@ impl Watches {
                 }
             };
             self.is_lost |= report.events().contains(ReadFlags::QUEUE_OVERFLOW);
-            match report.events().contains(ReadFlags::IGNORED) {
-                true => self
-                    .changed
-                    .extend(self.of.remove(&report.wd()).unwrap_or_default()),
-                false => self
-                    .changed
-                    .extend(self.of.get(&report.wd()).into_iter().flatten()),
+            if report.events().contains(ReadFlags::IGNORED) {
+                self.changed
+                    .extend(self.of.remove(&report.wd()).unwrap_or_default())
+            } else {
+                self.changed
+                    .extend(self.of.get(&report.wd()).into_iter().flatten())
             }
         }
     }

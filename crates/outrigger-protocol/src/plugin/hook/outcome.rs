@@ -26,9 +26,10 @@ impl Block {
     /// details.
     #[must_use]
     pub fn record_text(&self) -> String {
-        let mut text = match self.code.starts_with("hook.") {
-            true => self.message.clone(),
-            false => format!("{}: {}", self.code, self.message),
+        let mut text = if self.code.starts_with("hook.") {
+            self.message.clone()
+        } else {
+            format!("{}: {}", self.code, self.message)
         };
         if !self.details.is_null() {
             text.push(' ');

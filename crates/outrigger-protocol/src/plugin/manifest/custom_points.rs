@@ -156,9 +156,10 @@ pub(super) fn problems(manifest: &Manifest) -> Vec<ManifestProblem> {
     let names = |key, names: Vec<&String>| {
         let bad = names.iter().enumerate().find_map(|(at, name)| {
             let twice = names.iter().take(at).any(|other| other == name);
-            let why = match twice {
-                true => Some("is declared twice".to_owned()),
-                false => misnamed(&manifest.id, name),
+            let why = if twice {
+                Some("is declared twice".to_owned())
+            } else {
+                misnamed(&manifest.id, name)
             };
             why.map(|why| format!("{name:?} {why}"))
         });

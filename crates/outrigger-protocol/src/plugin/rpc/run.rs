@@ -163,9 +163,10 @@ impl EventBatch {
             Event::Custom(own) => own.depth,
             _ => 0,
         };
-        let depths = match events.iter().any(|event| depth(event) > 0) {
-            true => events.iter().map(depth).collect(),
-            false => Vec::new(),
+        let depths = if events.iter().any(|event| depth(event) > 0) {
+            events.iter().map(depth).collect()
+        } else {
+            Vec::new()
         };
         Self { events, depths }
     }

@@ -56,9 +56,10 @@ fn bind_to(
 /// form.
 fn loopback(socket: &OwnedFd, family: AddressFamily) -> Result<IpAddr, Errno> {
     let six = family == AddressFamily::INET6 && sockopt::ipv6_v6only(socket).map_err(errno_of)?;
-    Ok(match six {
-        true => Ipv6Addr::LOCALHOST.into(),
-        false => Ipv4Addr::LOCALHOST.into(),
+    Ok(if six {
+        Ipv6Addr::LOCALHOST.into()
+    } else {
+        Ipv4Addr::LOCALHOST.into()
     })
 }
 

@@ -378,14 +378,15 @@ impl Caller {
             Err(_) => pidfd_open(Pid::from_raw(pid).ok_or(libc::EPERM)?, PidfdFlags::empty())
                 .map_err(errno_of)?,
         };
-        match listener.waits(asked) {
-            true => Ok(Self {
+        if listener.waits(asked) {
+            Ok(Self {
                 pid,
                 user,
                 held,
                 memory,
-            }),
-            false => Err(libc::ESRCH),
+            })
+        } else {
+            Err(libc::ESRCH)
         }
     }
 
@@ -409,9 +410,10 @@ impl Caller {
             number => of(&format!("fd/{number}")),
         };
         let folder = fs::read_link(folder).map_err(denied)?;
-        match listener.waits(asked) {
-            true => Ok(View { root, folder }),
-            false => Err(libc::ESRCH),
+        if listener.waits(asked) {
+            Ok(View { root, folder })
+        } else {
+            Err(libc::ESRCH)
         }
     }
 

@@ -94,9 +94,10 @@ fn attempt() -> io::Result<()> {
         (_, errno) => return Err(io::Error::from_raw_os_error(errno)),
     };
     // The end of the child must be noticed; it is already over.
-    match listener.ends_within(MS) {
-        true => Ok(()),
-        false => Err(io::Error::from_raw_os_error(libc::ENOSYS)),
+    if listener.ends_within(MS) {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ENOSYS))
     }
 }
 

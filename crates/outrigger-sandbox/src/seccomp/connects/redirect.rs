@@ -60,9 +60,10 @@ pub(super) fn tunnel(
 }
 
 fn time_limit(socket: &OwnedFd) -> Result<Duration, Errno> {
-    Ok(match is_nonblocking(socket)? {
-        true => NONBLOCKING_TIMEOUT,
-        false => PROXY_TIMEOUT,
+    Ok(if is_nonblocking(socket)? {
+        NONBLOCKING_TIMEOUT
+    } else {
+        PROXY_TIMEOUT
     })
 }
 

@@ -83,9 +83,10 @@ fn found(
     asked: &Asked,
 ) -> Result<Named, Errno> {
     let path = caller.path(path)?;
-    let view = match path.is_absolute() {
-        true => caller.view(listener, asked)?,
-        false => caller.view_from(from, listener, asked)?,
+    let view = if path.is_absolute() {
+        caller.view(listener, asked)?
+    } else {
+        caller.view_from(from, listener, asked)?
     };
     view.find(&path).map(Named::Found)
 }

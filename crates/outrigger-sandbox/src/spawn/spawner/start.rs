@@ -44,9 +44,10 @@ pub(super) fn start(spec: &Spec) -> Result<Started, NotStarted> {
     attempts(spec, &program)?.map_err(|source| {
         let moved = source.raw_os_error() == Some(view::MOVED);
         let error = SandboxError::Spawn { program, source };
-        match moved {
-            true => NotStarted::Moved(error),
-            false => NotStarted::Failed(error),
+        if moved {
+            NotStarted::Moved(error)
+        } else {
+            NotStarted::Failed(error)
         }
     })
 }
@@ -82,21 +83,21 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
     let Some(policy) = &spec.policy else {
         return Ok((None, None));
     };
-    let view = match support::has_views() {
-        true => Some(View::of(policy, &spec.cwd)?),
-        false => None,
+    let view = if support::has_views() {
+        Some(View::of(policy, &spec.cwd)?)
+    } else {
+        None
     };
-    let filter = match calls::is_possible() {
-        true => {
-            let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
-            // If the host decides about connections, it tells the process's own services from others.
-            let own = policy.loopback.is_some() && connects::is_possible();
-            let asked = policy.is_asked_about() && connects::is_possible();
-            // Without a PID namespace the process can name the host.
-            let host = (!support::has_numbers()).then(std::process::id);
-            Some(calls::filter(policy.calls, ruled, own, asked, host)?)
-        }
-        false => None,
+    let filter = if calls::is_possible() {
+        let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
+        // If the host decides about connections, it tells the process's own services from others.
+        let own = policy.loopback.is_some() && connects::is_possible();
+        let asked = policy.is_asked_about() && connects::is_possible();
+        // Without a PID namespace the process can name the host.
+        let host = (!support::has_numbers()).then(std::process::id);
+        Some(calls::filter(policy.calls, ruled, own, asked, host)?)
+    } else {
+        None
     };
     Ok((view, filter))
 }
@@ -129,9 +130,10 @@ fn fork(
     let namespaces = view.as_ref().map(|_| Namespaces::needed());
     let numbers = namespaces.is_some() && support::has_numbers();
     let setup = Setup {
-        parent: match numbers {
-            true => INIT,
-            false => std::process::id().cast_signed(),
+        parent: if numbers {
+            INIT
+        } else {
+            std::process::id().cast_signed()
         },
         enters: namespaces.clone().filter(|_| !numbers),
         data: spec.limits.data,
@@ -291,9 +293,10 @@ fn streams(spec: &Spec, terminal: Option<OwnedFd>) -> io::Result<(Streams, [Owne
             }
             Stdio::Pipe => {
                 let (reader, writer) = std::io::pipe()?;
-                Ok(match reads {
-                    true => (Some(writer.into()), reader.into()),
-                    false => (Some(reader.into()), writer.into()),
+                Ok(if reads {
+                    (Some(writer.into()), reader.into())
+                } else {
+                    (Some(reader.into()), writer.into())
                 })
             }
         }

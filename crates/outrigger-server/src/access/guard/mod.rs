@@ -341,11 +341,12 @@ fn opens_page(request: &Request) -> bool {
 /// Checks the origin of the requesting page, if there is one.
 fn origin(guard: &Guard, request: &Request, host: &str) -> Result<Option<HeaderValue>, ApiError> {
     if !request.headers().contains_key(header::ORIGIN) {
-        return match is_of_another_site(request) && !opens_page(request) {
-            true => Err(ApiError::forbidden(
+        return if is_of_another_site(request) && !opens_page(request) {
+            Err(ApiError::forbidden(
                 "pages of other sites may not ask this server",
-            )),
-            false => Ok(None),
+            ))
+        } else {
+            Ok(None)
         };
     }
     let origin = only(request.headers(), &header::ORIGIN);

@@ -91,9 +91,12 @@ pub(super) async fn by_commands(matrix: &Matrix, faults: &mut Faults) {
         for victim in held() {
             // With another name, that name is removed or becomes another file.
             let takes_away = ["sed", "mv", "rm"].iter().any(|it| line.starts_with(it));
-            let names = victim.names.iter().filter(|(kind, _)| match takes_away {
-                true => matches!(*kind, "relative" | "dots" | "linked folder"),
-                false => !kind.contains("slash"),
+            let names = victim.names.iter().filter(|(kind, _)| {
+                if takes_away {
+                    matches!(*kind, "relative" | "dots" | "linked folder")
+                } else {
+                    !kind.contains("slash")
+                }
             });
             for (_, name) in names {
                 script.push_str(&line.replace("NAME", name));

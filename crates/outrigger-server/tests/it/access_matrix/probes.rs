@@ -365,9 +365,12 @@ async fn said_otherwise(harness: &Harness, parts: &[Value]) -> [String; 3] {
 pub(super) fn encode(text: &str, everything: bool) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     text.bytes()
-        .map(|byte| match !everything && plain(byte) {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
+        .map(|byte| {
+            if !everything && plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
         })
         .collect()
 }
@@ -428,9 +431,10 @@ async fn prompts(matrix: &Matrix, faults: &mut Faults) {
             if victim.pattern.is_some() && !is_about(matrix, victim, kind) {
                 continue;
             }
-            let url = match name.starts_with('/') {
-                true => format!("file://{name}"),
-                false => format!("file://{}/{name}", matrix.harness.path("").display()),
+            let url = if name.starts_with('/') {
+                format!("file://{name}")
+            } else {
+                format!("file://{}/{name}", matrix.harness.path("").display())
             };
             parts
                 .push(json!({ "type": "file", "mime": "text/plain", "filename": "x", "url": url }));

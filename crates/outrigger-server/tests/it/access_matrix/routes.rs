@@ -302,9 +302,10 @@ pub(super) async fn every_get(matrix: &Matrix, faults: &mut Faults, session: &st
         for (name, value) in &parameters {
             path = path.replace(name, value);
         }
-        let answer = match STREAMS.contains(&form) {
-            true => matrix.harness.beginning(&path).await,
-            false => matrix.harness.text("GET", &path).await,
+        let answer = if STREAMS.contains(&form) {
+            matrix.harness.beginning(&path).await
+        } else {
+            matrix.harness.text("GET", &path).await
         };
         for victim in &matrix.victims {
             let is_kept = matrix.keeps(victim);

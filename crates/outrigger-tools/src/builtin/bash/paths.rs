@@ -95,9 +95,12 @@ impl<'a> Paths<'a> {
                     raw: raw.to_owned(),
                     ..Word::default()
                 };
-                let more = possible(&right, &|other| match other == name {
-                    true => values.clone(),
-                    false => self.values(other, &within),
+                let more = possible(&right, &|other| {
+                    if other == name {
+                        values.clone()
+                    } else {
+                        self.values(other, &within)
+                    }
                 });
                 let joined = values.iter().filter(|_| adds);
                 let joined =
@@ -147,8 +150,9 @@ fn without_wildcard(path: &str) -> String {
     if !path.contains(WILD) || parts.any(|part| part == Component::ParentDir) {
         return path.to_owned();
     }
-    match folder.as_os_str().is_empty() {
-        true => ".".to_owned(),
-        false => folder.display().to_string(),
+    if folder.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        folder.display().to_string()
     }
 }

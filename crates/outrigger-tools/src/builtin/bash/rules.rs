@@ -92,9 +92,10 @@ pub(super) fn asks(
 fn programs(commands: &[Command], cwd: &Path, ctx: &ToolContext) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in commands.iter().filter_map(Command::program) {
-        let path = match name.contains('/') {
-            true => Some(cwd.join(name)).filter(|path| path.is_file()),
-            false => which(name, std::env::var_os("PATH").unwrap_or_default()),
+        let path = if name.contains('/') {
+            Some(cwd.join(name)).filter(|path| path.is_file())
+        } else {
+            which(name, std::env::var_os("PATH").unwrap_or_default())
         };
         let real = path.and_then(|path| path.canonicalize().ok());
         let Some(real) = real.filter(|it| is_of_project(it, ctx) || !is_of_system(it)) else {

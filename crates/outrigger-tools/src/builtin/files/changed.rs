@@ -46,9 +46,10 @@ pub(in crate::builtin) async fn format(
     ctx.host.wrote(&at.shown, before.as_deref(), &now).await;
     let formatted = ctx.host.format(&at.real).await;
     // A formatter that left no text did something else than formatting, and the next read will show it.
-    let left = match formatted.ran {
-        true => read_text(at).ok().flatten(),
-        false => None,
+    let left = if formatted.ran {
+        read_text(at).ok().flatten()
+    } else {
+        None
     };
     // Another process may have written in the meantime: formatters change only white space.
     let laid_out = left.as_ref().filter(|left| **left != written);

@@ -123,9 +123,10 @@ impl<'a> Walk<'a> {
                     WalkState::Continue
                 })
             });
-        match self.ctx.cancel.is_cancelled() {
-            true => Err(ToolError::Cancelled),
-            false => Ok(std::mem::take(&mut *lock(&done))),
+        if self.ctx.cancel.is_cancelled() {
+            Err(ToolError::Cancelled)
+        } else {
+            Ok(std::mem::take(&mut *lock(&done)))
         }
     }
 

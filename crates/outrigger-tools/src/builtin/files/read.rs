@@ -369,9 +369,10 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> 
 fn shorten(line: &[u8], first: bool) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.strip_suffix('\r').unwrap_or(&text);
-    let text = match first {
-        true => text.strip_prefix('\u{feff}').unwrap_or(text),
-        false => text,
+    let text = if first {
+        text.strip_prefix('\u{feff}').unwrap_or(text)
+    } else {
+        text
     };
     match text.char_indices().nth(MAX_LINE_LENGTH) {
         Some((at, _)) => format!(

@@ -133,9 +133,12 @@ fn dedent<'a>(lines: &[Line<'a>]) -> Vec<&'a str> {
         .unwrap_or(0);
     lines
         .iter()
-        .map(|line| match line.text.trim().is_empty() {
-            true => "",
-            false => line.text.get(common..).unwrap_or(line.text),
+        .map(|line| {
+            if line.text.trim().is_empty() {
+                ""
+            } else {
+                line.text.get(common..).unwrap_or(line.text)
+            }
         })
         .collect()
 }

@@ -54,23 +54,23 @@ impl LineFolders<'_> {
         };
         let is_there =
             |folder: &String| lexical(&self.begins.join(expanded(folder))) == lexical(self.session);
-        match folders.iter().all(is_there) {
-            true => Named::AsWritten,
-            false => {
-                let seen = folders.iter().map(|folder| self.seen(folder, name));
-                Named::Elsewhere(at, seen.collect())
-            }
+        if folders.iter().all(is_there) {
+            Named::AsWritten
+        } else {
+            let seen = folders.iter().map(|folder| self.seen(folder, name));
+            Named::Elsewhere(at, seen.collect())
         }
     }
 
     /// Marks a line that is not understood with the folder in which it runs.
     pub(super) fn whole(&self, line: &str) -> String {
-        match lexical(self.begins) == lexical(self.session) {
-            true => line.to_owned(),
-            false => format!(
+        if lexical(self.begins) == lexical(self.session) {
+            line.to_owned()
+        } else {
+            format!(
                 "cd {} && {line}",
                 quoted(&self.seen_from_session(self.begins))
-            ),
+            )
         }
     }
 
@@ -79,19 +79,17 @@ impl LineFolders<'_> {
         let folder = self.begins.join(expanded(folder));
         let path = self.seen_from_session(&folder.join(name));
         let dotted = name.starts_with('.') && !path.starts_with(['/', '.', '~']);
-        quoted(&match dotted {
-            true => format!("./{path}"),
-            false => path,
-        })
+        quoted(&if dotted { format!("./{path}") } else { path })
     }
 
     fn seen_from_session(&self, path: &Path) -> String {
         let path = lexical(path);
         let rest = path.strip_prefix(lexical(self.session));
         let shown = rest.unwrap_or(&path).display().to_string();
-        match shown.is_empty() {
-            true => ".".to_owned(),
-            false => shown,
+        if shown.is_empty() {
+            ".".to_owned()
+        } else {
+            shown
         }
     }
 }
@@ -140,8 +138,9 @@ fn lexical(path: &Path) -> PathBuf {
 
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+~@,:".contains(c);
-    match path.chars().all(plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
+    if path.chars().all(plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
     }
 }

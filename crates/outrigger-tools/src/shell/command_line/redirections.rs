@@ -100,9 +100,10 @@ fn paths(command: &Command, name: &str, begins: &Path) -> Vec<PathBuf> {
         let is_up = Path::new(name)
             .components()
             .any(|it| it.as_os_str() == "..");
-        match is_up {
-            true => folder.canonicalize().unwrap_or(folder).join(name),
-            false => folder.join(name),
+        if is_up {
+            folder.canonicalize().unwrap_or(folder).join(name)
+        } else {
+            folder.join(name)
         }
     };
     folders.map(join).collect()
