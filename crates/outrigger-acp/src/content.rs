@@ -182,9 +182,10 @@ pub(crate) fn block(file: &Object) -> Option<Value> {
         Some(_) if mime.starts_with("image/") => Some(picture(mime, url)?),
         Some(rest) => {
             let (about, data) = rest.split_once(',')?;
-            let bytes = match about.ends_with(";base64") {
-                true => STANDARD.decode(data).ok()?,
-                false => data.as_bytes().to_vec(),
+            let bytes = if about.ends_with(";base64") {
+                STANDARD.decode(data).ok()?
+            } else {
+                data.as_bytes().to_vec()
             };
             let text = String::from_utf8(bytes).ok()?;
             Some(json!({ "type": "text", "text": text }))

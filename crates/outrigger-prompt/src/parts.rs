@@ -37,9 +37,10 @@ pub fn attached_text(file: &Object) -> Option<[PartInput; 2]> {
     if field("mime") != Some("text/plain") {
         return None;
     }
-    let bytes = match about.ends_with(";base64") {
-        true => STANDARD.decode(data).ok()?,
-        false => percent_decoded(data)?,
+    let bytes = if about.ends_with(";base64") {
+        STANDARD.decode(data).ok()?
+    } else {
+        percent_decoded(data)?
     };
     let read = json!({ "filePath": field("filename") });
     let read = format!("Called the read tool with the following input: {read}");

@@ -226,12 +226,11 @@ impl<'a> Reader<'a> {
         let begins = from == 0 || from == 1 && self.text.starts_with('"');
         let name = self.text.get(from..self.at).unwrap_or_default();
         // A line that sets it is not supported.
-        match matches!(name, "$HOME" | "${HOME}") && begins {
-            true => {
-                self.home = true;
-                self.value.push('~');
-            }
-            false => self.value.push(UNKNOWN),
+        if matches!(name, "$HOME" | "${HOME}") && begins {
+            self.home = true;
+            self.value.push('~');
+        } else {
+            self.value.push(UNKNOWN);
         }
         Ok(())
     }

@@ -192,10 +192,9 @@ fn no_route_tells_of_other_projects() {
     let asked: Vec<String> = gets
         .filter(|path| !WAITING.contains(path))
         .map(|path| {
-            let parts = path.split('/').map(|part| match part.starts_with('{') {
-                true => secret,
-                false => part,
-            });
+            let parts = path
+                .split('/')
+                .map(|part| if part.starts_with('{') { secret } else { part });
             format!("GET {}", parts.collect::<Vec<_>>().join("/"))
         })
         .collect();

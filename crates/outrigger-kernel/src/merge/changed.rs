@@ -21,11 +21,12 @@ pub fn name_changes(before: &Value, output: &mut Value, records: &[HookRecord]) 
     let Some(Value::Object(metadata)) = output.get_mut("metadata") else {
         return;
     };
-    match is_changed {
-        true => metadata.insert(CHANGED_BY.to_owned(), json!(plugins)),
+    if is_changed {
+        metadata.insert(CHANGED_BY.to_owned(), json!(plugins));
+    } else {
         // A plugin's own statement is ignored.
-        false => metadata.shift_remove(CHANGED_BY),
-    };
+        metadata.shift_remove(CHANGED_BY);
+    }
 }
 
 /// Returns the attribution of a result message, for the merged message.

@@ -112,11 +112,13 @@ impl Ticket {
             tokio::select! {
                 result = &mut self.answer => break result,
                 () = self.open.progress.notified() => deadline = Instant::now() + asked.wait,
-                () = sleep_until(deadline) => match self.open.any() {
+                () = sleep_until(deadline) => {
+                    if !self.open.any() {
+                        return Err(asked.late());
+                    }
                     // The server waits for us, not the reverse.
-                    true => deadline = Instant::now() + asked.wait,
-                    false => return Err(asked.late()),
-                },
+                    deadline = Instant::now() + asked.wait;
+                }
             }
         };
         settled(asked, result)

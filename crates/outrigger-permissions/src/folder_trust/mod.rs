@@ -180,13 +180,12 @@ pub async fn settle(
     }
     if let Some(users) = &config.users {
         let rules = UserRules::of(users);
-        match config.is_trusted {
-            true => rules.hold_denies(&mut config.config),
+        if config.is_trusted {
+            rules.hold_denies(&mut config.config);
+        } else {
             // A setting that is harmless alone may still replace a rule.
-            false => {
-                rules.hold(&mut config.config);
-                hold_choice(users, &mut config.config);
-            }
+            rules.hold(&mut config.config);
+            hold_choice(users, &mut config.config);
         }
     }
     Ok((config, agreed))

@@ -168,9 +168,12 @@ fn meet_as_paths(kept: &str, other: &str) -> bool {
     let (kept, other) = (kept.to_lowercase(), other.to_lowercase());
     let (kept, other) = (plain(&kept), plain(&other));
     // One of them is relative to a folder that is unknown here.
-    let anywhere = |pattern: &str, beside: &str| match beside.starts_with('/') {
-        true if !pattern.starts_with('/') => format!("*/{pattern}"),
-        _ => pattern.to_owned(),
+    let anywhere = |pattern: &str, beside: &str| {
+        if beside.starts_with('/') && !pattern.starts_with('/') {
+            format!("*/{pattern}")
+        } else {
+            pattern.to_owned()
+        }
     };
     let forms = |pattern: &str, beside: &str| {
         let at_root = pattern.strip_prefix("**/").unwrap_or(pattern);

@@ -308,9 +308,10 @@ impl Tree {
                 is_reported && folder.listing.is_of(now.st_dev, now.st_ino)
             });
             if is_same {
-                drop(known.remove(&name).map(|child| kept.insert(name, child)))
+                known.remove(&name);
+                kept.insert(name, child);
             } else {
-                new.push(name)
+                new.push(name);
             }
         }
         known.into_values().for_each(|gone| self.forget(gone));

@@ -133,12 +133,11 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
     if level == Level::Full {
         return lines.good("sandbox", has);
     }
-    let open = match spawner.has_views() {
-        true => "",
+    let open = if spawner.has_views() {
+        ""
+    } else {
         // As in Ubuntu 24.04 for unknown programs.
-        false => {
-            "user namespaces are unavailable, so commands can see other processes and cannot create files next to denied ones; "
-        }
+        "user namespaces are unavailable, so commands can see other processes and cannot create files next to denied ones; "
     };
     lines.note(
         "sandbox",

@@ -172,9 +172,10 @@ fn one_of(ways: impl Iterator<Item = String>) -> String {
 
 /// Adds parentheses where precedence requires them.
 fn grouped(of: &str) -> String {
-    match of.contains([' ', '|', '&']) && !(of.starts_with('{') && of.ends_with('}')) {
-        true => format!("({of})"),
-        false => of.to_owned(),
+    if of.contains([' ', '|', '&']) && !(of.starts_with('{') && of.ends_with('}')) {
+        format!("({of})")
+    } else {
+        of.to_owned()
     }
 }
 
