@@ -34,7 +34,7 @@ pub async fn serve(
             print(format!("{answer}\n").as_bytes());
         }
     });
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let slots = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     running.spawn(forward(server.updates(), sender.clone()));
     let mut line = Vec::new();
@@ -52,29 +52,27 @@ pub async fn serve(
             continue;
         }
         let Ok(message) = serde_json::from_slice::<Value>(&line) else {
-            let _ = sender
-                .send(error(&Value::Null, PARSE_ERROR, "it is no JSON"))
-                .await;
+            let refusal = error(&Value::Null, PARSE_ERROR, "the message is not JSON");
+            let _ = sender.send(refusal).await;
             continue;
         };
         // Notifications and responses are handled at once: they may end a request that occupies a slot.
         let is_request = message.get("id").is_some() && message.get("method").is_some();
-        let place = if is_request {
-            Arc::clone(&places).acquire_owned().await.ok()
-        } else {
-            None
-        };
+        let mut slot = None;
+        if is_request {
+            slot = Arc::clone(&slots).acquire_owned().await.ok();
+        }
         let (server, sender) = (Arc::clone(&server), sender.clone());
         let answer = async move {
             if let Some(answer) = server.answer(message, &sender).await {
                 let _ = sender.send(answer).await;
             }
-            drop(place);
+            drop(slot);
         };
         if is_request {
-            drop(running.spawn(answer))
+            running.spawn(answer);
         } else {
-            answer.await
+            answer.await;
         }
         while running.try_join_next().is_some() {}
     }

@@ -46,11 +46,7 @@ impl Agent {
             variant: prompt.variant.clone().or(model.variant),
             ..model
         };
-        let sent = if prompt.provenance.is_empty() {
-            Provenance::prompted(Actor::User)
-        } else {
-            prompt.provenance.clone()
-        };
+        let sent = sender(&prompt);
         let extra = self.kept_executor(&prompt);
         let own = prompt.message_id.as_ref();
         let mut provenance = sent.clone();
@@ -170,4 +166,13 @@ fn requested(
             .map(|(k, v)| (k.to_owned(), v)),
     );
     Value::Object(out)
+}
+
+/// Returns who sent a prompt: the user, if it does not say.
+fn sender(prompt: &PromptInput) -> Provenance {
+    if prompt.provenance.is_empty() {
+        Provenance::prompted(Actor::User)
+    } else {
+        prompt.provenance.clone()
+    }
 }

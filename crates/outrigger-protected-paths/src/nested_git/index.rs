@@ -96,21 +96,9 @@ fn parse(bytes: &[u8], hash: usize) -> Vec<PathBuf> {
             at += if flags & MORE == 0 { 2 } else { 4 };
             if version == 4 {
                 // The part that differs from the previous name.
-                let (mut drop, mut more) = (0_usize, true);
-                let mut first = true;
-                while more {
-                    let byte = *bytes.get(at)?;
-                    at += 1;
-                    let low = usize::from(byte & 0x7f);
-                    drop = if first {
-                        low
-                    } else {
-                        drop.checked_add(1)?.checked_mul(128)?.checked_add(low)?
-                    };
-                    first = false;
-                    more = byte & 0x80 != 0;
-                }
-                name.truncate(name.len().checked_sub(drop)?);
+                let (dropped, size) = offset(bytes.get(at..)?)?;
+                at += size;
+                name.truncate(name.len().checked_sub(dropped)?);
                 let rest = bytes.get(at..)?;
                 let end = rest.iter().position(|it| *it == 0)?;
                 name.extend_from_slice(rest.get(..end)?);
@@ -135,6 +123,20 @@ fn parse(bytes: &[u8], hash: usize) -> Vec<PathBuf> {
     };
     walk();
     found
+}
+
+/// Reads a number in git's variable-length encoding; returns it and its size in bytes.
+fn offset(bytes: &[u8]) -> Option<(usize, usize)> {
+    let mut value = 0_usize;
+    for (at, byte) in bytes.iter().enumerate() {
+        let low = usize::from(byte & 0x7f);
+        value = value.checked_mul(128)?.checked_add(low)?;
+        if byte & 0x80 == 0 {
+            return Some((value, at + 1));
+        }
+        value = value.checked_add(1)?;
+    }
+    None
 }
 
 #[cfg(test)]
