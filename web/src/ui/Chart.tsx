@@ -26,6 +26,11 @@ function useTheme(): string {
   return theme
 }
 
+/** Seconds between two labels of a time axis. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600]
+
+const clock = (at: number): string => new Date(at * 1000).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+
 /** Lines over a shared axis. What it shows is said in words beside it, for those who do not see it. */
 export function Chart({ label, x, series, time, height = 200 }: { label: string; x: number[]; series: Series[]; time: boolean; height?: number }) {
   const box = useRef<HTMLDivElement>(null)
@@ -44,7 +49,9 @@ export function Chart({ label, x, series, time, height = 200 }: { label: string;
       const least = Math.max(...series.filter((it) => Boolean(it.right) === right).map((it) => it.atLeast ?? 0), 0)
       return [0, Math.max((max ?? 0) * 1.1, least) || 1]
     }
-    const axes = [{ ...axis, ...(time ? {} : { values: (_: uPlot, all: number[]) => all.map((it) => (Number.isInteger(it) ? String(it) : '')) }) }, side(false), side(true)].filter((it) => it !== undefined)
+    const whole = (it: number) => (Number.isInteger(it) ? String(it) : '')
+    const below = { ...axis, space: time ? 110 : 50, ...(time ? { incrs: STEPS } : {}), values: (_: uPlot, all: number[]) => all.map(time ? clock : whole) }
+    const axes = [below, side(false), side(true)].filter((it) => it !== undefined)
     const plot = new uPlot(
       {
         width: element.clientWidth,

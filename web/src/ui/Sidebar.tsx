@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import type { Conversation } from '../api'
 import { ago, folder } from '../lib/format'
+import { visible } from '../lib/permission'
 import { href, type Route } from '../lib/router'
 import { setTheme, theme, type Theme } from '../lib/theme'
 import { live } from '../state/live'
@@ -145,14 +146,14 @@ function Hits({ found, route }: { found: Found; route: Route }) {
 
 function Item({ info, kind, now, isCurrent }: { info: Conversation; kind: string; now: number; isCurrent: boolean }) {
   const asks = live.waitingOf(info.id)[0]
-  const what = asks?.type === 'permission' ? `asks to ${asks.request.permission}` : asks ? asks.request.questions[0]?.header : null
+  const what = asks?.type === 'permission' ? visible(asks.shown.title) : asks ? asks.request.questions[0]?.header : null
   return (
     <li>
       <a className={`item ${kind}`} href={href({ view: 'conversation', id: info.id, tab: 'talk' })} aria-current={isCurrent ? 'page' : undefined}>
         <span className="item-state" aria-hidden="true">
           {kind === 'runs' ? <span className="spinner" /> : <span className="dot" />}
         </span>
-        <span className="item-title">{info.title || 'Untitled'}</span>
+        <span className="item-title" title={info.title || undefined}>{info.title || 'Untitled'}</span>
         <span className="item-more">
           {what ? <em>{what}</em> : <span>{folder(info.directory)}</span>}
           <time dateTime={new Date(info.time.updated).toISOString()}>{ago(info.time.updated, now)}</time>

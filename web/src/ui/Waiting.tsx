@@ -12,6 +12,9 @@ import { Icon } from './Icon'
 /** Keys answer only after this, so that what was meant for something else answers nothing. */
 const TOO_EARLY = 600
 
+/** What a fact is called beside the buttons. */
+const LABELS: Record<string, string> = { always: '“Always” allows' }
+
 /** Something that waits for a person. */
 export function WaitingCard({ waiting, directory = '' }: { waiting: Waiting; directory?: string }) {
   return waiting.type === 'permission' ? (
@@ -71,7 +74,7 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
         <dl className="asked-facts">
           {rows.map(({ name, text }) => (
             <div key={name}>
-              <dt>{name}</dt>
+              <dt>{LABELS[name] ?? name}</dt>
               <dd className="mono">{name === 'file' ? within(text, directory) : text}</dd>
             </div>
           ))}

@@ -1,9 +1,9 @@
-import { memo, useMemo, useState, type ReactNode } from 'react'
+import { memo, useMemo, useState, useSyncExternalStore, type ReactNode } from 'react'
 import type { CommandOutputDetails, Details, DiffDetails, Entry, FileListDetails, MessageMetadata, Shortened } from '../api'
 import { bytes, duration, plural, within } from '../lib/format'
 import { request } from '../lib/http'
 import { go } from '../lib/router'
-import { message } from '../state/live'
+import { live, message } from '../state/live'
 import { Coloured, languageOf } from './Code'
 import { CommandLine } from './CommandLine'
 import { Copy } from './Copy'
@@ -21,6 +21,8 @@ const ICONS: Record<string, IconName> = {
 }
 
 interface Cut {
+  /** Whether only the beginning of the text at a place is known. */
+  isCut(at: string): boolean
   /** The text at a place, whole if it was fetched. */
   text(at: string, known: string): string
   /** A button for what is cut at one of the places. */
@@ -45,6 +47,7 @@ function useCut(entry: Entry): Cut {
     }
   }
   return {
+    isCut: (at) => whole[at] === undefined && cut.some((one) => one.at === at),
     text: (at, known) => whole[at] ?? known,
     more: (...places) => {
       const wanted = cut.filter((one) => places.includes(one.at) && whole[one.at] === undefined)
@@ -53,7 +56,7 @@ function useCut(entry: Entry): Cut {
       const isLarge = size > MAX_SHOWN
       return (
         <div className="cut" role="status">
-          <span>{state && state !== 'loading' ? state : `Shortened: ${bytes(size)} in all.`}</span>
+          <span>{state && state !== 'loading' ? state : `The beginning of ${bytes(size)}.`}</span>
           <button type="button" className="link" disabled={state === 'loading'} onClick={() => void (isLarge ? save(entry, wanted) : fetchAll(wanted))}>
             {state === 'loading' ? 'Loading …' : isLarge ? 'Save all of it' : 'Show all of it'}
           </button>
@@ -93,6 +96,21 @@ function subject(metadata: MessageMetadata, directory: string): string {
   return metadata.title ?? ''
 }
 
+/** How far a list of todos is. */
+function progress(todos: unknown): string | null {
+  if (!Array.isArray(todos)) return null
+  const done = todos.filter((todo) => field(todo, 'status') === 'completed').length
+  return `${done} of ${todos.length} done`
+}
+
+/** Whether a call runs only when a person has answered. */
+function useWaits(entry: Entry): boolean {
+  const id = entry.message.metadata.tool_use_id
+  return useSyncExternalStore(live.list.subscribe, () => entry.state === 'running' && live.waitingOf(entry.conversation).some((one) => one.request.tool?.callID === id), never)
+}
+
+const never = () => false
+
 /** A tool call: one card, whatever its tool is. */
 export const ToolCard = memo(function ToolCard({ entry, directory }: { entry: Entry; directory: string }) {
   const { metadata, content, messageType } = entry.message
@@ -103,17 +121,19 @@ export const ToolCard = memo(function ToolCard({ entry, directory }: { entry: En
   const name = metadata.tool_name ?? messageType
   const opens = all.some((one) => one.type !== 'fileList') || Boolean(field(metadata, 'todos')) || failed || isRunning
   const [open, setOpen] = useState<boolean | null>(null)
-  const isOpen = open ?? opens
-  const state = isRunning ? 'running' : failed ? 'failed' : 'done'
-  const about = subject(metadata, directory) || metadata.summary || content.split('\n')[0] || ''
+  const waits = useWaits(entry)
+  // The question below has the whole call.
+  const isOpen = open ?? (opens && !waits)
+  const state = waits ? 'waits' : isRunning ? 'running' : failed ? 'failed' : 'done'
+  const about = subject(metadata, directory) || progress(field(metadata, 'todos')) || metadata.summary || content.split('\n')[0] || ''
   return (
     <section className={`card tool ${state}`} aria-label={`${name} ${about}`}>
       <button type="button" className="card-head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        <span className="card-icon">{isRunning ? <span className="spinner" /> : <Icon name={failed ? 'warn' : (ICONS[name] ?? 'tool')} />}</span>
+        <span className="card-icon">{waits ? <Icon name="shield" /> : isRunning ? <span className="spinner" /> : <Icon name={failed ? 'warn' : (ICONS[name] ?? 'tool')} />}</span>
         <span className="card-name">{name}</span>
         <span className={`card-about${text(field(metadata.input, 'command')) ? ' mono' : ''}`}>{about}</span>
         {metadata.plugin && <span className="tag">{metadata.plugin}</span>}
-        <Facts metadata={metadata} isRunning={isRunning} />
+        <Facts metadata={metadata} state={waits ? 'waits for you' : isRunning ? 'running' : null} />
         <span className="chevron">
           <Icon name={isOpen ? 'down' : 'right'} />
         </span>
@@ -123,7 +143,7 @@ export const ToolCard = memo(function ToolCard({ entry, directory }: { entry: En
   )
 })
 
-function Facts({ metadata, isRunning }: { metadata: MessageMetadata; isRunning: boolean }) {
+function Facts({ metadata, state }: { metadata: MessageMetadata; state: string | null }) {
   const details = metadata.details
   const exit = details?.type === 'commandOutput' ? details.data.exitCode : undefined
   return (
@@ -131,7 +151,7 @@ function Facts({ metadata, isRunning }: { metadata: MessageMetadata; isRunning: 
       {details?.type === 'fileList' && <span>{plural(details.data.files.length, 'file')}</span>}
       {exit !== undefined && exit !== 0 && <span className="bad">{exit === null ? 'killed' : `exit ${exit}`}</span>}
       {metadata.is_error && exit === undefined && <span className="bad">failed</span>}
-      {isRunning ? <span>running</span> : metadata.duration_ms !== undefined && <span>{duration(metadata.duration_ms)}</span>}
+      {state ? <span>{state}</span> : metadata.duration_ms !== undefined && <span>{duration(metadata.duration_ms)}</span>}
     </span>
   )
 }
@@ -159,7 +179,7 @@ function Body({ entry, all, directory }: { entry: Entry; all: Details[]; directo
       {shownError && <pre className="output failed" tabIndex={0}>{cut.text('/metadata/output', text(metadata.output) ?? content)}</pre>}
       {!all.length && !shownError && entry.state === 'done' && !Array.isArray(todos) && !Array.isArray(answers) && (
         <>
-          <Output text={cut.text('/metadata/output', text(metadata.output) ?? content)} />
+          <Output text={cut.text('/metadata/output', text(metadata.output) ?? content)} isBeginning={cut.isCut('/metadata/output')} />
           {cut.more('/metadata/output', '/content')}
         </>
       )}
@@ -235,30 +255,32 @@ function Command({ details, cut, at, command }: { details: CommandOutputDetails;
           <Copy text={command} label="Copy command" />
         </RanCommand>
       )}
-      {stdout.trim() && <Output text={stdout} />}
-      {stderr.trim() && <Output text={stderr} isError />}
+      {stdout.trim() && <Output text={stdout} isBeginning={cut.isCut(`${at}/data/stdout`)} />}
+      {stderr.trim() && <Output text={stderr} isBeginning={cut.isCut(`${at}/data/stderr`)} isError />}
       {!stdout.trim() && !stderr.trim() && <p className="quiet pad">It printed nothing.</p>}
       {cut.more(`${at}/data/stdout`, `${at}/data/stderr`)}
     </div>
   )
 }
 
-/** What was printed: the end of it at first. */
-export function Output({ text: given, isError = false }: { text: string; isError?: boolean }) {
+/** What was printed: the end of it at first. Where only the beginning is known, that, so that no middle looks like the end. */
+export function Output({ text: given, isError = false, isBeginning = false }: { text: string; isError?: boolean; isBeginning?: boolean }) {
   const [all, setAll] = useState(false)
   const lines = useMemo(() => given.replace(/\n+$/, '').split('\n'), [given])
   const hidden = all ? 0 : Math.max(0, lines.length - FOLDED_LINES)
-  const shown = hidden ? lines.slice(hidden).join('\n') : lines.join('\n')
+  const part = isBeginning ? lines.slice(0, lines.length - hidden) : lines.slice(hidden)
+  const more = hidden > 0 && (
+    <button type="button" className="more" onClick={() => setAll(true)}>
+      Show {plural(hidden, isBeginning ? 'more line' : 'earlier line')}
+    </button>
+  )
   return (
     <>
-      {hidden > 0 && (
-        <button type="button" className="more" onClick={() => setAll(true)}>
-          Show {plural(hidden, 'earlier line')}
-        </button>
-      )}
+      {!isBeginning && more}
       <pre className={`output${isError ? ' stderr' : ''}`} tabIndex={0}>
-        <Ansi text={shown} />
+        <Ansi text={part.join('\n')} />
       </pre>
+      {isBeginning && more}
     </>
   )
 }

@@ -48,7 +48,7 @@ export function Changes({ info }: { info: Conversation }) {
         <label>
           <span>Prompt</span>
           <select value={prompt} onChange={(event) => setPrompt(event.target.value)}>
-            <option value="all">all of {found.length}</option>
+            <option value="all">all prompts</option>
             {found.map((one) => (
               <option key={one.attempt} value={one.attempt}>
                 {(texts.get(one.attempt) ?? one.attempt).slice(0, 60)}

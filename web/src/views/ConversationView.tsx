@@ -37,6 +37,7 @@ export function ConversationView({ id, tab, at }: { id: string; tab: Tab; at: st
     return <Loading label="Loading the conversation" />
   }
   const model = catalog?.models.find((it) => it.id === info.model?.id && it.provider === info.model.providerID)
+  const used = info.tokens.input + info.tokens.cache.read + info.tokens.output
   return (
     <div className="conversation">
       <header className="view-head">
@@ -63,7 +64,7 @@ export function ConversationView({ id, tab, at }: { id: string; tab: Tab; at: st
           </p>
         </div>
         <span className="meter" title="Cost of this conversation">
-          {dollars(info.cost)} · {count(info.tokens.input + info.tokens.cache.read + info.tokens.output)} tokens
+          {used > 0 && `${dollars(info.cost)} · ${count(used)} tokens`}
         </span>
       </header>
       <nav className="tabs" aria-label="Views of the conversation">

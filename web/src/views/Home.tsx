@@ -12,7 +12,7 @@ export function Home() {
   if (!live.loaded) return live.listError ? <Failed message={live.listError} retry={() => void live.load()} /> : <Loading label="Loading" />
   const all = live.conversations()
   const asked = live.waiting()
-  const running = all.filter((info) => info.status !== 'idle')
+  const running = all.filter((info) => info.status !== 'idle' && !live.waitingOf(info.id).length)
   if (!all.length) {
     return (
       <>
@@ -53,7 +53,7 @@ export function Home() {
       </section>
       <section aria-labelledby="running">
         <h2 id="running">Running</h2>
-        {running.length === 0 && <p className="calm quiet">No agent is at work.</p>}
+        {running.length === 0 && <p className="calm">{asked.length ? 'No other agent is at work.' : 'No agent is at work.'}</p>}
         <div className="grid">
           {running.map((info) => (
             <a key={info.id} className="tile" href={href({ view: 'conversation', id: info.id, tab: 'talk' })}>
@@ -62,7 +62,7 @@ export function Home() {
                 {folder(info.directory)} · {info.agent ?? 'agent'} · {info.model?.id ?? 'model'}
               </span>
               <span className="tile-state">
-                <span className="spinner" /> {live.waitingOf(info.id).length ? 'waits for you' : info.status === 'retry' ? 'asks the provider again' : 'works'}
+                <span className="spinner" /> {info.status === 'retry' ? 'asks the provider again' : 'works'}
               </span>
             </a>
           ))}

@@ -13,6 +13,7 @@ export function New() {
   const [directory, setDirectory] = useState(known[0] ?? '')
   const [text, setText] = useState('')
   const [agent, setAgent] = useState('')
+  const [model, setModel] = useState('')
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<string | null>(null)
   const catalog = useCatalog(directory || own || undefined)
@@ -26,6 +27,7 @@ export function New() {
       .catch((problem: unknown) => setError(message(problem)))
   }, [])
 
+  const usual = catalog?.models.find((it) => `${it.provider}/${it.id}` === catalog.model)
   const folders = [...new Set([...(own ? [own] : []), ...known])]
   const begin = async () => {
     if (!text.trim() || busy) return
@@ -33,7 +35,9 @@ export function New() {
     setError(null)
     try {
       const session = await post<{ id: string }>('/session', {}, { directory })
-      await post(`/session/${session.id}/prompt_async`, { parts: [{ type: 'text', text: text.trim() }], ...(agent ? { agent } : {}) }, { directory })
+      const slash = model.indexOf('/')
+      const chosen = slash > 0 ? { model: { providerID: model.slice(0, slash), modelID: model.slice(slash + 1) } } : {}
+      await post(`/session/${session.id}/prompt_async`, { parts: [{ type: 'text', text: text.trim() }], ...(agent ? { agent } : {}), ...chosen }, { directory })
       go({ view: 'conversation', id: session.id, tab: 'talk' })
     } catch (problem) {
       setError(message(problem))
@@ -64,15 +68,26 @@ export function New() {
             }}
           />
         </label>
+        <label>
+          <span>Folder</span>
+          <input list="folders" value={directory} spellCheck={false} autoComplete="off" className="mono" onChange={(event) => setDirectory(event.target.value)} />
+          <datalist id="folders">
+            {folders.map((folder) => (
+              <option key={folder} value={folder} />
+            ))}
+          </datalist>
+        </label>
         <div className="form-row">
           <label>
-            <span>Folder</span>
-            <input list="folders" value={directory} spellCheck={false} autoComplete="off" className="mono" onChange={(event) => setDirectory(event.target.value)} />
-            <datalist id="folders">
-              {folders.map((folder) => (
-                <option key={folder} value={folder} />
+            <span>Model</span>
+            <select value={model} onChange={(event) => setModel(event.target.value)}>
+              <option value="">{usual ? `default (${usual.name})` : 'default'}</option>
+              {catalog?.models.map((it) => (
+                <option key={`${it.provider}/${it.id}`} value={`${it.provider}/${it.id}`}>
+                  {it.name}
+                </option>
               ))}
-            </datalist>
+            </select>
           </label>
           <label>
             <span>Agent</span>
@@ -86,6 +101,11 @@ export function New() {
             </select>
           </label>
         </div>
+        {catalog && !catalog.models.length && (
+          <p className="warn" role="status">
+            No model can be used in this folder. Run <code>outrigger auth login</code> in a terminal, then reload this page.
+          </p>
+        )}
         {error && (
           <p className="bad" role="alert">
             {error}

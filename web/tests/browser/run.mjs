@@ -140,6 +140,7 @@ try {
   await test('turn', async () => {
     const page = await visit('#/new')
     await page.getByLabel('What is to be done?').fill('rework the limiter so that tests can set its clock')
+    await page.getByLabel('Model').selectOption({ label: 'Sonnet (scripted)' })
     await accessible(page, 'new')
     await page.getByRole('button', { name: 'Begin', exact: true }).click()
     await page.waitForURL(/#\/c\/ses_/)
@@ -158,6 +159,7 @@ try {
     await picture(page, 'answer-dark', 'dark')
     await page.locator('.scroller').evaluate((box) => { box.scrollTop = 0 })
     await shows(page, 'Refill by elapsed time')
+    await page.getByRole('region', { name: 'todowrite 1 of 3 done' }).waitFor()
     await page.getByText('Thought', { exact: true }).click()
     await shows(page, 'Elapsed time is enough.')
     await page.getByText('Thought', { exact: true }).click()
@@ -172,16 +174,32 @@ try {
     await page.getByRole('link', { name: 'New', exact: true }).waitFor()
     await world.prompt(id, 'run the release check')
     await page.getByRole('group', { name: 'Permission: Run a command' }).waitFor()
+    // What waits is no work of an agent, here and in its conversation.
+    await shows(page, 'No other agent is at work.')
     await accessible(page, 'home')
     await picture(page, 'overview')
-    await page.getByRole('navigation', { name: 'Conversations' }).getByRole('group', { name: 'Waiting for you' }).getByRole('link').click()
+    await page.getByRole('navigation', { name: 'Conversations' }).getByRole('group', { name: 'Waiting for you' }).getByRole('link', { name: /Run a command/ }).click()
     await page.getByRole('button', { name: /^Allow once/ }).waitFor()
+    const call = page.getByRole('region', { name: 'bash date +%Y && echo released' })
+    await call.getByText('waits for you').waitFor()
+    assert.equal(await call.locator('.spinner, .terminal').count(), 0)
     await accessible(page, 'permission')
     await picture(page, 'permission-dark', 'dark')
     await page.getByRole('button', { name: /^Allow once/ }).click()
     await shows(page, 'The release check ran.')
+    assert.equal(await call.getByText('waits for you').count(), 0)
     await shows(page, 'released')
     assert.equal(await page.getByRole('button', { name: /^Allow once/ }).count(), 0)
+    await leave(page)
+  })
+
+  // Who has no model yet learns it before the first prompt, and how to get one.
+  await test('no model', async () => {
+    const page = await visit('#/new')
+    await page.getByLabel('Folder').fill(world.bare)
+    await shows(page, 'No model can be used in this folder.')
+    await accessible(page, 'no model')
+    await picture(page, 'no-model')
     await leave(page)
   })
 
@@ -266,6 +284,13 @@ try {
     const page = await visit(`#/c/${id}`)
     await world.prompt(id, 'print a lot')
     await shows(page, 'Printed.')
+    // Only its beginning is known yet: that is shown, and not its middle as if it were the end.
+    await page.getByText(/^The beginning of \d+ kB/).waitFor()
+    const { entries } = await world.api('GET', `/outrigger/v1/conversation/${id}/message`)
+    const { stdout } = entries.find((it) => it.message.metadata.tool_name === 'bash').message.metadata.details.data
+    assert.ok(stdout.startsWith((await page.locator('.output').first().innerText()).slice(0, 60)))
+    await page.getByRole('button', { name: /^Show \d+ more lines/ }).waitFor()
+    assert.equal(await page.getByRole('button', { name: /earlier lines/ }).count(), 0)
     await page.getByRole('button', { name: 'Show all of it' }).click()
     await page.getByRole('button', { name: /earlier lines/ }).click()
     await page.locator('.output').getByText('19999').waitFor()

@@ -107,6 +107,8 @@ export class World {
   constructor() {
     this.folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'page-')))
     this.project = path.join(this.folder, 'rate-limiter')
+    /** A folder without settings. */
+    this.bare = path.join(this.folder, 'bare')
     this.home = path.join(this.folder, 'home')
     this.binary = path.resolve(process.env.OUTRIGGER_BIN ?? path.join(ROOT, 'target/debug/outrigger'))
     this.processes = new Set()
@@ -117,6 +119,7 @@ export class World {
   async begin() {
     fs.mkdirSync(path.join(this.project, 'src'), { recursive: true })
     fs.mkdirSync(this.home, { recursive: true })
+    fs.mkdirSync(this.bare)
     fs.writeFileSync(path.join(this.folder, 'rules.json'), JSON.stringify(rules(this.project)))
     fs.writeFileSync(path.join(this.project, 'src/limiter.ts'), BEFORE)
     fs.writeFileSync(path.join(this.project, 'check.mjs'), CHECK)
