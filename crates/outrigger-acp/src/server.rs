@@ -92,7 +92,7 @@ impl ServerState {
             let mut chosen = open.chosen();
             if !open.offer.choose(&mut chosen, &option, &value) {
                 return Err(RpcError::params(format!(
-                    "`{value}` is no value of `{option}`"
+                    "`{value}` is not a value of `{option}`"
                 )));
             }
             open.offer.options(&chosen)

@@ -12,7 +12,7 @@ pub(crate) fn read(text: &str) -> Result<ControllerFrame, (Option<String>, Bridg
     let Once(value) = serde_json::from_str(text)
         .map_err(|error| refuse(None, format!("invalid frame: {error}")))?;
     let Value::Object(mut fields) = value else {
-        return Err(refuse(None, "the frame is no object".to_owned()));
+        return Err(refuse(None, "the frame is not an object".to_owned()));
     };
     // What is refused is written down, so nobody chooses how long it is.
     let id = fields.get("id").and_then(Value::as_str);

@@ -37,7 +37,7 @@ impl Gate {
             (None, _) => {
                 return Err(BridgeError::new(
                     "bridge.origin",
-                    "a connection without an Origin is refused; start the bridge with --no-origin for programs that are no browser",
+                    "a connection without an Origin is refused; start the bridge with --no-origin for programs that are not browsers",
                 ));
             }
             (Some(origin), None)

@@ -40,7 +40,7 @@ type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Answer>>>>;
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The address is none of a bridge.
-    #[error("{url:?} is no address of a bridge, as ws://127.0.0.1:7070")]
+    #[error("{url:?} is not an address of a bridge, as ws://127.0.0.1:7070")]
     Address {
         /// As configured.
         url: String,
@@ -165,7 +165,7 @@ impl Remote {
             .into_client_request()
             .map_err(|error| self.unavailable(error))?;
         let token = format!("Bearer {}", self.token).parse();
-        let token = token.map_err(|_| self.unavailable("its token is no text for a header"))?;
+        let token = token.map_err(|_| self.unavailable("its token is not text for a header"))?;
         let headers = request.headers_mut();
         headers.insert(http::header::AUTHORIZATION, token);
         headers.insert(

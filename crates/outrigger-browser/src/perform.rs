@@ -427,7 +427,7 @@ fn step_of(
     step
 }
 
-/// Whether a page is another one than before. That a click moves the focus is no effect of it; of a key it may be all.
+/// Whether a page is another one than before. That a click moves the focus is not an effect of it; of a key it may be all.
 fn has_changed(kind: Kind, before: Option<&Seen>, after: &Seen) -> bool {
     let text = |seen: &Seen| match kind {
         Kind::Press => seen.snapshot.text(),

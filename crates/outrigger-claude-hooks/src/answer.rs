@@ -390,7 +390,7 @@ impl Answer {
         self.updated = updated.filter(|value| value.is_object()).cloned();
         if updated.is_some() && self.updated.is_none() {
             self.failures.push(format!(
-                "`{name}` answers with an `updatedInput` that is no object: the call stays as it is, and is not allowed by it"
+                "`{name}` answers with an `updatedInput` that is not an object: the call stays as it is, and is not allowed by it"
             ));
             // It allows a different call.
             self.permission = self.permission.filter(|it| *it != Permission::Allow);

@@ -224,7 +224,7 @@ impl Handler {
                 }
                 Err(error) => {
                     let why = format!(
-                        "the matcher {:?} of {} is no regular expression, so `{}` is never run: {error}",
+                        "the matcher {:?} of {} is not a regular expression, so `{}` is never run: {error}",
                         hook.matcher,
                         hook.event.name(),
                         answer::shortened(&hook.line())
@@ -415,7 +415,9 @@ mod tests {
         let file = file(&[("a(", HookEvent::PreToolUse), ("", HookEvent::Stop)]);
         let (handler, wrong) = Handler::new(&file, "/d".as_ref(), false);
         assert_eq!(wrong.len(), 1);
-        assert!(wrong[0].starts_with("the matcher \"a(\" of PreToolUse is no regular expression"));
+        assert!(
+            wrong[0].starts_with("the matcher \"a(\" of PreToolUse is not a regular expression")
+        );
         assert_eq!(handler.points(), [HookPoint::AgentEndBeforeStop]);
         // A guard is called nevertheless, and fails.
         let blocks = HookFile {

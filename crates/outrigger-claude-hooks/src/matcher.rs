@@ -19,7 +19,7 @@ pub(crate) enum Matcher {
 
 impl Matcher {
     /// # Errors
-    /// Why the text is no expression.
+    /// Why the text is not an expression.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         if matches!(text, "" | "*") {
             return Ok(Self::All);

@@ -99,7 +99,7 @@ pub enum ConfigError {
     },
     /// A policy requires an unknown hook, or one that can refuse nothing.
     #[error(
-        "{file}:{line}:{column}: `{hook}` is no hook that can refuse anything, so requiring it would guard nothing"
+        "{file}:{line}:{column}: `{hook}` is not a hook that can refuse anything, so requiring it would guard nothing"
     )]
     UnknownHook {
         /// File.

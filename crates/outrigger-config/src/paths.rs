@@ -147,7 +147,7 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
 /// Reads a file; `None` when there is none.
 ///
 /// # Errors
-/// `config.read` when it is there but cannot be read, or is no regular file of at most [`outrigger_files::SETTINGS`].
+/// `config.read` when it is there but cannot be read, or is not a regular file of at most [`outrigger_files::SETTINGS`].
 pub(crate) fn read(path: &Path) -> Result<Option<String>, crate::ConfigError> {
     text(path).map_err(|error| unreadable(path, &error))
 }

@@ -81,7 +81,7 @@ const PERMISSIONS: Schema = schema!({
         /// TCP ports that it listens on; the user grants them.
         listen?: [PORT],
     },
-    /// Environment variables that are no secrets; * at the end stands for any rest.
+    /// Environment variables that are not secrets; * at the end stands for any rest.
     env?: [string],
     /// Environment variables that are secrets; the user grants each by name.
     secrets?: [string],

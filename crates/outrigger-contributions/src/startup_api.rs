@@ -41,7 +41,7 @@ impl LogLine {
             "debug" => tracing::debug!("[{service}] {message}{extra}"),
             other => {
                 return Err(format!(
-                    "`{other}` is no log level: debug, info, warn or error"
+                    "`{other}` is not a log level: debug, info, warn or error"
                 ));
             }
         }
@@ -110,7 +110,7 @@ mod tests {
                 "\"version\"",
             ),
             ("POST", "/log", Some(line), 200, "true"),
-            ("POST", "/log", Some(odd), 400, "`loud` is no log level"),
+            ("POST", "/log", Some(odd), 400, "`loud` is not a log level"),
             ("POST", "/log", Some("{"), 400, "EOF"),
             ("POST", "/log", None, 400, "EOF"),
             (

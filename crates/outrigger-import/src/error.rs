@@ -38,7 +38,7 @@ pub enum ImportError {
         message: String,
     },
     /// A file has no known format.
-    #[error("{} is no export that is known: {message}", .path.display())]
+    #[error("{} is not an export that is known: {message}", .path.display())]
     Form {
         /// The file.
         path: PathBuf,

@@ -221,7 +221,7 @@ impl JsProcess {
     ///
     /// # Errors
     /// [`JsError::CallTimeout`] names the handler that did not answer; the results of those before it have been given
-    /// to `on_result`. A handler that threw is no error of the call but a result.
+    /// to `on_result`. A handler that threw is not an error of the call but a result.
     pub async fn hook_call(
         &self,
         call: &HookCall<'_>,

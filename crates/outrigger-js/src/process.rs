@@ -237,7 +237,7 @@ impl JsProcess {
         self.peer.entered().suspects()
     }
 
-    /// Loads plugins. One that cannot be loaded is no error: its problems are in the answer.
+    /// Loads plugins. One that cannot be loaded is not an error: its problems are in the answer.
     ///
     /// # Errors
     /// [`JsError::CallTimeout`], [`JsError::Closed`], [`JsError::Plugin`] when the folder cannot be entered.

@@ -95,7 +95,7 @@ impl Message {
     /// is one.
     pub fn read(line: &[u8]) -> Result<Self, (Value, RpcError)> {
         let message: Value = serde_json::from_slice(line).map_err(|error| {
-            let why = format!("this line is no JSON: {error}");
+            let why = format!("this line is not JSON: {error}");
             (Value::Null, RpcError::new(RpcError::PARSE, why))
         })?;
         let refuse = |id: Value, why: &str| (id, RpcError::new(RpcError::INVALID_REQUEST, why));

@@ -237,7 +237,7 @@ mod tests {
         {"jsonrpc":"2.0","id":1,"result":[1]}
         {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found: no","data":{"method":"no"}}}
         {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a line is longer than 100000 bytes"}}
-        {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line is no JSON: expected ident at line 1 column 2"}}
+        {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line is not JSON: expected ident at line 1 column 2"}}
         "#);
     }
 

@@ -16,7 +16,7 @@ pub(crate) enum ConversationOp {
     /// One that has not heard of any message.
     #[serde(rename = "conversation.open")]
     Open {},
-    /// Records of the log, as they are stored; those that are no events change nothing.
+    /// Records of the log, as they are stored; those that are not events change nothing.
     #[serde(rename = "conversation.on")]
     On {
         /// Number.

@@ -143,7 +143,7 @@ fn read(text: &str) -> Result<[u8; 32], Failure> {
     if text.is_empty() {
         return Ok(hash);
     }
-    let wrong = || Failure::new("kernel.request", format!("`{text}` is no hash"));
+    let wrong = || Failure::new("kernel.request", format!("`{text}` is not a hash"));
     if text.len() != 64 {
         return Err(wrong());
     }

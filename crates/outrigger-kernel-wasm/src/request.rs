@@ -25,7 +25,7 @@ impl Request {
     /// that the extension's worker wakes.
     ///
     /// # Errors
-    /// What is no JSON, names no operation, or does not bring what the operation takes.
+    /// What is not JSON, names no operation, or does not bring what the operation takes.
     pub(crate) fn read(request: &[u8]) -> Result<Self, serde_json::Error> {
         use serde::de::Error as _;
         let mut request: Value = serde_json::from_slice(request)?;

@@ -137,13 +137,13 @@ impl OpenTurn {
     /// The turn as its stored inputs left it.
     ///
     /// # Errors
-    /// A text that is no step of a turn, a step that was given up, or one that does not lead to what was stored of it.
+    /// A text that is not a step of a turn, a step that was given up, or one that does not lead to what was stored of it.
     fn replayed(lines: &[u8]) -> Result<Self, Failure> {
         let mut open = Self::default();
         let bodies = lines.split(|byte| *byte == b'\n');
         for (n, body) in bodies.filter(|it| !it.is_empty()).enumerate() {
             let stored = stored(body).map_err(|error| {
-                let message = format!("record {n} is no step of a turn: {error}");
+                let message = format!("record {n} is not a step of a turn: {error}");
                 Failure::new("kernel.replay", message)
             })?;
             if let Some(why) = stored.abandoned {

@@ -312,7 +312,7 @@ async fn read(
         let body = match frames.next().await {
             Ok(Some(body)) => body,
             Ok(None) => return None,
-            Err(error) => return Some(format!("it wrote what is no message: {error}")),
+            Err(error) => return Some(format!("it wrote what is not a message: {error}")),
         };
         let Ok(message) = serde_json::from_slice::<Value>(&body) else {
             return Some("it wrote a message that is not JSON".to_owned());

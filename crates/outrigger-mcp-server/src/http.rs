@@ -51,7 +51,7 @@ pub fn router(backend: Arc<dyn Backend>) -> Router {
 
 async fn message(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
     let Ok(message) = serde_json::from_slice::<Value>(&body) else {
-        let answer = error(&Value::Null, PARSE_ERROR, "it is no JSON");
+        let answer = error(&Value::Null, PARSE_ERROR, "the message is not JSON");
         return json(StatusCode::BAD_REQUEST, &answer);
     };
     let (name, server) = match named(&headers) {

@@ -125,7 +125,7 @@ impl Server {
             if is_answer {
                 self.pending.answered(&message);
             }
-            let wrong = || error(&Value::Null, INVALID_REQUEST, "it is no MCP message");
+            let wrong = || error(&Value::Null, INVALID_REQUEST, "it is not an MCP message");
             return (!is_answer).then(wrong);
         };
         let cancelled = Arc::new(Notify::new());
@@ -163,7 +163,7 @@ impl Server {
             "ping" => Ok(json!({})),
             "logging/setLevel" => {
                 let level = params["level"].as_str().and_then(Level::parse);
-                let level = level.ok_or_else(|| wrong("`level` is no level".to_owned()))?;
+                let level = level.ok_or_else(|| wrong("`level` is not a level".to_owned()))?;
                 self.client().level = level;
                 Ok(json!({}))
             }
@@ -389,7 +389,7 @@ pub(crate) mod tests {
         {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"`name` is missing"}}
         {"jsonrpc":"2.0","id":6,"error":{"code":-32601,"message":"Method not found: other/method"}}
         -
-        {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"it is no MCP message"}}
+        {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"it is not an MCP message"}}
         "#);
     }
 

@@ -112,7 +112,7 @@ mod tests {
         let text = format!("no JSON\n\n{hang}\n{}\n", request(2, "ping", json!({})));
         client.write_all(text.as_bytes()).await.unwrap();
         let lines = [printed.recv().await.unwrap(), printed.recv().await.unwrap()];
-        assert!(lines[0].contains("it is no JSON"), "{lines:?}");
+        assert!(lines[0].contains("the message is not JSON"), "{lines:?}");
         assert!(lines[1].contains(r#""id":2"#), "{lines:?}");
         // A hanging request is cancelled when the client is gone.
         drop(client);

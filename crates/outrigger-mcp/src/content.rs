@@ -77,7 +77,7 @@ pub(crate) fn complete(mut result: Value) -> Result<Value, String> {
     // The oldest version of the protocol had `toolResult` instead.
     let old = result.get_mut("toolResult").map(Value::take);
     let Some(fields) = result.as_object_mut() else {
-        return Err("the result is no object".to_owned());
+        return Err("the result is not an object".to_owned());
     };
     let structured = fields
         .get("structuredContent")
@@ -89,7 +89,7 @@ pub(crate) fn complete(mut result: Value) -> Result<Value, String> {
         Some(Value::Array(_)) | None => {
             fields.insert("content".to_owned(), filled.unwrap_or_else(|| json!([])));
         }
-        Some(_) => return Err("`content` of the result is no list".to_owned()),
+        Some(_) => return Err("`content` of the result is not a list".to_owned()),
     }
     Ok(result)
 }

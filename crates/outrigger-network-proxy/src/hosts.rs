@@ -28,7 +28,7 @@ enum Host {
 /// An invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no host: use `api.example.com`, `*.example.com`, `*`, an address or `10.0.0.0/8`, with or without `:PORT`"
+    "{0:?} is not a host: use `api.example.com`, `*.example.com`, `*`, an address or `10.0.0.0/8`, with or without `:PORT`"
 )]
 pub struct BadHost(pub String);
 

@@ -50,7 +50,7 @@ impl LockFile {
     /// Reads the lock file of a cache; one that is not there is empty.
     ///
     /// # Errors
-    /// `plugin.cache` when it cannot be read or is no JSON of ours.
+    /// `plugin.cache` when it cannot be read or is not JSON of ours.
     pub fn read(cache: &Path) -> Result<Self, PackageError> {
         let path = cache.join(LOCK_FILE);
         let read = read_json(&path).map_err(|error| broken(&path, error))?;

@@ -264,7 +264,7 @@ fn read(path: &Path) -> std::io::Result<(String, Metadata)> {
     let mut file = open(path)?;
     let before = file.metadata()?;
     if !before.is_file() {
-        return Err(std::io::Error::other("it is no regular file any more"));
+        return Err(std::io::Error::other("it is not a regular file any more"));
     }
     let mut sum = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];

@@ -166,13 +166,13 @@ pub(crate) fn problem(signed: &Signed, policies: &[PolicyFile]) -> Option<String
             Some(format!("its signature by {key} is not that of these files"))
         }
         (Signed::Unreadable { why }, _) => {
-            Some(format!("its {SIGNATURE_FILE} is no signature: {why}"))
+            Some(format!("its {SIGNATURE_FILE} is not a signature: {why}"))
         }
         (Signed::None, Some(file)) => Some(format!(
             "it has no signature ({SIGNATURE_FILE}), and {file} requires one"
         )),
         (Signed::UnknownKey { key }, Some(file)) => Some(format!(
-            "it is signed by {key}, which is no key of {file}, and that requires one"
+            "it is signed by {key}, which is not a key of {file}, and that requires one"
         )),
         (Signed::None | Signed::UnknownKey { .. }, None) => None,
     }

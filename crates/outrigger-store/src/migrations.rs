@@ -28,7 +28,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step::Sql(FORMAT_4),
 ];
 
-// The log's `kind`, `session` and `turn` repeat values of `body` for the indexes. The triggers are no protection
+// The log's `kind`, `session` and `turn` repeat values of `body` for the indexes. The triggers are not protection
 // against an attacker (the hash chain detects changes), they guard against errors in our own code.
 const FORMAT_1: &str = "
 CREATE TABLE log(

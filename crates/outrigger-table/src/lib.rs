@@ -63,7 +63,7 @@ pub fn read(bytes: &[u8], format: Format, sheet: Option<&str>) -> Result<Table, 
     match (format, sheet) {
         (Format::Csv | Format::Tsv | Format::JsonLines, Some(sheet)) => Err(TableError::Sheet {
             name: sheet.to_owned(),
-            sheets: "none: it is no spreadsheet".to_owned(),
+            sheets: "none: it is not a spreadsheet".to_owned(),
         }),
         (Format::Csv, None) => text::read(bytes, b','),
         (Format::Tsv, None) => text::read(bytes, b'\t'),

@@ -152,7 +152,7 @@ fn test<'a>(condition: &'a Condition, table: &Table) -> Result<Test<'a>, TableEr
             return fail("it has no value; use `empty` or `not_empty` for empty cells");
         }
         _ if value.is_array() || value.is_object() => {
-            return fail("its value is no text, number or boolean");
+            return fail("its value is not a text, number or boolean");
         }
         _ => {}
     }

@@ -177,7 +177,7 @@ impl Bot {
             serde_json::from_slice(&bytes).map_err(|_| TelegramError::Refused {
                 method,
                 code: status,
-                why: "what it said is no answer of the Bot API".to_owned(),
+                why: "what it said is not an answer of the Bot API".to_owned(),
                 wait: None,
             })?;
         if answer.ok {

@@ -166,7 +166,7 @@ impl Located {
     /// Returns its folder and its name there.
     fn entry(&self) -> Result<(&Path, &OsStr), ToolError> {
         let entry = self.real.parent().zip(self.real.file_name());
-        entry.ok_or_else(|| ToolError::failed(format!("{} is no file", self.shown.display())))
+        entry.ok_or_else(|| ToolError::failed(format!("{} is not a file", self.shown.display())))
     }
 
     /// Opens it for reading. Pipes and devices are refused without opening them: opening a pipe waits for a writer.

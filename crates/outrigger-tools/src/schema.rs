@@ -119,7 +119,7 @@ impl OutputSchema {
             Value::String(text.to_owned())
         } else {
             serde_json::from_str(text)
-                .map_err(|error| format!("it is no JSON ({error}): {}", cut(text)))?
+                .map_err(|error| format!("not JSON ({error}): {}", cut(text)))?
         };
         self.check_value(&value)
     }

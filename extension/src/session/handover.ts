@@ -57,7 +57,7 @@ export async function takenOver(host: Host, text: string): Promise<TakenOver> {
 }
 
 function read(text: string): Handover {
-  const wrong = (why: string) => new Error(`This is no conversation that can be imported: ${why}. Write one with \`outrigger export --format opencode\``)
+  const wrong = (why: string) => new Error(`This is not a conversation that can be imported: ${why}. Write one with \`outrigger export --format opencode\``)
   let value: Json
   try {
     value = JSON.parse(text) as Json

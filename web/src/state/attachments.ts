@@ -25,7 +25,7 @@ export async function pictures(files: Iterable<File>): Promise<{ taken: Picture[
   const taken: Picture[] = []
   const refused: string[] = []
   for (const file of files) {
-    if (!MIMES.has(file.type)) refused.push(`${file.name || 'that file'} is no PNG, JPEG, GIF or WebP image`)
+    if (!MIMES.has(file.type)) refused.push(`${file.name || 'that file'} is not a PNG, JPEG, GIF or WebP image`)
     else if (file.size > MAX_PICTURE) refused.push(`${file.name || 'that image'} has more than 8 MB`)
     else taken.push({ name: file.name || 'image', mime: file.type, url: await address(file) })
   }

@@ -7,7 +7,7 @@ export const FOLDED_LINES = 14
 /** What a terminal would have done to a line: carriage returns go back, and what is no colour is left out. */
 export function settle(text: string): string {
   const plain = text
-    // Titles, links and the like, then cursor movements and other sequences that are no colours.
+    // Titles, links and the like, then cursor movements and other sequences that are not colours.
     // eslint-disable-next-line no-control-regex
     .replace(/\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)/g, '')
     // eslint-disable-next-line no-control-regex

@@ -55,9 +55,10 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
                 .tests
                 .iter()
                 .filter(|name| !invariants::shows(repo, name));
-            found.extend(
-                unknown.map(|name| format!("{place} names `{name}`, which is no test that exists")),
-            );
+            found
+                .extend(unknown.map(|name| {
+                    format!("{place} names `{name}`, which is not a test that exists")
+                }));
         }
     }
     if count < MIN_ATTEMPTS {
@@ -98,7 +99,7 @@ mod tests {
             [
                 format!("{FILE}: attempt 57 is there twice"),
                 format!(
-                    "{FILE}: attempt 57 names `crates/a/src/b.rs::gone`, which is no test that exists"
+                    "{FILE}: attempt 57 names `crates/a/src/b.rs::gone`, which is not a test that exists"
                 ),
                 format!("{FILE}: attempt 70 names no test"),
                 format!("{FILE} has 59 attempts, not 60"),

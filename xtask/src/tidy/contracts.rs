@@ -47,7 +47,7 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
         for name in names {
             if !invariants::shows(repo, name) {
                 found.push(format!(
-                    "{place} names `{name}`, which is no test that exists"
+                    "{place} names `{name}`, which is not a test that exists"
                 ));
             }
         }
@@ -82,9 +82,9 @@ mod tests {
             check(&repo),
             [
                 "docs/contracts.md:4 does not name a test `...::bhv_agent_hook_lifecycle` first",
-                "docs/contracts.md:4 names `crates/a/src/b.rs`, which is no test that exists",
+                "docs/contracts.md:4 names `crates/a/src/b.rs`, which is not a test that exists",
                 "docs/contracts.md:5 is of no known contract and layer",
-                "docs/contracts.md:9 names `crates/a/src/b.rs::gone`, which is no test that exists",
+                "docs/contracts.md:9 names `crates/a/src/b.rs::gone`, which is not a test that exists",
                 "docs/contracts.md:10 names no test",
                 "docs/contracts.md has no row for BHV-AGENT-HOOK-LIFECYCLE in layer e2e",
                 "docs/contracts.md has no row for BHV-PLUGIN-FAILURE-ISOLATION in layer unit",

@@ -152,7 +152,7 @@ fn offences(repo: &Repo, page: &str, text: &str) -> Vec<String> {
             .extend(changed.map(|it| format!("{page}:{line}: `{}` is not so (any more)", it.name)));
         let unknown = tests.iter().filter(|it| !invariants::shows(repo, it.name));
         found.extend(
-            unknown.map(|it| format!("{page}:{line} names `{}`, which is no test", it.name)),
+            unknown.map(|it| format!("{page}:{line} names `{}`, which is not a test", it.name)),
         );
         if tests.is_empty()
             && !block.contains(NONE)
@@ -373,7 +373,7 @@ mod tests {
             check(&repo),
             [
                 "docs/a.md:5 says \"5 s\", and no test is named for it (`<!-- shown by: PATH::TEST -->` at its end)",
-                "docs/a.md:14 names `crates/a/src/b.rs::gone`, which is no test",
+                "docs/a.md:14 names `crates/a/src/b.rs::gone`, which is not a test",
                 "docs/a.md:25: `crates/a/src/b.rs::MAX = 11` is not so (any more)",
                 "docs/a.md:25 says \"11 files\", and no test is named for it (`<!-- shown by: PATH::TEST -->` at its end)",
                 "docs/a.md:27: `(x)` stands in no row of the table, or in several",

@@ -53,8 +53,9 @@ fn offences(repo: &Repo, row: &Row) -> Vec<String> {
         .iter()
         .filter(|name| !invariants::shows(repo, name));
     found.extend(
-        unknown
-            .map(|name| format!("{FILE}: {number} names `{name}`, which is no test that exists")),
+        unknown.map(|name| {
+            format!("{FILE}: {number} names `{name}`, which is not a test that exists")
+        }),
     );
     found
 }
@@ -170,10 +171,10 @@ mod tests {
                 format!("{FILE}: A3 does not say where it is built"),
                 format!("{FILE}: A4 names crates/gone, which does not exist"),
                 format!(
-                    "{FILE}: A4 names `crates/a/src/b.rs::helps`, which is no test that exists"
+                    "{FILE}: A4 names `crates/a/src/b.rs::helps`, which is not a test that exists"
                 ),
-                format!("{FILE}: A5 names `cargo xtask fly`, which is no test that exists"),
-                format!("{FILE}: A5 names `tidy:gone`, which is no test that exists"),
+                format!("{FILE}: A5 names `cargo xtask fly`, which is not a test that exists"),
+                format!("{FILE}: A5 names `tidy:gone`, which is not a test that exists"),
                 format!("{FILE}: E6 is there twice"),
                 format!("{FILE} has no row A1"),
                 format!("crates/a/src/b.rs:1 cites A1, which {FILE} does not have"),

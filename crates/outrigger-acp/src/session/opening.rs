@@ -188,7 +188,7 @@ impl ServerState {
         let cursor = params["cursor"].as_str().map(str::parse::<u64>);
         let cursor = cursor
             .transpose()
-            .map_err(|_| RpcError::params("this is no cursor of ours"))?;
+            .map_err(|_| RpcError::params("this is not a cursor of ours"))?;
         let asked = folder.clone().unwrap_or_else(|| self.host.folder());
         let opened = self.host.open(asked).await;
         let connection = opened.map_err(|error| refused(&error))?.connection;
@@ -266,7 +266,7 @@ fn folder_of(params: &Value) -> Result<PathBuf, RpcError> {
         return Err(RpcError::params(format!("`cwd` is not absolute: {named}")));
     }
     let found = path.canonicalize().ok().filter(|it| it.is_dir());
-    found.ok_or_else(|| RpcError::params(format!("`cwd` is no folder: {named}")))
+    found.ok_or_else(|| RpcError::params(format!("`cwd` is not a folder: {named}")))
 }
 
 /// Returns the session that a request names.

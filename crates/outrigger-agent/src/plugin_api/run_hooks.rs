@@ -148,7 +148,7 @@ impl AgentState {
         let left = result.outputs.into_iter().next().filter(|_| changed);
         if let Some(Err(error)) = left.map(|left| before_request::read(left, request)) {
             tracing::warn!(
-                "[plugins] what handlers of {POINT} left is no request, and is not sent: {error}"
+                "[plugins] what handlers of {POINT} left is not a request, and is not sent: {error}"
             );
         }
         Ok(())

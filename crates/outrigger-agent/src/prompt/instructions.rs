@@ -32,7 +32,7 @@ impl AgentState {
         if led_out || self.is_kept_from_processes(path, &real) {
             if lock(&self.skipped_instructions).insert(path.to_owned()) {
                 tracing::warn!(
-                    "[instructions] {} is skipped: it leads out of the project, to what is no text, or to what takes asking or is kept from processes",
+                    "[instructions] {} is skipped: it leads out of the project, to what is not text, or to what takes asking or is kept from processes",
                     path.display()
                 );
             }

@@ -385,7 +385,7 @@ async fn who_does_not_bring_what_is_asked_for_does_not_get_in() {
             "401",
             "bridge.unauthorized",
         ),
-        // The token is no part of the address.
+        // The token is not part of the address.
         (upgrade.to_owned(), "401", "bridge.unauthorized"),
         (bearer.clone(), "4", ""),
         (

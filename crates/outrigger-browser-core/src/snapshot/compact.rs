@@ -87,7 +87,7 @@ pub fn compact(nodes: Vec<Node>) -> Vec<Node> {
 struct Around {
     depth: usize,
     inside: usize,
-    /// The place of the nearest element that is no inline one.
+    /// The place of the nearest element that is not an inline one.
     block: usize,
     said: Option<String>,
 }

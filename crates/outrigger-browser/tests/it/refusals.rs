@@ -109,7 +109,7 @@ async fn a_thousand_leases_and_successes_that_do_not_count_are_refused_and_in_th
     let of_browser = |it: &&AuditRecord| it.kind == AuditKind::Browser && it.errored;
     let mut decisions = BTreeMap::new();
     for record in audit.iter().filter(of_browser) {
-        // That something could not be done is no refusal.
+        // That something could not be done is not a refusal.
         let is_refused = record.policy_check_result == format!("refused {}", record.decision);
         assert_eq!(
             is_refused,

@@ -171,7 +171,7 @@ fn objects_by_event() {
             specific(json!({"permissionDecision": "allow", "updatedInput": "ls"})),
             with(&|a| {
                 a.failures.push(
-                    "`c` answers with an `updatedInput` that is no object: the call stays as it is, and is not allowed by it"
+                    "`c` answers with an `updatedInput` that is not an object: the call stays as it is, and is not allowed by it"
                         .into(),
                 );
             }),
@@ -428,7 +428,7 @@ fn values_that_mean_nothing() {
         let denied = of_call.then_some(Permission::Deny);
         assert_eq!(answer.permission, denied, "{name} {object}");
     }
-    // The mark in front of what PowerShell writes is no part of it, and null says nothing.
+    // The mark in front of what PowerShell writes is not part of it, and null says nothing.
     let denial = specific(json!({"permissionDecision": "deny", "permissionDecisionReason": "r"}));
     for code in [0, 1, 2] {
         let answer = of(PreToolUse, code, &format!("\u{feff}{denial}\r\n"), "");

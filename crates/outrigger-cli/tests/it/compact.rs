@@ -57,7 +57,7 @@ fn read_hello() -> Value {
 fn a_full_context_is_compacted_behind_the_step_and_the_turn_goes_on() {
     let world = World::new([filled(read_hello(), 97_000), done()]);
     let run = world.run(&["look"]).ok();
-    assert_eq!(run.stdout, "All done.\n", "the summary is no answer");
+    assert_eq!(run.stdout, "All done.\n", "the summary is not an answer");
     assert!(run.stderr.contains("making a summary"), "{}", run.stderr);
     assert_eq!(
         roles(&world),

@@ -42,7 +42,7 @@ impl Machine {
             "cwd/opencode.json",
             "cwd/.opencode/opencode.json",
         ] {
-            fs::write(machine.at(file), "{ this is no JSON").unwrap();
+            fs::write(machine.at(file), "{ this is not JSON").unwrap();
         }
         for file in [
             "home/.config/outrigger/outrigger.toml",

@@ -345,13 +345,13 @@ fn a_mistake_in_the_policy_ends_the_start_with_its_place() {
         (
             "[plugins.require]\nguard = [\"chat.params\",\n \"tool.execute.befor\"]\n",
             &[
-                "policy.toml:3:2: `tool.execute.befor` is no hook that can refuse anything",
+                "policy.toml:3:2: `tool.execute.befor` is not a hook that can refuse anything",
                 "`tool.execute.before`",
             ][..],
         ),
         (
             "[plugins.require]\nguard = [\"event\"]\n",
-            &["policy.toml:2:10: `event` is no hook that can refuse anything"],
+            &["policy.toml:2:10: `event` is not a hook that can refuse anything"],
         ),
         (
             "[forbid]\nfiles = [\"a\",\n \"*\"]\n",
@@ -359,7 +359,7 @@ fn a_mistake_in_the_policy_ends_the_start_with_its_place() {
         ),
         (
             "[forbid]\nprograms = [\"rm -rf\"]\n",
-            &["policy.toml:2:12", "\"rm -rf\" is no program"],
+            &["policy.toml:2:12", "\"rm -rf\" is not a program"],
         ),
     ] {
         fs::write(world.root().join("policy.toml"), policy).unwrap();

@@ -168,7 +168,7 @@ fn names_without_effect_are_listed() {
     );
     let list = world.cli(&["plugin", "list"]).ok().stdout;
     for says in [
-        "fail_closed names tool.execute.befor, which is no hook",
+        "fail_closed names tool.execute.befor, which is not a hook",
         "fail_closed names config, where nothing can be refused",
     ] {
         assert!(list.contains(says), "{list}");

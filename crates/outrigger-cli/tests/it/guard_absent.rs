@@ -174,7 +174,7 @@ fn a_guard_that_is_missing_misnamed_or_left_out_refuses_and_is_named() {
         (
             named("other", "tool.execute.befor"),
             &["hi"],
-            "`fail_closed` names tool.execute.befor, which is no hook",
+            "`fail_closed` names tool.execute.befor, which is not a hook",
             "does not bring a hook that `fail_closed` names",
         ),
     ];

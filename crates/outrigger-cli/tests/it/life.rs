@@ -130,7 +130,7 @@ fn a_generation_that_is_of_no_use_never_takes_over() {
     let talk = talk(&server);
     talk.say("one");
     for bad in [
-        "this is no JavaScript",
+        "this is not JavaScript",
         "export const P = async () => { throw new Error('not today') }",
         "process.exit(3)",
     ] {

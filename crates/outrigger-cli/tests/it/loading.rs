@@ -355,7 +355,7 @@ const RESOLVING: &[Row] = &[
         &[("other.js", A)],
     ),
     path(
-        "3.2 a manifest that is no JSON",
+        "3.2 a manifest that is not JSON",
         &[("package.json", "{"), ("index.js", A)],
     ),
     path(
@@ -585,7 +585,7 @@ fn an_entry_is_resolved_by_the_rules() {
     3.2 a file: active p.js [chat.message]
     3.2 a folder with index.js: active index.js [chat.message]
     3.2 a folder with neither manifest nor index: failed plugin.no_entry: plugin file://PROJECT/p/row2: PROJECT/p/row2 has no package.json and no index file
-    3.2 a manifest that is no JSON: failed plugin.manifest: plugin file://PROJECT/p/row3: cannot read PROJECT/p/row3/package.json: EOF while parsing an object at line 1 column 1
+    3.2 a manifest that is not JSON: failed plugin.manifest: plugin file://PROJECT/p/row3: cannot read PROJECT/p/row3/package.json: EOF while parsing an object at line 1 column 1
     3.2 path: exports without ./server fall back to the index: active index.js [chat.message]
     3.2 path: the entry leads out: failed plugin.entry_outside: plugin file://PROJECT/p/row5: its entry "../out.js" leads out of the package folder
     3.2 path: the entry is not there: failed plugin.entry_missing: plugin file://PROJECT/p/row6: its entry PROJECT/p/row6/gone.js does not exist

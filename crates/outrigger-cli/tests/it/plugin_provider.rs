@@ -472,7 +472,7 @@ fn a_plugin_that_fails_in_an_answer_is_named_and_the_next_works() {
             "silent",
             "plugin `odd`, which sends the requests of provider `odd`, was silent for 4 s",
         ),
-        ("nonsense", "yielded what is no piece"),
+        ("nonsense", "yielded what is not a piece"),
         ("late", "changed my mind"),
         ("ends", "before the answer was complete"),
         ("crash", "odd"),

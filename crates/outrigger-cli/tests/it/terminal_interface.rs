@@ -279,7 +279,7 @@ fn an_editor_a_kill_and_wrong_keys() {
     tmux.presses("C-d");
     tmux.is_restored();
     tmux.runs("OUTRIGGER_TUI_KEYS='nonsense=f5;session_new=hyper+y' $OUTRIGGER");
-    let screen = tmux.sees("`hyper+y` is no key (at `session_new`)");
+    let screen = tmux.sees("`hyper+y` is not a key (at `session_new`)");
     assert!(
         screen.contains("`nonsense` is the name of no key"),
         "{screen}"

@@ -223,7 +223,7 @@ fn what_the_policy_forbids_nobody_reaches() {
     assert!(
         refused
             .stderr
-            .contains("policy.toml:2:9: not valid TOML: \"http://x\" is no host"),
+            .contains("policy.toml:2:9: not valid TOML: \"http://x\" is not a host"),
         "{}",
         refused.stderr
     );

@@ -120,7 +120,7 @@ pub(crate) const USERS_COUNTS: &str =
 
 /// Why such a file is skipped.
 pub(crate) const LEADS_OUT: &str =
-    "a link that leads out of the project, or to what is no text or takes asking";
+    "a link that leads out of the project, or to what is not text or takes asking";
 
 #[cfg(test)]
 mod tests {

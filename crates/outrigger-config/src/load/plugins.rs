@@ -118,7 +118,7 @@ impl Loader<'_> {
                 file: plugin_list::LEFT_OUT.into(),
                 pointer: None,
                 message:
-                    "ignored: it is no JSON array of texts (`outrigger plugin bisect` sets it)"
+                    "ignored: it is not a JSON array of strings (`outrigger plugin bisect` sets it)"
                         .into(),
             });
             Vec::new()

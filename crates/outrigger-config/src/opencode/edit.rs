@@ -37,7 +37,7 @@ fn chosen(folder: &Path, names: &[&str]) -> Option<PathBuf> {
 /// Looks whether this can be merged into a configuration.
 ///
 /// # Errors
-/// What is no object, and known keys of a wrong type.
+/// What is not an object, and known keys of a wrong type.
 pub fn check_changes(changes: &Value) -> Result<(), ConfigError> {
     match check::document(changes).into_iter().next() {
         Some(wrong) => Err(wrong.error("the change", &Positions::new())),
@@ -49,7 +49,7 @@ pub fn check_changes(changes: &Value) -> Result<(), ConfigError> {
 /// for secrets, which a client was given in their place, change nothing.
 ///
 /// # Errors
-/// A text that is no JSON with comments, or no object.
+/// A text that is not JSON with comments, or no object.
 pub fn edited(text: &str, file: &str, changes: &Value) -> Result<String, ConfigError> {
     let before = jsonc::parse(text, file)?.value;
     let mut changes = changes.clone();
@@ -88,7 +88,7 @@ pub fn without(text: &str, file: &str, path: &[&str]) -> Result<Option<String>, 
 /// The text of a configuration file with an item added to the list `key`, unless it is there.
 ///
 /// # Errors
-/// As [`edited`]; a `key` that is no list.
+/// As [`edited`]; a `key` that is not a list.
 pub fn with_item(
     text: &str,
     file: &str,

@@ -77,7 +77,7 @@ pub(crate) fn problems(document: &Value, origins: &BTreeMap<String, Origin>) -> 
     found
 }
 
-/// Returns why a name is no permission, if it looks like a mistake.
+/// Returns why a name is not a permission, if it looks like a mistake.
 fn of_name(name: &str) -> Option<String> {
     if AS_EDIT.contains(&name) {
         return Some(format!(

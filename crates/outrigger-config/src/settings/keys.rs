@@ -72,7 +72,7 @@ macro_rules! key {
 pub(super) use key;
 
 /// Structs of sections with their defaults, and the tables of their keys: `SECTIONS`, or `PLUGIN_KEYS` for a `plugin`, whose
-/// fields after `and` are no settings.
+/// fields after `and` are not settings.
 macro_rules! settings {
     (@struct $(#[doc = $about:literal])* $Section:ident {
         $($(#[$meta:meta])* $key:ident: $type:ty = $default:expr;)*

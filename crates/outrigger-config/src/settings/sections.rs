@@ -343,7 +343,7 @@ settings! {
         /// their names (`"deploy/release.before"`). Where one throws, is late, crashes, is left out by its breaker
         /// or cannot be called (the plugin failed to load, is off, disabled, shadowed or not admitted for whatever
         /// reason, `--pure` leaves it out, it does not bring that hook, or no plugin goes by this name), what it
-        /// guards is refused with `hook.failed_closed`, and `run` says so. A name that is no hook refuses every
+        /// guards is refused with `hook.failed_closed`, and `run` says so. A name that is not a hook refuses every
         /// tool call. It has a process of its own. The lists of several files add up. A guard that one project
         /// brings is named by its path: a path that is there and lies in another folder is not missed, nor are
         /// `claude:project` and `claude:local`, unless the project says it itself.

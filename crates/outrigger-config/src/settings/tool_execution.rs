@@ -1,5 +1,5 @@
 //! Who executes what tools do, and within what limits: `[connectors.NAME]`, `[[routes]]`, `[capabilities]`, `[tool_limits.NAME]`
-//! (C11, D6), and `[mcp.NAME]`. These tables have names of the user's own, so they are no rows of the table of settings.
+//! (C11, D6), and `[mcp.NAME]`. These tables have names of the user's own, so they are not rows of the table of settings.
 
 mod unfit;
 

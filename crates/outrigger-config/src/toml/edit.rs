@@ -13,7 +13,7 @@ use crate::origin::Position;
 /// new table at the end.
 ///
 /// # Errors
-/// `config.syntax` for a text that is no TOML, and for one in which the place cannot be found (its table is written inline, say):
+/// `config.syntax` for a text that is not TOML, and for one in which the place cannot be found (its table is written inline, say):
 /// then a person has to write it.
 pub fn set_in_toml(
     text: &str,

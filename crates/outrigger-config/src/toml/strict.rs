@@ -9,7 +9,7 @@ use crate::suggest::nearest;
 /// Reads a text into a type that refuses unknown keys (`deny_unknown_fields`). `file` is for messages.
 ///
 /// # Errors
-/// `config.syntax` for what is no TOML or of the wrong type, `config.unknown_setting` and `config.unknown_value` with a suggestion; each with line
+/// `config.syntax` for what is not TOML or of the wrong type, `config.unknown_setting` and `config.unknown_value` with a suggestion; each with line
 /// and column.
 pub fn read_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ConfigError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

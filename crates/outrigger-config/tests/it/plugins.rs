@@ -254,5 +254,5 @@ fn what_bisect_leaves_out_is_listed_with_its_reason() {
     let wrong = World::new(&files).env(outrigger_config::LEFT_OUT, "x,y");
     let loaded = wrong.load().unwrap();
     assert_eq!((loaded.plugins.len(), loaded.tool_files.len()), (3, 1));
-    insta::assert_snapshot!(loaded.problems[0], @"OUTRIGGER_LEAVE_OUT: ignored: it is no JSON array of texts (`outrigger plugin bisect` sets it)");
+    insta::assert_snapshot!(loaded.problems[0], @"OUTRIGGER_LEAVE_OUT: ignored: it is not a JSON array of strings (`outrigger plugin bisect` sets it)");
 }

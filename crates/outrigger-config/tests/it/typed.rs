@@ -316,10 +316,10 @@ fn links_out_of_the_project_are_no_agents_commands_or_skills() {
     let problems = loaded.problems.iter().chain(&of_skills).chain(&of_commands);
     let problems: Vec<String> = problems.map(|problem| world.text(problem)).collect();
     insta::assert_snapshot!(problems.join("\n"), @"
-    /work/.opencode/command/out.md: a link that leads out of the project, or to what is no text or takes asking; skipped
-    /work/.opencode/agent/out.md: a link that leads out of the project, or to what is no text or takes asking; skipped
-    /work/.opencode/skill/out/SKILL.md: a link that leads out of the project, or to what is no text or takes asking; the skill is skipped
-    /work/.claude/commands/out.md: a link that leads out of the project, or to what is no text or takes asking; the command is skipped
+    /work/.opencode/command/out.md: a link that leads out of the project, or to what is not text or takes asking; skipped
+    /work/.opencode/agent/out.md: a link that leads out of the project, or to what is not text or takes asking; skipped
+    /work/.opencode/skill/out/SKILL.md: a link that leads out of the project, or to what is not text or takes asking; the skill is skipped
+    /work/.claude/commands/out.md: a link that leads out of the project, or to what is not text or takes asking; the command is skipped
     ");
 }
 

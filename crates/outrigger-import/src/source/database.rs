@@ -48,7 +48,7 @@ impl Database {
     pub(crate) fn open(path: &Path) -> Result<Self, ImportError> {
         let failed = |error: &dyn std::fmt::Display| ImportError::read(path, error);
         if !is_database(path) {
-            return Err(failed(&"it is no database of SQLite"));
+            return Err(failed(&"it is not a database of SQLite"));
         }
         let (conn, copy) = match fs::metadata(log_of(path)) {
             Ok(log) if log.len() > 0 => {

@@ -54,7 +54,7 @@ impl Lines {
             }
             Ok(_) if line.last() == Some(&b'\n') => {
                 let text = String::from_utf8(line);
-                Some(text.map_err(|_| self.problem("the line is no UTF-8 text")))
+                Some(text.map_err(|_| self.problem("the line is not UTF-8 text")))
             }
             Ok(_) if line.len() as u64 >= MAX_LINE => {
                 self.skip();
@@ -146,7 +146,7 @@ mod tests {
         }
         assert_eq!(read, [1, 2, 3]);
         assert_eq!(wrong[0].0, "2");
-        assert_eq!(wrong[1], ("4".into(), "the line is no UTF-8 text".into()));
+        assert_eq!(wrong[1], ("4".into(), "the line is not UTF-8 text".into()));
         assert_eq!(wrong.len(), 2);
     }
 }

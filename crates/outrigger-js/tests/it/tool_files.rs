@@ -29,8 +29,8 @@ async fn names_come_from_the_file_and_its_exports() {
             format!(
                 "export const add = {TOOL}; export const help = () => 1; export const LIMIT = 3"
             ),
-            "kit_add | note: export `LIMIT` is no tool (it lacks `description`, `args` or `execute`); \
-             note: export `help` is no tool (it lacks `description`, `args` or `execute`)",
+            "kit_add | note: export `LIMIT` is not a tool (it lacks `description`, `args` or `execute`); \
+             note: export `help` is not a tool (it lacks `description`, `args` or `execute`)",
         ),
         (
             "export const x = 1".to_owned(),

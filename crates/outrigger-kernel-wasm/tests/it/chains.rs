@@ -117,7 +117,7 @@ proptest! {
         }
         let gone = asked.call("chain.feed", json!({ "chain": next["chain"], "handler": 0, "outcome": "continue", "ms": 0.0 }));
         prop_assert_eq!(gone, Err("kernel.number".to_owned()));
-        // A point that there is not is no chain.
+        // A point that there is not is not a chain.
         let nowhere = asked.call("chain.open", json!({ "point": "no.such", "handlers": [], "items": [] }));
         prop_assert_eq!(nowhere, Err("kernel.request".to_owned()));
     }

@@ -94,7 +94,7 @@ impl Turn {
             return;
         };
         if let Some(PartKind::Text(part)) = self.parts.get_mut(&id).map(|p| &mut p.kind) {
-            // Trailing blanks are no content (OpenCode trims them too).
+            // Trailing blanks are not content (OpenCode trims them too).
             part.text = text.trim_end().to_string();
         }
         if self.stopping() {

@@ -113,7 +113,7 @@ const LOADING: [&str; 8] = [
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ksh", "zsh", "fish"];
 
 /// Whether a command with this environment loads code or settings from its working folder by names. `program`: where its first word was
-/// found. What a program does that is no script of a shell is not seen. Reads the disk.
+/// found. What a program does that is not a script of a shell is not seen. Reads the disk.
 pub(super) fn is_searched(
     command: &[String],
     env: &[(OsString, OsString)],

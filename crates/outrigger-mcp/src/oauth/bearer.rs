@@ -47,7 +47,7 @@ impl Bearer {
             server: server.to_owned(),
             url: Url::parse(url).map_err(|error| McpError::Config {
                 server: server.to_owned(),
-                reason: format!("`url` is no address: {error}"),
+                reason: format!("`url` is not an address: {error}"),
             })?,
             config,
             store,

@@ -180,7 +180,7 @@ fn check_resource(meta: &Value, place: &Url, url: &Url) -> Result<(), String> {
     let named = meta["resource"].as_str();
     let named = named.ok_or_else(|| "its metadata name no `resource`".to_owned())?;
     let named = Url::parse(named);
-    let named = named.map_err(|_| "`resource` of its metadata is no address".to_owned())?;
+    let named = named.map_err(|_| "`resource` of its metadata is not an address".to_owned())?;
     if named.origin() != url.origin() || !within(named.path(), url.path()) {
         return Err(format!("its metadata are those of another server: {named}"));
     }
@@ -314,7 +314,7 @@ impl Near {
 
 /// Checks that tokens and codes are only sent to https URLs, or to this machine.
 pub(crate) fn acceptable(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|_| format!("`{text}` is no address"))?;
+    let url = Url::parse(text).map_err(|_| format!("`{text}` is not an address"))?;
     let local = matches!(
         url.host_str(),
         Some("localhost" | "127.0.0.1" | "[::1]" | "::1")

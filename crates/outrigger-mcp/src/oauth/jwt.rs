@@ -33,7 +33,7 @@ pub(super) fn assertion(file: &Path, client: &str, audience: &str) -> Result<Str
     let text = outrigger_files::read(file, outrigger_files::DATA)
         .map_err(|error| wrong(&error.to_string()))?;
     let der = pem(&String::from_utf8_lossy(&text))
-        .ok_or_else(|| wrong("it is no PKCS #8 key in PEM (`BEGIN PRIVATE KEY`)"))?;
+        .ok_or_else(|| wrong("it is not a PKCS #8 key in PEM (`BEGIN PRIVATE KEY`)"))?;
     let random = SystemRandom::new();
     let key = key(&der, &random).ok_or_else(|| wrong("it is not of P-256, Ed25519 or RSA"))?;
     let mut id = [0_u8; 16];

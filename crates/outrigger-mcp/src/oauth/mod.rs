@@ -92,7 +92,8 @@ impl OAuthConfig {
 ///
 /// # Errors It is not a URL, in words.
 pub(crate) fn place_of(redirect: &str) -> Result<(u16, String), String> {
-    let url = reqwest::Url::parse(redirect).map_err(|_| format!("`{redirect}` is no address"))?;
+    let url =
+        reqwest::Url::parse(redirect).map_err(|_| format!("`{redirect}` is not an address"))?;
     let port = url.port_or_known_default().unwrap_or(CALLBACK_PORT);
     let path = match url.path() {
         "" => CALLBACK_PATH,

@@ -213,7 +213,7 @@ impl Shared {
             }
         }
         let messages =
-            wire::read(&body).ok_or_else(|| self.remote.answer("it is no MCP message"))?;
+            wire::read(&body).ok_or_else(|| self.remote.answer("it is not an MCP message"))?;
         for message in messages {
             self.take(message, Some(id));
         }
@@ -250,7 +250,7 @@ impl Shared {
             return Err(self.remote.refused(response).await);
         }
         if !is(&response, "text/event-stream") {
-            return Err(self.remote.answer("it is no stream of events"));
+            return Err(self.remote.answer("it is not a stream of events"));
         }
         Ok(response)
     }

@@ -45,7 +45,7 @@ impl Remote {
         for (name, value) in headers {
             let wrong = || McpError::Config {
                 server: server.to_owned(),
-                reason: format!("`headers.{name}` is no valid header"),
+                reason: format!("`headers.{name}` is not a valid header"),
             };
             let name = HeaderName::try_from(name).map_err(|_| wrong())?;
             let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;

@@ -72,7 +72,7 @@ impl SseLink {
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.to_ascii_lowercase().starts_with("text/event-stream") {
-            return Err(remote.answer("it is no stream of events"));
+            return Err(remote.answer("it is not a stream of events"));
         }
         let shared = Arc::new(Shared {
             remote,

@@ -203,7 +203,7 @@ impl Shared {
         let mut said = Vec::new();
         if let Some((count, first)) = &*lock(&self.junk) {
             said.push(format!(
-                "it printed {count} lines that are no MCP messages, first: {first}"
+                "it printed {count} lines that are not MCP messages, first: {first}"
             ));
         }
         let stderr = lock(&self.stderr);
@@ -369,7 +369,7 @@ async fn read(
             shared.junk(&line.bytes);
             if junk > MAX_JUNK {
                 return Some(format!(
-                    "it printed more than {} MiB that are no messages",
+                    "it printed more than {} MiB that are not messages",
                     MAX_JUNK >> 20
                 ));
             }

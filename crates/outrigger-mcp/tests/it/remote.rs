@@ -177,7 +177,7 @@ async fn what_is_wrong_is_named() {
     Failed mcp.http: MCP server m: HTTP 500 Internal Server Error: out of order
     Failed mcp.http: MCP server m: HTTP 307 Temporary Redirect
     Failed mcp.unreachable: cannot reach MCP server m at 127.0.0.1: Connection refused (os error 111)
-    Failed mcp.config: MCP server m: `headers.a b` is no valid header
+    Failed mcp.config: MCP server m: `headers.a b` is not a valid header
     Failed mcp.config: MCP server m: `url` must begin with http:// or https://
     ");
 }

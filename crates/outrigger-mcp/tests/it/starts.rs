@@ -43,7 +43,7 @@ async fn a_server_that_does_not_come_up_is_listed_with_its_cause_and_costs_nothi
         "wrong": sh("read x; echo '{\"id\":0,\"result\":{}}'; exec sleep 600", 20_000),
         "refuses": sh("read x; echo '{\"id\":0,\"error\":{\"code\":-1,\"message\":\"go away\"}}'; exec sleep 600", 20_000),
         "floods": sh("cat /dev/zero | tr '\\0' x", 60_000),
-        "babbles": sh("exec yes this is no message at all and takes a while to read", 4000),
+        "babbles": sh("exec yes this is not a message at all and takes a while to read", 4000),
         "loops": node(&["loop"]),
         "off": {"type": "local", "command": ["/no/such/server"], "enabled": false},
         "override": {"enabled": false},
@@ -62,13 +62,13 @@ async fn a_server_that_does_not_come_up_is_listed_with_its_cause_and_costs_nothi
         deaf Failed mcp.closed: MCP server deaf closed its input and was ended
         leaves Failed mcp.closed: MCP server leaves closed its input and was ended
         exits Failed mcp.closed: MCP server exits ended (exit code 3); its last words: no licence
-        garbage Failed mcp.start_timeout: MCP server garbage was not ready within 4000 ms; it printed N lines that are no MCP messages, first: hello
+        garbage Failed mcp.start_timeout: MCP server garbage was not ready within 4000 ms; it printed N lines that are not MCP messages, first: hello
         missing Failed mcp.start: MCP server missing could not be started: program /no/such/server not found (searched: ROOM)
         unnamed Failed mcp.config: MCP server unnamed: `command` must be a list of texts that begins with a program
         wrong Failed mcp.answer: MCP server wrong gave an answer that cannot be used: initialize names no protocolVersion
         refuses Failed mcp.refused: MCP server refuses: go away (-1)
         floods Failed mcp.closed: MCP server floods was ended: it printed a line of more than 32 MiB
-        babbles Failed mcp.start_timeout: MCP server babbles was not ready within 4000 ms; it printed N lines that are no MCP messages, first: this is no message at all and takes a while to read
+        babbles Failed mcp.start_timeout: MCP server babbles was not ready within 4000 ms; it printed N lines that are not MCP messages, first: this is not a message at all and takes a while to read
         loops Failed mcp.answer: MCP server loops gave an answer that cannot be used: tools/list gives the cursor a twice
         off Disabled : 
         override Disabled : 

@@ -176,8 +176,8 @@ fn assertion(email: &str, pem: &str, audience: &str) -> Result<String, String> {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let head = part(&json!({"alg": "RS256", "typ": "JWT"}));
     let text = format!("{head}.{}", part(&claims));
-    let der = der(pem).ok_or("`private_key` is no key in PEM (`BEGIN PRIVATE KEY`)")?;
-    let key = RsaKeyPair::from_pkcs8(&der).map_err(|_| "`private_key` is no RSA key")?;
+    let der = der(pem).ok_or("`private_key` is not a key in PEM (`BEGIN PRIVATE KEY`)")?;
+    let key = RsaKeyPair::from_pkcs8(&der).map_err(|_| "`private_key` is not an RSA key")?;
     let mut signature = vec![0; key.public().modulus_len()];
     let random = SystemRandom::new();
     key.sign(&RSA_PKCS1_SHA256, &random, text.as_bytes(), &mut signature)

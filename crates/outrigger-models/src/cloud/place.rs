@@ -151,7 +151,7 @@ fn host(name: &str) -> Result<&str, String> {
     if fits && !name.is_empty() {
         Ok(name)
     } else {
-        Err(format!("`{name}` is no part of a host's name"))
+        Err(format!("`{name}` is not part of a host's name"))
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
                 "gpt",
                 json!({"resourceName": "evil.example/"}),
                 vec![],
-                "`evil.example/` is no part of a host's name",
+                "`evil.example/` is not part of a host's name",
             ),
             (
                 azure,
@@ -254,7 +254,7 @@ mod tests {
                 "zai.glm",
                 json!({"region": "x.evil"}),
                 vec![],
-                "`x.evil` is no part of a host's name",
+                "`x.evil` is not part of a host's name",
             ),
             (
                 bedrock,

@@ -40,7 +40,7 @@ pub(crate) fn from_plugin(
         let plain = from_catalog(defaults, id, &CatalogModel::default());
         let (Value::Object(base), Value::Object(given)) = (json!(plain), value.clone()) else {
             tracing::warn!(
-                "[models] {}: model {id} of a plugin is no object",
+                "[models] {}: model {id} of a plugin is not an object",
                 defaults.provider
             );
             continue;

@@ -46,12 +46,12 @@ pub(super) fn words(
             format!("{who} may not connect to {place}: the policy of this machine forbids it")
         }
         Refusal::Private(address) if address.to_string() == host => {
-            format!("{who} may not connect to {place}: it is no address of the public internet")
+            format!("{who} may not connect to {place}: it is not an address of the public internet")
         }
         Refusal::Private(address) => format!(
-            "{who} may not connect to {place}: the name leads to {address}, which is no address of the public internet"
+            "{who} may not connect to {place}: the name leads to {address}, which is not an address of the public internet"
         ),
-        Refusal::NoHost => format!("{who} may not connect to {place}: that is no host"),
+        Refusal::NoHost => format!("{who} may not connect to {place}: that is not a host"),
         Refusal::Unknown => format!("{place} cannot be found"),
         Refusal::TooMany => format!("{who} has too many connections open"),
     };

@@ -46,7 +46,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
         Ok(httparse::Status::Complete(size)) => size,
         Ok(httparse::Status::Partial) if bytes.len() < MAX_BYTES => return Ok(None),
         Ok(httparse::Status::Partial) => return Err("its head is too long"),
-        Err(_) => return Err("it is no HTTP request"),
+        Err(_) => return Err("it is not an HTTP request"),
     };
     let (method, path) = (
         request.method.unwrap_or_default(),

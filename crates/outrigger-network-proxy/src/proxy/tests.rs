@@ -217,12 +217,12 @@ async fn the_answer_says_who_what_and_what_to_do() {
     );
     // A hint appears only for what could be granted.
     let want = "\
-HTTP/1.1 403 acme may not connect to 10.1.1.1:80: it is no address of the public internet; hosts = [\"10.1.1.1:80\"] grants it
-{\"error\":{\"code\":\"network.private\",\"client\":\"acme\",\"host\":\"10.1.1.1\",\"message\":\"acme may not connect to 10.1.1.1:80: it is no address of the public internet\",\"hint\":\"hosts = [\\\"10.1.1.1:80\\\"] grants it\"}}
+HTTP/1.1 403 acme may not connect to 10.1.1.1:80: it is not an address of the public internet; hosts = [\"10.1.1.1:80\"] grants it
+{\"error\":{\"code\":\"network.private\",\"client\":\"acme\",\"host\":\"10.1.1.1\",\"message\":\"acme may not connect to 10.1.1.1:80: it is not an address of the public internet\",\"hint\":\"hosts = [\\\"10.1.1.1:80\\\"] grants it\"}}
 HTTP/1.1 502 a.invalid:443 cannot be found
 {\"error\":{\"code\":\"network.unknown_host\",\"client\":\"acme\",\"host\":\"a.invalid\",\"message\":\"a.invalid:443 cannot be found\"}}
-HTTP/1.1 400 acme may not connect to \"a@b:80\": that is no host
-{\"error\":{\"code\":\"network.no_host\",\"client\":\"acme\",\"host\":\"a@b:80\",\"message\":\"acme may not connect to \\\"a@b:80\\\": that is no host\"}}
+HTTP/1.1 400 acme may not connect to \"a@b:80\": that is not a host
+{\"error\":{\"code\":\"network.no_host\",\"client\":\"acme\",\"host\":\"a@b:80\",\"message\":\"acme may not connect to \\\"a@b:80\\\": that is not a host\"}}
 ";
     assert_eq!(shown, want);
 }

@@ -106,7 +106,7 @@ pub fn check(folders: &Folders, shown: &[String]) {
     }
     for name in unknown(folders, shown) {
         tracing::warn!(
-            "[config] tools.secrets: {name} is no secret that is hidden as a whole, so this shows nothing; docs/sandbox.md has the list"
+            "[config] tools.secrets: {name} is not a secret that is hidden as a whole, so this shows nothing; docs/sandbox.md has the list"
         );
     }
 }

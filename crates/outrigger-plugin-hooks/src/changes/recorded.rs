@@ -135,7 +135,7 @@ fn common(a: &str, b: &str) -> (usize, usize) {
     (begin, end.take(left).take_while(same).count())
 }
 
-/// The name that a place has: the last step of its pointer that is no index.
+/// The name that a place has: the last step of its pointer that is not an index.
 fn name_of(at: &str) -> &str {
     let is_name = |step: &&str| !step.bytes().all(|byte| byte.is_ascii_digit());
     at.rsplit('/').find(is_name).unwrap_or_default()

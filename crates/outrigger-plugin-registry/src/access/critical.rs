@@ -68,7 +68,7 @@ pub fn problems<'a>(
             // The plugin that declares it may not be loaded yet.
             let mut brings = brings.clone();
             let known = name.contains('/') && brings.any(|hook| hook == name);
-            return (!known).then(|| format!("fail_closed names {name}, which is no hook"));
+            return (!known).then(|| format!("fail_closed names {name}, which is not a hook"));
         };
         if !point.fails_closed() {
             return Some(format!(
@@ -143,7 +143,7 @@ mod tests {
                 "fail_closed names chat.params, which it does not bring",
                 "fail_closed names config, where nothing can be refused",
                 "fail_closed names event, where nothing can be refused",
-                "fail_closed names tool.execute.befor, which is no hook",
+                "fail_closed names tool.execute.befor, which is not a hook",
             ]
         );
     }

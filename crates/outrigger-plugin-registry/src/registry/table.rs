@@ -181,7 +181,7 @@ impl Plugin {
     /// Returns an unknown hook that `fail_closed` names: it is unclear what it was to guard, so no tool is called.
     fn misnamed(&self) -> Option<(HookPoint, String)> {
         let name = critical::misnamed(&self.rules).filter(|_| self.is_there())?;
-        let why = format!("`fail_closed` names {name}, which is no hook: correct the name");
+        let why = format!("`fail_closed` names {name}, which is not a hook: correct the name");
         Some((HookPoint::ToolBeforeCall, why))
     }
 

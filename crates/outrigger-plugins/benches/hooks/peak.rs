@@ -18,7 +18,7 @@ fn cpu_of(pid: i32) -> Option<Duration> {
         tv_nsec: 0,
     };
     #[expect(unsafe_code, reason = "another process's clock has no safe wrapper")]
-    // SAFETY: both write into what they are given, and refuse what is no process.
+    // SAFETY: both write into what they are given, and refuse what is not a process.
     let failed = unsafe {
         libc::clock_getcpuclockid(pid, &raw mut clock) != 0
             || libc::clock_gettime(clock, &raw mut time) != 0

@@ -35,7 +35,7 @@ impl Plugins {
                 match place.filter(|place| place.is_dir() && place.starts_with(&root)) {
                     Some(place) => folders.push(place),
                     None => tracing::warn!(
-                        "[plugin] {}: the skills of `provides.skill_sources` in {name} are skipped: that is no folder of its package",
+                        "[plugin] {}: the skills of `provides.skill_sources` in {name} are skipped: that is not a folder of its package",
                         status.id
                     ),
                 }

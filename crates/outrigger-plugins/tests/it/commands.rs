@@ -318,7 +318,7 @@ async fn a_command_that_guards_and_cannot_be_asked_refuses() {
             what: "a matcher of a file that guards",
             fail_closed: true,
             change: |file| file.hooks.hooks[0].matcher = "a(".into(),
-            says: Some("the matcher \"a(\" of PreToolUse is no regular expression"),
+            says: Some("the matcher \"a(\" of PreToolUse is not a regular expression"),
         },
         Case {
             what: "a matcher of a hook that guards",
@@ -327,7 +327,7 @@ async fn a_command_that_guards_and_cannot_be_asked_refuses() {
                 file.hooks.hooks[0].matcher = "a(".into();
                 file.hooks.hooks[0].blocks_on_failure = true;
             },
-            says: Some("the matcher \"a(\" of PreToolUse is no regular expression"),
+            says: Some("the matcher \"a(\" of PreToolUse is not a regular expression"),
         },
         Case {
             what: "a matcher of one that does not",

@@ -279,7 +279,7 @@ async fn an_error_has_a_place_and_a_way_out() {
       did you mean `permissions`?
     /plugins/acme/outrigger.plugin.toml:4:1: `entry`: "../x" does not lie inside of the package
       -
-    /plugins/acme/outrigger.plugin.toml:5:1: `requirements.env`: "A B" is no name of a variable
+    /plugins/acme/outrigger.plugin.toml:5:1: `requirements.env`: "A B" is not the name of a variable
       -
     /plugins/acme/outrigger.plugin.toml:5:18: not valid TOML: invalid type: string "5", expected u64
       correct the text at this place; text values stand in double quotes

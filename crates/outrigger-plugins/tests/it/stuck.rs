@@ -1,4 +1,4 @@
-//! Problems that no call deadline detects, and that are no plugin's fault: a process that holds events up, a start that
+//! Problems that no call deadline detects, and that are not a plugin's fault: a process that holds events up, a start that
 //! fails once, the same hook of two sessions at a time.
 
 use std::os::unix::fs::PermissionsExt as _;

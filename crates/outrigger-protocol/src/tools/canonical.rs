@@ -36,7 +36,7 @@ impl Malformed {
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
-            Self::NoObject => "its arguments are no object",
+            Self::NoObject => "its arguments are not an object",
             Self::TooDeep => "its arguments are nested deeper than 128 levels",
             Self::TooLarge => "its arguments are larger than 32 MiB",
         }

@@ -287,11 +287,11 @@ impl Problems {
     fn in_names(&mut self, tool: &ToolDescriptor) {
         let name = &tool.spec.name;
         let odd = name.is_empty() || name.len() > 256 || name.chars().any(char::is_control);
-        self.add_if("name", odd, format!("{name:?} is no name of a tool"));
+        self.add_if("name", odd, format!("{name:?} is not the name of a tool"));
         let version = &tool.declared.version;
         let fits = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
         let odd = !version.starts_with(|c: char| c.is_ascii_digit()) || !version.chars().all(fits);
-        self.add_if("version", odd, format!("{version:?} is no version"));
+        self.add_if("version", odd, format!("{version:?} is not a version"));
     }
 
     fn in_limits(&mut self, tool: &ToolDescriptor) {
@@ -353,7 +353,7 @@ impl Problems {
         ] {
             let Some(roots) = roots else { continue };
             if let Some(wrong) = roots.iter().find(|root| !is_root(root)) {
-                self.add_if(key, true, format!("{wrong:?} is no path of a folder"));
+                self.add_if(key, true, format!("{wrong:?} is not the path of a folder"));
             }
             let has = tool.declared.capabilities.contains(&needs);
             self.add_if(key, !has, format!("it does not ask for {}", needs.name()));

@@ -23,7 +23,7 @@ fn the_rules_hold_for_a_user_without_rights() {
     let mut tests = attempts("crates/outrigger-sandbox/tests/it/");
     tests.extend(MORE.iter().map(|test| (*test).to_owned()));
     for test in OF_ROOT {
-        assert!(tests.remove(*test), "{test} is no attempt");
+        assert!(tests.remove(*test), "{test} is not an attempt");
     }
     Again::of(tests).run();
 }

@@ -67,7 +67,7 @@ async fn set(
 ) -> Result<Json<bool>, ApiError> {
     let credential: Credential = serde_json::from_str(&body).map_err(|_| {
         ApiError::bad_payload(
-            "the body is no credential: {type: \"api\", key}, {type: \"oauth\", refresh, access, expires} or {type: \"wellknown\", key, token}",
+            "the body is not a credential: {type: \"api\", key}, {type: \"oauth\", refresh, access, expires} or {type: \"wellknown\", key, token}",
         )
     })?;
     agent

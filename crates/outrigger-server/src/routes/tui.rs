@@ -163,7 +163,7 @@ async fn select(State(agent): State<Agent>, Json(body): Json<Select>) -> Answer 
 async fn show(agent: &Agent, body: Select) -> Answer {
     if !body.session_id.as_str().starts_with("ses") {
         return Err(ApiError::bad_payload(format!(
-            "`{}` is no identifier of a session: those begin with `ses`",
+            "`{}` is not an identifier of a session: those begin with `ses`",
             body.session_id
         )));
     }

@@ -19,7 +19,7 @@ const OF_NO_USER: &[&str] = &[
 fn what_is_refused_is_refused_for_a_user_without_rights() {
     let mut tests = attempts("crates/outrigger-server/tests/it/");
     for test in OF_NO_USER {
-        assert!(tests.remove(*test), "{test} is no attempt");
+        assert!(tests.remove(*test), "{test} is not an attempt");
     }
     // Every kind of rule, place and probe is tried; all forms, and the full number of rounds, are tried as root.
     Again::of(tests).var(FEW, "1").run();

@@ -60,7 +60,7 @@ fn removing_old_records_keeps_the_rest_verifiable() {
     assert!(verify(&path).faults.contains(&AuditFault::Seal(first)));
 }
 
-/// A body that is no JSON any more must not keep the audit growing.
+/// A body that is not JSON any more must not keep the audit growing.
 #[test]
 fn a_body_that_cannot_be_read_keeps_nothing_from_being_removed() {
     let folder = tempfile::tempdir().unwrap();

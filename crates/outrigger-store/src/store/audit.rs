@@ -96,7 +96,7 @@ impl Store {
     /// public half of the key (see [`Store::audit_key`]); without it the one of the key file is used.
     ///
     /// # Errors
-    /// When the files cannot be read. What is wrong with the audit is no error but part of the report.
+    /// When the files cannot be read. What is wrong with the audit is not an error but part of the report.
     pub fn verify_audit(&self, key: Option<&[u8]>) -> Result<AuditReport, StoreError> {
         let own = match key {
             Some(key) => Some(key.to_vec()),

@@ -378,7 +378,7 @@ impl Store {
     /// Reads the whole log and checks the hash chain. Takes as long as reading the file.
     ///
     /// # Errors
-    /// When the file cannot be read. A broken chain is no error but part of the report.
+    /// When the file cannot be read. A broken chain is not an error but part of the report.
     pub fn verify_chain(&self) -> Result<ChainReport, StoreError> {
         self.inner.readers.read(|r| r.sql(chain::verify))
     }

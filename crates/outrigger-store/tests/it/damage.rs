@@ -166,7 +166,7 @@ async fn a_row_with_a_flipped_letter_is_kept_and_named() {
     let whole = folder.path().join("whole.db");
     filled(&whole).await;
     let mut bytes = fs::read(&whole).unwrap();
-    // The row's only other copy is in the projection, whose rows are no rows of the log.
+    // The row's only other copy is in the projection, whose rows are not rows of the log.
     let needle = b"prt_0007\",\"sessionID";
     let places: Vec<_> = bytes
         .windows(needle.len())

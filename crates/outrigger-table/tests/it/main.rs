@@ -95,7 +95,7 @@ fn what_cannot_be_read_says_where_and_why() {
             b"a\n",
             Some("Sheet1"),
             "table.sheet",
-            "it is no spreadsheet",
+            "it is not a spreadsheet",
         ),
         (
             Format::JsonLines,
@@ -233,7 +233,7 @@ fn what_is_not_there_is_named_with_what_is() {
         ),
         (
             json!({"where": [{"column": "age", "op": "lt", "value": [1]}]}),
-            "invalid condition on age: its value is no text, number or boolean",
+            "invalid condition on age: its value is not a text, number or boolean",
         ),
         (
             json!({"where": [{"column": "age", "op": "empty", "value": 1}]}),

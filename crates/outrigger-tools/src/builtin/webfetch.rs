@@ -156,7 +156,7 @@ fn redirected(from: &Url, answer: &Response, ctx: &ToolContext) -> Result<Option
     let to = from.join(location);
     let to = to.map_err(|error| refused(error.to_string()))?;
     if !matches!(to.scheme(), "http" | "https") {
-        return Err(refused("it is no web address".to_owned()));
+        return Err(refused("it is not a web address".to_owned()));
     }
     outrigger_net::check(&to).map_err(|why| refused(why.to_string()))?;
     if is_denied(&to, ctx) {

@@ -95,7 +95,7 @@ impl WebSearch {
     fn address(&self) -> Result<Url, ToolError> {
         let mut url = Url::parse(&self.service.url).map_err(|error| {
             ToolError::failed(format!(
-                "`tools.websearch_url` in outrigger.toml is no address: {error}"
+                "`tools.websearch_url` in outrigger.toml is not an address: {error}"
             ))
         })?;
         outrigger_net::check(&url).map_err(|refused| ToolError::Denied(refused.to_string()))?;

@@ -208,7 +208,7 @@ impl App {
     fn go_to_parent(&mut self) -> Vec<Effect> {
         let parent = self.session.as_ref().and_then(|it| it.parent_id.clone());
         let Some(parent) = parent else {
-            self.say("this is no conversation of a subagent", Role::Dim);
+            self.say("this is not a conversation of a subagent", Role::Dim);
             return Vec::new();
         };
         vec![get(format!("/session/{parent}"), Then::Enter)]

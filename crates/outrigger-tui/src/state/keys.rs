@@ -52,7 +52,7 @@ impl Keymap {
             {
                 match stroke(key) {
                     Some(stroke) => keymap.strokes.push((stroke, *action)),
-                    None => problems.push(format!("`{key}` is no key (at `{name}`)")),
+                    None => problems.push(format!("`{key}` is not a key (at `{name}`)")),
                 }
             }
         }
@@ -208,7 +208,7 @@ mod tests {
             problems,
             [
                 "`nothing` is the name of no key",
-                "`hyper+y` is no key (at `input_yank`)"
+                "`hyper+y` is not a key (at `input_yank`)"
             ]
         );
         assert_eq!(

@@ -97,7 +97,7 @@ function sentenceOf(unmet: Unmet[]): string {
   return unmet.map(({ expected, seen }) => `failed_verify: expected ${expected}, but saw: ${seen}`).join('; ')
 }
 
-/** That a click moves the focus is no effect of it; of a key it may be all. */
+/** That a click moves the focus is not an effect of it; of a key it may be all. */
 function hasChanged(kind: string, before: string, after: string): boolean {
   return kind === 'press' ? before !== after : before.replaceAll(' focused', '') !== after.replaceAll(' focused', '')
 }

@@ -11,7 +11,7 @@ export function permissionOf(url: string): Ask {
 
 /** An address that may be shown, as the kernel judges; a person or a rule has allowed it by name, or it would not have come here. */
 export function siteOf({ kernel }: Host, url: string): string {
-  if (!URL.canParse(url)) throw ToolError.denied(`${url} is no address: addresses begin with http:// or https://`)
+  if (!URL.canParse(url)) throw ToolError.denied(`${url} is not an address: addresses begin with http:// or https://`)
   const { protocol, hostname, port, href } = new URL(url)
   const scheme = protocol.slice(0, -1)
   const number = port ? Number(port) : scheme === 'https' ? 443 : 80

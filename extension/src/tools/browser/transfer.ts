@@ -14,7 +14,7 @@ const PIECE = 3 * 1024 * 1024
 const PUT = `function (name, ...pieces) {
   const field = this
   if (!field.isConnected) return { gone: true }
-  if (field.localName !== "input" || field.type !== "file") return { why: "it is no field for a file" }
+  if (field.localName !== "input" || field.type !== "file") return { why: "it is not a field for a file" }
   if (field.disabled) return { why: "it is disabled" }
   const text = atob(pieces.join(""))
   const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0))

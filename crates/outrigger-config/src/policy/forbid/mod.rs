@@ -221,7 +221,7 @@ impl<'de> Deserialize<'de> for ProgramPattern {
             Ok(Self::File(pattern))
         } else {
             Err(serde::de::Error::custom(format!(
-                "{:?} is no program: use `curl`, `python*` or `/opt/tools/bin/x`, without arguments",
+                "{:?} is not a program: use `curl`, `python*` or `/opt/tools/bin/x`, without arguments",
                 pattern.text
             )))
         }
@@ -239,7 +239,7 @@ impl<'de> Deserialize<'de> for Host {
             Ok(Self(text))
         } else {
             Err(serde::de::Error::custom(format!(
-                "{text:?} is no host: use `api.example.com`, `*.example.com`, `*`, an address or `10.0.0.0/8`, with or without `:PORT`"
+                "{text:?} is not a host: use `api.example.com`, `*.example.com`, `*`, an address or `10.0.0.0/8`, with or without `:PORT`"
             )))
         }
     }
@@ -288,10 +288,10 @@ mod tests {
         for (text, want) in [
             (
                 "hosts = [\"ok\",\n \"http://x\"]",
-                "policy.toml:1:9: not valid TOML: \"http://x\" is no host",
+                "policy.toml:1:9: not valid TOML: \"http://x\" is not a host",
             ),
-            ("hosts = [\"a b\"]", "\"a b\" is no host"),
-            ("hosts = [\"\"]", "\"\" is no host"),
+            ("hosts = [\"a b\"]", "\"a b\" is not a host"),
+            ("hosts = [\"\"]", "\"\" is not a host"),
             ("files = [\"\"]", "\"\" names everything there is"),
             ("files = [\"*\"]", "\"*\" names everything there is"),
             ("files = [\"/\"]", "\"/\" names everything there is"),
@@ -301,11 +301,11 @@ mod tests {
             ),
             ("files = [\"../x\"]", "\"../x\" leads upwards"),
             ("files = [\"**/x\"]", "\"**/x\" has `**` in it"),
-            ("programs = [\"\"]", "\"\" is no program"),
-            ("programs = [\"*\"]", "\"*\" is no program"),
-            ("programs = [\"/\"]", "\"/\" is no program"),
-            ("programs = [\"rm -rf\"]", "\"rm -rf\" is no program"),
-            ("programs = [\"bin/x\"]", "\"bin/x\" is no program"),
+            ("programs = [\"\"]", "\"\" is not a program"),
+            ("programs = [\"*\"]", "\"*\" is not a program"),
+            ("programs = [\"/\"]", "\"/\" is not a program"),
+            ("programs = [\"rm -rf\"]", "\"rm -rf\" is not a program"),
+            ("programs = [\"bin/x\"]", "\"bin/x\" is not a program"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(want), "{text}: {error}");

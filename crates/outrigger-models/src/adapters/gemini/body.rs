@@ -321,7 +321,7 @@ mod tests {
                 "model read() | user read=A | model read() | user read=B",
             ),
             (
-                "a prompt behind the answers is no answer",
+                "a prompt behind the answers is not an answer",
                 vec![
                     calls(&[("c1", "read")]),
                     answer("c1", "read", "A", false),

@@ -105,7 +105,7 @@ pub fn place(text: &str) -> Option<PathBuf> {
     };
     let whole = path.is_absolute().then(|| resolve(Path::new("/"), &path));
     if whole.is_none() {
-        tracing::warn!("{text} is granted to no plugin: it is no absolute path");
+        tracing::warn!("{text} is granted to no plugin: it is not an absolute path");
     }
     whole
 }

@@ -20,7 +20,7 @@ use crate::support::*;
 const DEADLINE: Duration = Duration::from_millis(700);
 /// A tool's, and that of a step of loading.
 const LONGER: Duration = Duration::from_secs(2);
-/// Of work that is no hang.
+/// Of work that is not a hang.
 const WORK: Duration = Duration::from_secs(10);
 /// Where a call has to be answered before another one misses the same deadline.
 const FIRST: Duration = Duration::from_secs(3);

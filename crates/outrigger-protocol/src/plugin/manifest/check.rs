@@ -14,7 +14,7 @@ impl Manifest {
         found.add_if(
             "hook_policy.max_timeout_ms",
             never.then_some("0"),
-            "is no time",
+            "is not a time",
         );
         let mut found = found.0;
         found.extend(custom_points::problems(self));
@@ -49,17 +49,17 @@ impl Problems {
 
     fn in_identity(&mut self, manifest: &Manifest) {
         let id = Some(manifest.id.as_str());
-        self.add_if("id", id.filter(|id| !is_id(id)), "is no id");
+        self.add_if("id", id.filter(|id| !is_id(id)), "is not an id");
         let reserved = id.filter(|id| RESERVED_IDS.contains(id));
         let what = "is the id of a bundled plugin that is required";
         self.add_if("id", reserved, what);
         let version = Some(manifest.version.as_str());
         let odd = version.filter(|it| !is_version(it));
-        self.add_if("version", odd, "is no version");
+        self.add_if("version", odd, "is not a version");
         let entry = manifest.entry.as_deref();
         let outside = entry.filter(|it| !is_inside(it));
         self.add_if("entry", outside, "does not lie inside of the package");
-        self.add_first("depends_on", &manifest.depends_on, is_id, "is no id");
+        self.add_first("depends_on", &manifest.depends_on, is_id, "is not an id");
     }
 
     fn in_permissions(&mut self, manifest: &Manifest) {
@@ -79,17 +79,17 @@ impl Problems {
             ),
             ("permissions.secrets", &permissions.secrets, is_variable),
         ] {
-            self.add_first(key, list, is_right, "is no name of a variable");
+            self.add_first(key, list, is_right, "is not the name of a variable");
         }
         let routes = permissions.client.as_deref().unwrap_or_default();
-        let what = "is no route, as `GET /session/*`";
+        let what = "is not a route, as `GET /session/*`";
         self.add_first("permissions.client", routes, is_route, what);
         let programs = permissions.processes.as_deref().unwrap_or_default();
         let named = |it: &str| !it.is_empty() && (!it.contains('/') || it.starts_with('/'));
         let what = "is neither the name of a program nor an absolute path";
         self.add_first("permissions.processes", programs, named, what);
         let zero = permissions.network.listen.contains(&0);
-        let what = "is no port to be granted";
+        let what = "is not a port to be granted";
         self.add_if("permissions.network.listen", zero.then_some("0"), what);
     }
 
@@ -99,11 +99,11 @@ impl Problems {
             ("requirements.env", &requirements.env),
             ("requirements.env_any", &requirements.env_any.concat()),
         ] {
-            self.add_first(key, list, is_variable, "is no name of a variable");
+            self.add_first(key, list, is_variable, "is not the name of a variable");
         }
         let programs = &requirements.external_bins;
         let named = |it: &str| !it.is_empty() && !it.contains('/');
-        let what = "is no name of a program";
+        let what = "is not the name of a program";
         self.add_first("requirements.external_bins", programs, named, what);
     }
 }

@@ -270,7 +270,7 @@ fn misshaped(schema: &Value, whole: bool) -> Option<String> {
         return Some(format!("is longer than {MAX_SCHEMA} bytes"));
     }
     let Some(keys) = schema.as_object() else {
-        return Some("is no object".to_owned());
+        return Some("is not an object".to_owned());
     };
     let object = keys.get("type").and_then(Value::as_str) == Some("object");
     (whole && !object).then(|| "does not say type = \"object\"".to_owned())

@@ -37,7 +37,7 @@ pub(super) fn problems(manifest: &Manifest) -> Option<ManifestProblem> {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
         let id = &it.id;
         if id.is_empty() || id.len() > 64 || !id.chars().all(fits) {
-            return Some(format!("{id:?} is no id (a-z, 0-9, - and _)"));
+            return Some(format!("{id:?} is not an id (a-z, 0-9, - and _)"));
         }
         if subs.iter().take(at).any(|other| other.id == *id) {
             return Some(format!("{id:?} is there twice"));
@@ -49,7 +49,7 @@ pub(super) fn problems(manifest: &Manifest) -> Option<ManifestProblem> {
             ));
         }
         if it.max_timeout_ms == Some(0) {
-            return Some(format!("max_timeout_ms of {id:?} is no time"));
+            return Some(format!("max_timeout_ms of {id:?} is not a time"));
         }
         // The same checks as for a top-level plugin.
         let alone = Manifest {

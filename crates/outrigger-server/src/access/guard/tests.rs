@@ -140,7 +140,7 @@ async fn a_page_of_another_port_sends_nothing_that_a_form_could() {
         ("POST", vec![other, directory], 200),
         ("GET", vec![other], 200),
         ("DELETE", vec![other], 200),
-        // Its own page, one that the user named, a client that is no page, and one of OpenCode's programs.
+        // Its own page, one that the user named, a client that is not a page, and one of OpenCode's programs.
         ("POST", vec![("origin", "http://127.0.0.1:4096")], 200),
         ("POST", vec![("origin", "http://localhost:7000")], 200),
         ("POST", vec![], 200),

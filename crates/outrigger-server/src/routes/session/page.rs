@@ -54,7 +54,7 @@ impl Cursor {
             .filter(|c| c.time >= 0.0 && c.id.as_str().starts_with(MessageId::PREFIX))
             .ok_or_else(|| {
                 ApiError::bad_request(
-                    "`before` is no cursor; pass on what `X-Next-Cursor` of the page before said",
+                    "`before` is not a cursor; pass on what `X-Next-Cursor` of the page before said",
                 )
             })
     }

@@ -218,7 +218,7 @@ fn every_route_is_tried_or_comes_to_no_file() {
         );
     }
     for route in sent.iter().chain(&without) {
-        assert!(all.contains(route), "{route} is no route");
+        assert!(all.contains(route), "{route} is not a route");
     }
     let counted: usize = NO_FILE.iter().map(|(_, routes)| routes.len()).sum();
     assert_eq!(
@@ -231,7 +231,10 @@ fn every_route_is_tried_or_comes_to_no_file() {
         .into_iter()
         .chain(QUERIES.iter().map(|it| it.0))
     {
-        assert!(all.contains(&*format!("GET {path}")), "{path} is no route");
+        assert!(
+            all.contains(&*format!("GET {path}")),
+            "{path} is not a route"
+        );
     }
 }
 

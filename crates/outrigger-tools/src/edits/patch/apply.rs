@@ -271,7 +271,7 @@ mod tests {
     fn patched(text: &str, body: &str) -> String {
         let patch = format!("*** Begin Patch\n*** Update File: f\n{body}\n*** End Patch");
         let Some(Section::Update { places, .. }) = parse(&patch).unwrap().pop() else {
-            panic!("{body:?} is no update");
+            panic!("{body:?} is not an update");
         };
         match apply("/p/f", text, &places, &mut Cost::default()) {
             Ok(text) => text,
