@@ -14,8 +14,8 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::chromium::Source;
-use crate::desk::{Browser, Options, RecordFn};
-use crate::perform::now;
+use crate::desk::{Browser, Options};
+use crate::record::{RecordFn, now};
 use crate::secrets::Secrets;
 use crate::sites::Sites;
 use crate::{cdp, tools};

@@ -10,13 +10,13 @@ use outrigger_browser_core::field::FieldKind;
 use outrigger_browser_core::lease::{Grant, Owner};
 use outrigger_browser_core::snapshot::{Key, References, Snapshot};
 use outrigger_files::sync::lock;
-use outrigger_protocol::audit::AuditRecord;
 use outrigger_sandbox::Spawner;
 
 use crate::chromium::{Chromium, Source};
 use crate::error::BrowserError;
 use crate::perform::refused;
 use crate::provider::{Mark, Provider, TabInfo};
+use crate::record::RecordFn;
 use crate::secrets::Secrets;
 use crate::sites::Sites;
 
@@ -24,9 +24,6 @@ use crate::sites::Sites;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often the queue is asked.
 const QUEUE_PAUSE: Duration = Duration::from_millis(200);
-
-/// Takes records for the audit.
-pub type RecordFn = Arc<dyn Fn(AuditRecord) + Send + Sync>;
 
 /// What an agent's browser is to be.
 #[derive(Clone)]

@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::desk::{Browser, Seen};
 use crate::error::BrowserError;
 use crate::provider::{ActionTarget, Dialog, Done, Mark, Provider, Step, TabInfo};
+use crate::record::now;
 
 /// How long a page may take to load after an action.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -463,12 +464,6 @@ fn hash(snapshot: &Snapshot) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
-}
-
-/// Milliseconds since the epoch.
-pub(crate) fn now() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Whether expectations of a call are met, now or within their time.

@@ -1,12 +1,14 @@
 //! Which addresses tabs may show: the rules of `outrigger-browser-core` with what this machine knows of names and ports.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use outrigger_browser_core::site::{Address, Refused, SiteRules, origin};
 use outrigger_files::sync::lock;
+use outrigger_network_proxy::hosts::{Refusal, is_public};
 use url::Url;
 
 /// How long it is remembered where a name leads.
@@ -101,6 +103,38 @@ impl Sites {
             names.insert(host.to_owned(), (leads, Instant::now()));
         }
         self.judge_as(&parsed, leads)
+    }
+
+    /// Whether the browser may connect to an address, under the name that leads there. One of this machine or its network takes a rule
+    /// that names it as the connection does: that a name leads there later than it was judged opens nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::Private`].
+    pub(crate) fn connects(&self, host: &str, port: u16, address: IpAddr) -> Result<(), Refusal> {
+        if is_public(address) {
+            return Ok(());
+        }
+        let host = if host.contains(':') {
+            format!("[{host}]")
+        } else {
+            host.to_owned()
+        };
+        let is_allowed = {
+            let rules = lock(&self.rules);
+            let allows = |scheme| rules.local.contains(&origin(scheme, &host, port));
+            allows("http") || allows("https")
+        };
+        if is_allowed && !self.is_own(port) {
+            Ok(())
+        } else {
+            Err(Refusal::Private(address))
+        }
+    }
+
+    /// For tests: what was found about a name a moment ago.
+    #[doc(hidden)]
+    pub fn found(&self, host: &str, leads_to_local: bool) {
+        lock(&self.names).insert(host.to_owned(), (leads_to_local, Instant::now()));
     }
 
     fn judge_as(&self, url: &Url, is_local: bool) -> Result<(), Refused> {

@@ -63,7 +63,9 @@ pub fn forbid(hosts: &[String]) {
     *forbidden().write().unwrap_or_else(PoisonError::into_inner) = hosts;
 }
 
-fn reach() -> Reach {
+/// What the policy leaves of all addresses.
+#[must_use]
+pub fn reach() -> Reach {
     let forbidden = forbidden().read();
     let forbidden = forbidden.unwrap_or_else(PoisonError::into_inner).clone();
     Reach::of(None, forbidden)

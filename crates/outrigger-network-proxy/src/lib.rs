@@ -13,5 +13,5 @@ mod proxy;
 mod redirect;
 
 pub use process_sockets::ProcessSockets;
-pub use proxy::{Client, ConnectFn, Connection, Proxy, ProxyTicket, Upstream};
+pub use proxy::{CheckFn, Client, ConnectFn, Connection, Proxy, ProxyTicket, Upstream};
 pub use redirect::ProxyRedirect;

@@ -4,7 +4,7 @@
 use super::{Repo, invariants};
 
 const FILE: &str = "docs/contracts.md";
-const LAYERS: [&str; 3] = ["unit", "integration", "e2e"];
+const LAYERS: [&str; 4] = ["unit", "integration", "browser-cdp", "e2e"];
 const CONTRACTS: [&str; 3] = [
     "BHV-AGENT-HOOK-LIFECYCLE",
     "BHV-PLUGIN-FAILURE-ISOLATION",
@@ -86,12 +86,15 @@ mod tests {
                 "docs/contracts.md:5 is of no known contract and layer",
                 "docs/contracts.md:9 names `crates/a/src/b.rs::gone`, which is not a test that exists",
                 "docs/contracts.md:10 names no test",
+                "docs/contracts.md has no row for BHV-AGENT-HOOK-LIFECYCLE in layer browser-cdp",
                 "docs/contracts.md has no row for BHV-AGENT-HOOK-LIFECYCLE in layer e2e",
                 "docs/contracts.md has no row for BHV-PLUGIN-FAILURE-ISOLATION in layer unit",
                 "docs/contracts.md has no row for BHV-PLUGIN-FAILURE-ISOLATION in layer integration",
+                "docs/contracts.md has no row for BHV-PLUGIN-FAILURE-ISOLATION in layer browser-cdp",
                 "docs/contracts.md has no row for BHV-PLUGIN-FAILURE-ISOLATION in layer e2e",
                 "docs/contracts.md has no row for BHV-CAPABILITY-PROVIDER-ROUTING in layer unit",
                 "docs/contracts.md has no row for BHV-CAPABILITY-PROVIDER-ROUTING in layer integration",
+                "docs/contracts.md has no row for BHV-CAPABILITY-PROVIDER-ROUTING in layer browser-cdp",
                 "docs/contracts.md has no row for BHV-CAPABILITY-PROVIDER-ROUTING in layer e2e",
             ]
         );

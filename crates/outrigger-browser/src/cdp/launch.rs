@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::{Child, Spawner, Spec, env};
+use serde_json::{Value, json};
 
 use super::{Connection, Event, over_pipe};
 use crate::error::BrowserError;
@@ -37,6 +38,50 @@ const FLAGS: [&str; 17] = [
     "--use-mock-keychain",
 ];
 
+/// What holds it to the rules. These come last, so that no argument before them counts.
+fn held(proxy: u16) -> [String; 7] {
+    [
+        format!("--proxy-server=http://127.0.0.1:{proxy}"),
+        // This machine is no exception.
+        "--proxy-bypass-list=<-loopback>".to_owned(),
+        // Names are looked up by the proxy, and by nobody before it.
+        "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1".to_owned(),
+        "--dns-prefetch-disable".to_owned(),
+        "--disable-quic".to_owned(),
+        "--disable-extensions".to_owned(),
+        "--disable-component-extensions-with-background-pages".to_owned(),
+    ]
+}
+
+/// Arguments that would open what is held: to other programs, to the network, to files.
+const REFUSED: [&str; 12] = [
+    "--remote-debugging-",
+    "--remote-allow-origins",
+    "--user-data-dir",
+    "--load-extension",
+    "--enable-unsafe-extension-debugging",
+    "--disable-web-security",
+    "--allow-file-access",
+    "--no-proxy-server",
+    "--proxy-",
+    "--host-",
+    "--enable-quic",
+    "--origin-to-force-quic-on",
+];
+
+/// What a policy of the machine would say; here it is of the profile alone.
+fn preferences(downloads: &Path) -> Value {
+    json!({
+        "policy": { "url_blocklist": [
+            "file://*", "javascript://*", "view-source://*", "devtools://*",
+        ] },
+        // Datagrams cannot go through the proxy, so that there are none.
+        "webrtc": { "ip_handling_policy": "disable_non_proxied_udp", "multiple_routes_enabled": false, "nonproxied_udp_enabled": false },
+        "download": { "default_directory": downloads, "prompt_for_download": false },
+        "browser": { "has_seen_welcome_page": true },
+    })
+}
+
 /// How a Chromium is started.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch<'a> {
@@ -45,6 +90,24 @@ pub(crate) struct Launch<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) headless: bool,
     pub(crate) arguments: &'a [String],
+    /// Port of the proxy that is its way out.
+    pub(crate) proxy: u16,
+}
+
+impl Launch<'_> {
+    /// What takes effect with the profile, before it is used.
+    fn prepare(&self) -> std::io::Result<()> {
+        let profile = self.folder.join("profile/Default");
+        std::fs::create_dir_all(&profile)?;
+        let preferences = preferences(&self.folder.join("downloads"));
+        std::fs::write(profile.join("Preferences"), preferences.to_string())
+    }
+
+    /// The first argument of the user's that would open what is held.
+    fn refused_argument(&self) -> Option<&str> {
+        let opens = |it: &&String| REFUSED.iter().any(|start| it.starts_with(start));
+        self.arguments.iter().find(opens).map(String::as_str)
+    }
 }
 
 /// The Chromium of this machine.
@@ -84,6 +147,29 @@ pub(crate) async fn start(
             "the policy of this machine forbids it (`{pattern}`)"
         )));
     }
+    if let Some(argument) = launch.refused_argument() {
+        return Err(failed(format!(
+            "`browser.arguments` has {argument}, which would open it to others; take it out"
+        )));
+    }
+    launch
+        .prepare()
+        .map_err(|error| failed(format!("its profile: {error}")))?;
+    let mut child = spawner
+        .spawn(spec_of(launch))
+        .await
+        .map_err(|error| failed(error.to_string()))?;
+    let channel = child
+        .channel
+        .take()
+        .ok_or_else(|| failed("it has no channel".to_owned()))?;
+    let (connection, wire, events) = Connection::new();
+    over_pipe(channel, wire);
+    Ok((child, connection, events))
+}
+
+/// Its process.
+fn spec_of(launch: &Launch<'_>) -> Spec {
     let profile = launch.folder.join("profile");
     // Chromium reads commands from descriptor 3 and writes to 4; ours is one socket, which does for both.
     let mut spec = Spec::new("/bin/sh")
@@ -107,18 +193,9 @@ pub(crate) async fn start(
     if is_root() {
         spec = spec.arg("--no-sandbox");
     }
-    spec = spec.args(launch.arguments).arg("about:blank");
-    let mut child = spawner
-        .spawn(spec)
-        .await
-        .map_err(|error| failed(error.to_string()))?;
-    let channel = child
-        .channel
-        .take()
-        .ok_or_else(|| failed("it has no channel".to_owned()))?;
-    let (connection, wire, events) = Connection::new();
-    over_pipe(channel, wire);
-    Ok((child, connection, events))
+    spec.args(launch.arguments)
+        .args(held(launch.proxy))
+        .arg("about:blank")
 }
 
 fn is_root() -> bool {

@@ -355,7 +355,7 @@ impl Chromium {
             why => {
                 return Err(BrowserError::NotDone {
                     action: format!("navigation to {url}"),
-                    why: self.failure(tab, why),
+                    why: self.failure(tab, url, why),
                 });
             }
         }
@@ -364,7 +364,14 @@ impl Chromium {
     }
 
     /// Why a page did not come, with our own reason where we refused it.
-    fn failure(&self, tab: &str, why: &str) -> String {
+    fn failure(&self, tab: &str, url: &str, why: &str) -> String {
+        if why.contains("TUNNEL_CONNECTION_FAILED") {
+            let refused = self.network.as_ref().and_then(|it| it.refusal(url));
+            return match refused {
+                Some(code) => format!("its host is refused ({code})"),
+                None => format!("the site does not answer ({why})"),
+            };
+        }
         let refused = lock(&self.refused).get(tab).cloned();
         refused
             .filter(|_| why.contains("BLOCKED"))

@@ -25,6 +25,7 @@ impl Chromium {
         match method.as_str() {
             "Target.attachedToTarget" => self.attached(session, params),
             "Fetch.requestPaused" => self.judge_request(session, params),
+            "Fetch.authRequired" => self.log_in(session, params),
             "Browser.downloadWillBegin" | "Browser.downloadProgress" => {
                 self.download(method, params)
             }
@@ -84,21 +85,23 @@ impl Chromium {
         // What a worker asks for is judged as what its page asks for.
         let is_of_page = lock(&self.state).sessions.contains_key(parent);
         if is_of_page {
-            self.connection.post(
-                session,
-                "Fetch.enable",
-                &json!({ "patterns": [{ "urlPattern": "*" }] }),
-            );
+            self.connection
+                .post(session, "Fetch.enable", &self.interception());
         }
-        self.connection
-            .post(session, "Runtime.runIfWaitingForDebugger", &json!({}));
-        if !is_of_page {
-            self.connection.post(
-                "",
-                "Target.detachFromTarget",
-                &json!({ "sessionId": session }),
-            );
-        }
+        let (connection, session) = (self.connection.clone(), session.to_owned());
+        tokio::spawn(async move {
+            // Chromium drops a command that is still on its way to the target when we detach, and the target waits for ever.
+            let resumed = connection
+                .call(&session, "Runtime.runIfWaitingForDebugger", json!({}))
+                .await;
+            if let Err(error) = resumed {
+                tracing::debug!("[browser] a target of others did not go on: {error}");
+            }
+            if !is_of_page {
+                let detach = json!({ "sessionId": session });
+                connection.post("", "Target.detachFromTarget", &detach);
+            }
+        });
     }
 
     fn new_tab(&self, session: &str, info: &Value) -> String {

@@ -26,9 +26,10 @@ use tokio::sync::watch;
 use self::state::{State, Tab};
 use crate::cdp::launch::{self, Launch};
 use crate::cdp::{Connection, Event, over_websocket};
-use crate::desk::RecordFn;
 use crate::error::BrowserError;
+use crate::network::Network;
 use crate::perform;
+use crate::record::RecordFn;
 use crate::sites::Sites;
 
 /// The world of ours in each frame: pages do not see what is in it, and cannot change what our code uses.
@@ -60,6 +61,8 @@ pub struct Chromium {
     connection: Connection,
     /// The context that all of our tabs are in: its cookies and caches are nobody else's, and it goes with our connection.
     context: String,
+    /// The way out of one that we started.
+    network: Option<Network>,
     /// A folder of its own.
     folder: PathBuf,
     state: Mutex<State>,
@@ -76,37 +79,56 @@ pub struct Chromium {
     child: tokio::sync::Mutex<Option<Child>>,
 }
 
+/// A browser that answers.
+struct Reached {
+    connection: Connection,
+    events: UnboundedReceiver<Event>,
+    /// Of one that we started.
+    own: Option<(Child, Network)>,
+}
+
 /// Starts a browser, or connects to the one that is there.
 async fn reach(
     source: &Source,
     folder: &Path,
     spawner: &Spawner,
-) -> Result<(Option<Child>, Connection, UnboundedReceiver<Event>), BrowserError> {
+    (sites, record): (&Arc<Sites>, &RecordFn),
+) -> Result<Reached, BrowserError> {
     match source {
         Source::Start {
             program,
             headless,
             arguments,
         } => {
+            let network = Network::open(sites, record).await?;
             let launch = Launch {
                 program,
                 folder,
                 headless: *headless,
                 arguments,
+                proxy: network.port(),
             };
             let (child, connection, events) = launch::start(&launch, spawner).await?;
-            Ok((Some(child), connection, events))
+            Ok(Reached {
+                connection,
+                events,
+                own: Some((child, network)),
+            })
         }
         Source::Running(url) => {
             let (connection, wire, events) = Connection::new();
             over_websocket(url, wire).await?;
-            Ok((None, connection, events))
+            Ok(Reached {
+                connection,
+                events,
+                own: None,
+            })
         }
     }
 }
 
-/// What is enabled of a target before it goes on.
-fn domains() -> [(&'static str, Value); 13] {
+/// What is enabled of a target before it goes on. `interception` are the parameters of `Fetch.enable`.
+fn domains(interception: Value) -> [(&'static str, Value); 13] {
     [
         ("Page.enable", json!({})),
         ("Runtime.enable", json!({})),
@@ -119,10 +141,7 @@ fn domains() -> [(&'static str, Value); 13] {
             json!({ "source": WATCH, "worldName": WORLD, "runImmediately": true }),
         ),
         ("Network.enable", json!({})),
-        (
-            "Fetch.enable",
-            json!({ "patterns": [{ "urlPattern": "*" }] }),
-        ),
+        ("Fetch.enable", interception),
         ("Log.enable", json!({})),
         ("DOM.enable", json!({})),
         ("Inspector.enable", json!({})),
@@ -161,7 +180,13 @@ impl Chromium {
         for sub in ["profile", "downloads", "uploads"] {
             made(&folder.join(sub))?;
         }
-        let (child, connection, events) = reach(source, folder, spawner).await?;
+        let reached = reach(source, folder, spawner, (&sites, &record)).await?;
+        let Reached {
+            connection,
+            events,
+            own,
+        } = reached;
+        let (child, network) = own.unzip();
         let failed = |error: BrowserError| match error {
             BrowserError::Lost { cause } => BrowserError::Start(format!("it {cause}")),
             other => BrowserError::Start(other.to_string()),
@@ -179,6 +204,7 @@ impl Chromium {
         let browser = Arc::new(Self {
             connection,
             context,
+            network,
             folder: folder.to_owned(),
             state: Mutex::default(),
             changed: watch::Sender::new(0),
@@ -209,6 +235,13 @@ impl Chromium {
         let behaviour = json!({
             "behavior": "allowAndName", "browserContextId": self.context, "downloadPath": downloads, "eventsEnabled": true,
         });
+        if self.network.is_some() {
+            // First, for it switches events of downloads off. In a window of its own, somebody else saves nothing past the rules about files.
+            let none = json!({ "behavior": "deny" });
+            self.connection
+                .call("", "Browser.setDownloadBehavior", none)
+                .await?;
+        }
         self.connection
             .call("", "Browser.setDownloadBehavior", behaviour)
             .await?;
@@ -224,7 +257,7 @@ impl Chromium {
 
     /// Enables what is needed of a tab, or of a frame in another process, and lets it go on.
     async fn set_up(&self, session: &str, tab: &str) {
-        for (method, params) in domains() {
+        for (method, params) in domains(self.interception()) {
             self.connection.post(session, method, &params);
         }
         let tree = self

@@ -280,6 +280,16 @@ impl Chromium {
         }
     }
 
+    /// Crashes the page of a tab, and waits until the browser reports it.
+    pub async fn crash(&self, tab: &str) {
+        let session = self.session_of(tab).unwrap_or_default();
+        self.connection.post(&session, "Page.crash", &json!({}));
+        let mut changes = self.changed.subscribe();
+        let has_crashed = |_: &u64| lock(&self.state).tabs.get(tab).is_none_or(|it| it.crashed);
+        // An error: the browser is gone.
+        let _ = changes.wait_for(has_crashed).await;
+    }
+
     /// Ends the browser as a crash does.
     pub async fn kill(&self) {
         if let Some(child) = self.child.lock().await.take() {

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod faults;
+mod network;
 mod refusals;
 mod shared;
 mod support;

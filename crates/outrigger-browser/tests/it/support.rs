@@ -28,7 +28,7 @@ pub(crate) fn owner(session: &str) -> Owner {
     }
 }
 
-/// Serves pages by path; any other is 404. The last path segment `file-…` is a download.
+/// Serves pages by path; any other is 404. `/file-…` is a download, `….js` a script, a page `redirect ADDRESS` leads there.
 pub(crate) async fn site(pages: Vec<(&'static str, String)>) -> String {
     stoppable(pages, 0).await.at
 }
@@ -72,12 +72,17 @@ async fn answer(mut stream: TcpStream, pages: Arc<Vec<(&'static str, String)>>) 
     let path = head.split(' ').nth(1).unwrap_or("/");
     let path = path.split('?').next().unwrap_or("/");
     let page = pages.iter().find(|(it, _)| *it == path);
-    let kind = if path.starts_with("/file-") {
-        "application/octet-stream\r\nContent-Disposition: attachment"
-    } else {
-        "text/html; charset=utf-8"
+    let kind = match path {
+        it if it.starts_with("/file-") => {
+            "application/octet-stream\r\nContent-Disposition: attachment"
+        }
+        it if it.ends_with(".js") => "text/javascript",
+        _ => "text/html; charset=utf-8",
     };
     let (status, body) = page.map_or(("404 Not Found", ""), |(_, page)| ("200 OK", page));
+    let elsewhere = body.strip_prefix("redirect ");
+    let elsewhere = elsewhere.map(|to| format!("302 Found\r\nLocation: {to}"));
+    let status = elsewhere.as_deref().unwrap_or(status);
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
@@ -188,14 +193,16 @@ impl Opened {
 
     /// Until the page that is called so is there.
     pub(crate) async fn loads(&self, title: &str) {
+        let mut seen = None;
         for _ in 0..400 {
             let look = self.browser.look(&self.tab).await;
-            if look.is_ok_and(|it| it.title == title) {
+            seen = look.ok().map(|it| it.title);
+            if seen.as_deref() == Some(title) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("{title} does not come");
+        panic!("{title} does not come: {seen:?}");
     }
 }
 

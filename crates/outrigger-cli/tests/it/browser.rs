@@ -10,7 +10,7 @@ use crate::support::*;
 use crate::user_grants::granting;
 
 /// Serves a site on loopback from a thread of this test.
-fn site(page: &'static str) -> String {
+pub(crate) fn site(page: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
     std::thread::spawn(move || {
@@ -28,7 +28,7 @@ fn site(page: &'static str) -> String {
     at
 }
 
-fn has_chromium() -> bool {
+pub(crate) fn has_chromium() -> bool {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let found = names
         .iter()

@@ -22,6 +22,7 @@ mod bisect;
 mod bridge;
 mod bridge_guards;
 mod browser;
+mod browser_contracts;
 mod budget;
 mod built_once;
 mod bundled;

@@ -66,6 +66,9 @@ pub struct Connection {
 /// Called with each decision. It must not block.
 pub type ConnectFn = Arc<dyn Fn(&Connection) + Send + Sync>;
 
+/// Checks each address in addition to [`Client::reach`]; gets the requested host and the port. It must not block.
+pub type CheckFn = Arc<dyn Fn(&str, u16, IpAddr) -> Result<(), Refusal> + Send + Sync>;
+
 /// A client of the proxy, and its permissions.
 #[derive(Clone)]
 pub struct Client {
@@ -97,6 +100,7 @@ impl Client {
 /// The proxy's data about a client.
 struct Known {
     client: Client,
+    check: Option<CheckFn>,
     /// The process that has the ticket, 0 until it exists.
     pid: AtomicU32,
     open: AtomicUsize,
@@ -107,6 +111,15 @@ struct Known {
 }
 
 impl Known {
+    /// Whether it may connect to an address under this name.
+    fn may(&self, host: &str, port: u16, address: IpAddr) -> Result<(), Refusal> {
+        self.client.reach.address(host, port, address)?;
+        match &self.check {
+            Some(check) => check(host, port, address),
+            None => Ok(()),
+        }
+    }
+
     fn report(&self, host: &str, port: u16, address: Option<IpAddr>, refused: Option<Refusal>) {
         let unreported = match refused {
             None => {
@@ -213,11 +226,24 @@ impl Proxy {
     ///
     /// # Errors The system's error if it has no random numbers.
     pub fn admit(&self, client: Client) -> io::Result<ProxyTicket> {
+        self.admit_known(client, None)
+    }
+
+    /// The same for a client whose rules change while it runs: `check` is asked about each address as well.
+    ///
+    /// # Errors
+    /// As [`Proxy::admit`].
+    pub fn admit_checked(&self, client: Client, check: CheckFn) -> io::Result<ProxyTicket> {
+        self.admit_known(client, Some(check))
+    }
+
+    fn admit_known(&self, client: Client, check: Option<CheckFn>) -> io::Result<ProxyTicket> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
         let token = outrigger_protocol::text::hex(&bytes);
         let known = Arc::new(Known {
             client,
+            check,
             pid: AtomicU32::new(0),
             open: AtomicUsize::new(0),
             sent: AtomicU64::new(0),

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::connection::Shared;
 use super::{Known, Upstream, request_head};
-use crate::hosts::{Reach, Refusal, is_public};
+use crate::hosts::{Refusal, is_public};
 
 /// Timeout of a lookup, and of connecting to one address.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ pub(super) async fn find(
         .before(host, port)
         .map_err(|refused| (refused, literal))?;
     let upstream = shared.upstream.as_ref().filter(|it| it.serves(host));
-    let (allowed, refused) = addresses(reach, host, port, literal).await;
+    let (allowed, refused) = addresses(known, host, port, literal).await;
     let private = allowed.iter().any(|it| !is_public(it.ip()));
     match (upstream, allowed.is_empty()) {
         // Private addresses are not reached through the upstream proxy.
@@ -55,7 +55,7 @@ pub(super) async fn find(
         (Some(upstream), false) => Ok(Route::Through(Arc::clone(upstream))),
         // With such a proxy, this machine often cannot resolve external names.
         (Some(upstream), true) if refused == Refusal::Unknown => {
-            by_name(reach, host, port).map(|()| Route::Through(Arc::clone(upstream)))
+            by_name(known, host, port).map(|()| Route::Through(Arc::clone(upstream)))
         }
         (None, false) => Ok(Route::Direct(allowed)),
         (_, true) => {
@@ -81,7 +81,7 @@ async fn own_server(shared: &Shared, known: &Known, host: &str, port: u16) -> Op
 
 /// Returns the allowed addresses of a host, and why the last of the others is refused.
 async fn addresses(
-    reach: &Reach,
+    known: &Known,
     host: &str,
     port: u16,
     literal: Option<IpAddr>,
@@ -96,7 +96,7 @@ async fn addresses(
     let mut refused = Refusal::Unknown;
     let mut allowed = Vec::new();
     for address in found {
-        match reach.address(host, port, address) {
+        match known.may(host, port, address) {
             Ok(()) => allowed.push(SocketAddr::new(address, port)),
             Err(why) => refused = why,
         }
@@ -106,7 +106,7 @@ async fn addresses(
 }
 
 /// Checks whether a name may be left to another proxy to look up: as if it resolved to a public address.
-fn by_name(reach: &Reach, host: &str, port: u16) -> Result<(), Refused> {
+fn by_name(known: &Known, host: &str, port: u16) -> Result<(), Refused> {
     const PUBLIC: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(1, 1, 1, 1));
     // Resolvers treat `2130706433` and the like as addresses.
     let odd = host
@@ -116,8 +116,8 @@ fn by_name(reach: &Reach, host: &str, port: u16) -> Result<(), Refused> {
     if odd || host == "localhost" || host.ends_with(".localhost") {
         return Err((Refusal::Unknown, None));
     }
-    reach
-        .address(host, port, PUBLIC)
+    known
+        .may(host, port, PUBLIC)
         .map_err(|refused| (refused, None))
 }
 
