@@ -92,6 +92,8 @@ pub struct App {
     pub(crate) attachments: Attachments,
     /// Prompts that wait for the end of the turn.
     pub(crate) queued: VecDeque<String>,
+    /// The prompt that was sent, until the agent has stored it.
+    pub(crate) unstored: Option<String>,
     pub(crate) vi: Option<Vi>,
     pub(crate) leader: bool,
     pub(crate) conversation: Conversation,
@@ -115,6 +117,8 @@ pub struct App {
     pub(crate) model: Option<ModelRef>,
     /// Context sizes in tokens, by `provider/model`.
     pub(crate) limits: HashMap<String, u64>,
+    /// No model can be used.
+    pub(crate) has_no_model: bool,
     pub(crate) commands: Vec<Item>,
     /// Tokens of the last request, and its model.
     pub(crate) context: Option<(u64, String)>,
@@ -152,6 +156,7 @@ impl App {
             attached: Vec::new(),
             attachments: Attachments::default(),
             queued: VecDeque::new(),
+            unstored: None,
             vi: options.vi.then(Vi::default),
             leader: false,
             conversation: Conversation::default(),
@@ -172,6 +177,7 @@ impl App {
             agent: options.agent,
             model: options.model,
             limits: HashMap::new(),
+            has_no_model: false,
             commands: Vec::new(),
             context: None,
             turns: 0,
@@ -379,7 +385,12 @@ impl App {
                 }
             }
             Event::SessionDeleted { .. } => self.leave_session(),
-            Event::MessageUpdated { info, .. } => self.meter(info),
+            Event::MessageUpdated { info, .. } => {
+                if matches!(**info, MessageInfo::User(_)) {
+                    self.unstored = None;
+                }
+                self.meter(info);
+            }
             _ => {}
         }
         // Events after messages that are not in memory are fetched with them.

@@ -30,6 +30,7 @@ impl App {
             return Vec::new();
         }
         let (text, mut effects) = self.written();
+        self.unstored = Some(text.clone());
         effects.extend(self.go_to_end());
         effects.extend(self.send(&text));
         effects
@@ -60,6 +61,15 @@ impl App {
         if !all.is_empty() {
             all.extend((!draft.is_empty()).then_some(draft));
             self.editor.set(all.join("\n\n"));
+        }
+    }
+
+    /// Returns the prompt to the user, which the agent refused before it stored it.
+    pub(crate) fn give_back_unstored(&mut self) {
+        if let Some(text) = self.unstored.take()
+            && self.editor.text().is_empty()
+        {
+            self.editor.set(text);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The contents of a prompt, and when it is sent.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use outrigger_client::ClientError;
 use serde_json::{Value, json};
 
 use super::tests::*;
@@ -118,6 +119,36 @@ fn a_prompt_can_wait_until_the_turn_is_over() {
     type_in(&mut app, "draft", 0);
     assert!(sent(&app.update(over("cancelled"), 0)).is_null());
     assert_eq!(app.editor.text(), "and that\n\ndraft");
+}
+
+/// A prompt that the agent refuses is not lost, and who has no model reads it before the first prompt.
+#[test]
+fn a_prompt_that_is_refused_comes_back() {
+    let mut app = talking(60, 14);
+    app.update(
+        Input::Reply(Then::Models, Ok(json!({ "providers": [] }))),
+        0,
+    );
+    assert!(screen(&mut app).contains("No model can be used yet"));
+    let refused = |app: &mut App| {
+        let error = ClientError::new("model.none", "no model is configured", None);
+        app.update(Input::Reply(Then::Over("ses_1".into()), Err(error)), 0);
+    };
+    type_in(&mut app, "fix it", 0);
+    key(&mut app, KeyCode::Enter, 0);
+    assert_eq!(app.editor.text(), "");
+    refused(&mut app);
+    assert_eq!(app.editor.text(), "fix it");
+    assert!(screen(&mut app).contains("no model is configured [model.none]"));
+    // What is written meanwhile stays, and what is stored is not given back.
+    key(&mut app, KeyCode::Enter, 0);
+    type_in(&mut app, "next", 0);
+    refused(&mut app);
+    assert_eq!(app.editor.text(), "next");
+    key(&mut app, KeyCode::Enter, 0);
+    user(&mut app, 1, "next");
+    refused(&mut app);
+    assert_eq!(app.editor.text(), "");
 }
 
 #[test]

@@ -103,6 +103,7 @@ impl App {
                     .iter()
                     .filter_map(|(item, limit)| Some((item.value.clone(), (*limit)?)));
                 self.limits = limits.collect();
+                self.has_no_model = models.is_empty();
                 let items = models.into_iter().map(|(item, _)| item).collect();
                 let now = self
                     .model
@@ -132,7 +133,10 @@ impl App {
 
     fn refused(&mut self, then: &Then, error: &ClientError) -> Vec<Effect> {
         match then {
-            Then::Over(_) => self.turns = self.turns.saturating_sub(1),
+            Then::Over(_) => {
+                self.turns = self.turns.saturating_sub(1);
+                self.give_back_unstored();
+            }
             Then::Enter => {
                 let prompt = self.start.prompt.take();
                 self.start = super::Start {
@@ -144,7 +148,10 @@ impl App {
                 return self.begins();
             }
             // What was written is not lost.
-            Then::Made => self.waiting.clear(),
+            Then::Made => {
+                self.waiting.clear();
+                self.give_back_unstored();
+            }
             // The question was answered elsewhere.
             Then::Nothing if error.is_refusal() => {
                 self.say(error.message(), Role::Warn);
