@@ -2,6 +2,7 @@
 //!
 //! A reader gets the parsed lines of a file, in order. Lines about the program itself are skipped.
 
+mod inline_subagents;
 mod printed_form;
 
 use outrigger_protocol::Millis;
@@ -9,6 +10,7 @@ use outrigger_protocol::merged::AgentOutput;
 use outrigger_protocol::message::{CacheTokens, Tokens};
 use serde_json::{Value, json};
 
+use self::inline_subagents::{Inline, Started, Whose, begun};
 use self::printed_form::in_printed_form;
 use crate::calls::{Call, Ended, said, text, thought};
 use crate::claude::Claude;
@@ -60,30 +62,49 @@ pub enum Piece {
     },
 }
 
-/// Lines of `~/.claude/projects/*/*.jsonl` (2.1.197, 2.1.332).
+/// Lines of `~/.claude/projects/*/*.jsonl` (1.0.60, 2.1.197, 2.1.332).
 pub struct StoredClaude {
     claude: Claude,
-    /// The file belongs to a subagent, next to that of its session.
-    is_subagent: bool,
+    whose: Whose,
 }
 
 impl StoredClaude {
     /// Creates a reader for the file of a session, or of a subagent (`SESSION/subagents/agent-*.jsonl`).
     #[must_use]
     pub fn new(is_subagent: bool) -> Self {
+        Self::of(if is_subagent {
+            Whose::File
+        } else {
+            Whose::Session(Started::default())
+        })
+    }
+
+    /// Creates a reader for a subagent in the file of its session, by its [identifier](Self::subagent).
+    #[must_use]
+    pub fn inline(subagent: &str) -> Self {
+        Self::of(Whose::Inline(Inline::new(subagent)))
+    }
+
+    /// Returns the identifier of the subagent that begins with a line of its session's file, as in versions before 2.0.
+    #[must_use]
+    pub fn subagent(line: &Value) -> Option<&str> {
+        begun(line)
+    }
+
+    fn of(whose: Whose) -> Self {
         Self {
             claude: Claude::new(Task::default()),
-            is_subagent,
+            whose,
         }
     }
 
     /// Returns the conversation of a line: that of a subagent starts with its session's identifier.
     fn id(&self, line: &Value) -> Option<String> {
         let session = text(line, "/sessionId")?;
-        if self.is_subagent {
-            Some(subagent(session, text(line, "/agentId")?))
-        } else {
-            Some(session.to_owned())
+        match &self.whose {
+            Whose::Session(_) => Some(session.to_owned()),
+            Whose::File => Some(subagent(session, text(line, "/agentId")?)),
+            Whose::Inline(inline) => Some(subagent(session, &inline.id)),
         }
     }
 
@@ -95,16 +116,19 @@ impl StoredClaude {
             let title = text(line, key).map(|it| Stored::Title(it.to_owned()));
             title.into_iter().collect()
         };
+        let has = self.whose.has(line);
         match text(line, "/type") {
+            // The titles are the session's.
+            Some("summary" | "ai-title" | "custom-title")
+                if matches!(self.whose, Whose::Inline(_)) =>
+            {
+                Vec::new()
+            }
             Some("summary") => title("/summary"),
             Some("ai-title") => title("/aiTitle"),
             Some("custom-title") => title("/customTitle"),
             // Of another conversation, or the program's own text.
-            Some("user" | "assistant")
-                if flag("isSidechain") != self.is_subagent || flag("isMeta") =>
-            {
-                Vec::new()
-            }
+            Some("user" | "assistant") if !has || flag("isMeta") => Vec::new(),
             Some("user") if flag("isCompactSummary") => {
                 let pieces = pieces(line.pointer("/message/content"));
                 let texts = pieces.into_iter().filter_map(|piece| match piece {
@@ -143,6 +167,10 @@ impl StoredClaude {
         ) {
             let child = subagent(session, agent);
             out.iter_mut().for_each(|stored| led(stored, &child));
+        }
+        if let (Whose::Session(started), Some(session)) = (&self.whose, text(line, "/sessionId")) {
+            out.iter_mut()
+                .for_each(|stored| started.lead(stored, session));
         }
         out
     }

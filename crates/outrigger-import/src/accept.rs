@@ -82,7 +82,7 @@ pub fn accept(
             .cloned(),
         title: title(&transcript),
         version: to.version.clone(),
-        metadata: note(origin(&transcript), transcript.messages.len()),
+        metadata: note(Some(origin(&transcript)), transcript.messages.len()),
         time: SessionTime {
             created,
             updated: time(transcript.updated).max(created),
@@ -195,12 +195,11 @@ impl Writer<'_> {
     }
 }
 
-fn origin(transcript: &Transcript) -> Option<Object> {
-    let origin = match (&transcript.origin, transcript.program) {
-        (Some(origin), _) => origin.clone(),
-        (None, Program::Outrigger) => return None,
-        (None, program) => Origin {
-            program: program.title().to_owned(),
+fn origin(transcript: &Transcript) -> Object {
+    let origin = match &transcript.origin {
+        Some(origin) => origin.clone(),
+        None => Origin {
+            program: transcript.program.title().to_owned(),
             version: transcript.version.clone(),
             session: transcript.id.clone(),
             directory: transcript.directory.clone(),
@@ -212,7 +211,7 @@ fn origin(transcript: &Transcript) -> Option<Object> {
         session: shortened(&origin.session, MAX_NAME),
         directory: shortened(&origin.directory, 4096),
     };
-    Some(Object::from_iter([(ORIGIN.to_owned(), json!(origin))]))
+    Object::from_iter([(ORIGIN.to_owned(), json!(origin))])
 }
 
 /// Records how many messages the original session has.

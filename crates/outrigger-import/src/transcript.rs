@@ -28,7 +28,7 @@ pub struct Transcript {
     pub created: Millis,
     /// When it was last used.
     pub updated: Millis,
-    /// Its origin, in our own export.
+    /// Its origin before that, in our own export of an imported session.
     pub origin: Option<Origin>,
     /// Its messages in order. Identifiers only relate answers and parts to messages.
     pub messages: Vec<MessageWithParts>,

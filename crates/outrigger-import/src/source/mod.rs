@@ -99,7 +99,7 @@ impl Source {
         problems: &mut Vec<Problem>,
     ) -> Result<Transcript, ImportError> {
         match &self.kind {
-            Kind::Lines => vendor::transcript(self.program, &found.file, problems),
+            Kind::Lines => vendor::transcript(self.program, found, problems),
             Kind::Database(database) => database.transcript(&found.id, problems),
             Kind::Storage(storage) => storage.transcript(&found.id, problems),
             Kind::Whole(transcripts) => {
@@ -116,6 +116,10 @@ impl Source {
 fn of_lines(program: Program, path: &Path) -> Result<Vec<StoredSession>, ImportError> {
     let files = vendor::files(program, path)?;
     let found = files.iter().filter_map(|file| vendor::head(program, file));
+    let found = found.flat_map(|one| {
+        let below = vendor::subagents(program, &one);
+        std::iter::once(one).chain(below)
+    });
     Ok(found.collect())
 }
 

@@ -15,6 +15,8 @@ use crate::transcript::Transcript;
 const MAX_FILES: usize = 20_000;
 /// Maximum depth of folders.
 const MAX_DEPTH: usize = 5;
+/// A line of a subagent has this.
+const INLINE: &str = r#""isSidechain":true"#;
 /// Number of lines read to list a file.
 const HEAD: usize = 60;
 
@@ -66,9 +68,15 @@ fn is_subagent(program: Program, file: &Path) -> bool {
 }
 
 /// Returns the session whose agent started this one.
-fn parent(program: Program, file: &Path, id: &str) -> Option<String> {
+fn parent(program: Program, id: &str) -> Option<String> {
     let (session, _) = id.rsplit_once('/')?;
-    is_subagent(program, file).then(|| session.to_owned())
+    (program == Program::Claude).then(|| session.to_owned())
+}
+
+/// Returns the subagent whose lines are in the file of its session.
+fn inline(file: &Path, id: &str) -> Option<String> {
+    let (_, agent) = id.rsplit_once('/')?;
+    (!is_subagent(Program::Claude, file)).then(|| agent.to_owned())
 }
 
 fn modified(file: &Path) -> Millis {
@@ -77,6 +85,34 @@ fn modified(file: &Path) -> Millis {
         .ok()
         .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     time.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(0))
+}
+
+/// Returns the subagents whose lines are in the file of their session.
+pub(crate) fn subagents(program: Program, session: &StoredSession) -> Vec<StoredSession> {
+    if program != Program::Claude || is_subagent(program, &session.file) {
+        return Vec::new();
+    }
+    let Ok(lines) = Lines::open(&session.file) else {
+        return Vec::new();
+    };
+    // Few files have any, and reading all lines as JSON takes ten times as long.
+    let lines = lines.texts().filter(|it| it.contains(INLINE));
+    let lines = lines.filter_map(|it| serde_json::from_str(&it).ok());
+    let one = |line: serde_json::Value| {
+        let agent = StoredClaude::subagent(&line)?;
+        let id = format!("{}/{agent}", session.id);
+        let mut speech = Speech::new(blank(program), "");
+        for said in StoredClaude::inline(agent).line(&line, 0) {
+            speech.say(said, 0);
+        }
+        Some(StoredSession {
+            parent: Some(session.id.clone()),
+            title: speech.finish().title,
+            id,
+            ..session.clone()
+        })
+    };
+    lines.filter_map(one).collect()
 }
 
 /// Reads the first lines of a file. `None` if it contains no session.
@@ -107,7 +143,7 @@ pub(crate) fn head(program: Program, file: &Path) -> Option<StoredSession> {
     }
     let is_session = !read.id.is_empty();
     is_session.then(|| StoredSession {
-        parent: parent(program, file, &read.id),
+        parent: parent(program, &read.id),
         id: read.id,
         title: read.title,
         directory: read.directory,
@@ -119,14 +155,18 @@ pub(crate) fn head(program: Program, file: &Path) -> Option<StoredSession> {
 /// Reads a whole session.
 pub(crate) fn transcript(
     program: Program,
-    file: &Path,
+    found: &StoredSession,
     problems: &mut Vec<Problem>,
 ) -> Result<Transcript, ImportError> {
+    let file = found.file.as_path();
     let has_items = program == Program::Codex
         && Lines::open(file)?
             .texts()
             .any(|it| StoredCodex::is_item(&it));
-    let mut reader = Reader::new(program, file, has_items);
+    let mut reader = match inline(file, &found.id) {
+        Some(agent) => Reader::Claude(Box::new(StoredClaude::inline(&agent))),
+        None => Reader::new(program, file, has_items),
+    };
     let provider = match program {
         Program::Codex => "openai",
         _ => "anthropic",
@@ -151,7 +191,7 @@ pub(crate) fn transcript(
         }
     }
     let mut transcript = speech.finish();
-    transcript.parent = parent(program, file, &transcript.id);
+    transcript.parent = parent(program, &transcript.id);
     if transcript.id.is_empty() {
         Err(ImportError::Form {
             path: file.to_owned(),

@@ -16,6 +16,8 @@ use crate::support::{accepted, document, here, import, read, shown, store};
 const CLAUDE: &str = include_str!("../fixtures/claude-2.1.197.jsonl");
 const DELEGATES: &str = include_str!("../fixtures/claude-2.1.332-delegates.jsonl");
 const AGENT: &str = include_str!("../fixtures/claude-2.1.332-agent.jsonl");
+/// Two subagents at once, with 1.0.60.
+const INLINE: &str = include_str!("../fixtures/claude-1.0.60-delegates.jsonl");
 const CODEX: &str = include_str!("../fixtures/codex-0.171.0.jsonl");
 const OPENCODE: &str = include_str!("../fixtures/opencode-1.18.33.sql");
 const OPENCODE_EXPORT: &str = include_str!("../fixtures/opencode-1.18.33.json");
@@ -323,6 +325,59 @@ async fn subagents_of_claude_code_are_sessions_of_their_own() {
         "{document}"
     );
     insta::assert_snapshot!("claude_subagent", shown(&store, &child));
+}
+
+/// Version 1.0 wrote subagents into the file of their session, several at a time.
+#[tokio::test]
+async fn subagents_in_the_file_of_their_session_are_sessions_of_their_own() {
+    let folder = folder_with("-project/a.jsonl", INLINE);
+    let source = Source::open(Program::Claude, folder.path(), &mut Vec::new()).unwrap();
+    let [above, b, a] = source.found() else {
+        panic!("{:?}", source.found());
+    };
+    assert_eq!(above.title, "Delegate it");
+    assert_eq!(a.title, "SUBTASK A: look at calc.txt");
+    for one in [a, b] {
+        assert_eq!(one.parent.as_ref(), Some(&above.id));
+    }
+    let place = tempfile::tempdir().unwrap();
+    let store = store(place.path());
+    let read = |one| source.read(one, &mut Vec::new()).unwrap();
+    let id = |one| accepted(read(one)).session.id;
+    let all = [above, a, b].map(|one| (one.id.clone(), id(one)));
+    let known = BTreeMap::from(all);
+    for one in [above, a, b] {
+        let accepted = accept(read(one), &here(), &known);
+        write(&store, accepted, 1).await.unwrap();
+    }
+    let parent = known[&above.id].clone();
+    let own = |id| {
+        let mut document = document(&store, id);
+        let entries = document.conversations.remove(0).entries;
+        let texts = entries.iter().map(|it| serde_json::to_string(it).unwrap());
+        texts.collect::<Vec<String>>()
+    };
+    let session = own(&parent);
+    assert!(
+        !session.concat().contains("I look at the file"),
+        "{session:?}"
+    );
+    for (one, other, says) in [(a, b, "(a)"), (b, a, "(b)")] {
+        let child = &known[&one.id];
+        let stored = store.session(child).unwrap().unwrap();
+        assert_eq!(stored.parent_id.as_ref(), Some(&parent));
+        let below = own(child).concat();
+        for said in ["I look at the file", "It says one"] {
+            assert!(below.contains(&format!("{said} {says}.")), "{below}");
+        }
+        // Its call leads to it, and to no other.
+        let call = session.iter().find(|it| it.contains(says)).unwrap();
+        assert!(
+            call.contains(&format!(r#""conversation":"{child}""#)),
+            "{call}"
+        );
+        assert!(!call.contains(known[&other.id].as_str()), "{call}");
+    }
 }
 
 #[test]

@@ -123,6 +123,23 @@ proptest! {
     }
 }
 
+/// A session of this program, imported elsewhere, has the exported one as its origin; what was another program's before stays so.
+#[tokio::test]
+async fn an_imported_export_names_the_session_that_it_is_of() {
+    let session = json!({
+        "info": { "id": "ses_1", "title": "t", "directory": "/there", "time": { "created": 1, "updated": 2 } },
+        "messages": [{ "info": { "role": "user", "id": "msg_1" }, "parts": [{ "type": "text", "text": "hello" }] }],
+    });
+    let (_folder, store, id) = through(&session.to_string()).await;
+    let mut exported = document(&store, &id);
+    exported.conversations[0].origin = None;
+    let origin = |of: &Document| of.conversations[0].origin.clone().unwrap();
+    let first = again(&exported).await;
+    assert_eq!(origin(&first).to_string(), format!("Outrigger {id}"));
+    assert_eq!(origin(&first).directory, "/here");
+    assert_eq!(origin(&again(&first).await), origin(&first));
+}
+
 /// Text inside a page closes none of its elements.
 #[tokio::test]
 async fn a_page_holds_a_hostile_conversation_as_data() {
