@@ -16,6 +16,10 @@ pub(crate) struct Client {
     pub(crate) forms: bool,
     /// Programs in a terminal, for a login.
     pub(crate) terminal_login: bool,
+    /// Terminals that show what the agent sends them, as in Zed. They run nothing.
+    pub(crate) shows_terminals: bool,
+    /// It cannot use configuration options: a JetBrains IDE 2026.1 (LLM-28118 in JetBrains' tracker).
+    pub(crate) lacks_options: bool,
 }
 
 impl Client {
@@ -29,8 +33,17 @@ impl Client {
             notices: has("/session/notices"),
             forms: has("/elicitation/form"),
             terminal_login: has("/auth/terminal"),
+            shows_terminals: has("/_meta/terminal_output"),
+            lacks_options: is_jetbrains_2026_1(&params["clientInfo"]),
         }
     }
+}
+
+fn is_jetbrains_2026_1(info: &Value) -> bool {
+    let text = |pointer: &str| info.pointer(pointer).and_then(Value::as_str);
+    let is_jetbrains = text("/name").is_some_and(|it| it.starts_with("JetBrains"))
+        || text("/_meta/platform") == Some("intellij");
+    is_jetbrains && text("/version").is_some_and(|it| it.starts_with("2026.1"))
 }
 
 /// Returns the response to `initialize`. It always contains our version; an editor that does not support it disconnects.
@@ -42,7 +55,8 @@ pub(crate) fn hello(client: Client) -> Value {
     });
     if client.terminal_login {
         login["type"] = json!("terminal");
-        login["args"] = json!(["auth", "login"]);
+        // The editor appends these to its own arguments, which are `acp`.
+        login["args"] = json!(["--login"]);
     }
     json!({
         "protocolVersion": VERSION,

@@ -121,14 +121,7 @@ pub(crate) fn reply(request: &PermissionRequest, answer: &Value) -> Reply {
 }
 
 /// Asks a question, and passes the answer on.
-pub(crate) async fn ask(
-    peer: Peer,
-    asker: Asker,
-    session: String,
-    folder: std::path::PathBuf,
-    request: PermissionRequest,
-) {
-    let question = question(&session, &request, &folder);
+pub(crate) async fn ask(peer: Peer, asker: Asker, question: Value, request: PermissionRequest) {
     let reply = match peer.request("session/request_permission", &question).await {
         Ok(answer) => reply(&request, &answer),
         Err(error) => {

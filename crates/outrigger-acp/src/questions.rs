@@ -8,6 +8,28 @@ use serde_json::{Map, Value, json};
 /// The name of a free-text answer.
 const OWN: &str = "own words";
 
+/// How an editor asks.
+#[derive(Debug)]
+pub(crate) enum Form {
+    /// A form with a field for each question.
+    Fields(Value),
+    /// A choice about a call.
+    Choice(Value),
+    /// It cannot.
+    None,
+}
+
+impl Form {
+    /// Returns how an editor asks a request. `has_forms`: it offers forms.
+    pub(crate) fn of(session: &str, request: &QuestionRequest, has_forms: bool) -> Self {
+        if has_forms {
+            Self::Fields(form(session, request))
+        } else {
+            choice(session, request).map_or(Self::None, Self::Choice)
+        }
+    }
+}
+
 /// Creates a form for all questions of a request.
 pub(crate) fn form(session: &str, request: &QuestionRequest) -> Value {
     let mut properties = Map::new();
@@ -124,24 +146,17 @@ fn chosen(request: &QuestionRequest, answer: &Value) -> Option<Vec<Answer>> {
 }
 
 /// Asks a request, and passes the answers on. If the editor cannot ask, it stays unanswered.
-pub(crate) async fn ask(
-    peer: Peer,
-    connection: Connection,
-    has_forms: bool,
-    session: String,
-    request: QuestionRequest,
-) {
-    let answers = match (has_forms, choice(&session, &request)) {
-        (true, _) => {
-            let form = form(&session, &request);
+pub(crate) async fn ask(peer: Peer, connection: Connection, form: Form, request: QuestionRequest) {
+    let answers = match form {
+        Form::Fields(form) => {
             let answer = peer.request("elicitation/create", &form).await;
             answer.ok().and_then(|it| answers(&request, &it))
         }
-        (false, Some(choice)) => {
+        Form::Choice(choice) => {
             let answer = peer.request("session/request_permission", &choice).await;
             answer.ok().and_then(|it| chosen(&request, &it))
         }
-        (false, None) => None,
+        Form::None => None,
     };
     let id = &request.id;
     let replied = match answers {

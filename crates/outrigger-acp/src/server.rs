@@ -12,7 +12,7 @@ use crate::Host;
 use crate::client::{self, Client};
 use crate::content;
 use crate::session::opening::session_of;
-use crate::session::options::MODE;
+use crate::session::options::{MODE, MODEL};
 use crate::session::servers::Handed;
 use crate::session::{Open, Sessions};
 use crate::turn;
@@ -104,11 +104,20 @@ impl ServerState {
         let mode = text(&params, "modeId")?;
         let chosen = Arc::clone(&self).set_option(params.clone(), MODE.to_owned(), mode);
         let options = chosen.await?.value;
-        let open = self.open(&params)?;
-        let update = json!({
-            "sessionUpdate": "config_option_update", "configOptions": options["configOptions"],
-        });
-        self.update(&open, update).await;
+        if !self.client().lacks_options {
+            let open = self.open(&params)?;
+            let update = json!({
+                "sessionUpdate": "config_option_update", "configOptions": options["configOptions"],
+            });
+            self.update(&open, update).await;
+        }
+        Ok(json!({}).into())
+    }
+
+    /// Handles `session/set_model`, the older form of the option.
+    async fn set_model(self: Arc<Self>, params: Value) -> Result<Answer, RpcError> {
+        let model = text(&params, "modelId")?;
+        self.set_option(params, MODEL.to_owned(), model).await?;
         Ok(json!({}).into())
     }
 
@@ -128,7 +137,7 @@ impl ServerState {
         })
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         self.client.get().copied().unwrap_or_default()
     }
 }
@@ -154,6 +163,7 @@ impl Service for Server {
             })),
             "session/prompt" => inner.prompt(&params),
             "session/set_mode" => Box::pin(inner.set_mode(params)),
+            "session/set_model" => Box::pin(inner.set_model(params)),
             "session/set_config_option" => {
                 let option =
                     text(&params, "configId").and_then(|it| Ok((it, text(&params, "value")?)));

@@ -2,6 +2,7 @@
 //! types, and loses nothing in the conversion.
 
 pub(crate) mod agents;
+mod editors;
 mod opening;
 
 use std::path::Path;
@@ -360,7 +361,8 @@ fn the_first_answer_says_what_is_offered() {
         Client {
             notices: true,
             forms: true,
-            terminal_login: true
+            terminal_login: true,
+            ..Client::default()
         }
     );
     for client in [

@@ -1,5 +1,7 @@
 //! A turn: sends the prompt to the agent, forwards events to the editor, and asks questions there.
 
+mod foreign_calls;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +20,10 @@ use crate::client::Client;
 use crate::content::Said;
 use crate::errors;
 use crate::permissions;
-use crate::questions;
+use crate::questions::{self, Form};
 use crate::session::options::id_of;
 use crate::session::{Cancelled, Open};
+use crate::turn::foreign_calls::ForeignCalls;
 use crate::updates::Updates;
 
 /// A turn that has not started yet cannot be cancelled: retry after this.
@@ -41,6 +44,8 @@ pub(crate) struct Turn {
     /// Open questions, by their identifiers.
     asked: HashMap<String, AbortHandle>,
     asking: JoinSet<()>,
+    /// Calls of subagents that the editor was asked about.
+    foreign: ForeignCalls,
     /// The newest message before the turn.
     before: Option<String>,
 }
@@ -132,16 +137,18 @@ fn stopped(why: &str) -> Value {
 }
 
 impl Turn {
-    fn new(open: Arc<Open>, peer: Peer, client: Client, before: Option<String>) -> Self {
+    pub(crate) fn new(open: Arc<Open>, peer: Peer, client: Client, before: Option<String>) -> Self {
         Self {
             peer,
             client,
             updates: Updates::new(open.id.clone(), open.folder.clone())
-                .with_contexts(open.offer.contexts()),
+                .with_contexts(open.offer.contexts())
+                .with_terminals(client.shows_terminals),
             sessions: HashSet::from([open.id.clone()]),
             asker: Asker::new(open.connection.clone()),
             asked: HashMap::new(),
             asking: JoinSet::new(),
+            foreign: ForeignCalls::default(),
             before,
             open,
         }
@@ -179,6 +186,9 @@ impl Turn {
                 StreamItem::End => break,
             }
         }
+        for update in self.foreign.end() {
+            self.send(update).await;
+        }
         if is_cancelled {
             return answered.or_else(|_| Ok(aborted()));
         }
@@ -193,8 +203,13 @@ impl Turn {
         }
     }
 
-    async fn event(&mut self, event: &Event) {
-        for update in self.updates.on(event) {
+    pub(crate) async fn event(&mut self, event: &Event) {
+        for update in self
+            .updates
+            .on(event)
+            .into_iter()
+            .chain(self.foreign.on(event))
+        {
             self.send(update).await;
         }
         match event {
@@ -205,23 +220,20 @@ impl Turn {
                 }
             }
             Event::PermissionAsked(request) if self.sessions.contains(&request.session_id) => {
-                let asking = permissions::ask(
-                    self.peer.clone(),
-                    Asker::new(self.open.connection.clone()),
-                    self.open.id.to_string(),
-                    self.open.folder.clone(),
-                    request.clone(),
-                );
+                let (id, folder) = (self.open.id.as_str(), &self.open.folder);
+                let question = permissions::question(id, request, folder);
+                self.announce(&question["toolCall"]).await;
+                let asker = Asker::new(self.open.connection.clone());
+                let asking = permissions::ask(self.peer.clone(), asker, question, request.clone());
                 self.put(request.id.as_str(), asking);
             }
             Event::QuestionAsked(request) if self.sessions.contains(&request.session_id) => {
-                let asking = questions::ask(
-                    self.peer.clone(),
-                    self.open.connection.clone(),
-                    self.client.forms,
-                    self.open.id.to_string(),
-                    request.clone(),
-                );
+                let form = Form::of(self.open.id.as_str(), request, self.client.forms);
+                if let Form::Choice(choice) = &form {
+                    self.announce(&choice["toolCall"]).await;
+                }
+                let (peer, connection) = (self.peer.clone(), self.open.connection.clone());
+                let asking = questions::ask(peer, connection, form, request.clone());
                 self.put(request.id.as_str(), asking);
             }
             Event::PermissionReplied { request_id, .. } => self.settled(request_id.as_str()),
@@ -234,6 +246,20 @@ impl Turn {
                 self.retry(status).await;
             }
             _ => {}
+        }
+    }
+
+    /// Sends a call that the editor is asked about, unless it knows it: one of a subagent. It expects the call before the question, and
+    /// its end after the answer.
+    async fn announce(&mut self, call: &Value) {
+        let Some(id) = call["toolCallId"].as_str() else {
+            return;
+        };
+        if self.updates.is_first_of(id) {
+            let mut update = call.clone();
+            update["sessionUpdate"] = json!("tool_call");
+            self.foreign.add(id);
+            self.send(update).await;
         }
     }
 
@@ -266,8 +292,10 @@ impl Turn {
         };
         self.send(json!({ "sessionUpdate": "current_mode_update", "currentModeId": user.agent }))
             .await;
-        self.send(json!({ "sessionUpdate": "config_option_update", "configOptions": options }))
-            .await;
+        if !self.client.lacks_options {
+            self.send(json!({ "sessionUpdate": "config_option_update", "configOptions": options }))
+                .await;
+        }
     }
 
     async fn retry(&self, status: &SessionStatus) {

@@ -35,7 +35,7 @@ impl ServerState {
         let open = self
             .opened(connection, session, handed, opened.notices)
             .await?;
-        let mut value = choices(&open);
+        let mut value = self.choices(&open);
         value["sessionId"] = json!(open.id);
         Ok(self.with_commands(value, open))
     }
@@ -72,8 +72,20 @@ impl ServerState {
         if replays {
             self.replay(&open).await?;
         }
-        let value = choices(&open);
+        let value = self.choices(&open);
         Ok(self.with_commands(value, open))
+    }
+
+    /// Returns the available choices: modes in both forms, models as an option, or in the older form for an editor that lacks options.
+    fn choices(&self, open: &Open) -> Value {
+        let chosen = open.chosen();
+        let mut choices = json!({ "modes": open.offer.modes(&chosen) });
+        if self.client().lacks_options {
+            choices["models"] = json!(open.offer.models(&chosen));
+        } else {
+            choices["configOptions"] = open.offer.options(&chosen);
+        }
+        choices
     }
 
     /// Records a session as open.
@@ -169,7 +181,8 @@ impl ServerState {
             .get(&format!("{path}/todo"))
             .await
             .map_err(|error| refused(&error))?;
-        let updates = Updates::new(open.id.clone(), open.folder.clone());
+        let updates = Updates::new(open.id.clone(), open.folder.clone())
+            .with_terminals(self.client().shows_terminals);
         let mut updates = updates.replay(&messages);
         updates.retain(|it| it["sessionUpdate"] != "plan");
         updates.extend((!todos.is_empty()).then(|| plan(&todos)));
@@ -249,12 +262,6 @@ fn hint(hints: &[&str]) -> String {
         ["$ARGUMENTS"] => "arguments".to_owned(),
         hints => hints.join(" ").replace("$ARGUMENTS", "..."),
     }
-}
-
-/// Returns the available choices, in both forms.
-fn choices(open: &Open) -> Value {
-    let chosen = open.chosen();
-    json!({ "modes": open.offer.modes(&chosen), "configOptions": open.offer.options(&chosen) })
 }
 
 /// Returns the folder of a request: absolute, as the protocol requires, and existing.

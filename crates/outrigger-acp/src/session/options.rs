@@ -187,6 +187,14 @@ impl Offer {
         json!({ "currentModeId": self.mode(chosen), "availableModes": modes.collect::<Vec<_>>() })
     }
 
+    /// Returns the models in the older form.
+    pub(crate) fn models(&self, chosen: &Chosen) -> Option<Value> {
+        let current = &self.model(chosen)?.id;
+        let models = self.models.iter();
+        let models = models.map(|it| json!({ "modelId": it.id, "name": it.name }));
+        Some(json!({ "currentModelId": current, "availableModels": models.collect::<Vec<_>>() }))
+    }
+
     /// Returns all options.
     pub(crate) fn options(&self, chosen: &Chosen) -> Value {
         let select = |id: &str, name: &str, category: &str, current: &str, options: Vec<Value>| {

@@ -17,7 +17,7 @@ use crate::session::servers;
 use crate::{Host, Opened};
 
 /// The same agent for each folder.
-struct OneAgent(Connection);
+pub(super) struct OneAgent(pub(super) Connection);
 
 impl Host for OneAgent {
     fn open(&self, _: PathBuf) -> BoxFuture<'static, Result<Opened, ClientError>> {

@@ -31,12 +31,23 @@ pub(crate) fn kind(tool: &str) -> &'static str {
 }
 
 /// Returns a one-line title. `said` is the tool's own title.
+///
+/// Zed reads titles as Markdown, except those of commands and changes. What a model or a file named stays as it is: in code, if it
+/// means something in Markdown.
 pub(crate) fn title(tool: &str, input: &Value, said: Option<&str>, folder: &Path) -> String {
     let text = |key: &str| input[key].as_str().filter(|text| !text.is_empty());
     let file = || text("filePath").or(text("path"));
-    let of = |verb: &str, what: Option<&str>| what.map(|what| format!("{verb} {what}"));
+    let is_markdown = !matches!(kind(tool), "execute" | "edit");
+    let literal = |text: &str| {
+        if is_markdown {
+            code(text)
+        } else {
+            one_line(text)
+        }
+    };
+    let of = |verb: &str, what: Option<&str>| what.map(|what| format!("{verb} {}", literal(what)));
     let line = match tool {
-        "bash" => text("command").map(str::to_owned),
+        "bash" => text("command").map(literal),
         "python" => of("python", text("code").and_then(|code| code.lines().next())),
         "read" => of("Read", file().map(|it| shown(it, folder))),
         "edit" => of("Edit", file().map(|it| shown(it, folder))),
@@ -46,27 +57,59 @@ pub(crate) fn title(tool: &str, input: &Value, said: Option<&str>, folder: &Path
         "grep" => of("Search for", text("pattern")),
         "webfetch" => of("Fetch", text("url")),
         "websearch" => of("Search the web for", text("query")),
-        "task" => text("description").map(str::to_owned),
-        "question" => input["questions"][0]["question"]
-            .as_str()
-            .map(str::to_owned),
+        "task" => text("description").map(literal),
+        "question" => input["questions"][0]["question"].as_str().map(literal),
         "skill" => of("Read the skill", text("name")),
         _ => None,
     };
     let said = said.filter(|text| !text.is_empty());
     let own = said.map(|said| {
         if said.starts_with(tool) {
-            said.to_owned()
+            literal(said)
         } else {
-            format!("{tool}: {said}")
+            literal(&format!("{tool}: {said}"))
         }
     });
-    let line = line.or(own).unwrap_or_else(|| tool.to_owned());
-    let line = outrigger_terminal::name(line.trim());
+    line.or(own).unwrap_or_else(|| literal(tool))
+}
+
+/// Returns a text as a line of limited length.
+fn one_line(text: &str) -> String {
+    let line = outrigger_terminal::name(text.trim());
     match line.char_indices().nth(MAX_TITLE) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,
     }
+}
+
+/// Returns whether Markdown shows a text differently. An underscore inside of a word is one.
+fn means_something(text: &str) -> bool {
+    let letters: Vec<char> = text.chars().collect();
+    let is_of_word = |at: Option<usize>| {
+        let letter = at.and_then(|at| letters.get(at));
+        letter.is_some_and(|c| c.is_alphanumeric())
+    };
+    letters.iter().enumerate().any(|(at, c)| match c {
+        '_' => !is_of_word(at.checked_sub(1)) || !is_of_word(at.checked_add(1)),
+        c => "\\`*[]<>~|#&!".contains(*c),
+    })
+}
+
+/// Returns a line that is the same text in Markdown.
+fn code(text: &str) -> String {
+    let line = one_line(text);
+    if !means_something(&line) {
+        return line;
+    }
+    let longest = line.split(|c| c != '`').map(str::len).max();
+    let ticks = "`".repeat(longest.unwrap_or_default() + 1);
+    // A space on both sides belongs to the marks.
+    let space = if line.starts_with('`') || line.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{ticks}{space}{line}{space}{ticks}")
 }
 
 /// Returns a path as displayed in this folder.
@@ -116,7 +159,7 @@ pub(crate) fn diff_block(path: &Path, before: Option<&str>, after: &str) -> Valu
 }
 
 /// Truncates a text, keeping the start, or the end for a running command.
-fn cut(text: &str, keeps_end: bool) -> String {
+pub(super) fn cut(text: &str, keeps_end: bool) -> String {
     if text.len() <= MAX_TEXT {
         return text.to_owned();
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod calls;
 pub(crate) mod patches;
+pub(crate) mod terminals;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use outrigger_protocol::session::{Session, Todo};
 use serde_json::{Value, json};
 
 use crate::content;
+use crate::updates::terminals::Sent;
 
 /// Interval between progress reports of a running call, in milliseconds.
 const PROGRESS_INTERVAL: Millis = 250;
@@ -36,6 +38,8 @@ struct Call {
     /// When it started; set again after the user has answered its question.
     began: Millis,
     reported: Millis,
+    /// What its terminal shows.
+    sent: Sent,
 }
 
 /// Creates updates of a session. Nothing is sent twice, so events may be repeated.
@@ -45,12 +49,16 @@ pub(crate) struct Updates {
     folder: PathBuf,
     /// Prompts are sent, too, because the editor does not have them.
     with_prompts: bool,
+    /// Commands are shown in terminals of the editor.
+    with_terminals: bool,
     /// Context size of each model in tokens.
     contexts: BTreeMap<String, u64>,
     prompts: HashSet<MessageId>,
     models: HashMap<MessageId, String>,
     texts: HashMap<PartId, Written>,
     calls: HashMap<PartId, Call>,
+    /// Identifiers of the calls that the editor knows.
+    known: HashSet<String>,
     cost: Option<f64>,
     title: Option<String>,
     todos: Vec<Todo>,
@@ -63,11 +71,13 @@ impl Updates {
             session,
             folder,
             with_prompts: false,
+            with_terminals: false,
             contexts: BTreeMap::new(),
             prompts: HashSet::new(),
             models: HashMap::new(),
             texts: HashMap::new(),
             calls: HashMap::new(),
+            known: HashSet::new(),
             cost: None,
             title: None,
             todos: Vec::new(),
@@ -78,6 +88,17 @@ impl Updates {
     pub(crate) fn with_contexts(mut self, contexts: BTreeMap<String, u64>) -> Self {
         self.contexts = contexts;
         self
+    }
+
+    /// Sets whether the editor shows commands in terminals.
+    pub(crate) fn with_terminals(mut self, shown: bool) -> Self {
+        self.with_terminals = shown;
+        self
+    }
+
+    /// Records a call by its identifier. Returns `false` if the editor knows it already.
+    pub(crate) fn is_first_of(&mut self, call: &str) -> bool {
+        self.known.insert(call.to_owned())
     }
 
     /// Converts stored messages.
@@ -196,6 +217,7 @@ impl Updates {
             return plan.into_iter().collect();
         }
         let is_new = !self.calls.contains_key(&part.id);
+        self.known.insert(call.call_id.to_string());
         let known = self.calls.entry(part.id.clone()).or_default();
         let (is_running, began) = match &call.state {
             ToolState::Running { time, .. } => (true, time.start),
@@ -213,6 +235,13 @@ impl Updates {
         (known.began, known.reported) = (began, at);
         (known.is_running, known.is_final) = (known.is_running || is_running, is_final);
         let update = shown(part, call, &self.folder, is_new, is_progress);
+        if self.with_terminals && terminals::is_command(call) {
+            let news = known.sent.news(call);
+            if is_progress && !is_anew && news.is_none() {
+                return Vec::new();
+            }
+            return in_terminal(call, update, news, &self.folder);
+        }
         let says_nothing = is_progress && !is_anew && update.get("content").is_none();
         (!says_nothing).then_some(update).into_iter().collect()
     }
@@ -308,6 +337,34 @@ fn chunk(update: &str, id: &PartId, text: &str) -> Value {
         "sessionUpdate": update, "messageId": id,
         "content": { "type": "text", "text": text },
     })
+}
+
+/// Returns the updates of a command in a terminal: its output is metadata. A terminal is created before anything is sent to it.
+fn in_terminal(
+    call: &ToolPart,
+    mut update: Value,
+    news: Option<Value>,
+    folder: &std::path::Path,
+) -> Vec<Value> {
+    let mut content = vec![terminals::block(call)];
+    if let (ToolState::Error { .. }, Some(said)) = (&call.state, update["content"].as_array()) {
+        content.extend(said.iter().cloned());
+    }
+    update["content"] = json!(content);
+    if update["sessionUpdate"] != "tool_call" {
+        if let Some(news) = news {
+            update["_meta"] = news;
+        }
+        return vec![update];
+    }
+    update["_meta"] = terminals::created(call, folder);
+    let more = news.map(|news| {
+        json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": call.call_id,
+            "status": update["status"], "_meta": news,
+        })
+    });
+    std::iter::once(update).chain(more).collect()
 }
 
 fn shown(

@@ -140,7 +140,11 @@ pub(crate) enum Command {
     /// Run tools for a remote controller, over a WebSocket
     Bridge(BridgeArgs),
     /// Be the agent of an editor, over standard input and output (Agent Client Protocol)
-    Acp,
+    Acp {
+        /// Log in to a provider, and do nothing else (editors add it to open a login in a terminal)
+        #[arg(long)]
+        login: bool,
+    },
     /// Connect to a running server
     Attach(AttachArgs),
     /// List, show, export and delete sessions

@@ -25,7 +25,7 @@ mod stats;
 mod tool;
 mod upgrade;
 
-use crate::args::{Cli, Command, McpCommand};
+use crate::args::{AuthCommand, Cli, Command, McpCommand};
 use crate::failure::Failure;
 use crate::signals::guarded;
 
@@ -47,7 +47,11 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Serve(args) => guarded(|signals| serve::serve(&global, args, signals)).await,
         Command::Web(args) => guarded(|signals| serve::web::web(&global, args, signals)).await,
         Command::Bridge(args) => guarded(|signals| bridge::bridge(&global, args, signals)).await,
-        Command::Acp => guarded(|signals| acp::acp(&global, signals)).await,
+        Command::Acp { login: true } => {
+            let (provider, method) = (None, None);
+            auth::auth(&global, AuthCommand::Login { provider, method }).await
+        }
+        Command::Acp { login: false } => guarded(|signals| acp::acp(&global, signals)).await,
         Command::Attach(args) => guarded(|signals| attach::attach(&global, args, signals)).await,
         Command::Session(command) => session::session(&global, command).await,
         Command::Export(args) => session::export::export(&global, args),

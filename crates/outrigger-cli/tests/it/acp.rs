@@ -218,6 +218,20 @@ fn settings_that_need_trust_are_named_and_servers_are_handed_over() {
     assert!(!world.path("ran.txt").exists());
 }
 
+/// An editor appends `--login` to the agent's own command, in a terminal: the same as `outrigger auth login`.
+#[test]
+fn an_editor_opens_the_login_in_a_terminal() {
+    let world = World::new([]);
+    let said = |args: &[&str]| {
+        let mut command = world.command(args);
+        command.stdin(Stdio::null());
+        world.start(command).end().exited(2).stderr
+    };
+    let login = said(&["auth", "login"]);
+    assert!(login.contains("standard input ended before"), "{login}");
+    assert_eq!(said(&["acp", "--login"]), login);
+}
+
 #[test]
 fn the_end_of_the_input_ends_all_of_it() {
     let world = World::new([turn([call(
