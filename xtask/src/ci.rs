@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::sh::{cargo, check, command};
@@ -30,8 +29,8 @@ const STAGES: [Stage; 13] = [
             "warnings",
         ]))
     }),
-    ("tests", tests),
     ("release", || parity::release_binary().map(drop)),
+    ("tests", tests),
     ("parity", || parity::run(&[])),
     ("clients", || clients::run(&[])),
     ("browser", web::browser_stage),
@@ -68,7 +67,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let mut times = Vec::new();
     let is_chosen =
         |stage: &str| arguments.is_empty() || arguments.iter().any(|name| name == stage);
-    let (mut build, mut agents) = (None, None);
+    let mut agents = None;
     for (name, stage) in STAGES.iter().filter(|(stage, _)| is_chosen(stage)) {
         println!("==> {name}");
         let started = Instant::now();
@@ -78,11 +77,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
                 if let Some(agents) = agents.take() {
                     agents.finish(Some(AGENTS_TIMEOUT));
                 }
-                if is_chosen("release") {
-                    build = Some(ReleaseBuild::start()?);
-                }
             }
-            "release" => drop(build.take().map(ReleaseBuild::wait)),
             _ => {}
         }
         stage().inspect_err(|_| {
@@ -96,33 +91,6 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     println!("==> all stages passed: {}", times.join(", "));
     report_skipped();
     Ok(())
-}
-
-/// The release build, started with the tests, which wait for processes much of their time. It runs at the lowest priority, so
-/// that it takes no time from a test, and without output: the stage builds the rest and prints errors.
-struct ReleaseBuild(Child);
-
-impl ReleaseBuild {
-    fn start() -> Result<Self> {
-        let mut build = sh::at_lowest_priority(&parity::release_build());
-        match build.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-            Ok(child) => Ok(Self(child)),
-            Err(error) => failed(format!("`nice` cannot be started: {error}")),
-        }
-    }
-
-    fn wait(mut self) {
-        // The stage finds out whether it failed.
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for ReleaseBuild {
-    /// Not needed if the tests failed.
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Checks licences, sources and versions of dependencies (`deny.toml`). Advisories need the network: hosted CI checks them.
@@ -213,9 +181,11 @@ fn crates_with_examples() -> Result<BTreeSet<String>> {
     Ok(sources.lines().filter_map(name).collect())
 }
 
-/// Runs the workspace's tests; nextest does not run the examples in doc comments, so those come first.
+/// Runs the workspace's tests; nextest does not run the examples in doc comments, so those come first. Those of the command run
+/// its release build, which the later stages need anyway: most of the tests' time is the program's own, and it is faster.
 fn tests() -> Result {
     let bun = setup::bun(&setup::tools()?)?;
+    let program = parity::release_binary()?;
     let nextest = sh::output(&mut cargo(&["nextest", "--version"])).is_ok();
     let threads = threads();
     let mut examples = vec!["test", "--doc", "--quiet"];
@@ -250,6 +220,7 @@ fn tests() -> Result {
         let mut cargo = cargo(arguments);
         cargo
             .env("OUTRIGGER_BUN", &bun)
+            .env("OUTRIGGER_TEST_BIN", &program)
             .env("OUTRIGGER_SKIPPED", skipped_file())
             .env("OUTRIGGER_NEED_NPM", if registry { "1" } else { "0" });
         check(&mut cargo).inspect_err(|_| report_skipped())?;

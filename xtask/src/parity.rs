@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::sh::{self, Arguments, check, command, work};
 use crate::{Result, failed, setup, usage};
@@ -139,20 +138,15 @@ fn replay(ours: &Path) -> Result {
 ///
 /// # Errors It does not compile.
 pub(crate) fn release_binary() -> Result<PathBuf> {
-    check(&mut release_build())?;
-    Ok(target_folder()?.join("release/outrigger"))
-}
-
-/// Returns the command that builds it.
-pub(crate) fn release_build() -> Command {
-    sh::cargo(&[
+    check(&mut sh::cargo(&[
         "build",
         "--release",
         "--package",
         "outrigger-cli",
         "--bin",
         "outrigger",
-    ])
+    ]))?;
+    Ok(target_folder()?.join("release/outrigger"))
 }
 
 /// Returns cargo's target folder.

@@ -52,21 +52,6 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the command under `nice -n 19`.
-pub(crate) fn at_lowest_priority(command: &Command) -> Command {
-    let mut nice = self::command("nice");
-    nice.args(["-n", "19"])
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => nice.env(name, value),
-            None => nice.env_remove(name),
-        };
-    }
-    nice
-}
-
 /// Runs a program with its output on the terminal.
 ///
 /// # Errors The program cannot be started, or its exit code is not 0.

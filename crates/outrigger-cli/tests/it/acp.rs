@@ -32,7 +32,7 @@ fn edits(world: &World, plan: Value) -> Option<(String, String)> {
         return None;
     }
     let mut whole = json!({
-        "sdk": SDK, "command": [env!("CARGO_BIN_EXE_outrigger"), "acp"], "cwd": world.project(),
+        "sdk": SDK, "command": [outrigger(), "acp"], "cwd": world.project(),
         "quiet": ["available_commands_update", "usage_update", "session_info_update"],
     });
     outrigger_test_support::merge(&mut whole, plan);

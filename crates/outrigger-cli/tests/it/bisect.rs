@@ -31,7 +31,7 @@ fn the_one_that_breaks_a_run_is_found_by_halving() {
         ("d", INNOCENT),
         ("e", INNOCENT),
     ]);
-    let exe = env!("CARGO_BIN_EXE_outrigger");
+    let exe = outrigger();
     let done = world
         .cli(&[
             "plugin",
@@ -73,7 +73,7 @@ fn two_that_only_clash_and_one_more_are_found() {
     let script = format!(
         "rm -f mark-*; {} plugin list >/dev/null 2>&1; \
          test ! -e mark-d || exit 7; test ! -e mark-a -o ! -e mark-c",
-        env!("CARGO_BIN_EXE_outrigger")
+        outrigger()
     );
     let done = world
         .cli(&["plugin", "bisect", "--", "sh", "-c", &script])

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::bun_or_skip;
+use crate::support::{bun_or_skip, outrigger};
 
 /// What a machine has besides a JavaScript runtime. No git, no npm.
 const PROGRAMS: [&str; 8] = ["sh", "bash", "cat", "ls", "env", "mkdir", "rm", "uname"];
@@ -73,7 +73,7 @@ impl Machine {
         reason = "a test starts the program from outside"
     )]
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        let mut command = Command::new(outrigger());
         command.args(args).current_dir(self.at("cwd")).env_clear();
         command
             .env("PATH", self.at("bin"))

@@ -182,7 +182,7 @@ fn this_program_is_replaced_by_nobody_where_it_lies_in_the_project() {
     ];
     let world = World::new(turns);
     let program = world.file(&format!("node_modules/{}", files[0]), "");
-    fs::copy(env!("CARGO_BIN_EXE_outrigger"), &program).unwrap();
+    fs::copy(outrigger(), &program).unwrap();
     let length = program.metadata().unwrap().len();
     let launcher = world.file(&format!("node_modules/{}", files[1]), "// ours\n");
     let link = world.path(&format!("node_modules/{}", files[2]));

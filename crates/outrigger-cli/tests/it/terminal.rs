@@ -181,7 +181,7 @@ fn the_clipboard_of_a_real_terminal_stays_as_it_is() {
         "echo first; cd '{}'; env {} '{}' session show; printf 'las''t\\n'; exec sleep 60",
         world.project().display(),
         variables.collect::<Vec<_>>().join(" "),
-        env!("CARGO_BIN_EXE_outrigger"),
+        outrigger(),
     );
     tmux(&[
         "new-session",

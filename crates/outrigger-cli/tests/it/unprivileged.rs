@@ -8,7 +8,7 @@ use crate::support::*;
 fn what_is_refused_is_refused_for_a_user_without_rights() {
     // In a new clone no other test has created it yet, and that user may not.
     crate::npm::kept("xdg");
-    let program = env!("CARGO_BIN_EXE_outrigger").into();
+    let program = outrigger().into();
     Again::of(attempts("crates/outrigger-cli/tests/it/"))
         .together()
         .with([program].into_iter().chain(bun()))
