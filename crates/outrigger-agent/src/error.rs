@@ -94,6 +94,9 @@ pub enum AgentError {
     /// A user limit is reached. The text names it.
     #[error("{0}")]
     Budget(String),
+    /// A rule or the user does not allow what a prompt needs. The text names it.
+    #[error("{0}")]
+    Refused(String),
     /// A plugin needs a grant. The text names the plugin, the action, and the setting that grants it.
     #[error("{0}")]
     NotGranted(String),
@@ -208,6 +211,7 @@ impl AgentError {
             Self::BadFormat(_) => "agent.bad_format",
             Self::WaitsForItself(_) => "agent.waits_for_itself",
             Self::Budget(_) => "agent.budget",
+            Self::Refused(_) => "agent.refused",
             Self::NotGranted(_) => "plugin.not_granted",
             Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",

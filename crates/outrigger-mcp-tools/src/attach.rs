@@ -3,70 +3,112 @@
 use outrigger_mcp::McpServers;
 use outrigger_prompt::parts::text_part;
 use outrigger_protocol::message::PartKind;
-use outrigger_protocol::session::{PartInput, PromptInput};
+use outrigger_protocol::session::PartInput;
+use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 
 use crate::contents::{Piece, pieces};
+use crate::tool::SOURCE;
 
-/// Replaces the resources of a prompt with their contents. A failure is noted there (OpenCode's rule).
-pub async fn read_resources(servers: &McpServers, prompt: &mut PromptInput) {
-    if !prompt.parts.iter().any(|part| resource(part).is_some()) {
-        return;
-    }
-    let mut parts = Vec::with_capacity(prompt.parts.len());
-    for part in std::mem::take(&mut prompt.parts) {
-        match resource(&part) {
-            Some((server, uri, name)) => {
-                parts.extend(attached(servers, &server, &uri, &name).await)
-            }
-            None => parts.push(part),
-        }
-    }
-    prompt.parts = parts;
+/// The tool that reads a resource for a model.
+pub const READ_RESOURCE: &str = "read_mcp_resource";
+
+/// A resource that a prompt names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    server: String,
+    uri: String,
+    /// Name for the model.
+    name: String,
 }
 
-async fn attached(servers: &McpServers, server: &str, uri: &str, name: &str) -> Vec<PartInput> {
-    let shown = |text| text_part(text, true);
-    let mut parts = vec![shown(format!("Reading MCP resource: {name} ({uri})"))];
-    let answer = match servers.read_resource(server, uri).await {
-        Ok(answer) => answer,
-        Err(error) => {
-            parts.push(shown(format!(
-                "Failed to read MCP resource {name}: {error}"
-            )));
-            return parts;
+impl Resource {
+    /// Returns the resource that a part stands for.
+    #[must_use]
+    pub fn of(part: &PartInput) -> Option<Self> {
+        let PartKind::File(file) = &part.kind else {
+            return None;
+        };
+        let source = file.get("source")?;
+        let text = |key: &str| source.get(key).and_then(Value::as_str).map(str::to_owned);
+        if text("type")? != "resource" {
+            return None;
         }
-    };
-    for piece in pieces(&answer, uri) {
-        match piece {
-            Piece::Text { text, .. } => parts.push(shown(text)),
-            Piece::Left(note) => parts.push(shown(note)),
-            Piece::File { uri, mime, url } => {
-                parts.push(shown(format!(
-                    "[Binary MCP resource attached: {uri} ({mime})]"
-                )));
-                let file = json!({"mime": mime, "filename": uri, "url": url});
-                parts.push(PartInput {
-                    id: None,
-                    kind: PartKind::File(file.as_object().cloned().unwrap_or_default()),
-                });
+        let uri = text("uri")?;
+        let name = file.get("filename").and_then(Value::as_str).unwrap_or(&uri);
+        Some(Self {
+            server: text("clientName")?,
+            name: name.to_owned(),
+            uri,
+        })
+    }
+
+    /// Returns the arguments of [`READ_RESOURCE`] that read it.
+    #[must_use]
+    pub fn arguments(&self) -> Value {
+        json!({"server": self.server, "uri": self.uri})
+    }
+
+    /// Returns the permission question about it.
+    #[must_use]
+    pub fn asks(&self) -> PermissionAsk {
+        ask(&self.server, &self.uri)
+    }
+
+    /// Returns the parts in its place: its content, or why it was not read (OpenCode's rule).
+    pub async fn read(&self, servers: &McpServers) -> Vec<PartInput> {
+        match servers.read_resource(&self.server, &self.uri).await {
+            Ok(answer) => self.parts(&answer),
+            Err(error) => self.left(&error.to_string()),
+        }
+    }
+
+    /// Returns the parts in its place if it is not read.
+    #[must_use]
+    pub fn left(&self, why: &str) -> Vec<PartInput> {
+        let why = format!("Failed to read MCP resource {}: {why}", self.name);
+        vec![self.announced(), text_part(why, true)]
+    }
+
+    fn announced(&self) -> PartInput {
+        let text = format!("Reading MCP resource: {} ({})", self.name, self.uri);
+        text_part(text, true)
+    }
+
+    fn parts(&self, answer: &Value) -> Vec<PartInput> {
+        let mut parts = vec![self.announced()];
+        for piece in pieces(answer, &self.uri) {
+            match piece {
+                Piece::Text { text, .. } => parts.push(text_part(text, true)),
+                Piece::Left(note) => parts.push(text_part(note, true)),
+                Piece::File { uri, mime, url } => {
+                    let note = format!("[Binary MCP resource attached: {uri} ({mime})]");
+                    parts.push(text_part(note, true));
+                    let file = json!({"mime": mime, "filename": uri, "url": url});
+                    parts.push(PartInput {
+                        id: None,
+                        kind: PartKind::File(file.as_object().cloned().unwrap_or_default()),
+                    });
+                }
             }
         }
+        parts
     }
-    parts
 }
 
-/// Returns server, URI and name of a part that represents a resource.
-fn resource(part: &PartInput) -> Option<(String, String, String)> {
-    let PartKind::File(file) = &part.kind else {
-        return None;
-    };
-    let source = file.get("source")?;
-    let text = |key: &str| source.get(key).and_then(Value::as_str).map(str::to_owned);
-    if text("type")? != "resource" {
-        return None;
+/// Returns whether a pattern of a question about reading is about a resource, not about a file.
+#[must_use]
+pub fn is_resource(pattern: &str) -> bool {
+    pattern.starts_with(SOURCE)
+}
+
+/// Returns the permission question about a resource: resources are asked about as `read`.
+pub(crate) fn ask(server: &str, uri: &str) -> PermissionAsk {
+    PermissionAsk {
+        permission: "read".to_owned(),
+        patterns: vec![format!("{SOURCE}{server}:{uri}")],
+        always: vec![format!("{SOURCE}{server}:*")],
+        metadata: json!({"server": server, "uri": uri}),
+        ..PermissionAsk::default()
     }
-    let uri = text("uri")?;
-    let name = file.get("filename").and_then(Value::as_str).unwrap_or(&uri);
-    Some((text("clientName")?, uri.clone(), name.to_owned()))
 }

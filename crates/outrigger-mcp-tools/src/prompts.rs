@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use outrigger_kernel::permission::is_disabled;
-use outrigger_mcp::{Listed, McpError, McpServers, sanitize};
+use outrigger_mcp::{Listed, McpError, McpServers, sanitize, tool_name};
 use outrigger_prompt::command::{CommandInfo, CommandSource};
 use outrigger_protocol::permission::Rule;
+use outrigger_tools::PermissionAsk;
 use serde_json::{Map, Value, json};
 
 /// A server's prompt as a command.
@@ -37,6 +38,48 @@ impl McpPrompt {
             prompt,
         }
     }
+
+    /// Returns the permission question about fetching its text: the one about a tool of that name of the server.
+    #[must_use]
+    pub fn asks(&self) -> PermissionAsk {
+        PermissionAsk {
+            permission: tool_name(&self.server, &self.prompt),
+            patterns: vec!["*".to_owned()],
+            always: vec!["*".to_owned()],
+            metadata: json!({"server": self.server, "prompt": self.prompt}),
+            ..PermissionAsk::default()
+        }
+    }
+
+    /// Returns its command, with its text fetched from the server and `$1` and so on for its arguments.
+    ///
+    /// # Errors
+    /// Those of the server.
+    pub async fn command(self, servers: &McpServers) -> Result<CommandInfo, McpError> {
+        let arguments: Map<String, Value> = self
+            .arguments
+            .iter()
+            .enumerate()
+            .map(|(i, argument)| (argument.clone(), format!("${}", i + 1).into()))
+            .collect();
+        let answer = servers
+            .prompt(&self.server, &self.prompt, &json!(arguments))
+            .await?;
+        Ok(CommandInfo {
+            template: text(&answer),
+            ..self.described()
+        })
+    }
+
+    /// Returns its command without the text.
+    fn described(self) -> CommandInfo {
+        CommandInfo {
+            name: self.name,
+            description: self.description,
+            source: CommandSource::Mcp,
+            ..CommandInfo::default()
+        }
+    }
 }
 
 /// Returns the prompts of all servers, by their command names.
@@ -47,7 +90,7 @@ pub async fn prompts(servers: &McpServers) -> Vec<McpPrompt> {
 
 /// Returns the prompt with that command name, without its text. If the names of several servers are equal after cleaning, the
 /// last one wins, as in OpenCode.
-async fn find(servers: &McpServers, name: &str) -> Option<McpPrompt> {
+pub async fn find(servers: &McpServers, name: &str) -> Option<McpPrompt> {
     if !name.contains(':') {
         return None;
     }
@@ -58,37 +101,7 @@ async fn find(servers: &McpServers, name: &str) -> Option<McpPrompt> {
 /// Returns the description of the command with that name.
 pub async fn describe(servers: &McpServers, name: &str) -> Option<CommandInfo> {
     let found = find(servers, name).await?;
-    Some(CommandInfo {
-        name: found.name,
-        description: found.description,
-        source: CommandSource::Mcp,
-        ..CommandInfo::default()
-    })
-}
-
-/// Returns the command with that name, with its text fetched from the server and `$1` and so on for its arguments.
-///
-/// # Errors Those of the server.
-pub async fn command(servers: &McpServers, name: &str) -> Result<Option<CommandInfo>, McpError> {
-    let Some(found) = find(servers, name).await else {
-        return Ok(None);
-    };
-    let arguments: Map<String, Value> = found
-        .arguments
-        .iter()
-        .enumerate()
-        .map(|(i, argument)| (argument.clone(), format!("${}", i + 1).into()))
-        .collect();
-    let answer = servers
-        .prompt(&found.server, &found.prompt, &json!(arguments))
-        .await?;
-    Ok(Some(CommandInfo {
-        name: found.name,
-        description: found.description,
-        template: text(&answer),
-        source: CommandSource::Mcp,
-        ..CommandInfo::default()
-    }))
+    Some(found.described())
 }
 
 /// Returns the texts of a prompt's messages.

@@ -9,6 +9,7 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
+use crate::attach::{self, READ_RESOURCE};
 use crate::contents::{Piece, pieces};
 use crate::host::McpHost;
 use crate::tool::SOURCE;
@@ -30,7 +31,7 @@ impl Kind {
         match self {
             Self::List => "list_mcp_resources",
             Self::Templates => "list_mcp_resource_templates",
-            Self::Read => "read_mcp_resource",
+            Self::Read => READ_RESOURCE,
         }
     }
 
@@ -281,7 +282,7 @@ impl ResourceTool {
     /// Returns the permission questions; fails if no server could answer.
     fn asks(&self, input: &Value) -> Result<Vec<PermissionAsk>, ToolError> {
         let host = self.host()?;
-        let (patterns, always, metadata) = if self.kind == Kind::Read {
+        if self.kind == Kind::Read {
             let (server, uri) = (required(input, "server")?, required(input, "uri")?);
             match host.mcp().has_resources(server) {
                 None => {
@@ -294,29 +295,21 @@ impl ResourceTool {
                         "MCP server \"{server}\" does not support resources"
                     )));
                 }
-                Some(true) => {}
+                Some(true) => return Ok(vec![attach::ask(server, uri)]),
             }
-            (
-                vec![format!("{SOURCE}{server}:{uri}")],
-                vec![format!("{SOURCE}{server}:*")],
-                json!({"server": server, "uri": uri}),
-            )
-        } else {
-            let server = text(input, "server")?;
-            let all = servers(host.mcp(), server)?;
-            let of = |name: &str| format!("{SOURCE}{name}:*");
-            let patterns: Vec<String> = match server {
-                Some(server) => vec![of(server)],
-                None => all.iter().map(|name| of(name)).collect(),
-            };
-            let metadata = server.map_or_else(|| json!({}), |server| json!({"server": server}));
-            (patterns.clone(), patterns, metadata)
+        }
+        let server = text(input, "server")?;
+        let all = servers(host.mcp(), server)?;
+        let of = |name: &str| format!("{SOURCE}{name}:*");
+        let patterns: Vec<String> = match server {
+            Some(server) => vec![of(server)],
+            None => all.iter().map(|name| of(name)).collect(),
         };
         Ok(vec![PermissionAsk {
             permission: "read".to_owned(),
+            always: patterns.clone(),
             patterns,
-            always,
-            metadata,
+            metadata: server.map_or_else(|| json!({}), |server| json!({"server": server})),
             ..PermissionAsk::default()
         }])
     }

@@ -44,6 +44,12 @@ impl CommandSource {
         }
     }
 
+    /// Returns whether it is a skill.
+    #[must_use]
+    pub fn is_skill(self) -> bool {
+        matches!(self, Self::Skill | Self::FetchedSkill)
+    }
+
     /// Returns whether its template may run commands and read files: its author is trusted like the configuration.
     #[must_use]
     pub fn is_own(self) -> bool {

@@ -145,7 +145,7 @@ impl ApiError {
             | AgentError::NothingToCompact(_)
             | AgentError::Model(_) => StatusCode::BAD_REQUEST,
             AgentError::NoMessage { .. } => return Self::missing(error.to_string()),
-            AgentError::Budget(_) | AgentError::NotGranted(_) => {
+            AgentError::Budget(_) | AgentError::Refused(_) | AgentError::NotGranted(_) => {
                 return Self::forbidden(error.to_string());
             }
             AgentError::Busy(id) | AgentError::Working(id) => {

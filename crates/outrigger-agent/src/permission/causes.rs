@@ -159,12 +159,22 @@ impl AgentState {
         !QUIET.contains(&tool)
     }
 
+    /// Returns whether a plugin without the grant sent one of the prompts.
+    pub(crate) fn is_prompted_without_grant(&self, causes: &Provenance) -> bool {
+        let mut plugins = causes.plugins_that(Deed::Prompted).into_iter();
+        plugins.any(|plugin| self.lacks(&plugin, Grant::Prompt, "").is_some())
+    }
+
     /// Returns whether a plugin could not do the action itself.
     fn is_beyond(&self, plugin: &PluginId, ask: &PermissionAsk) -> bool {
         let worktree = &self.place.worktree;
         let own = || self.plugins.plugin_reach(plugin, worktree);
         match ask.permission.as_str() {
-            reading if READING.contains(&reading) => !own().reads(&self.place.directory),
+            reading if READING.contains(&reading) => {
+                let is_kept = |it: &String| reading == "read" && self.is_kept_from_plugins(it);
+                !own().reads(&self.place.directory) || ask.patterns.iter().any(is_kept)
+            }
+            "skill" => ask.patterns.iter().any(|name| self.has_servers(name)),
             EXTERNAL_DIRECTORY => {
                 let own = own();
                 let folders = ask.patterns.iter().map(|it| it.trim_end_matches('*'));
@@ -181,5 +191,22 @@ impl AgentState {
             }
             other => Self::is_loud(other),
         }
+    }
+
+    /// Returns whether a pattern of a question about reading names what processes of plugins do not see: a resource of an MCP
+    /// server, or a file that the rules of the configuration keep from them. An agent may have wider rules than these.
+    fn is_kept_from_plugins(&self, pattern: &str) -> bool {
+        if outrigger_mcp_tools::attach::is_resource(pattern) {
+            return true;
+        }
+        let path = self.place.worktree.join(pattern);
+        let real = path.canonicalize();
+        self.is_kept_from_processes(&path, real.as_deref().unwrap_or(&path))
+    }
+
+    /// Returns whether loading a skill starts MCP servers, which run outside of the sandbox of plugins.
+    fn has_servers(&self, skill: &str) -> bool {
+        let skill = self.skills.iter().find(|it| it.name == skill);
+        skill.is_some_and(|skill| !self.config.skill_servers(skill).0.is_empty())
     }
 }

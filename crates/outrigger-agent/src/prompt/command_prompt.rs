@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use outrigger_mcp_tools::start_skill_servers;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::pinned_rules;
 use outrigger_plugins::Grant;
@@ -18,7 +17,6 @@ use crate::error::AgentError;
 use crate::prompt::guards::GuardedBy;
 use crate::prompt::template_shell::ShellLine;
 use crate::state::Agent;
-use crate::tools::mcp::host;
 use crate::turn::start::Prompt;
 use outrigger_prompt::command::CommandInfo;
 use outrigger_prompt::template;
@@ -53,12 +51,19 @@ impl Agent {
     ) -> Result<Prompt, AgentError> {
         let info = match self.inner.commands.get(name) {
             Some(info) => info.clone(),
-            None => {
-                let info = outrigger_mcp_tools::prompts::command(&self.inner.mcp, name).await?;
-                info.ok_or_else(|| self.no_command(name))?
-            }
+            None => self.server_command(session_id, name, &prompt).await?,
         };
         let agent = self.command_agent(&info, prompt.agent.as_deref())?;
+        if info.source.is_skill() {
+            let causes = &prompt.provenance;
+            let by = GuardedBy {
+                session_id,
+                agent: &agent,
+                causes,
+                command: Some(name),
+            };
+            self.decide_skill(by, name).await?;
+        }
         let filled = self.fill(session_id, &info, &agent, arguments, &prompt);
         let filled = filled.await;
         let model = info.model.as_deref().and_then(ModelRef::parse);
@@ -87,6 +92,25 @@ impl Agent {
                 arguments: arguments.to_owned(),
             }),
         })
+    }
+
+    /// Returns the command of an MCP server's prompt, with the server's text.
+    async fn server_command(
+        &self,
+        session_id: &SessionId,
+        name: &str,
+        prompt: &PromptInput,
+    ) -> Result<CommandInfo, AgentError> {
+        let found = outrigger_mcp_tools::prompts::find(&self.inner.mcp, name).await;
+        let found = found.ok_or_else(|| self.no_command(name))?;
+        let agent = self.choose_agent(prompt.agent.as_deref())?;
+        let by = GuardedBy {
+            session_id,
+            agent: &agent,
+            causes: &prompt.provenance,
+            command: None,
+        };
+        self.fetched_prompt(by, found).await
     }
 
     /// Returns the agent that a command names. A plugin's command without the grant cannot select an agent with more permissions
@@ -172,21 +196,20 @@ impl Agent {
             text: mut filled,
             named,
         } = filled;
-        if info.source.word() == "skill"
-            && let Some(skill) = self.inner.skills.iter().find(|it| it.name == info.name)
-            && let Some(servers) = start_skill_servers(&host(&self.inner), session_id, skill).await
+        let by = GuardedBy {
+            session_id,
+            agent,
+            causes: &prompt.provenance,
+            command: Some(&info.name),
+        };
+        if info.source.is_skill()
+            && let Some(servers) = self.servers_of_skill(by, &info.name).await
         {
             filled.push_str("\n\n");
             filled.push_str(&servers);
         }
         let mut parts = vec![text(&filled)];
         if info.source.is_own() {
-            let by = GuardedBy {
-                session_id,
-                agent,
-                causes: &prompt.provenance,
-                command: Some(&info.name),
-            };
             let mut files = self.mentioned(by, &named).await;
             // A file that the client sent as well is not included twice, as in OpenCode.
             files.retain(|part| prompt.parts.iter().all(|sent| sent.kind != part.kind));

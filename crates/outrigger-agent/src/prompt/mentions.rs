@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use outrigger_permissions::approval::ApprovalReason;
 use outrigger_prompt::mentions::names;
 use outrigger_prompt::parts::text;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_tools::PermissionAsk;
 
-use crate::permission::ask::{Asker, Refusal};
 use crate::prompt::guards::GuardedBy;
 use crate::state::Agent;
 
@@ -45,15 +43,9 @@ impl Agent {
         shown: PathBuf,
         path: PathBuf,
     ) -> Result<Vec<PartInput>, String> {
-        let GuardedBy {
-            session_id,
-            agent,
-            causes,
-            ..
-        } = by;
         let by_guards = self.guards_let_read(by, &[&shown, &path]).await?;
         let worktree = &self.inner.place.worktree;
-        let own = self.inner.session_rules(session_id);
+        let own = self.rules_of_session(by)?;
         let mut patterns = vec![outrigger_tools::relative(worktree, &path)];
         // Check the path as written too: a rule may name the link.
         if shown != path {
@@ -64,23 +56,11 @@ impl Agent {
             patterns,
             ..PermissionAsk::default()
         };
-        let ungranted = self.inner.prompted_without_grant(causes, None, &ask);
-        let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
-        let asker = Asker {
-            session_id,
-            tool: None,
-            rules: &[&agent.permission, &own.unwrap_or_default()],
-            wanted: agent.wanted.as_deref(),
-            requires_approval: requires_approval.as_ref(),
-            causes,
-            reports: None,
-        };
         if self.inner.is_forbidden(&path) {
             return Err("the policy of this machine forbids it".to_owned());
         }
-        let decided = self.inner.decide(&asker, ask).await;
-        decided.map_err(Refusal::text)?;
-        let rules = self.inner.access.rules(asker.rules);
+        self.decide_for_prompt(by, &own, ask, by_guards).await?;
+        let rules = self.inner.access.rules(&[&by.agent.permission, &own]);
         self.attach(path, rules).map_err(|error| error.to_string())
     }
 }

@@ -1,5 +1,6 @@
 //! Building a prompt: its parts, mentions, commands, and the system prompt.
 
+pub(crate) mod as_call;
 pub(crate) mod attachment;
 pub(crate) mod choice;
 pub(crate) mod command_prompt;

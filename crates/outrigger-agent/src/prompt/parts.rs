@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use outrigger_kernel::permission::evaluate;
-use outrigger_permissions::access::Operation;
+use outrigger_mcp_tools::attach::Resource;
+use outrigger_permissions::access::{Operation, PathRules};
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_prompt::mentions::names;
 use outrigger_prompt::parts::{attached_text, local, not_read, text_part};
@@ -12,8 +13,10 @@ use outrigger_protocol::message::PartKind;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
+use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 
+use crate::permission::audit::Decided;
 use crate::prompt::guards::GuardedBy;
 use crate::state::Agent;
 use crate::turn::request::{Origin, TurnInput, TurnRequest};
@@ -36,53 +39,35 @@ impl Agent {
             }
             TurnInput::Compact(_) | TurnInput::Resume(_) => return,
         };
-        if request.origin != Origin::Program {
-            let name = own.as_deref().or(prompt.agent.as_deref());
-            let agent = self.choose_agent(name).unwrap_or_default();
-            let causes = prompt.provenance.clone();
-            let by = GuardedBy {
-                session_id: &request.session,
-                agent: &agent,
-                causes: &causes,
-                command: None,
-            };
-            for part in std::mem::take(&mut prompt.parts) {
-                prompt.parts.extend(self.part(part, by).await);
-            }
-        }
-        outrigger_mcp_tools::attach::read_resources(&self.inner.mcp, prompt).await;
-    }
-
-    /// Replaces one part. The user may attach any file; if a plugin influenced the prompt, guards are asked about each file.
-    async fn part(&self, part: PartInput, by: GuardedBy<'_>) -> Vec<PartInput> {
-        let file = match &part.kind {
-            PartKind::File(fields) if !by.causes.is_plain() => {
-                let url = fields.get("url").and_then(Value::as_str);
-                url.and_then(local)
-            }
-            _ => None,
+        let reads_files = request.origin != Origin::Program;
+        let name = own.as_deref().or(prompt.agent.as_deref());
+        let agent = self.choose_agent(name).unwrap_or_default();
+        let causes = prompt.provenance.clone();
+        let by = GuardedBy {
+            session_id: &request.session,
+            agent: &agent,
+            causes: &causes,
+            command: None,
         };
-        if let Some(path) = file {
-            let why = match self.guards_let_read(by, &[&path]).await {
-                Ok(None) => None,
-                Ok(Some(_)) => Some("a guard wants you asked, which nobody is here".to_owned()),
-                Err(why) => Some(why),
+        for part in std::mem::take(&mut prompt.parts) {
+            let read = match Resource::of(&part) {
+                Some(resource) => self.resource(by, &resource).await,
+                None if reads_files => self.part(part, by).await,
+                None => vec![part],
             };
-            if let Some(why) = why {
-                return vec![not_read(&path, &why)];
-            }
+            prompt.parts.extend(read);
         }
-        self.resolve(part, by.agent)
     }
 
-    fn resolve(&self, part: PartInput, agent: &AgentInfo) -> Vec<PartInput> {
+    /// Replaces one part.
+    async fn part(&self, part: PartInput, by: GuardedBy<'_>) -> Vec<PartInput> {
         let text = |fields: &Object, key: &str| {
             let found = fields.get(key).and_then(Value::as_str);
             found.map(str::to_owned)
         };
         match &part.kind {
             PartKind::File(fields) => match text(fields, "url").as_deref().and_then(local) {
-                Some(path) => self.file(path, agent),
+                Some(path) => self.file(&path, by).await,
                 None => {
                     let read = attached_text(fields).into_iter().flatten();
                     read.chain([part.clone()]).collect()
@@ -90,42 +75,82 @@ impl Agent {
             },
             PartKind::Agent(fields) => {
                 let name = text(fields, "name").unwrap_or_default();
-                let hint = match evaluate("task", &name, &[&agent.permission]) {
-                    Action::Deny => " . Invoked by user; guaranteed to exist.",
-                    _ => "",
-                };
-                let call = format!(
-                    " Use the above message and context to generate a prompt and call the task tool with subagent: {name}{hint}"
-                );
-                vec![part, text_part(call, true)]
+                let call = call_of(&name, by.agent);
+                vec![part, call]
             }
             _ => vec![part],
         }
     }
 
-    /// Reads a file or folder of the project that the agent may read without approval; nothing beyond the project is read for a
-    /// client (invariant 11).
-    fn file(&self, path: PathBuf, agent: &AgentInfo) -> Vec<PartInput> {
+    /// Reads a file or folder of the project, or returns a note in its place; nothing beyond the project is read for a client
+    /// (invariant 11).
+    async fn file(&self, path: &Path, by: GuardedBy<'_>) -> Vec<PartInput> {
+        let read = match self.decided_read(path, by).await {
+            Ok((real, rules)) => self.attach(real, rules).map_err(|error| error.to_string()),
+            Err(why) => Err(why),
+        };
+        read.unwrap_or_else(|why| vec![not_read(path, &why)])
+    }
+
+    /// Returns where the file really is and the rules for what is in it, if the agent may read it without approval. If a plugin
+    /// had a hand in the prompt, the answer is in the audit.
+    async fn decided_read(
+        &self,
+        path: &Path,
+        by: GuardedBy<'_>,
+    ) -> Result<(PathBuf, PathRules), String> {
+        if by.causes.is_plain() {
+            return self.rules_let_read(path, by);
+        }
+        let decided = match self.plugin_may_have_read(path, by).await {
+            Ok(()) => self.rules_let_read(path, by),
+            Err(why) => Err(why),
+        };
+        let decision = if decided.is_ok() { "allow" } else { "deny" };
+        self.inner.audit_decision(Decided {
+            session: by.session_id,
+            call: None,
+            permission: "read",
+            patterns: &[outrigger_tools::relative(&self.inner.place.worktree, path)],
+            decision,
+            by: decided.as_ref().err().map_or("a rule", String::as_str),
+            causes: by.causes.clone(),
+        });
+        decided
+    }
+
+    fn rules_let_read(
+        &self,
+        path: &Path,
+        by: GuardedBy<'_>,
+    ) -> Result<(PathBuf, PathRules), String> {
         let place = &self.inner.place;
         let roots = Roots::found([&place.worktree, &place.directory]);
-        let shown = resolve(Path::new("/"), &path);
-        let read = match roots.contains(&shown) {
-            Ok(path) => {
-                let rules = self.inner.access.rules(&[&agent.permission]);
-                let named = rules.decide(Operation::Read, &shown).action;
-                match rules
-                    .decide_by_file(Operation::Read, &path)
-                    .map(|it| it.action)
-                {
-                    Ok(Action::Allow) if named == Action::Allow => {
-                        self.attach(path, rules.clone()).map_err(|e| e.to_string())
-                    }
-                    _ => Err("the rules for `read` do not allow it without asking".to_owned()),
-                }
-            }
-            Err(error) => Err(error.to_string()),
+        let shown = resolve(Path::new("/"), path);
+        let path = roots.contains(&shown).map_err(|error| error.to_string())?;
+        let own = self.rules_of_session(by)?;
+        let rules = self.inner.access.rules(&[&by.agent.permission, &own]);
+        let named = rules.decide(Operation::Read, &shown).action;
+        let real = rules.decide_by_file(Operation::Read, &path);
+        match real.map(|it| it.action) {
+            Ok(Action::Allow) if named == Action::Allow => Ok((path, rules)),
+            _ => Err("the rules for `read` do not allow it without asking".to_owned()),
+        }
+    }
+
+    /// Decides about a file that a plugin put into a prompt: guards are asked, and without the grant it gets nothing that it
+    /// cannot read itself, whatever agent the prompt names. Nobody is asked here, as for rules.
+    async fn plugin_may_have_read(&self, path: &Path, by: GuardedBy<'_>) -> Result<(), String> {
+        if self.guards_let_read(by, &[path]).await?.is_some() {
+            return Err("a guard wants you asked, which nobody is here".to_owned());
+        }
+        let ask = PermissionAsk {
+            permission: "read".to_owned(),
+            patterns: vec![outrigger_tools::relative(&self.inner.place.worktree, path)],
+            ..PermissionAsk::default()
         };
-        read.unwrap_or_else(|reason| vec![not_read(&path, &reason)])
+        let lacking = self.inner.prompted_without_grant(by.causes, None, &ask);
+        lacking.map_or(Ok(()), |lacking| Err(lacking.why))
     }
 
     /// Returns the agents that a command's template mentions as `@name`.
@@ -143,8 +168,20 @@ impl Agent {
                     id: None,
                     kind: PartKind::Agent(fields),
                 };
-                self.resolve(mention, agent)
+                [mention, call_of(name, agent)]
             })
             .collect()
     }
+}
+
+/// Returns the text that has the model call a mentioned agent (OpenCode's words).
+fn call_of(name: &str, agent: &AgentInfo) -> PartInput {
+    let hint = match evaluate("task", name, &[&agent.permission]) {
+        Action::Deny => " . Invoked by user; guaranteed to exist.",
+        _ => "",
+    };
+    let call = format!(
+        " Use the above message and context to generate a prompt and call the task tool with subagent: {name}{hint}"
+    );
+    text_part(call, true)
 }

@@ -53,6 +53,9 @@ pub(crate) struct McpServe {
     /// Serve streamable HTTP on this port of the loopback interface instead
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
+    /// Agent that a client may name; can be repeated. Without it, the default agent alone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Vec<String>,
     /// Require no password (with --port)
     #[arg(long, requires = "port")]
     pub(crate) no_auth: bool,

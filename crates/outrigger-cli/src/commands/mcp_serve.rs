@@ -1,5 +1,6 @@
 //! `outrigger mcp serve`: sessions and tools for other agents.
 
+mod agents;
 mod backend;
 mod results;
 mod sessions;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use outrigger_agent::{Agent, Answering, Folders};
 use outrigger_server::Guard;
 
+use self::agents::PermittedAgents;
 use self::backend::AgentBackend;
 use crate::args::{Global, McpServe};
 use crate::commands::serve::{login, say_login};
@@ -30,21 +32,24 @@ pub(crate) async fn serve(
     boot.answering = Answering::Refuse;
     let agent = Agent::boot(boot).await?;
     let _plugins = outrigger_server::serve_plugins(&agent);
-    let backend = Arc::new(AgentBackend::new(agent.clone()));
     let turn = signals.turn();
-    let served = match args.port {
-        None => {
-            let served = outrigger_mcp_server::stdio::serve(backend, standard_input(), pass_out);
-            tokio::select! {
-                served = served => served.map_err(|error| failed(&error)),
-                _ = signals.cancelled() => Ok(()),
-            }
-        }
-        Some(port) => over_http(backend, port, args.no_auth, &signals).await,
-    };
+    let served = offer(&agent, args, &signals).await;
     drop(turn);
     agent.shutdown().await;
     served.map(|()| 0)
+}
+
+async fn offer(agent: &Agent, args: McpServe, signals: &Signals) -> Result<(), Failure> {
+    let permitted = PermittedAgents::new(agent, args.agent)?;
+    let backend = Arc::new(AgentBackend::new(agent.clone(), permitted));
+    let Some(port) = args.port else {
+        let served = outrigger_mcp_server::stdio::serve(backend, standard_input(), pass_out);
+        return tokio::select! {
+            served = served => served.map_err(|error| failed(&error)),
+            _ = signals.cancelled() => Ok(()),
+        };
+    };
+    over_http(backend, port, args.no_auth, signals).await
 }
 
 async fn over_http(

@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -500,6 +501,107 @@ fn a_rule_that_never_counts_is_reported() {
                 output.contains(says) && done.code != 0,
                 "{args:?}: {output}"
             );
+        }
+    }
+}
+
+/// Serves as the web proxy: `http://good.test/to` redirects to another host, all else has the secret. Returns its address and the
+/// hosts that were asked.
+fn proxy() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = [0; 4096];
+            let read = stream.read(&mut head).unwrap_or_default();
+            let head = String::from_utf8_lossy(&head[..read]).into_owned();
+            let target = head.split(' ').nth(1).unwrap_or_default();
+            log.lock().unwrap().push(target.to_owned());
+            let answer = match target.strip_prefix("http://good.test/to?") {
+                Some(to) => format!(
+                    "HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                ),
+                None => format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{SECRET}",
+                    SECRET.len()
+                ),
+            };
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    (base, asked)
+}
+
+/// An open redirect of an allowed host is no way to one that has to be asked about.
+#[test]
+fn a_redirect_to_another_host_is_decided_as_a_call_for_it() {
+    const GOOD: &str = "http://good.test/*";
+    const OTHER: &str = "http://other.test/*";
+    for (to, rules, is_followed) in [
+        (
+            "http://other.test/?data",
+            json!({ "*": "ask", GOOD: "allow" }),
+            false,
+        ),
+        (
+            "http://other.test:81/",
+            json!({ "*": "ask", GOOD: "allow", "http://other.test/*": "allow" }),
+            false,
+        ),
+        (
+            "http://good.test:81/",
+            json!({ "*": "ask", GOOD: "allow" }),
+            false,
+        ),
+        (
+            "http://other.test/",
+            json!({ "*": "ask", GOOD: "allow", OTHER: "allow" }),
+            true,
+        ),
+        ("http://other.test/", json!("allow"), true),
+        ("/here", json!({ "*": "ask", GOOD: "allow" }), true),
+    ] {
+        let (proxy, asked) = proxy();
+        let url = format!("http://good.test/to?{to}");
+        let world = World::new([
+            turn([call("webfetch", json!({ "url": url, "format": "text" }))]),
+            done(),
+        ]);
+        world.config(json!({ "permission": { "webfetch": rules } }));
+        let variables = [
+            ("http_proxy", proxy.as_str()),
+            ("HTTP_PROXY", &proxy),
+            ("NO_PROXY", "127.0.0.1"),
+            ("no_proxy", "127.0.0.1"),
+        ];
+        world.run_with(&variables, &["do it"]);
+        let output = world.parts("tool")[0]["state"].to_string();
+        assert_eq!(output.contains(SECRET), is_followed, "{to}: {output}");
+        let asked = asked.lock().unwrap().clone();
+        assert_eq!(
+            asked.len(),
+            if is_followed { 2 } else { 1 },
+            "{to}: {asked:?}"
+        );
+        if !is_followed {
+            let list = [
+                "audit",
+                "list",
+                "--json",
+                "--kind",
+                "permission",
+                "-n",
+                "1000",
+            ];
+            let records = world.cli(&list).ok().lines();
+            let host = to.split('?').next().unwrap();
+            let is_written = |it: &Value| {
+                it["decision"] == "deny"
+                    && it["subject"].as_str().is_some_and(|it| it.contains(host))
+            };
+            assert!(records.iter().any(is_written), "{to}: {records:?}");
         }
     }
 }

@@ -491,7 +491,10 @@ export const Attack = async ({ directory }) => {
         let line = format!("{} is skipped", world.path(name).display());
         assert!(warnings.contains(&line), "{name}: {warnings}");
     }
-    assert!(warnings.contains("switched `formatter` on"), "{warnings}");
+    assert!(
+        warnings.contains("tried to enable `formatter`"),
+        "{warnings}"
+    );
     assert!(world.path("a.md").exists() && !world.path("stolen").exists());
     for request in world.mock.all_requests() {
         assert!(!request.body.to_string().contains(KEY));

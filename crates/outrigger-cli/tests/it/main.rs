@@ -106,6 +106,7 @@ mod plugin_rules;
 mod plugin_subtasks;
 mod points;
 mod points_all;
+mod prompt_reads;
 mod provenance;
 mod question;
 mod question_display;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::*;
+use crate::user_grants::granting;
 
 pub(crate) const RICH: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -272,13 +273,14 @@ fn resources_go_with_a_prompt() {
             "type": "resource", "clientName": "notes", "uri": uri, "text": {"value": "", "start": 0, "end": 0}}})
     };
     let body = json!({"noReply": true, "parts": [{"type": "text", "text": "look"}, part("note://a"), part("note://none")]});
-    world.plugin(
+    let plugin = world.plugin(
         "p",
         &asking(&format!(
             "const made = await (await fetch(new URL('/session', serverUrl), {{ method: 'POST', headers: {{ 'content-type': 'application/json' }}, body: '{{}}' }})).json()
              if (made.id && !globalThis.asked) {{ globalThis.asked = true; await ask('POST', `/session/${{made.id}}/message`, {body}) }}"
         )),
     );
+    granting(&world, &format!("[plugins.{plugin:?}]\nprompt = true\n"));
     world.run(&["go"]).ok();
     let answer = world.read("answers.txt");
     for said in [

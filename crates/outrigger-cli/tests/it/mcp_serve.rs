@@ -17,7 +17,11 @@ struct Other {
 
 impl Other {
     fn new(world: &World) -> Self {
-        let mut command = world.command(&["mcp", "serve"]);
+        Self::with(world, &[])
+    }
+
+    fn with(world: &World, args: &[&str]) -> Self {
+        let mut command = world.command(&[&["mcp", "serve"], args].concat());
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -169,6 +173,81 @@ fn another_agent_prompts_reads_and_calls_tools_under_our_rules() {
 
     let audit = world.cli(&["audit", "list", "--json"]).ok().stdout;
     assert!(audit.contains("mcp client tester"), "{audit}");
+}
+
+/// The agents that answer are the user's choice, on the command line.
+#[test]
+fn another_agent_names_no_agent_but_those_of_the_command_line() {
+    let bash = |file: &str| {
+        let command = format!("touch {file}");
+        turn([call(
+            "bash",
+            json!({"command": command, "description": "d"}),
+        )])
+    };
+    let answers = [
+        bash("mine"),
+        done(),
+        bash("theirs"),
+        done(),
+        bash("own"),
+        done(),
+    ];
+    let world = World::new(answers);
+    world.config(json!({
+        "permission": {"bash": "ask"},
+        "agent": {"yolo": {"mode": "primary", "permission": {"bash": "allow"}}},
+    }));
+    world.run(&["--agent", "yolo", "mine"]).ok();
+    let agent_of =
+        |id: &str| world.cli(&["session", "export", id]).ok().json()["info"]["agent"].clone();
+    let mut other = Other::new(&world);
+    let (listed, _) = other.calls("session_list", json!({}));
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let users = listed["sessions"][0]["session_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let start = |other: &mut Other, arguments: Value| {
+        let (started, _) = other.calls("session_start", arguments);
+        let started: Result<Value, _> = serde_json::from_str(&started);
+        started.map(|it| it["session_id"].as_str().unwrap().to_owned())
+    };
+    for name in ["yolo", "explore"] {
+        assert!(start(&mut other, json!({"agent": name})).is_err(), "{name}");
+    }
+    let own = start(&mut other, json!({})).unwrap();
+    let prompt = |id: &str, agent: Option<&str>| json!({"session_id": id, "prompt": "do it", "agent": agent});
+    for (id, agent, says) in [
+        (&own, Some("yolo"), "--agent yolo"),
+        (&own, Some("explore"), "--agent explore"),
+        (&users, Some("yolo"), "--agent yolo"),
+        (&users, Some("build"), "keeps its agent yolo"),
+        (&users, None, "--agent yolo"),
+    ] {
+        let (text, is_error) = other.calls("session_prompt", prompt(id, agent));
+        assert!(is_error && text.contains(says), "{agent:?}: {text}");
+    }
+    other.leaves();
+    assert_eq!(agent_of(&users), "yolo");
+    assert_eq!(
+        world.mock.requests().len(),
+        2,
+        "nothing was asked of the model"
+    );
+
+    let mut other = Other::with(&world, &["--agent", "yolo", "--agent", "build"]);
+    let (text, is_error) = other.calls("session_prompt", prompt(&users, None));
+    assert!(!is_error, "{text}");
+    let own = start(&mut other, json!({})).unwrap();
+    let (text, is_error) = other.calls("session_prompt", prompt(&own, Some("yolo")));
+    assert!(!is_error, "{text}");
+    other.leaves();
+    for file in ["mine", "theirs", "own"] {
+        assert!(world.path(file).exists(), "{file}");
+    }
+    let unknown = world.cli(&["mcp", "serve", "--agent", "nobody"]);
+    assert!(unknown.stderr.contains("agent.no_agent"), "{unknown:?}");
 }
 
 /// A subscribed client is notified of each call that ends, and of a session it watches.

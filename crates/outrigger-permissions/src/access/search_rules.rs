@@ -20,6 +20,8 @@ pub struct SearchRules {
     approvals: Option<PathRules>,
     /// Knows what the machine policy forbids.
     spawner: Option<Spawner>,
+    /// Further rules, of which only what they deny counts.
+    denies: Option<Box<SearchRules>>,
 }
 
 impl SearchRules {
@@ -32,6 +34,7 @@ impl SearchRules {
             denied,
             approvals: None,
             spawner: None,
+            denies: None,
         }
     }
 
@@ -47,6 +50,17 @@ impl SearchRules {
     pub fn with_policy(mut self, spawner: &Spawner) -> Self {
         self.spawner = Some(spawner.clone());
         self
+    }
+
+    /// Adds rules of which only what they deny counts. Walks the project if one denies certain files: blocking.
+    #[must_use]
+    pub fn with_denies(mut self, rules: PathRules) -> Self {
+        self.denies = Some(Box::new(Self::new(rules)));
+        self
+    }
+
+    fn is_denied(&self, of: impl Fn(&Self) -> bool) -> bool {
+        self.denies.as_deref().is_some_and(of)
     }
 
     fn forbids(&self) -> Option<&dyn Forbids> {
@@ -77,7 +91,8 @@ impl SearchRules {
 
 impl DecideRead for SearchRules {
     fn of(&self, file: &Path) -> Action {
-        if is_forbidden(self.forbids(), file) {
+        let denied = |rules: &Self| rules.of(file) == Action::Deny;
+        if is_forbidden(self.forbids(), file) || self.is_denied(denied) {
             return Action::Deny;
         }
         self.action(
@@ -87,7 +102,8 @@ impl DecideRead for SearchRules {
     }
 
     fn of_unlinked(&self, file: &Path) -> Action {
-        if self.forbids().is_some_and(|it| it.file(file).is_some()) {
+        let denied = |rules: &Self| rules.of_unlinked(file) == Action::Deny;
+        if self.forbids().is_some_and(|it| it.file(file).is_some()) || self.is_denied(denied) {
             return Action::Deny;
         }
         self.action(
@@ -99,10 +115,12 @@ impl DecideRead for SearchRules {
     fn denies_file(&self, file: &Metadata) -> bool {
         let denied = self.denied.as_ref();
         denied.is_some_and(|it| it.as_ref().map_or(true, |denied| denied.holds_file(file)))
+            || self.is_denied(|rules| rules.denies_file(file))
     }
 
     fn denies_files(&self) -> bool {
         let denied = self.denied.as_ref();
         denied.is_some_and(|it| it.as_ref().map_or(true, |denied| denied.has_files()))
+            || self.is_denied(Self::denies_files)
     }
 }

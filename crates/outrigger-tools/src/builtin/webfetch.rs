@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -83,15 +83,28 @@ impl WebFetch {
     }
 }
 
+/// What is left of the time that a call may take. Waiting for an answer to a question takes none of it.
+struct Remaining(Duration);
+
+impl Remaining {
+    async fn within<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ToolError> {
+        let begun = Instant::now();
+        let done = tokio::time::timeout(self.0, work).await;
+        self.0 = self.0.saturating_sub(begun.elapsed());
+        done.map_err(|_| ToolError::failed("Request timed out"))
+    }
+}
+
 impl WebFetch {
     /// Returns the type and the content of a page.
     async fn fetch(
         &self,
-        url: &str,
-        accept: &str,
+        input: &Value,
         ctx: &ToolContext,
     ) -> Result<(String, Vec<u8>), ToolError> {
-        let response = self.follow(url, accept, ctx).await?;
+        let url = address(input)?;
+        let mut remaining = Remaining(timeout(input));
+        let response = self.follow(input, &mut remaining, ctx).await?;
         let status = response.status();
         if !status.is_success() {
             return Err(ToolError::failed(format!(
@@ -102,16 +115,19 @@ impl WebFetch {
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or("");
         let kind = kind.to_owned();
-        Ok((kind, body(response, url).await?))
+        let body = remaining.within(body(response, url)).await??;
+        Ok((kind, body))
     }
 
-    /// Follows all redirects to the final response; each URL on the way is checked before it is requested.
+    /// Follows all redirects to the final response; each URL on the way is checked before it is requested. One of another host is
+    /// decided as a call for it: who was allowed a host was not allowed all that it redirects to.
     async fn follow(
         &self,
-        url: &str,
-        accept: &str,
+        input: &Value,
+        remaining: &mut Remaining,
         ctx: &ToolContext,
     ) -> Result<Response, ToolError> {
+        let (url, accept) = (address(input)?, accept(format(input)));
         let failed = |why: &str| ToolError::failed(format!("Transport error (GET {url}): {why}"));
         let client = self.client()?;
         let mut at = Url::parse(url).map_err(|e| failed(&e.to_string()))?;
@@ -126,13 +142,17 @@ impl WebFetch {
                 .get(at.clone())
                 .header(ACCEPT, accept)
                 .header(ACCEPT_LANGUAGE, "en-US,en;q=0.9");
-            let answer = request.send().await.map_err(|e| transport(url, &e))?;
+            let answer = remaining.within(request.send()).await?;
+            let answer = answer.map_err(|e| transport(url, &e))?;
             let Some(to) = redirected(&at, &answer, ctx)? else {
                 return Ok(answer);
             };
             left = left
                 .checked_sub(1)
                 .ok_or_else(|| failed("too many redirects"))?;
+            if !is_same_host(&at, &to) {
+                ctx.ask(of_redirect(&to, &at, input)).await?;
+            }
             at = to;
         }
     }
@@ -167,6 +187,52 @@ fn redirected(from: &Url, answer: &Response, ctx: &ToolContext) -> Result<Option
         return Err(refused(why.to_owned()));
     }
     Ok(Some(to))
+}
+
+/// Returns whether both are the same server: a change from `http` to `https` is not another one.
+fn is_same_host(one: &Url, other: &Url) -> bool {
+    // The usual port of a scheme is none.
+    one.host_str() == other.host_str() && one.port() == other.port()
+}
+
+/// Returns the question about a URL that `from` redirects to.
+fn of_redirect(to: &Url, from: &Url, input: &Value) -> PermissionAsk {
+    let mut metadata = input.clone();
+    if let Value::Object(fields) = &mut metadata {
+        fields.insert("url".to_owned(), json!(to.as_str()));
+        fields.insert("redirectedFrom".to_owned(), json!(from.as_str()));
+    }
+    PermissionAsk {
+        metadata,
+        ..question(to.as_str(), input)
+    }
+}
+
+/// Returns the question about a URL.
+fn question(url: &str, input: &Value) -> PermissionAsk {
+    // `http://x` is requested as `http://x/`, which a pattern for the host's pages (`http://x/*`) matches.
+    let patterns = spelled(url);
+    let asked = Url::parse(url).map(String::from).ok();
+    let asked = asked.filter(|it| !patterns.contains(it));
+    let mut metadata = input.clone();
+    if let Value::Object(fields) = &mut metadata {
+        fields.entry("format").or_insert(json!("markdown"));
+    }
+    PermissionAsk {
+        permission: "webfetch".to_owned(),
+        patterns,
+        spellings: asked.into_iter().collect(),
+        always: vec![always(url)],
+        metadata,
+        ..PermissionAsk::default()
+    }
+}
+
+fn format(input: &Value) -> &str {
+    match text(input, "format") {
+        "" => "markdown",
+        format => format,
+    }
 }
 
 fn timeout(input: &Value) -> Duration {
@@ -306,26 +372,12 @@ impl Tool for WebFetch {
         input: &Value,
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
-        let url = address(input)?;
-        // `http://x` is requested as `http://x/`, which a pattern for the host's pages (`http://x/*`) matches.
-        let patterns = spelled(url);
-        let asked = Url::parse(url).map(String::from).ok();
-        let asked = asked.filter(|it| !patterns.contains(it));
-        if let Some(asked) = asked.as_ref().filter(|it| ctx.host.denies_address(it)) {
+        let question = question(address(input)?, input);
+        let mut spellings = question.spellings.iter();
+        if let Some(asked) = spellings.find(|it| ctx.host.denies_address(it)) {
             return Err(ToolError::Denied(format!("A rule denies {asked}")));
         }
-        let mut metadata = input.clone();
-        if let Value::Object(fields) = &mut metadata {
-            fields.entry("format").or_insert(json!("markdown"));
-        }
-        Ok(vec![PermissionAsk {
-            permission: "webfetch".to_owned(),
-            patterns,
-            spellings: asked.into_iter().collect(),
-            always: vec![always(url)],
-            metadata,
-            ..PermissionAsk::default()
-        }])
+        Ok(vec![question])
     }
 
     fn deadline(&self, input: &Value) -> Option<Duration> {
@@ -339,15 +391,8 @@ impl Tool for WebFetch {
         ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let url = address(&input)?;
-            let format = match text(&input, "format") {
-                "" => "markdown",
-                format => format,
-            };
-            let fetch = self.fetch(url, accept(format), ctx);
-            let (kind, bytes) = tokio::time::timeout(timeout(&input), fetch)
-                .await
-                .map_err(|_| ToolError::failed("Request timed out"))??;
+            let (url, format) = (address(&input)?, format(&input));
+            let (kind, bytes) = self.fetch(&input, ctx).await?;
             let title = format!("{url} ({kind})");
             let mime = kind.split(';').next().unwrap_or("").trim().to_lowercase();
             if mime.starts_with("image/") && !mime.contains("svg") {

@@ -285,7 +285,14 @@ impl ToolHost for CallHost {
         let access = self.inner.access.clone();
         let rules = access.rules(&[&self.agent.permission, &own]);
         let approvals = access.rules(&[&approvals]);
-        Box::new(SearchRules::new(rules).with_approvals(approvals))
+        let rules = SearchRules::new(rules).with_approvals(approvals);
+        // The agent that a plugin's prompt names may read more than the plugin.
+        let wide = &self.inner.config.config.permission;
+        if self.inner.is_prompted_without_grant(&self.causes()) {
+            Box::new(rules.with_denies(access.rules(&[wide])))
+        } else {
+            Box::new(rules)
+        }
     }
 
     fn names_address(&self, url: &str) -> bool {

@@ -1,6 +1,6 @@
 //! What another agent may use: sessions of this folder, and the tools of this agent under its rules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -14,6 +14,7 @@ use outrigger_store::SessionFilter;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use super::agents::PermittedAgents;
 use super::results::{failure, of_tool, text};
 use super::sessions::{KIND, Steps, address, changes, id_of, template, transcript};
 
@@ -24,18 +25,23 @@ const MAX_LIMIT: u64 = 200;
 /// An agent.
 pub(super) struct AgentBackend {
     agent: Agent,
+    permitted: PermittedAgents,
     // The session in which the tools of a connection run.
     own: Mutex<HashMap<u64, SessionId>>,
+    // The sessions that clients began. What a session says of itself is no proof: others can write it.
+    begun: Mutex<HashSet<SessionId>>,
 }
 
 /// `Err`: the reason for the other agent's model.
 type Answer = Result<Value, String>;
 
 impl AgentBackend {
-    pub(super) fn new(agent: Agent) -> Self {
+    pub(super) fn new(agent: Agent, permitted: PermittedAgents) -> Self {
         Self {
             agent,
+            permitted,
             own: Mutex::default(),
+            begun: Mutex::default(),
         }
     }
 
@@ -61,15 +67,16 @@ impl AgentBackend {
 
     async fn start(&self, caller: &Caller, arguments: &Value) -> Answer {
         let title = arguments["title"].as_str().map(str::to_owned);
-        let agent = arguments["agent"].as_str().map(str::to_owned);
+        let agent = self.permitted.for_new(arguments["agent"].as_str())?;
         let new = NewSession {
             title,
-            agent,
+            agent: Some(agent),
             metadata: json!({"mcpClient": caller.client}).as_object().cloned(),
             ..NewSession::default()
         };
         let session = self.agent.create_session(new).await;
         let session = session.map_err(|error| error.to_string())?;
+        self.begun.lock().await.insert(session.id.clone());
         let id = session.id.to_string();
         Ok(structured(&json!({"session_id": id})))
     }
@@ -83,8 +90,10 @@ impl AgentBackend {
             text: said.to_owned(),
             ..TextPart::default()
         });
+        let is_clients = self.begun.lock().await.contains(&session.id);
+        let (own, asked) = (session.agent.as_deref(), arguments["agent"].as_str());
         let prompt = PromptInput {
-            agent: arguments["agent"].as_str().map(str::to_owned),
+            agent: Some(self.permitted.for_session(own, is_clients, asked)?),
             parts: vec![PartInput {
                 id: None,
                 kind: part,
@@ -315,8 +324,10 @@ impl Backend for AgentBackend {
 fn of_sessions() -> Vec<Value> {
     let id = || json!({"type": "string", "description": "Session"});
     let count = |what: &str| json!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "description": what});
-    let agent =
-        || json!({"type": "string", "description": "Agent; the default one where none is named"});
+    let agent = || {
+        let which = "Agent, one that the user permits; where none is named, that of the session or the default one";
+        json!({"type": "string", "description": which})
+    };
     let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
         json!({
             "name": name, "description": description,

@@ -1,0 +1,132 @@
+//! What a prompt has the host read or start besides files: resources and prompts of MCP servers, skills with their servers. Each is
+//! decided as the call that would do the same, so that a prompt is no way around the rules for the call.
+
+use outrigger_mcp_tools::attach::{READ_RESOURCE, Resource};
+use outrigger_mcp_tools::{McpPrompt, start_skill_servers};
+use outrigger_permissions::approval::ApprovalReason;
+use outrigger_prompt::command::CommandInfo;
+use outrigger_protocol::permission::Rule;
+use outrigger_protocol::session::PartInput;
+use outrigger_tools::PermissionAsk;
+use serde_json::{Value, json};
+
+use crate::error::AgentError;
+use crate::permission::ask::{Asker, Refusal};
+use crate::prompt::guards::GuardedBy;
+use crate::state::Agent;
+use crate::tools::mcp::host;
+
+impl Agent {
+    /// Returns the content of a resource that a prompt names, or a note in its place.
+    pub(crate) async fn resource(&self, by: GuardedBy<'_>, resource: &Resource) -> Vec<PartInput> {
+        let call = (READ_RESOURCE, resource.arguments());
+        match self.decide_as_call(by, call, resource.asks()).await {
+            Ok(()) => resource.read(&self.inner.mcp).await,
+            Err(why) => resource.left(&why),
+        }
+    }
+
+    /// Returns the command that a server's prompt stands for, with the server's text.
+    ///
+    /// # Errors
+    /// [`AgentError::Refused`], and those of the server.
+    pub(crate) async fn fetched_prompt(
+        &self,
+        by: GuardedBy<'_>,
+        prompt: McpPrompt,
+    ) -> Result<CommandInfo, AgentError> {
+        let ask = prompt.asks();
+        let tool = ask.permission.clone();
+        let call = (tool.as_str(), json!({ "prompt": prompt.name }));
+        let decided = self.decide_as_call(by, call, ask).await;
+        decided.map_err(|why| refused("the prompt", &prompt.name, &why))?;
+        Ok(prompt.command(&self.inner.mcp).await?)
+    }
+
+    /// Decides whether a command may load the skill of that name.
+    ///
+    /// # Errors
+    /// [`AgentError::Refused`].
+    pub(crate) async fn decide_skill(
+        &self,
+        by: GuardedBy<'_>,
+        name: &str,
+    ) -> Result<(), AgentError> {
+        let ask = PermissionAsk {
+            permission: "skill".to_owned(),
+            patterns: vec![name.to_owned()],
+            always: vec![name.to_owned()],
+            ..PermissionAsk::default()
+        };
+        let call = ("skill", json!({ "name": name }));
+        let decided = self.decide_as_call(by, call, ask).await;
+        decided.map_err(|why| refused("the skill", name, &why))
+    }
+
+    /// Starts the servers of a skill that a command loads, and returns what the model reads about them.
+    pub(crate) async fn servers_of_skill(&self, by: GuardedBy<'_>, name: &str) -> Option<String> {
+        let skill = self.inner.skills.iter().find(|it| it.name == name)?;
+        start_skill_servers(&host(&self.inner), by.session_id, skill).await
+    }
+
+    /// Decides about what a prompt requests, by the same stages as for a call of this tool. Guards are asked if a plugin had a
+    /// hand in the prompt, as for files.
+    async fn decide_as_call(
+        &self,
+        by: GuardedBy<'_>,
+        (tool, args): (&str, Value),
+        ask: PermissionAsk,
+    ) -> Result<(), String> {
+        let by_guards = if by.causes.is_plain() {
+            None
+        } else {
+            let passed = self.pass_guards(by, tool, args.clone()).await?;
+            if passed.args != args {
+                return Err("a guard changes what it names".to_owned());
+            }
+            passed.requires_approval
+        };
+        let own = self.rules_of_session(by)?;
+        self.decide_for_prompt(by, &own, ask, by_guards).await
+    }
+
+    /// Decides a question of a prompt under the rules of its agent and session. The user is asked if a plugin sent it without the
+    /// grant and could not do the same itself.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub(crate) async fn decide_for_prompt(
+        &self,
+        by: GuardedBy<'_>,
+        own: &[Rule],
+        ask: PermissionAsk,
+        by_guards: Option<ApprovalReason>,
+    ) -> Result<(), String> {
+        let ungranted = self.inner.prompted_without_grant(by.causes, None, &ask);
+        let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
+        let asker = Asker {
+            session_id: by.session_id,
+            tool: None,
+            rules: &[&by.agent.permission, own],
+            wanted: by.agent.wanted.as_deref(),
+            requires_approval: requires_approval.as_ref(),
+            causes: by.causes,
+            reports: None,
+        };
+        let decided = self.inner.decide(&asker, ask).await;
+        decided.map(drop).map_err(Refusal::text)
+    }
+
+    /// Returns the rules of the prompt's session.
+    ///
+    /// # Errors
+    /// The store cannot be read: then nothing is known to be allowed.
+    pub(crate) fn rules_of_session(&self, by: GuardedBy<'_>) -> Result<Vec<Rule>, String> {
+        let own = self.inner.session_rules(by.session_id);
+        own.map_err(|error| error.to_string())
+    }
+}
+
+fn refused(what: &str, name: &str, why: &str) -> AgentError {
+    AgentError::Refused(format!("{what} {name} is not used: {why}"))
+}
