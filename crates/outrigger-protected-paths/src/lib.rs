@@ -113,10 +113,16 @@ pub fn keep(
         let startup = startup.filter(|it| !waits_for_approval(it));
         for name in SETTINGS.into_iter().chain(startup) {
             let path = folder.join(name);
-            // New settings of Outrigger and OpenCode wait for `outrigger config allow`. Other missing files cannot be blocked: a
-            // plugin runs as long as this program, and the user's editor creates them meanwhile.
-            if path.exists() && !is_granted(&path) {
+            if is_granted(&path) {
+                continue;
+            }
+            // New settings of Outrigger and OpenCode wait for `outrigger config allow`. Other missing files are not moved away
+            // from a plugin's process: it runs as long as this program, and the user's editor creates them meanwhile.
+            if path.exists() {
                 found.push(path);
+            } else if process == Process::Plugin && !SETTINGS.contains(&name) {
+                let real = folder.canonicalize();
+                policy.reserved.extend(real.map(|it| it.join(name)));
             }
         }
         let (there, not) = loaded_by_envrc(folder, root);

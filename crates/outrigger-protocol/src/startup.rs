@@ -24,6 +24,7 @@ const BY_JUJUTSU: &str = "Jujutsu runs or obeys it at its next command";
 const BY_MERCURIAL: &str = "Mercurial runs or obeys it at its next command";
 const BY_AGENTS: &str = "an agent runs or obeys it when it starts next";
 const BY_EDITORS: &str = "an editor runs or obeys it when it opens the folder next";
+const BY_CONSOLES: &str = "a console runs it when it starts in the folder next";
 const BY_SHELLS: &str = "a shell runs it when it enters the folder next";
 const BY_CONTAINERS: &str = "it runs when the container is opened next";
 
@@ -114,9 +115,18 @@ pub const STARTUP: &[StartupFile] = &[
     file(".theia/tasks.json", BY_EDITORS),
     file(".gdbinit", BY_EDITORS),
     file(".lldbinit", BY_EDITORS),
+    file(".lazy.lua", BY_EDITORS),
+    file(".neoconf.json", BY_EDITORS),
+    file(".nlsp-settings", BY_EDITORS),
+    file(".vim/coc-settings.json", BY_EDITORS),
+    file(".cargo/config.toml", BY_EDITORS),
+    file(".cargo/config", BY_EDITORS),
     file(".dir-locals.el", BY_EDITORS),
     file(".dir-locals-2.el", BY_EDITORS),
-    file(".Rprofile", BY_EDITORS),
+    file(".Rprofile", BY_CONSOLES),
+    file(".irbrc", BY_CONSOLES),
+    file(".pryrc", BY_CONSOLES),
+    file(".iex.exs", BY_CONSOLES),
     file(".devcontainer", BY_CONTAINERS),
     file(".devcontainer.json", BY_CONTAINERS),
     file(".envrc", BY_SHELLS),
@@ -137,7 +147,23 @@ pub const STARTUP: &[StartupFile] = &[
     file(".jj/repo/config.toml", BY_JUJUTSU),
     file(".sl/config", BY_MERCURIAL),
     file(".husky", BY_GIT),
+    file(".huskyrc", BY_GIT),
     file(".githooks", BY_GIT),
+    file(".git-hooks", BY_GIT),
+    file(".pre-commit-config.yaml", BY_GIT),
+    file("lefthook.yml", BY_GIT),
+    file("lefthook.yaml", BY_GIT),
+    file("lefthook.toml", BY_GIT),
+    file("lefthook.json", BY_GIT),
+    file("lefthook-local.yml", BY_GIT),
+    file(".lefthook.yml", BY_GIT),
+    file(".lefthook.yaml", BY_GIT),
+    file(".lefthook.toml", BY_GIT),
+    file(".lefthook.json", BY_GIT),
+    file(".lefthook-local.yml", BY_GIT),
+    file(".lefthook", BY_GIT),
+    file(".config/lefthook.yml", BY_GIT),
+    file(".overcommit.yml", BY_GIT),
 ];
 
 /// A listed file that was found in a path.
@@ -232,6 +258,10 @@ mod tests {
             (".claude/notes.md", None),
             ("a/.envrc", Some(".envrc")),
             ("x.code-workspace", Some("x.code-workspace")),
+            (".pre-commit-config.yaml", Some(".pre-commit-config.yaml")),
+            (".config/lefthook.yml", Some(".config")),
+            ("a/.cargo/config.toml", Some(".cargo")),
+            (".cargo/registry/x", None),
             (".gitignore", None),
             (".github/workflows/ci.yml", None),
             ("package.json", None),

@@ -91,7 +91,10 @@ impl HostHandler for Bridge {
                 .and_then(Weak::upgrade)
                 .and_then(|inner| lock(&inner.sdk).clone());
             match service {
-                Some(service) => self.recorded(request, &service).await,
+                Some(service) => match service.admit(&request).await {
+                    Ok(()) => self.recorded(request, &service).await,
+                    Err(refused) => refused,
+                },
                 None => outrigger_contributions::startup_api::answer(&request).into(),
             }
         })

@@ -207,7 +207,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Each of these would be run later by another program. `G` is `.git`.
-const PLANTS: [&str; 67] = [
+const PLANTS: [&str; 69] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
@@ -270,6 +270,8 @@ const PLANTS: [&str; 67] = [
     "echo '{}' > x.code-workspace",
     "mkdir -p .config/mise .hg && echo x > .config/mise/config.toml && echo x > .hg/hgrc; echo x > .vimrc",
     "mkdir -p packages/f ev && ln -s ../../ev packages/f/.vscode && echo '{}' > packages/f/.vscode/tasks.json",
+    "echo x > .pre-commit-config.yaml; echo x > .lefthook.yml; echo x > .overcommit.yml; echo x > .irbrc; echo x > .lazy.lua",
+    "mkdir -p .cargo .vim && echo x > .cargo/config.toml; echo x > .vim/coc-settings.json",
     "rm -rf .fleet; ln -s ev .fleet; echo '{}' > ev/run.json",
     "mkdir -p packages/app/.claude && echo '{}' > packages/app/.claude/settings.json",
     "mkdir -p packages/app/.vscode && ln -s ../../old/x packages/app/.vscode/tasks.json",
@@ -373,6 +375,13 @@ fn commands_change_nothing_that_runs_the_next_time() {
         ".devcontainer",
         ".cursor",
         ".husky",
+        ".pre-commit-config.yaml",
+        ".lefthook.yml",
+        ".overcommit.yml",
+        ".irbrc",
+        ".lazy.lua",
+        ".cargo/config.toml",
+        ".vim/coc-settings.json",
         "mise.toml",
         "packages/app/.claude/settings.json",
         "packages/app/.vscode/tasks.json",
@@ -607,6 +616,50 @@ fn what_a_person_lets_run_outside_is_what_was_there_when_they_were_asked() {
     };
     assert!(wait_until(WAIT_TIMEOUT, has_result));
     assert!(!world.home().join("exchanged").exists());
+}
+
+/// One that is exchanged while the question is open, and put back before the answer, reads the same at each look.
+#[test]
+fn a_script_that_is_exchanged_back_and_forth_is_asked_about_again() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    for (case, from, to) in [
+        ("the file", "build.sh", "other.sh"),
+        ("its folder", "scripts", "others"),
+    ] {
+        let world = with(&["sh build.sh; sh scripts/build.sh"]);
+        world.config(json!({ "permission": { "*": "allow" } }));
+        for name in ["build.sh", "scripts/build.sh"] {
+            world.file(name, REFUSED);
+        }
+        for name in ["other.sh", "others/build.sh"] {
+            world.file(name, "touch $HOME/exchanged; touch $HOME/outside.txt\n");
+        }
+        let command = world.command(&["serve", "--no-auth", "--port", &free_port()]);
+        let server = world.serve_with(command);
+        let session = server.post("/session", &json!({})).json(200);
+        let id = session["id"].as_str().unwrap();
+        let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
+        server.post(&format!("/session/{id}/prompt_async"), &prompt);
+        let mut known = String::new();
+        for (reply, says) in [("once", ""), ("reject", "build.sh was changed")] {
+            let reason;
+            (known, reason) = next_question(&server, &known);
+            assert!(reason.contains(says), "{case}: {reason}");
+            let exchange = || {
+                let (from, to, between) = (world.path(from), world.path(to), world.path("between"));
+                fs::rename(&from, &between).unwrap();
+                fs::rename(&to, &from).unwrap();
+                fs::rename(&between, &to).unwrap();
+            };
+            exchange();
+            exchange();
+            let path = format!("/permission/{known}/reply");
+            server.post(&path, &json!({ "reply": reply })).json(200);
+        }
+        assert!(!world.home().join("exchanged").exists(), "{case}");
+    }
 }
 
 /// Returns the ID and reason of the question after `known`.

@@ -103,6 +103,8 @@ mod plugin_client;
 mod plugin_prompts;
 mod plugin_provider;
 mod plugin_rules;
+mod plugin_startup;
+mod plugin_storage;
 mod plugin_subtasks;
 mod points;
 mod points_all;

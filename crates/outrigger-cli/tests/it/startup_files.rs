@@ -8,7 +8,7 @@ use crate::support::*;
 use crate::user_grants::granting;
 
 /// Another program would run or obey each of these later.
-const FILES: [&str; 29] = [
+const FILES: [&str; 34] = [
     ".git/hooks/pre-commit",
     ".git/config",
     ".git/commondir",
@@ -38,6 +38,11 @@ const FILES: [&str; 29] = [
     ".codex/config.toml",
     ".gemini/settings.json",
     ".devcontainer/devcontainer.json",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    "packages/a/.cargo/config.toml",
+    ".vim/coc-settings.json",
+    ".irbrc",
 ];
 
 fn write(file: &str) -> (&'static str, Value) {

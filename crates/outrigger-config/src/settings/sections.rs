@@ -242,6 +242,11 @@ settings! {
         plugin_health_seconds: u64 = 30, (0..=86_400), UserOnly;
         /// Largest payload of a hook that is sent over the channel; a larger one goes by file.
         plugin_inline_bytes: u64 = 64 * 1024, (0..=67_108_864), UserOnly;
+        /// Most that the client of a plugin stores a day (UTC) in a folder, in MiB: bodies of requests, files that its
+        /// prompts attach, sessions that it copies. What is stored stays in the log.
+        plugin_stored_mb: u64 = 128, (1..=1_048_576), UserOnly;
+        /// Most requests of the client of a plugin a day (UTC) in a folder that store something.
+        plugin_stored_requests: u64 = 20_000, POSITIVE, UserOnly;
     }
 
     /// `[claude]`: what of Claude Code's formats is read.

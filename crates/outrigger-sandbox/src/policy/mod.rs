@@ -86,6 +86,10 @@ pub struct Policy {
     /// Files and folders that do not exist and must not appear. One that the process creates is moved aside, under its
     /// name with [`crate::fs::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
     pub absent: Vec<PathBuf>,
+    /// Files and folders, without links on the way, that do not exist and that it must neither make nor, where others make them, change: a
+    /// call that names one, or something below one, fails as on a read-only file system (where the host decides, as for
+    /// [`Policy::connect_tcp`]).
+    pub reserved: Vec<PathBuf>,
     /// Undoes other forbidden changes, periodically and when the process has ended.
     pub clear: Clear,
     /// The process's temporary folder, which is writable and named by `TMPDIR`.
@@ -143,9 +147,9 @@ impl Policy {
         self.bind_tcp.is_some() || self.connect_tcp.is_some()
     }
 
-    /// Returns whether the host decides about its connections.
+    /// Returns whether the host decides about its connections, or about the names of files.
     pub(crate) fn is_asked_about(&self) -> bool {
-        self.rules_tcp() || self.loopback.is_some()
+        self.rules_tcp() || self.loopback.is_some() || !self.reserved.is_empty()
     }
 
     /// Returns whether everything may be changed that is not masked.

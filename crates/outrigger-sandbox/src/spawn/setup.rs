@@ -67,6 +67,8 @@ pub(crate) struct Setup {
     pub(crate) filter: Option<BpfProgram>,
     /// The child's end of the pair over which the host receives the decisions about connections.
     pub(crate) connects: Option<libc::c_int>,
+    /// The host decides about the names of files, too.
+    pub(crate) reserves: bool,
 }
 
 impl Setup {
@@ -118,7 +120,7 @@ impl Setup {
                 check(if answer == 0 { 0 } else { -1 })?;
             }
             if let Some(socket) = self.connects {
-                connects::install(socket)?;
+                connects::install(socket, self.reserves)?;
             }
             match &self.filter {
                 Some(filter) => calls::install(filter),

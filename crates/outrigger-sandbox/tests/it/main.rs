@@ -15,6 +15,7 @@ mod loopback;
 mod moved;
 mod namespace;
 mod no_views;
+mod reserved;
 mod start;
 mod terminal;
 mod unprivileged;

@@ -16,6 +16,7 @@ use tower::ServiceExt as _;
 
 use crate::access::marks::{FromPlugin, Sender};
 use crate::access::permission_escalation::refuse_wider;
+use crate::access::plugin_storage::PluginStorage;
 use crate::access::project_sessions::refuse_foreign;
 use crate::access::scope::Scope;
 use crate::error::ApiError;
@@ -32,6 +33,7 @@ pub fn serve_plugins(agent: &Agent) -> LocalClient {
         router: router.clone(),
         agent: agent.clone(),
         scope: Scope::of(agent),
+        storage: Arc::default(),
         hub: None,
     }));
     LocalClient {
@@ -46,6 +48,7 @@ pub(crate) fn serve_plugins_of(agent: &Agent, hub: &Hub) {
         router: crate::serve_router(hub.clone()),
         agent: agent.clone(),
         scope: Scope::of(agent),
+        storage: Arc::default(),
         hub: Some(hub.clone()),
     }));
 }
@@ -55,10 +58,20 @@ struct InProcess {
     router: Router,
     agent: Agent,
     scope: Scope,
+    storage: Arc<PluginStorage>,
     hub: Option<Hub>,
 }
 
 impl SdkService for InProcess {
+    fn admit<'a>(&'a self, request: &'a SdkRequest) -> BoxFuture<'a, Result<(), SdkAnswer>> {
+        Box::pin(async move {
+            match self.storage.count(&self.agent, request).await {
+                Ok(()) => Ok(()),
+                Err(refused) => Err(refusal(refused).await),
+            }
+        })
+    }
+
     fn call(&self, mut request: SdkRequest) -> BoxFuture<'static, SdkAnswer> {
         let door = self.clone();
         let own = refuse_foreign(&self.agent, &self.scope, &request)
@@ -66,10 +79,7 @@ impl SdkService for InProcess {
             .and_then(|()| self.agent.folder().map(drop).map_err(ApiError::from));
         Box::pin(async move {
             if let Err(refused) = own {
-                return match whole_or_streamed(refused.into_response()).await {
-                    Ok(answer) => answer,
-                    Err(message) => failure(403, &message).into(),
-                };
+                return refusal(refused).await;
             }
             match door.answer(request).await {
                 Ok(answer) => answer,
@@ -130,6 +140,13 @@ impl InProcess {
         // If it cannot be started, the request is answered with the reason.
         let there = hub.instance(&folder).await.ok()?;
         there.agent.same_plugin(&self.agent, &sender?)
+    }
+}
+
+async fn refusal(refused: ApiError) -> SdkAnswer {
+    match whole_or_streamed(refused.into_response()).await {
+        Ok(answer) => answer,
+        Err(message) => failure(403, &message).into(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Actions that only the user can allow: rerunning a command outside its sandbox after it failed there, and answering an MCP
 //! server with the model.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use outrigger_protocol::permission::{Action, PermissionRequest};
@@ -23,6 +26,25 @@ const UNSEEN: &str = "it names more files than are looked at, and something else
 const OUTSIDE: &str = "sandbox";
 /// Permission for an answer of the model to an MCP server.
 const SAMPLING: &str = "mcp_sampling";
+
+/// Returns what of a file no other process can put back: its inode and the time of its last change, by its own name and by what a link
+/// leads to, and those of the folders on the way. One that is exchanged back and forth has the same content at each look.
+fn identity(file: &Path, project: &Path) -> String {
+    let way = file.ancestors().skip(1);
+    let way = way.take_while(|it| it.starts_with(project) && *it != project);
+    let links = [file].into_iter().chain(way).map(fs::symlink_metadata);
+    let all = links.chain([fs::metadata(file)]).flatten();
+    let stamps = all.map(|it| {
+        format!(
+            "{}:{}:{}.{}",
+            it.dev(),
+            it.ino(),
+            it.ctime(),
+            it.ctime_nsec()
+        )
+    });
+    stamps.collect::<Vec<_>>().join(",")
+}
 
 /// Returns a file that changed or that only one of the lists contains.
 fn first_changed(before: &[String], now: &[String]) -> String {
@@ -79,12 +101,20 @@ impl AgentState {
         false
     }
 
-    /// Returns the project files that a command line names, with digests of their content: each entry is a name, a blank and a
-    /// digest. `None`: more files than are checked.
+    /// Returns the project files that a command line names, each as its name, a blank, and a digest of its content with its
+    /// [`identity`]. `None`: more files than are checked.
     async fn files_of_line(&self, command: &str) -> Option<Vec<String>> {
         let entry = json!({ "command": ["sh", "-c", command] });
         let (project, home) = (self.place.directory.clone(), self.folders.home.clone());
-        let look = move || outrigger_config::files_run_by(&entry, &project, &home);
+        let look = move || {
+            let files = outrigger_config::files_run_by(&entry, &project, &home)?;
+            let files = files.into_iter().map(|file| {
+                let path = file.rsplit_once(' ').map_or(file.as_str(), |it| it.0);
+                let identity = identity(&project.join(path), &project);
+                format!("{file},{identity}")
+            });
+            Some(files.collect())
+        };
         tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 

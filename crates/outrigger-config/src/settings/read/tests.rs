@@ -118,6 +118,8 @@ fn defaults_alone() {
         limits.plugin_open_files = 4096
         limits.plugin_health_seconds = 30
         limits.plugin_inline_bytes = 65536
+        limits.plugin_stored_mb = 128
+        limits.plugin_stored_requests = 20000
         flags.plugin_seq_hooks = true
         flags.plugin_timeout_self_heal = true
         flags.plugin_circuit_breaker = true

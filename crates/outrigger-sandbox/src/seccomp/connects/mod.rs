@@ -14,16 +14,19 @@
 
 mod address;
 mod bind;
+mod filter;
 mod loopback;
 mod notify;
 mod probe;
 mod redirect;
+mod reserved;
 mod setgid;
 mod unix_sockets;
 mod worker_pool;
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,6 +64,8 @@ pub(crate) struct Rules {
     pub(crate) unix_sockets: bool,
     /// UNIX sockets without a path may be connected to.
     pub(crate) abstract_sockets: bool,
+    /// Names that it must give to nothing ([`reserved`]).
+    pub(crate) reserved: Vec<PathBuf>,
 }
 
 /// Answers the calls of a process tree until its last process has ended.
@@ -135,6 +140,9 @@ impl Rules {
             (Call::Mode(call), _, _) => {
                 let made = setgid::set_mode(call, listener, asked);
                 Ok(Answer::Now(Reply::Made(made)))
+            }
+            (Call::Name(call), _, _) => {
+                reserved::answer(&self.reserved, call, listener, asked).map(Answer::Now)
             }
         };
         answer.unwrap_or_else(|errno| Answer::Now(Reply::Made(Err(errno))))

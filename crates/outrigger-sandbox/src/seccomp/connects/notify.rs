@@ -18,6 +18,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use super::filter::{FILTER, NAMES};
 use super::{Errno, errno_of, last_errno};
 use crate::seccomp::calls::setuid::FCHMODAT2;
 
@@ -27,6 +28,8 @@ const SET_FILTER: libc::c_uint = 1;
 const CONTINUE: u32 = 1;
 /// `PIDFD_THREAD` of Linux 6.9: refers to a thread, not its process.
 const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
+/// How often a path is looked up, as the kernel asks to be asked again.
+const FIND_TRIES: u32 = 1000;
 /// `sizeof(struct sockaddr_storage)`: no address is longer.
 const MAX_ADDRESS_BYTES: usize = 128;
 
@@ -40,77 +43,17 @@ pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     )?)
 }
 
-const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
-    libc::sock_filter { code, jt, jf, k }
-}
-const LOAD: u16 = 0x20;
-const JUMP: u16 = 0x05;
-const EQUAL: u16 = 0x15;
-const HAS_BITS: u16 = 0x45;
-#[cfg(target_arch = "x86_64")]
-const AT_LEAST: u16 = 0x35;
-const RETURN: u16 = 0x06;
-const ALLOW: u32 = 0x7fff_0000;
-const NOTIFY: u32 = 0x7fc0_0000;
-/// `SECCOMP_RET_ERRNO` with `ENOSYS`.
-const MISSING: u32 = 0x0005_0000 | libc::ENOSYS.unsigned_abs();
-/// `AUDIT_ARCH_X86_64`, and that of 64-bit ARM and RISC-V.
-#[cfg(target_arch = "x86_64")]
-const ARCH: u32 = 0xc000_003e;
-#[cfg(target_arch = "aarch64")]
-const ARCH: u32 = 0xc000_00b7;
-#[cfg(target_arch = "riscv64")]
-const ARCH: u32 = 0xc000_00f3;
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "numbers of calls are small"
-)]
-const fn number(call: libc::c_long) -> u32 {
-    call as u32
-}
-
-/// Hands `connect`, `bind` and `listen` to the host, and modes with the setgid bit ([`super::setgid`]). Calls of a foreign ABI, and rings
-/// of calls, which no filter can inspect, fail as unknown.
-const FILTER: &[libc::sock_filter] = &[
-    step(LOAD, 0, 0, 4),
-    step(EQUAL, 1, 0, ARCH),
-    step(RETURN, 0, 0, MISSING),
-    step(LOAD, 0, 0, 0),
-    #[cfg(target_arch = "x86_64")]
-    step(AT_LEAST, 0, 1, 0x4000_0000),
-    #[cfg(target_arch = "x86_64")]
-    step(RETURN, 0, 0, MISSING),
-    step(EQUAL, 0, 1, number(libc::SYS_io_uring_setup)),
-    step(RETURN, 0, 0, MISSING),
-    step(EQUAL, 2, 0, number(libc::SYS_connect)),
-    step(EQUAL, 1, 0, number(libc::SYS_bind)),
-    step(EQUAL, 0, 1, number(libc::SYS_listen)),
-    step(RETURN, 0, 0, NOTIFY),
-    #[cfg(target_arch = "x86_64")]
-    step(EQUAL, 4, 0, number(libc::SYS_chmod)),
-    step(EQUAL, 3, 0, number(libc::SYS_fchmod)),
-    step(EQUAL, 4, 0, number(libc::SYS_fchmodat)),
-    step(EQUAL, 3, 0, number(FCHMODAT2)),
-    step(RETURN, 0, 0, ALLOW),
-    // The mode is the second argument, or the third one.
-    step(LOAD, 0, 0, 24),
-    step(JUMP, 0, 0, 1),
-    step(LOAD, 0, 0, 32),
-    step(HAS_BITS, 0, 1, libc::S_ISGID),
-    step(RETURN, 0, 0, NOTIFY),
-    step(RETURN, 0, 0, ALLOW),
-];
-
-/// Runs in the child, between fork and exec: installs the filter and passes its listener to the host through `socket`.
+/// Runs in the child, between fork and exec: installs the filter and passes its listener to the host through `socket`. `names`: the host
+/// decides about the names of files.
 #[expect(
     unsafe_code,
     reason = "system calls between fork and exec, where only raw calls are allowed"
 )]
-pub(crate) fn install(socket: RawFd) -> io::Result<()> {
+pub(crate) fn install(socket: RawFd, names: bool) -> io::Result<()> {
+    let filter = if names { NAMES } else { FILTER };
     let program = libc::sock_fprog {
-        len: FILTER.len() as u16,
-        filter: FILTER.as_ptr().cast_mut(),
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut(),
     };
     // A signal must not interrupt a call that the host has received: it would be made twice.
     let whole =
@@ -205,6 +148,8 @@ pub(super) enum Call {
     Listen(libc::c_int),
     /// A call that sets the mode of a file or folder, with its number.
     Mode(libc::c_long),
+    /// A call that gives a file a name, with its number.
+    Name(libc::c_long),
 }
 
 /// The reply to a call.
@@ -286,7 +231,10 @@ impl Listener {
             libc::SYS_connect => Call::Connect,
             libc::SYS_bind => Call::Bind,
             libc::SYS_listen => Call::Listen(address as libc::c_int),
-            call => Call::Mode(call),
+            #[cfg(target_arch = "x86_64")]
+            call @ libc::SYS_chmod => Call::Mode(call),
+            call @ (libc::SYS_fchmod | libc::SYS_fchmodat | FCHMODAT2) => Call::Mode(call),
+            call => Call::Name(call),
         };
         Some(Asked {
             call,
@@ -351,7 +299,7 @@ pub(super) struct Caller {
 /// The root and folder at which a caller's paths start.
 pub(super) struct View {
     root: OwnedFd,
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 impl View {
@@ -359,7 +307,14 @@ impl View {
     pub(super) fn find(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let (flags, mode) = (OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         let whole = self.folder.join(path);
-        openat2(&self.root, whole, flags, mode, ResolveFlags::IN_ROOT).map_err(errno_of)
+        let mut tries = 0..FIND_TRIES;
+        loop {
+            match openat2(&self.root, &whole, flags, mode, ResolveFlags::IN_ROOT) {
+                // Somebody moves a file, anywhere on the machine, while `..` is resolved.
+                Err(rustix::io::Errno::AGAIN) if tries.next().is_some() => {}
+                found => return found.map_err(errno_of),
+            }
+        }
     }
 }
 

@@ -145,7 +145,7 @@ fn child(socket: libc::c_int, to: &[u8]) -> libc::c_int {
         if tried < 0 {
             return UNCLEAR;
         }
-        if let Err(error) = install(socket) {
+        if let Err(error) = install(socket, false) {
             return error.raw_os_error().unwrap_or(UNCLEAR);
         }
         let Ok(len) = libc::socklen_t::try_from(to.len()) else {

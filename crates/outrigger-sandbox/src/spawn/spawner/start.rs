@@ -113,6 +113,7 @@ fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
         proxy_redirect: spec.proxy_redirect.clone(),
         unix_sockets: policy.calls.is_none_or(|calls| calls.unix_sockets),
         abstract_sockets: policy.reach_out,
+        reserved: policy.reserved.clone(),
     })
 }
 
@@ -152,6 +153,7 @@ fn fork(
         view,
         filter,
         connects: pair.as_ref().map(|(_, end)| end.as_raw_fd()),
+        reserves: rules.as_ref().is_some_and(|it| !it.reserved.is_empty()),
     };
     let (process, [stdin, stdout, stderr]) = match namespaces.filter(|_| numbers) {
         Some(namespaces) => in_namespaces(spec, program, &setup, &namespaces, theirs.terminal)?,
