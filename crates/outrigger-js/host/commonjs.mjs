@@ -25,7 +25,7 @@ export function isCommonJs(path, text, loader) {
 // What an `import` of such a module gives.
 export function namespaceOf(exports) {
   const isObject = exports !== null && (typeof exports === "object" || typeof exports === "function");
-  // As in Bun, a class's own constructor is no export.
+  // As in Bun, a class's own constructor is not an export.
   const { constructor, ...named } = isObject ? exports : {};
   const base = isObject && exports.__esModule && "default" in exports ? exports.default : exports;
   // The last is what a `require` of Bun's own takes.

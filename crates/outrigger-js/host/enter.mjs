@@ -62,7 +62,7 @@ export function watchExits(entries) {
     try {
       modules.set(id, fileURLToPath(entry));
     } catch {
-      // An entry that is no file has no line in a stack.
+      // An entry that is not a file has no line in a stack.
     }
   }
   for (const [name, end] of [["exit", exit], ["abort", abort]]) {

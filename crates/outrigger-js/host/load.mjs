@@ -66,7 +66,7 @@ async function toolFile(module, entry, init, problems) {
   for (const [name, value] of Object.entries(module)) {
     if (name === "module.exports") continue;
     if (isTool(value)) tools[name === "default" ? entry.tools : `${entry.tools}_${name}`] = value;
-    else problems.push({ stage: "note", message: `export \`${name}\` is no tool (it lacks \`description\`, \`args\` or \`execute\`)` });
+    else problems.push({ stage: "note", message: `export \`${name}\` is not a tool (it lacks \`description\`, \`args\` or \`execute\`)` });
   }
   const described = await describeTools(tools, entry, init.modules, problems);
   if (described.length > 0) {

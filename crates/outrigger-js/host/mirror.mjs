@@ -140,7 +140,7 @@ function shapeOf(value) {
   }
   const known = shapes.get(name);
   if (known) return known;
-  // A quoted __proto__ in a literal is no key but the prototype.
+  // A quoted __proto__ in a literal is not a key but the prototype.
   if (shapes.size >= MAX_SHAPES || names?.includes("__proto__")) return general;
   const fresh = { number: shapes.size, ...(list ? listShape(nested) : objectShape(names, nested)) };
   shapes.set(name, fresh);

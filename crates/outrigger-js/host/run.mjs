@@ -131,14 +131,14 @@ class Blocked extends Error {
 
 // A patch names what is different of the output: its keys take the place of the output's, and what is null goes.
 function assign(output, patch) {
-  if (typeof patch !== "object" || patch === null || isArray(patch)) throw new Error("the `patch` of an answer is no object");
+  if (typeof patch !== "object" || patch === null || isArray(patch)) throw new Error("the `patch` of an answer is not an object");
   for (const [key, value] of entries(patch)) {
     if (value === null) delete output[key];
     else output[key] = value;
   }
 }
 
-// An error called `HookBlock` is no failure but an answer: a refusal, with a code and details of its own. Whether it counts
+// An error called `HookBlock` is not a failure but an answer: a refusal, with a code and details of its own. Whether it counts
 // is the host's to say.
 function refusal(error) {
   try {
