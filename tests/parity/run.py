@@ -170,13 +170,19 @@ def make_project(scenario, names, url):
     git_init(project)
 
 
-def grant(home: Path, recorder, url):
+def grant(home: Path, names, url):
     """What the recorder does in the user's place is granted to it: it answers questions, changes calls, sets variables, uses
-    a stored credential and sends requests to the model."""
+    a stored credential and sends requests to the model. The folder of the recordings is outside of the project; a plugin of
+    the project writes there in one scenario."""
     settings = home / ".config/outrigger/outrigger.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     host = url.split("/")[2]
-    settings.write_text(f"[plugins.{json.dumps(recorder)}]\napprove = true\nrewrite = true\nmodel = true\nhosts = [{json.dumps(host)}]\n")
+    write = f"write = [{json.dumps(names['OUT'])}]\n"
+    local = str(Path(names["PROJ"]) / ".opencode/plugin/local.js")
+    settings.write_text(
+        f"[plugins.{json.dumps(names['REC'])}]\napprove = true\nrewrite = true\nmodel = true\nhosts = [{json.dumps(host)}]\n{write}"
+        f"[plugins.{json.dumps(local)}]\n{write}"
+    )
 
 
 def run(name, options):
@@ -194,7 +200,7 @@ def run(name, options):
     record, requests, script = out / "rec.jsonl", out / "llm.jsonl", out / "script.json"
     script.write_text(json.dumps(fill({"turns": scenario["turns"]}, names)))
     with Mock(script, requests) as mock:
-        grant(home, names["REC"], mock.url)
+        grant(home, names, mock.url)
         make_project(scenario, names, mock.url)
         env = {
             **clean_environment(), **home_environment(home), "PWD": str(project),

@@ -83,6 +83,19 @@ pub enum AgentError {
         /// Program that runs the file.
         runs: &'static str,
     },
+    /// A revert would restore a file that makes something run later, in messages that a plugin is a cause of.
+    #[error(
+        "nothing was taken back: it would change {file}, which runs later ({runs}), and the plugin {plugin} is a cause of these \
+         messages"
+    )]
+    PluginCaused {
+        /// The plugin.
+        plugin: String,
+        /// Path relative to the project's root.
+        file: String,
+        /// Program that runs the file.
+        runs: &'static str,
+    },
     /// A snapshot of the project's files cannot be created or restored.
     #[error(transparent)]
     Snapshot(#[from] outrigger_workspace::snapshot::SnapshotError),
@@ -204,7 +217,7 @@ impl AgentError {
             Self::Busy(_) => "agent.busy",
             Self::Working(_) => "agent.working",
             Self::Conflict { .. } => "agent.conflict",
-            Self::RunsLater { .. } => "agent.runs_later",
+            Self::RunsLater { .. } | Self::PluginCaused { .. } => "agent.runs_later",
             Self::Snapshot(_) => "agent.snapshot",
             Self::NoMessage { .. } => "agent.no_message",
             Self::Part(_) => "agent.part",
@@ -245,6 +258,7 @@ impl AgentError {
                     .into(),
             ),
             Self::RunsLater { .. } => Some("take it back yourself, from a terminal or client".into()),
+            Self::PluginCaused { .. } => Some("look at what that file was before, then send `force: true`".into()),
             Self::StrictPlugins { .. } => Some("`outrigger plugin list` says more; mend or disable them, or leave out --strict-plugins (setting strict_plugins)".into()),
             Self::SettingsChanged { .. } => Some("a command or a plugin may have written them: look at them and undo what you do not want, then `outrigger config allow`".into()),
             Self::Trust(e) => e.hint(),
@@ -262,6 +276,10 @@ impl AgentError {
             Self::Conflict { files } => NamedError {
                 name: "RevertConflictError".into(),
                 data: serde_json::json!({ "message": self.to_string(), "code": self.code(), "files": files }),
+            },
+            Self::PluginCaused { file, .. } => NamedError {
+                name: "RevertConflictError".into(),
+                data: serde_json::json!({ "message": self.to_string(), "code": self.code(), "files": [file] }),
             },
             other => NamedError {
                 name: "UnknownError".into(),

@@ -33,7 +33,7 @@ pub use catalog::{CatalogError, CatalogOptions, models_url};
 pub use credentials::{CredentialError, Credentials, Origin, Stored};
 pub use error::ModelError;
 pub use logins::{LoginServers, WaitingLogin, login_methods, wrong_login_answer};
-pub use models::{Models, ModelsOptions, max_output_tokens};
+pub use models::{IsActive, Models, ModelsOptions, max_output_tokens};
 pub use provider::put_back;
 pub use provider::withheld::Speaker;
 pub use resolved::{Resolved, StreamOptions};

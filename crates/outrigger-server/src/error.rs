@@ -157,7 +157,7 @@ impl ApiError {
                 );
             }
             AgentError::Part(_) | AgentError::BadFormat(_) => StatusCode::BAD_REQUEST,
-            AgentError::Conflict { .. } => StatusCode::CONFLICT,
+            AgentError::Conflict { .. } | AgentError::PluginCaused { .. } => StatusCode::CONFLICT,
             AgentError::RunsLater { .. } => StatusCode::FORBIDDEN,
             AgentError::WaitsForItself(_) | AgentError::Moved(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,

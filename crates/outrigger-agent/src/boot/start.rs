@@ -6,6 +6,7 @@ mod bootstrap;
 mod catalog;
 mod config_hooks;
 mod helpers;
+mod hold_models;
 mod models;
 mod plugins;
 

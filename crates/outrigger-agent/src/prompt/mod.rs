@@ -3,6 +3,7 @@
 pub(crate) mod as_call;
 pub(crate) mod attachment;
 pub(crate) mod choice;
+pub(crate) mod chosen_models;
 pub(crate) mod command_prompt;
 pub(crate) mod guards;
 pub(crate) mod instructions;

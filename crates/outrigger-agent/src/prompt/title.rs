@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::session::sessions::is_placeholder;
 use crate::state::{Agent, AgentState};
 use crate::turn::draft::Draft;
+use crate::turn::drive::changed_by;
 use crate::turn::request_options;
 
 /// Maximum length of a title in characters.
@@ -172,7 +173,11 @@ impl AgentState {
             .run_hooks(point, vec![payload], Some(session_id), None, None)
             .await;
         let chosen = result.outputs.first().and_then(route_small_model::read);
-        let chosen = chosen.filter(|model| self.models.resolve(model).is_ok());
+        let plugins = changed_by(&result.records);
+        let is_open = |named: &ModelRef| {
+            named.provider_id == model.provider_id || self.not_chosen(&plugins, named).is_none()
+        };
+        let chosen = chosen.filter(|model| is_open(model) && self.models.resolve(model).is_ok());
         chosen.unwrap_or_else(|| self.models.small_model(model))
     }
 }

@@ -26,17 +26,46 @@ fn says_the_same(part: &PartInput, stored: &Part) -> bool {
     }
 }
 
-/// Checks that a part is not a tool call. Tool calls record what was done and who caused it: a plugin may neither change nor
-/// invent one.
-fn is_no_call(part: &Part, found: &MessageWithParts) -> Result<(), AgentError> {
+/// Returns whether a plugin may add, change and remove parts of this kind: those that hold content. The others record what a
+/// turn did: its calls, its steps with their snapshots, the files that they changed.
+fn is_content(kind: &PartKind) -> bool {
+    matches!(
+        kind,
+        PartKind::Text(_) | PartKind::Reasoning(_) | PartKind::File(_) | PartKind::Agent(_)
+    )
+}
+
+/// Checks that a part is no record of what a turn did, neither by its new content nor by the stored one. A revert restores
+/// files from these records.
+fn is_no_record(part: &Part, found: &MessageWithParts) -> Result<(), AgentError> {
     let before = found.parts.iter().find(|it| it.id == part.id);
-    match (&part.kind, before.map(|it| &it.kind)) {
-        (PartKind::Tool(_), _) | (_, Some(PartKind::Tool(_))) => Err(AgentError::NotGranted(
+    let kinds = [Some(&part.kind), before.map(|it| &it.kind)];
+    match kinds.into_iter().flatten().find(|it| !is_content(it)) {
+        Some(PartKind::Tool(_)) => Err(AgentError::NotGranted(
             "what a tool call was, and what came of it, no plugin changes in the record; the hook `tool.execute.after` changes \
              the result that the model reads"
                 .to_owned(),
         )),
-        _ => Ok(()),
+        Some(kind) => Err(AgentError::NotGranted(format!(
+            "a plugin cannot add, change or remove a part of type `{}`: it records what a turn did; parts of the types `text`, \
+             `reasoning`, `file` and `agent` it may",
+            kind.name()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Checks that a plugin's prompt holds content and subtasks only.
+pub(crate) fn may_send(prompt: &PromptInput) -> Result<(), AgentError> {
+    let may = |kind: &PartKind| is_content(kind) || matches!(kind, PartKind::Subtask(_));
+    let is_plugins = !prompt.provenance.plugins_that(Deed::Prompted).is_empty();
+    let mut parts = prompt.parts.iter().filter(|_| is_plugins);
+    match parts.find(|part| !may(&part.kind)) {
+        Some(part) => Err(AgentError::NotGranted(format!(
+            "a plugin's prompt cannot have a part of type `{}`: it records what a turn did",
+            part.kind.name()
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -108,7 +137,7 @@ impl Agent {
         if by.plugin_id().is_some()
             && let Some(part) = found.parts.iter().find(|it| it.id == *part)
         {
-            is_no_call(part, &found)?;
+            is_no_record(part, &found)?;
         }
         let event = Event::PartRemoved {
             session_id: id.clone(),
@@ -135,7 +164,7 @@ impl Agent {
             });
         };
         if by.plugin_id().is_some() {
-            is_no_call(&part, &found)?;
+            is_no_record(&part, &found)?;
         }
         let event = Event::PartUpdated {
             session_id: part.session_id.clone(),

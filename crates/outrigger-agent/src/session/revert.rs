@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, PartId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind};
-use outrigger_protocol::provenance::Actor;
+use outrigger_protocol::provenance::{Actor, Deed};
 use outrigger_protocol::session::{Session, SessionRevert, SessionSummary};
-use outrigger_workspace::snapshot::{FileDiff, Snapshots};
+use outrigger_workspace::snapshot::{FileDiff, Snapshots, is_tree};
 use serde_json::Value;
 
 use crate::error::AgentError;
@@ -33,8 +33,8 @@ impl Agent {
     /// such message or part is left as it is (OpenCode's rule).
     ///
     /// # Errors
-    /// [`AgentError::Conflict`] where files are not what the session left, unless `force`; [`AgentError::NoSession`],
-    /// [`AgentError::Working`], [`AgentError::Busy`], [`AgentError::Snapshot`] and those of the store. Then nothing has
+    /// [`AgentError::Conflict`] where files are not what the session left, and [`AgentError::PluginCaused`] for files that run
+    /// later, unless `force`; [`AgentError::RunsLater`] for a plugin; [`AgentError::NoSession`], [`AgentError::Working`], [`AgentError::Busy`], [`AgentError::Snapshot`] and those of the store. Then nothing has
     /// changed.
     pub async fn revert(
         &self,
@@ -74,6 +74,9 @@ impl Agent {
                 self.check(&wanted, &last_trees(&touched), &now).await?;
             }
             self.may_put_back(by, back.keys().chain(wanted.keys()))?;
+            if !force {
+                self.check_causes(&messages, &revert, wanted.keys())?;
+            }
             restore(snapshots, &back).await?;
             restore(snapshots, &wanted).await?;
             let after = snapshots.track().await?;
@@ -121,6 +124,35 @@ impl Agent {
         let found = self.runs_later(by, files.map(String::as_str));
         match found.into_iter().next() {
             Some(found) => Err(AgentError::RunsLater {
+                file: found.pattern,
+                runs: found.runs,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that files that make something run later are not restored unseen if a plugin is a cause of the messages.
+    fn check_causes<'f>(
+        &self,
+        messages: &[MessageWithParts],
+        revert: &SessionRevert,
+        files: impl Iterator<Item = &'f String>,
+    ) -> Result<(), AgentError> {
+        let mut plugins = from(messages, revert).iter().flat_map(|message| {
+            let causes = match &message.info {
+                MessageInfo::User(user) => &user.provenance,
+                MessageInfo::Assistant(answer) => &answer.provenance,
+            };
+            causes.plugins_that(Deed::Prompted)
+        });
+        let Some(plugin) = plugins.next() else {
+            return Ok(());
+        };
+        let actor = Actor::plugin(&plugin);
+        let found = self.runs_later(&actor, files.map(String::as_str));
+        match found.into_iter().next() {
+            Some(found) => Err(AgentError::PluginCaused {
+                plugin: plugin.0,
                 file: found.pattern,
                 runs: found.runs,
             }),
@@ -219,21 +251,19 @@ impl Agent {
         messages: &[MessageWithParts],
         revert: &SessionRevert,
     ) -> Result<Vec<FileDiff>, AgentError> {
-        let from = messages
-            .iter()
-            .position(|message| *message.info.id() == revert.message_id);
-        let parts = messages
-            .get(from.unwrap_or(messages.len())..)
-            .unwrap_or_default()
-            .iter()
-            .flat_map(|message| &message.parts);
+        let answers = from(messages, revert).iter().filter(|it| is_answer(it));
+        let parts = answers.flat_map(|message| &message.parts);
         let (mut first, mut last) = (None, None);
         for part in parts {
             match &part.kind {
                 PartKind::StepStart(fields) if first.is_none() => {
-                    first = fields.get("snapshot").and_then(Value::as_str);
+                    let snapshot = fields.get("snapshot").and_then(Value::as_str);
+                    first = snapshot.filter(|it| is_tree(it));
                 }
-                PartKind::StepFinish(finish) => last = finish.snapshot.as_deref().or(last),
+                PartKind::StepFinish(finish) => {
+                    let snapshot = finish.snapshot.as_deref();
+                    last = snapshot.filter(|it| is_tree(it)).or(last);
+                }
                 _ => {}
             }
         }
@@ -306,6 +336,19 @@ fn find(
     None
 }
 
+/// Returns the messages from the point on.
+fn from<'m>(messages: &'m [MessageWithParts], revert: &SessionRevert) -> &'m [MessageWithParts] {
+    let mut ids = messages.iter().map(|message| message.info.id());
+    let at = ids.position(|id| *id == revert.message_id);
+    at.and_then(|at| messages.get(at..)).unwrap_or_default()
+}
+
+/// Returns whether turns write the message: only there are parts records of what a step did. Parts of a user message come
+/// from its sender.
+fn is_answer(message: &MessageWithParts) -> bool {
+    matches!(message.info, MessageInfo::Assistant(_))
+}
+
 /// Returns the file changes of the messages and parts from the point on, in order.
 fn touches(
     snapshots: &Snapshots,
@@ -321,7 +364,7 @@ fn touches(
             .iter()
             .rev()
             .find_map(|part| match &part.kind {
-                PartKind::StepFinish(finish) => finish.snapshot.clone(),
+                PartKind::StepFinish(finish) => finish.snapshot.clone().filter(|it| is_tree(it)),
                 _ => None,
             });
         for part in &message.parts {
@@ -329,7 +372,9 @@ fn touches(
             let PartKind::Patch(fields) = &part.kind else {
                 continue;
             };
-            let Some(before) = fields.get("hash").and_then(Value::as_str) else {
+            let before = fields.get("hash").and_then(Value::as_str);
+            // An imported conversation has no trees.
+            let Some(before) = before.filter(|it| is_answer(message) && is_tree(it)) else {
                 continue;
             };
             let files = fields.get("files").and_then(Value::as_array);

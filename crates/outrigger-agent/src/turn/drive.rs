@@ -235,7 +235,11 @@ impl Driver {
             _ => Vec::new(),
         };
         let output = result.outputs.into_iter().next();
-        let output = output.and_then(|output| self.draft.take(point, output, result.history));
+        let mut output = output.and_then(|output| self.draft.take(point, output, result.history));
+        if let (HookPoint::RunBeforeStart, Some(state)) = (point, &self.state) {
+            let before = &state.user().model;
+            self.inner.hold_model(before, &mut output, &changed_by);
+        }
         self.take(Input::HookDone {
             effect,
             output,
@@ -389,7 +393,7 @@ impl Driver {
 }
 
 /// Returns the plugins whose changes were applied, without duplicates.
-fn changed_by(records: &[HookRecord]) -> Vec<PluginId> {
+pub(crate) fn changed_by(records: &[HookRecord]) -> Vec<PluginId> {
     let mut plugins: Vec<PluginId> = Vec::new();
     for record in records.iter().filter(|it| it.decision == Decision::Patch) {
         if !plugins.contains(&record.plugin) {

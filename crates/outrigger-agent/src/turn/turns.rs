@@ -10,6 +10,7 @@ use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::error::AgentError;
+use crate::session::edit::may_send;
 use crate::session::owner::{Owner, own};
 use crate::state::histories::Conversation;
 use crate::state::{Agent, AgentState};
@@ -120,6 +121,7 @@ impl Agent {
             return Err(AgentError::Lost("the program is ending".to_owned()));
         }
         if let Start::Prompt(prompt) = &start {
+            may_send(&prompt.input)?;
             self.may_replace(id, &prompt.input)?;
             if origin == Origin::Plugin && prompt.input.no_reply != Some(true) {
                 self.may_start_turn(id)?;

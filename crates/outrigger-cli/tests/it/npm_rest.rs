@@ -431,9 +431,17 @@ fn supermemory_brings_the_profile_and_keeps_what_is_to_be_remembered() {
     let Some(services) = Services::start(&world) else {
         return;
     };
-    let settings = world.home().join(".config/opencode/supermemory.json");
-    fs::create_dir_all(settings.parent().unwrap()).unwrap();
-    fs::write(settings, r#"{ "apiKey": "sm-key-1" }"#).unwrap();
+    // Only a package of the user's own list gets its settings with the key.
+    let of_user = world.home().join(".config/opencode");
+    fs::create_dir_all(&of_user).unwrap();
+    fs::write(
+        of_user.join("supermemory.json"),
+        r#"{ "apiKey": "sm-key-1" }"#,
+    )
+    .unwrap();
+    let list = json!({ "plugin": [SUPERMEMORY] }).to_string();
+    fs::write(of_user.join("opencode.json"), list).unwrap();
+    world.config(json!({ "plugin": [] }));
     services.run(&world, &["run", "remember the mast"], "").ok();
     let said = world.mock.requests()[0].texts("user").join("\n");
     has(

@@ -56,6 +56,8 @@ pub struct Loaded {
     pub(crate) secrets: Vec<String>,
     /// Providers of models that the user has chosen.
     pub(crate) chosen: ChosenProviders,
+    /// The same with those of a trusted project.
+    pub(crate) chosen_with_project: ChosenProviders,
     pub(crate) options: LoadOptions,
 }
 
@@ -67,6 +69,14 @@ impl Loaded {
         let users = self.users.as_ref().map_or(all, |it| &it.agent);
         let entry = users.iter().find(|it| it.name == agent)?;
         entry.options.get("executor")?.as_str()
+    }
+
+    /// Returns whether the user has chosen a provider of models: by settings (those of a trusted project count), a login, or a
+    /// key in a variable that is for it alone. `config` hooks do not count.
+    #[must_use]
+    pub fn has_chosen(&self, provider: &str) -> bool {
+        let model = Value::String(format!("{provider}/"));
+        self.chosen_with_project.have(&model)
     }
 
     /// Returns the secrets that `{env:NAME}` and `{file:PATH}` inserted into texts.

@@ -73,6 +73,7 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
         }
         loaded.users = Some(Box::new(users.config));
     }
+    loaded.chosen_with_project = ChosenProviders::new(options, &loaded.value);
     Ok(loaded)
 }
 

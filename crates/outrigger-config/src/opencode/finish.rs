@@ -82,6 +82,7 @@ impl Loader<'_> {
         let (left_out, is_trusted) = self.counts();
         Ok(Loaded {
             chosen: ChosenProviders::default(),
+            chosen_with_project: ChosenProviders::default(),
             asks: self.asks,
             left_out,
             is_trusted,

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::cassette::Recorder;
 use crate::catalog::{Catalog, CatalogError, CatalogOptions};
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, Stored};
 use crate::error::ModelError;
 use crate::logins::{self, LoginServers, LoginTokens, WaitingLogin};
 use crate::provider::presets::PRESETS;
@@ -46,6 +46,9 @@ pub struct ModelsOptions {
     pub enabled: Option<Vec<String>>,
     /// Stored credentials: a key in them takes precedence over one in the environment, as in OpenCode.
     pub credentials: Credentials,
+    /// Returns whether a plugin is active here, by the NAME of [`Stored::by`]. A credential that a plugin's login
+    /// stored counts only while it is. `None`: nobody knows, and all count.
+    pub is_active: Option<IsActive>,
     /// The login servers and their services.
     pub login_servers: LoginServers,
     /// Record every conversation into this cassette. A provider's `options.record` does the same for that provider.
@@ -55,6 +58,9 @@ pub struct ModelsOptions {
     /// Proxies by provider, for providers whose URLs a plugin contributed: their requests use only these.
     pub proxies: BTreeMap<String, String>,
 }
+
+/// See [`ModelsOptions::is_active`].
+pub type IsActive = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 // The configuration and the environment contain keys.
 impl std::fmt::Debug for ModelsOptions {
@@ -132,7 +138,7 @@ impl Models {
         let options = &self.inner.options;
         let mut configured = options.providers.get(id).map(Cow::Borrowed);
         let (mut env, none) = (&options.env, BTreeMap::new());
-        let mut stored = options.credentials.stored(id);
+        let mut stored = options.credentials.stored(id).filter(|it| self.counts(it));
         if overlay.without_keys().is_some() {
             let of_files = options.of_files.get(id).unwrap_or(&Value::Null);
             configured = configured.map(|it| Cow::Owned(without_secrets_of(of_files, &it)));
@@ -163,6 +169,21 @@ impl Models {
             built.insert(id.to_owned(), Arc::clone(provider));
         }
         Ok(provider)
+    }
+
+    /// Returns whether a credential is the user's, or of a plugin that is active here.
+    fn counts(&self, stored: &Stored) -> bool {
+        let (Some(by), Some(is_active)) = (&stored.by, &self.inner.options.is_active) else {
+            return true;
+        };
+        let counts = is_active(by);
+        if !counts {
+            tracing::warn!(
+                "[provider {}] the credential that a login by the plugin {by} stored is not used: that plugin is not active here",
+                stored.provider
+            );
+        }
+        counts
     }
 
     /// Returns every provider whose user key is withheld, and why.

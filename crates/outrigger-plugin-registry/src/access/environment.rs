@@ -2,13 +2,12 @@
 //!
 //! Plugins are configured by variables of their own names, which no list here can know; OpenCode passes the whole
 //! environment. Here a variable passes unless its name or value indicates a secret, a socket, or something that loads code
-//! into a runtime. A variable that names a single file grants that file: it can be read and written, or created in its
-//! folder; the modules of a package can be read. Folders, hidden paths and the system's own are never granted this way.
+//! into a runtime. That a variable names a file is no grant: the user set it for another program. Only where the plugin's
+//! manifest or the user's settings name the variable, the file can be read, and of a package its modules. Folders, hidden paths
+//! and the system's own are never granted this way.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use outrigger_sandbox::env::is_forbidden;
@@ -39,6 +38,9 @@ const SECRET: &[&str] = &[
     "BEARER",
     "_PAT",
     "_PW",
+    "_PIN",
+    "LOGIN",
+    "MNEMONIC",
 ];
 /// Names a file of public certificates, although its name looks like a secret. Behind a proxy that intercepts TLS, a plugin
 /// reaches nothing without it.
@@ -84,17 +86,16 @@ pub struct Grants {
     pub variables: Vec<(OsString, OsString)>,
     /// Folders of packages; they are read with the modules around them, like a plugin's own.
     pub packages: Vec<PathBuf>,
-    /// Files that can be read and written.
-    pub write: Vec<PathBuf>,
     /// Files that can be read.
     pub read: Vec<PathBuf>,
-    /// Files that do not exist yet; they are created empty, since a sandbox rule needs an existing file.
-    pub make: Vec<PathBuf>,
 }
 
 impl Grants {
-    /// Reads the grants from an environment.
-    pub fn of(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    /// Reads the grants from an environment. `is_named` says whether the plugin's manifest or the user names a variable for it.
+    pub fn of(
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        is_named: impl Fn(&str) -> bool,
+    ) -> Self {
         let variables: Vec<_> = environment
             .into_iter()
             .filter(|(name, value)| passes(name, value))
@@ -104,7 +105,9 @@ impl Grants {
             .find(|(name, _)| name == "HOME")
             .map(|(_, value)| PathBuf::from(value));
         let mut grants = Self::default();
-        for (_, value) in variables.iter().filter(|(name, _)| names_a_file(name)) {
+        let is_named = |name: &OsString| name.to_str().is_some_and(&is_named);
+        let named = variables.iter().filter(|(name, _)| is_named(name));
+        for (_, value) in named.filter(|(name, _)| names_a_file(name)) {
             grants.add(Path::new(value), home.as_deref());
         }
         let authorities = variables.iter().find(|(name, _)| name == AUTHORITIES);
@@ -132,44 +135,13 @@ impl Grants {
             .any(|dir| dir.file_name() == Some(OsStr::new("node_modules")));
         match path.symlink_metadata() {
             Ok(meta) if meta.is_file() && in_package => self.packages.push(folder.to_path_buf()),
-            Ok(_) if is_plain(path) => self.write.push(path.to_path_buf()),
-            // A name without an extension is more likely a folder (`M2_HOME`, `GRADLE_HOME`).
-            Err(error)
-                if error.kind() == ErrorKind::NotFound
-                    && !in_package
-                    && path.extension().is_some() =>
-            {
-                self.make.push(path.to_path_buf());
-            }
+            Ok(_) if is_plain(path) => self.read.push(path.to_path_buf()),
             _ => {}
-        }
-    }
-
-    /// Creates the missing files, accessible to this user alone, and grants them.
-    pub fn make(&mut self) {
-        for path in std::mem::take(&mut self.make) {
-            // `create_new` follows no link.
-            let made = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path);
-            match made {
-                Ok(_) => self.write.push(path),
-                // Another plugin's process that starts concurrently has the same variable.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && is_plain(&path) => {
-                    self.write.push(path);
-                }
-                Err(error) => tracing::info!(
-                    "[plugin] {} is not granted: it cannot be made: {error}",
-                    path.display()
-                ),
-            }
         }
     }
 }
 
-/// Returns whether a path is a regular file. An executable must not be rewritten: that would be a way out of the sandbox.
+/// Returns whether a path is a regular file and no program.
 fn is_plain(path: &Path) -> bool {
     let meta = path.symlink_metadata();
     meta.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 == 0)
@@ -259,6 +231,9 @@ mod tests {
             ("GITHUB_TOKEN", "x", false),
             ("DB_PASSWORD", "x", false),
             ("MY_CRED", "x", false),
+            ("MNEMONIC", "abandon abandon about", false),
+            ("DB_LOGIN", "admin:hunter2", false),
+            ("ACCESS_PIN", "4711", false),
             ("SSH_AUTH_SOCK", "/tmp/a/b", false),
             ("NODE_OPTIONS", "--require x", false),
             ("LD_PRELOAD", "x.so", false),
@@ -278,21 +253,15 @@ mod tests {
     }
 
     #[test]
-    fn named_files_are_granted_and_folders_are_not() {
+    fn files_of_named_variables_are_read_and_no_others() {
         let root = tempfile::tempdir().unwrap();
         let base = std::fs::canonicalize(root.path()).unwrap();
-        for dir in [
-            "out",
-            "pkg/node_modules/acme/dist",
-            ".ssh",
-            ".work",
-            "home/.acme",
-            "home/notes",
-        ] {
+        for dir in ["out", "pkg/node_modules/acme/dist", ".ssh", "home/.acme"] {
             std::fs::create_dir_all(base.join(dir)).unwrap();
         }
         for file in [
             "out/there.txt",
+            "out/other.txt",
             "pkg/node_modules/acme/dist/index.js",
             ".ssh/key",
             "home/.acme/state",
@@ -301,65 +270,38 @@ mod tests {
             std::fs::write(base.join(file), "").unwrap();
         }
         std::os::unix::fs::symlink(base.join(".ssh/key"), base.join("out/link.txt")).unwrap();
-        std::os::unix::fs::symlink(base.join(".ssh"), base.join("linked")).unwrap();
+        std::os::unix::fs::symlink(base.join("out"), base.join("linked")).unwrap();
         let runs = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(base.join("out/tool"), runs).unwrap();
         let var = |name: &str, path: &str| (OsString::from(name), base.join(path).into_os_string());
-        let grants = Grants::of([
+        let environment = [
             var("HOME", "home"),
             var("A", "out/there.txt"),
-            var("B", "out/new.txt"),
             var("C", "pkg/node_modules/acme/dist/index.js"),
-            var("D", ".work/new.txt"),
-            var("E", "home/notes/new.txt"),
-            // None of these: keys, hidden paths in the home folder, folders, programs, files that control another program,
-            // the system's own, links, and folders that contain links.
+            // None of these: keys, hidden paths in the home folder, folders, programs, files that control another program, the
+            // system's own, what is not there, links, and folders that contain links.
             var("F", ".ssh/key"),
             var("G", "home/.acme/state"),
             var("H", "out"),
             var("I", "out/tool"),
             var("GIT_CONFIG_GLOBAL", "out/there.txt"),
             ("J".into(), "/etc/passwd".into()),
-            var("K", "out/missing-folder"),
+            var("B", "out/new.txt"),
             var("L", "out/link.txt"),
-            var("M", "linked/new.txt"),
-        ]);
-        assert_eq!(grants.write, [base.join("out/there.txt")]);
-        let made =
-            ["out/new.txt", ".work/new.txt", "home/notes/new.txt"].map(|path| base.join(path));
-        assert_eq!(grants.make, made);
-        let mut grants = grants;
-        grants.make();
-        assert!(
-            made.iter()
-                .all(|path| path.is_file() && grants.write.contains(path)),
-            "{grants:?}"
-        );
+            var("M", "linked/there.txt"),
+            // Set for other programs.
+            var("MAKEFILES", "out/other.txt"),
+            var("CMAKE_TOOLCHAIN_FILE", "out/other.txt"),
+            var("X509_USER_PROXY", "out/other.txt"),
+        ];
+        let grants = Grants::of(environment.clone(), |name| {
+            name.len() == 1 || name == "GIT_CONFIG_GLOBAL"
+        });
+        assert_eq!(grants.read, [base.join("out/there.txt")]);
         assert_eq!(grants.packages, [base.join("pkg/node_modules/acme/dist")]);
-    }
-
-    /// Two processes that start concurrently have the same variable.
-    #[test]
-    fn a_file_that_another_process_has_made_meanwhile_is_granted_and_a_link_is_not() {
-        let root = tempfile::tempdir().unwrap();
-        let base = std::fs::canonicalize(root.path()).unwrap();
-        std::fs::write(base.join("secret"), "x").unwrap();
-        let names = ["both.txt", "link.txt"].map(|name| base.join(name));
-        let of = || {
-            let named = names.iter().cloned().map(PathBuf::into_os_string);
-            Grants::of(
-                named
-                    .zip(["B", "L"])
-                    .map(|(path, name)| (name.into(), path)),
-            )
-        };
-        let (mut one, mut other) = (of(), of());
-        std::os::unix::fs::symlink(base.join("secret"), &names[1]).unwrap();
-        one.make();
-        other.make();
-        assert_eq!(
-            (&one.write[..], &other.write[..]),
-            (&names[..1], &names[..1])
-        );
+        assert!(!base.join("out/new.txt").exists());
+        let grants = Grants::of(environment, |_| false);
+        assert!(grants.read.is_empty() && grants.packages.is_empty());
+        assert!(grants.variables.iter().any(|(name, _)| name == "MAKEFILES"));
     }
 }

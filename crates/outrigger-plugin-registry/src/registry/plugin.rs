@@ -81,6 +81,18 @@ impl Plugin {
         }
     }
 
+    /// Returns the package that the user's own list names, whole and from npm's registry. The name of a file, and that of a
+    /// project's package, is its author's choice.
+    pub fn package_of_user(&self) -> Option<String> {
+        let source = Source::parse(&self.spec, &self.declared_in).ok()?;
+        match &source {
+            Source::Npm { name, .. } if !self.local && self.host.is_none() => {
+                grant_key(Some(&source)).map(|_| name.clone())
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the identity of this version: changes with its files. `None` before they are installed.
     pub fn version_key(&self) -> Option<String> {
         let resolved = self.resolved.as_ref()?;

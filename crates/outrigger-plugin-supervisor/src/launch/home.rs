@@ -37,11 +37,11 @@ const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 /// again then.
 #[derive(Default, Serialize, Deserialize)]
 struct Copied {
-    by_kind: BTreeMap<PathBuf, (u64, u64)>,
+    by_package: BTreeMap<PathBuf, (u64, u64)>,
 }
 
-/// Makes the folder and answers the environment that leads into it. `own`: packages and files of the user whose settings come with
-/// their keys.
+/// Makes the folder and answers the environment that leads into it. `own`: packages that the user lists by name, whose settings
+/// come with their keys.
 ///
 /// # Errors
 /// When the folder cannot be made or a file cannot be copied.
@@ -122,7 +122,7 @@ fn copy_changed(
             meta.len(),
             stamp.map_or(0, |stamp| u64::try_from(stamp.as_millis()).unwrap_or(0)),
         );
-        if copied.by_kind.get(relative) == Some(&mark) {
+        if copied.by_package.get(relative) == Some(&mark) {
             continue;
         }
         let below = to.strip_prefix(private).unwrap_or(to).join(relative);
@@ -131,7 +131,7 @@ fn copy_changed(
             Some(text) => folders::write_file(private, &below, &text)?,
             None => remove_copy(private, &below, &file)?,
         }
-        copied.by_kind.insert(relative.to_owned(), mark);
+        copied.by_package.insert(relative.to_owned(), mark);
         changed = true;
     }
     if changed {
@@ -210,17 +210,18 @@ fn files_of_values(config: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns whether a file is named after one of these plugins: `supermemory.json` of `opencode-supermemory`.
+/// Returns whether a file is named after one of these packages: `supermemory.json` of `opencode-supermemory`. Their whole
+/// names count, and OpenCode's own settings are nobody's, whatever a package is called.
 fn is_settings_of(name: &str, own: &[String]) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     let stem = stem.strip_suffix("-accounts").unwrap_or(stem);
-    let is_named = |key: &String| {
-        let base = key.rsplit('/').next().unwrap_or_default();
-        let base = base.split('.').next().unwrap_or_default();
-        let base = base.strip_suffix("-auth").unwrap_or(base);
-        base == stem || base.strip_prefix("opencode-") == Some(stem)
+    let is_named = |package: &String| {
+        let package = package.strip_suffix("-auth").unwrap_or(package);
+        package == stem || package.strip_prefix("opencode-") == Some(stem)
     };
-    stem.len() >= MIN_NAME_LENGTH && stem != "opencode" && own.iter().any(is_named)
+    let of_opencode = |it: &&str| it.split('.').next() == Some(stem);
+    let is_opencodes = SETTINGS.iter().any(of_opencode);
+    stem.len() >= MIN_NAME_LENGTH && !is_opencodes && own.iter().any(is_named)
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -361,6 +362,44 @@ mod tests {
         prepare(&private, Some(&config), &own).unwrap();
         assert!(!copy.join("gh-pat").exists());
         assert!(copy.join("antigravity-accounts.json").exists());
+    }
+
+    #[test]
+    fn keys_in_settings_go_to_the_package_of_that_name_alone() {
+        let settings = r#"{"provider": {"p": {"options": {"apiKey": "SECRET"}}}}"#;
+        let files = [
+            "config.json",
+            "opencode.json",
+            "opencode-accounts.json",
+            "supermemory.json",
+        ];
+        for (package, sees) in [
+            ("config", false),
+            ("opencode", false),
+            ("opencode-config", false),
+            ("@anyone/config", false),
+            ("@anyone/supermemory", false),
+            ("supermemory.js", false),
+            ("/home/me/supermemory.js", false),
+            ("supermemory", true),
+            ("opencode-supermemory", true),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let (config, private) = (root.path().join("config"), root.path().join("private"));
+            fs::create_dir_all(&config).unwrap();
+            for name in files {
+                fs::write(config.join(name), settings).unwrap();
+            }
+            prepare(&private, Some(&config), &[package.to_owned()]).unwrap();
+            let copy = private.join("home/.config/opencode");
+            let read = |name: &str| fs::read_to_string(copy.join(name)).unwrap_or_default();
+            let seen: Vec<&str> = files
+                .into_iter()
+                .filter(|name| read(name).contains("SECRET"))
+                .collect();
+            let wanted = if sees { &files[3..] } else { &[] };
+            assert_eq!(seen, wanted, "{package}");
+        }
     }
 
     #[test]

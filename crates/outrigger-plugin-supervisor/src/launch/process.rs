@@ -15,6 +15,7 @@ use outrigger_sandbox::{Level, Limits, Policy, env};
 use super::{Launch, home, sandbox, short_digest, tmux};
 use crate::host_proxy::HostProxy;
 use crate::process_assignment::{SHARED, SHARED_OF_PROJECT};
+use outrigger_plugin_registry::Plugin;
 use outrigger_plugin_registry::access::environment::Grants;
 use outrigger_plugin_registry::access::rights::Access;
 use outrigger_plugin_registry::error::PluginError;
@@ -55,10 +56,7 @@ impl Launch {
         let setup = Setup::new(self, name, members);
         let mut own = setup.folders()?;
         let access = self.access(members);
-        let mut grants = self.grants(access.as_ref());
-        if self.settings.sandbox {
-            grants.make();
-        }
+        let mut grants = self.grants(members, access.as_ref());
         let ticket = setup.ticket(access.as_ref()).await?;
         let proxy = ticket.iter().flat_map(ProxyTicket::variables);
         own.extend(proxy.map(|(name, value)| (name.into(), value.into())));
@@ -182,12 +180,23 @@ impl Launch {
     }
 
     /// Returns what the user's environment grants, as far as a manifest requests it.
-    fn grants(&self, access: Option<&Access>) -> Grants {
+    fn grants(&self, members: &[usize], access: Option<&Access>) -> Grants {
         let asked = |name: &OsString| {
             access.is_none_or(|access| name.to_str().is_some_and(|name| access.has_variable(name)))
         };
+        let (granted, _) = self.granted(members);
+        let of_manifest = access.into_iter().flat_map(|access| &access.env);
+        let named: Vec<&String> = of_manifest
+            .chain(&self.settings.env)
+            .chain(&granted)
+            .collect();
+        // A pattern names no variable.
+        let is_named = |name: &str| named.iter().any(|it| *it == name);
         match self.settings.js.environment {
-            Environment::User => Grants::of(std::env::vars_os().filter(|(name, _)| asked(name))),
+            Environment::User => {
+                let passed = std::env::vars_os().filter(|(name, _)| asked(name));
+                Grants::of(passed, is_named)
+            }
             Environment::List => Grants::default(),
         }
     }
@@ -223,12 +232,8 @@ impl<'a> Setup<'a> {
             self.failed(format!("cannot create its folder {folder}: {error}"))
         };
         let of_user = self.members.iter().filter_map(|index| {
-            let found = self.launch.registry.with(*index, |it| {
-                let key = it.source_key();
-                // A project's package is known by its name only if the name is unscoped.
-                (!it.local || !key.contains('/')).then_some(key)
-            });
-            found.flatten()
+            let registry = &self.launch.registry;
+            registry.with(*index, Plugin::package_of_user).flatten()
         });
         let own: Vec<String> = of_user.collect();
         let config = self.launch.user_config.as_deref();
@@ -286,15 +291,10 @@ impl<'a> Setup<'a> {
         ticket: Option<&ProxyTicket>,
         kept: Kept,
     ) -> Result<Policy, PluginError> {
-        let Grants {
-            packages,
-            write,
-            read,
-            ..
-        } = grants;
-        if !(packages.is_empty() && write.is_empty()) {
+        let Grants { packages, read, .. } = grants;
+        if !(packages.is_empty() && read.is_empty()) {
             tracing::info!(
-                "[plugin:{}] named by the environment: packages {packages:?}, files {write:?}",
+                "[plugin:{}] named by the environment: packages {packages:?}, files {read:?}",
                 self.name
             );
         }
@@ -304,7 +304,6 @@ impl<'a> Setup<'a> {
         let mut policy = policy
             .await
             .map_err(|error| self.failed(error.to_string()))?;
-        policy.write.extend(write);
         policy.read.extend(read);
         // Files in the private folder belong to the plugin already; a rule of their own would follow a link there.
         let tmux = self.tmux.clone();

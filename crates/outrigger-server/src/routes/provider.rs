@@ -43,9 +43,9 @@ async fn of_its_own(
         let sender = sender.and_then(|sender| sender.0.as_deref());
         let why = match sender {
             Some(plugin) if agent.may_set_credential(plugin, &id) => None,
-            Some(plugin) if agent.owns_auth(plugin, &id) => {
-                Some("another login stored it, and the plugin has no `model = true`".to_owned())
-            }
+            Some(plugin) if agent.owns_auth(plugin, &id) => Some(
+                "its own login did not store it, and the plugin has no `model = true`".to_owned(),
+            ),
             _ => Some(format!("it does not bring the authentication of {id}")),
         };
         if let Some(why) = why {

@@ -357,12 +357,15 @@ async fn a_patch_cannot_name_files_outside() {
     h.prompt(&session, "go").await;
     let outside = h.path("../outside.txt");
     std::fs::write(&outside, "keep").unwrap();
+    std::os::unix::fs::symlink(".git", h.path("g")).unwrap();
     let mut patch = h.parts(&session, "patch").await.remove(0);
     let user = users(&h, &session).await.remove(0);
     for file in [
         json!(outside),
         json!("../outside.txt"),
         json!(h.path(".git/config")),
+        json!(h.path("g/config")),
+        json!("g/hooks/pre-push"),
     ] {
         patch["files"] = json!([file]);
         let at = format!(
@@ -380,5 +383,35 @@ async fn a_patch_cannot_name_files_outside() {
         );
     }
     assert_eq!(std::fs::read_to_string(outside).unwrap(), "keep");
-    assert!(h.path("x.txt").exists());
+    assert!(h.path("x.txt").exists() && h.path(".git/config").exists());
+}
+
+/// A record that no turn wrote is none: in a message of the user, or with a name that git would take for an option.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_records_of_turns_are_restored() {
+    let h = project([turn([bash("echo x > x.txt")]), done()]).await;
+    let session = h.session().await;
+    h.prompt(&session, "go").await;
+    let user = users(&h, &session).await.remove(0);
+    let patch = h.parts(&session, "patch").await.remove(0);
+    let start = h.parts(&session, "step-start").await.remove(0);
+    let add = async |part: Value| {
+        let at = ["messageID", "id"].map(|key| part[key].as_str().unwrap().to_owned());
+        let at = format!("/session/{session}/message/{}/part/{}", at[0], at[1]);
+        h.ok("PATCH", &at, part).await;
+    };
+    let mut forged = patch.clone();
+    forged["id"] = json!("prt_zzz");
+    forged["messageID"] = json!(user);
+    forged["files"] = json!([h.path("hello.txt")]);
+    add(forged).await;
+    let mut option = start;
+    let file = h.path("../made-by-git.txt");
+    option["snapshot"] = json!(format!("--output={}", file.display()));
+    add(option).await;
+    std::fs::write(h.path("hello.txt"), "mine").unwrap();
+    let (status, answer) = revert(&h, &session, json!({ "messageID": user })).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(h.read("hello.txt"), "mine");
+    assert!(!file.exists() && !h.path("x.txt").exists());
 }

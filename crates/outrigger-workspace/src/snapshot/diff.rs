@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
-use super::{SnapshotError, Snapshots};
+use super::{SnapshotError, Snapshots, checked};
 
 /// Maximum bytes of a file whose patch contains all of it, so that clients can show the whole file (as in
 /// OpenCode).
@@ -48,7 +48,7 @@ struct Entry {
 impl Snapshots {
     /// Returns the files that differ, by name.
     ///
-    /// # Errors Those of git.
+    /// # Errors Those of git, and [`SnapshotError::Tree`].
     pub async fn changed(&self, from: &str, to: &str) -> Result<Vec<String>, SnapshotError> {
         let entries = self.entries(from, to).await?;
         Ok(entries.into_iter().map(|entry| entry.file).collect())
@@ -56,7 +56,7 @@ impl Snapshots {
 
     /// Returns the files that differ, with their patches.
     ///
-    /// # Errors Those of git.
+    /// # Errors Those of git, and [`SnapshotError::Tree`].
     pub async fn diff(&self, from: &str, to: &str) -> Result<Vec<FileDiff>, SnapshotError> {
         let entries = self.entries(from, to).await?;
         let wanted: Vec<&str> = entries
@@ -75,6 +75,8 @@ impl Snapshots {
         if from == to {
             return Ok(Vec::new());
         }
+        checked(from)?;
+        checked(to)?;
         let raw = [
             "diff-tree",
             "-r",
@@ -82,6 +84,7 @@ impl Snapshots {
             "--raw",
             "--no-renames",
             "--no-abbrev",
+            "--end-of-options",
             from,
             to,
         ];

@@ -51,6 +51,26 @@ pub enum SnapshotError {
     /// A file outside the project.
     #[error("{0} is not in the project")]
     Outside(String),
+    /// A file that a link leads to: no snapshot has one.
+    #[error("{0} is not restored: a link leads there")]
+    Link(String),
+    /// A name that is not one of a tree.
+    #[error("`{0}` is not the name of a snapshot")]
+    Tree(String),
+}
+
+/// Returns whether a text is the name of a tree, and so no option or expression of git.
+#[must_use]
+pub fn is_tree(name: &str) -> bool {
+    matches!(name.len(), 40 | 64) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn checked(name: &str) -> Result<(), SnapshotError> {
+    if is_tree(name) {
+        Ok(())
+    } else {
+        Err(SnapshotError::Tree(name.to_owned()))
+    }
 }
 
 /// Returns whether a file of the project, by its absolute path, is hidden from processes, and so in no snapshot. Reads
@@ -114,9 +134,9 @@ impl Snapshots {
         self.place.worktree.join(file)
     }
 
-    /// Returns the path of a file within snapshots.
+    /// Returns the path of a file within snapshots. Reads the disk.
     ///
-    /// # Errors [`SnapshotError::Outside`].
+    /// # Errors [`SnapshotError::Outside`], [`SnapshotError::Link`].
     pub fn relative(&self, file: &str) -> Result<String, SnapshotError> {
         let outside = || SnapshotError::Outside(file.to_owned());
         let inner = outrigger_sandbox::paths::resolve(&self.place.worktree, Path::new(file));
@@ -124,10 +144,41 @@ impl Snapshots {
             .strip_prefix(&self.place.worktree)
             .map_err(|_| outside())?;
         let text = relative.to_str().ok_or_else(outside)?;
-        if text.is_empty() || text.starts_with(".git/") || text.contains('\n') {
+        let of_git = |part: &str| part.eq_ignore_ascii_case(".git");
+        if text.is_empty() || text.split('/').any(of_git) || text.contains('\n') {
             return Err(outside());
         }
-        Ok(text.to_owned())
+        match self.folder_of(text) {
+            Err(error @ SnapshotError::Link(_)) => Err(error),
+            _ => Ok(text.to_owned()),
+        }
+    }
+
+    /// Opens the folder of a file, without following a link: git records what a link is, not what is behind it. `None`: it is
+    /// gone.
+    fn folder_of(&self, file: &str) -> Result<Option<Anchor>, SnapshotError> {
+        let failed = |error: std::io::Error| SnapshotError::Folder {
+            path: self.absolute(file).display().to_string(),
+            reason: error.to_string(),
+        };
+        let root = self.place.worktree.canonicalize().map_err(failed)?;
+        let path = root.join(file);
+        match Anchor::hold(path.parent().unwrap_or(&root)) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                Err(SnapshotError::Link(file.to_owned()))
+            }
+            // A file in the place of a folder is none of ours either.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// Takes a snapshot of the current files.
@@ -209,7 +260,7 @@ impl Snapshots {
 
     /// Returns the object of each file in each snapshot; missing ones are skipped.
     ///
-    /// # Errors Those of git.
+    /// # Errors Those of git, and [`SnapshotError::Tree`].
     pub async fn objects(
         &self,
         wanted: &[(String, String)],
@@ -219,6 +270,7 @@ impl Snapshots {
         }
         let mut input = String::new();
         for (tree, file) in wanted {
+            checked(tree)?;
             input.push_str(&format!("{tree}:{file}\n"));
         }
         let check = ["cat-file", "--batch-check=%(objectname)"];
@@ -235,12 +287,13 @@ impl Snapshots {
 
     /// Restores files from a snapshot; those that are not in it are deleted.
     ///
-    /// # Errors Those of git, of the files, and [`SnapshotError::Outside`].
+    /// # Errors Those of git, of the files, [`SnapshotError::Tree`] and [`SnapshotError::Link`].
     pub async fn restore(&self, tree: &str, files: &[String]) -> Result<(), SnapshotError> {
         let wanted: Vec<(String, String)> = files
             .iter()
             .map(|file| (tree.to_owned(), file.clone()))
             .collect();
+        checked(tree)?;
         let there = self.objects(&wanted).await?;
         let _order = self.order.lock().await;
         let _lock = object_store::prepare(&self.store, &self.place.worktree).await?;
@@ -272,16 +325,10 @@ impl Snapshots {
 
     fn delete(&self, file: &str) -> Result<(), SnapshotError> {
         let path = self.absolute(file);
-        let folder = path.parent().unwrap_or(&self.place.worktree);
-        // The folder is gone, or a link points outside: there is nothing of ours.
-        if !folder.exists() {
+        let Some(folder) = self.folder_of(file)? else {
             return Ok(());
-        }
-        let real = outrigger_sandbox::paths::Roots::new([&self.place.worktree])
-            .contains(folder)
-            .map_err(|_| SnapshotError::Outside(file.to_owned()))?;
-        let name = path.file_name().unwrap_or_default();
-        let removed = Anchor::hold(&real).and_then(|it| it.remove(name));
+        };
+        let removed = folder.remove(path.file_name().unwrap_or_default());
         match removed {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(SnapshotError::Folder {

@@ -52,6 +52,7 @@ impl Bootstrap {
             let name = plugins.grant_missing(&plugin, Grant::Approve)?;
             Some((plugin, name))
         });
+        self.hold_models(plugins, &mut value, &speakers);
         if value != self.config.value {
             self.apply(value, &user_rules);
         }

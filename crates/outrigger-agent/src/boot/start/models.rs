@@ -1,10 +1,13 @@
 //! Models and providers, including those of plugins.
 
+use std::sync::Arc;
+
 use outrigger_config::Loaded;
 use outrigger_contributions::providers::providers;
-use outrigger_models::{CatalogOptions, LoginServers, Models, ModelsOptions, models_url};
+use outrigger_models::{CatalogOptions, IsActive, LoginServers, Models, ModelsOptions, models_url};
 use outrigger_permissions::reserved_paths;
-use outrigger_plugins::Plugins;
+use outrigger_plugins::{Plugins, Stage};
+use outrigger_protocol::id::PluginId;
 
 use super::bootstrap::Bootstrap;
 use super::config_hooks::Configured;
@@ -19,6 +22,7 @@ impl Bootstrap {
         let models = Models::new(ModelsOptions {
             of_files: configured.file_providers.clone(),
             proxies: providers(&self.config.config.provider, &self.sandboxes),
+            is_active: Some(is_active(plugins)),
             ..model_options(&self.boot, &self.config)
         });
         for (provider, plugin) in &configured.speakers {
@@ -27,6 +31,20 @@ impl Bootstrap {
         }
         models
     }
+}
+
+/// Returns whether a plugin with a login is active, by the NAME that grants it something.
+fn is_active(plugins: &Plugins) -> IsActive {
+    let plugins = plugins.clone();
+    Arc::new(move |name| {
+        let all = plugins.list();
+        let mut active = all.iter().filter(|it| !has_ended(it.stage));
+        active.any(|it| plugins.grant_name(&PluginId(it.id.clone())).as_deref() == Some(name))
+    })
+}
+
+fn has_ended(stage: Stage) -> bool {
+    matches!(stage, Stage::Failed | Stage::Off | Stage::Skipped)
 }
 
 /// Returns where the published catalog is stored and fetched from. OpenCode's variables override the

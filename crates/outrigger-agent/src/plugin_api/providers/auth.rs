@@ -172,10 +172,14 @@ impl AgentState {
         speaker.may_have(stored, self.speaks_for(plugin, &stored.provider))
     }
 
-    /// Returns whether a plugin may replace the stored credential.
+    /// Returns whether a plugin may store a credential, or replace the stored one: it decides whose account pays for requests.
+    /// Without the user's grant it may only where its own login stored one, and for a provider that nobody else is: a key in
+    /// a variable or in the settings is the user's.
     pub(super) fn may_replace_credential(&self, plugin: &str, provider: &str) -> bool {
-        let stored = self.models.credentials().stored(provider);
-        stored.is_none_or(|stored| self.may_have(plugin, &stored))
+        match self.models.credentials().stored(provider) {
+            Some(stored) => self.may_have(plugin, &stored),
+            None => self.may_have_keys(plugin) || self.speaks_for(plugin, provider),
+        }
     }
 
     /// Reports the providers whose user key is not used because a plugin would read it.
@@ -254,7 +258,7 @@ impl Agent {
     }
 
     /// Returns whether a plugin may store, replace or delete the credential of a provider: it provides the authentication and
-    /// the stored credential is from its own login, or it has the grant for the user's keys.
+    /// the stored credential is from its own login, or it is the provider, or it has the grant for the user's keys.
     #[must_use]
     pub fn may_set_credential(&self, plugin: &str, provider: &str) -> bool {
         self.inner.owns_auth(plugin, provider)

@@ -139,6 +139,7 @@ async fn init(
         provenance: author,
         ..PromptInput::default()
     };
+    agent.may_ask(&prompt.provenance, Some(&id), prompt.model.as_ref(), &[])?;
     let request = TurnRequest::command(&id, "init", "", prompt).from_origin(Origin::Plugin);
     agent.run(request).await?;
     Ok(Json(true))

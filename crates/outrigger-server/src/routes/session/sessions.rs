@@ -124,6 +124,9 @@ async fn create(
     if let Some(parent) = &parent_id {
         agent.session(parent)?;
     }
+    if let Some(model) = &model {
+        agent.may_begin_with(&by, model)?;
+    }
     let given = permission.as_deref().unwrap_or_default();
     let plugin = by.plugin_id();
     let with_agent = with_agent.filter(|named| {
@@ -195,6 +198,12 @@ async fn prompt(
     Json(mut prompt): Json<PromptInput>,
 ) -> JsonResult<MessageWithParts> {
     prompt.provenance = author;
+    agent.may_ask(
+        &prompt.provenance,
+        Some(&id),
+        prompt.model.as_ref(),
+        &prompt.parts,
+    )?;
     let request = TurnRequest::prompt(&id, prompt).from_origin(origin(from_plugin));
     let outcome = agent.run(request).await?;
     last_message(&agent, &id, outcome)
@@ -239,6 +248,12 @@ async fn prompt_async(
 ) -> Result<StatusCode, ApiError> {
     prompt.provenance = author;
     agent.session(&id)?;
+    agent.may_ask(
+        &prompt.provenance,
+        Some(&id),
+        prompt.model.as_ref(),
+        &prompt.parts,
+    )?;
     let request = TurnRequest::prompt(&id, prompt).from_origin(Origin::Client);
     request.check_format()?;
     // The turn starts after the response.
@@ -310,6 +325,12 @@ async fn command(
         provenance: author,
         ..PromptInput::default()
     };
+    agent.may_ask(
+        &prompt.provenance,
+        Some(&id),
+        prompt.model.as_ref(),
+        &prompt.parts,
+    )?;
     let request = TurnRequest::command(&id, &name, &arguments, prompt);
     let request = request.from_origin(origin(from_plugin));
     let outcome = agent.run(request).await?;

@@ -48,6 +48,7 @@ async fn summarize(
         provenance: author,
     };
     agent.session(&id)?;
+    agent.may_ask(&compact.provenance, Some(&id), compact.model.as_ref(), &[])?;
     agent.run(TurnRequest::compact(&id, compact)).await?;
     Ok(Json(true))
 }

@@ -1,0 +1,95 @@
+//! Models that `config` hooks choose: of providers that the user has chosen, unless the plugin has the grant.
+
+use outrigger_models::Models;
+use outrigger_plugins::{Grant, Plugins};
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::message::ModelRef;
+use serde_json::Value;
+
+use super::bootstrap::Bootstrap;
+use super::models::model_options;
+
+/// Keys that are a model.
+const MODELS: [&str; 2] = ["model", "small_model"];
+/// Sections whose entries have a `model`.
+const SECTIONS: [&str; 3] = ["agent", "command", "mode"];
+
+impl Bootstrap {
+    /// Restores the models that plugins chose in `value`, if they would be asked with a key that the user has for something
+    /// else. `speakers`: the providers for which a plugin sends the requests, without keys of the user.
+    pub(super) fn hold_models(
+        &self,
+        plugins: &Plugins,
+        value: &mut Value,
+        speakers: &[(String, PluginId)],
+    ) {
+        let mut models = None;
+        let mut is_held = |model: &str| {
+            let Some(model) = ModelRef::parse(model) else {
+                return false;
+            };
+            let provider = &model.provider_id;
+            if self.config.has_chosen(provider) || speakers.iter().any(|(it, _)| it == provider) {
+                return false;
+            }
+            // As the user's settings and variables have them: one that cannot be asked has an error of its own.
+            let of_files = || Models::new(model_options(&self.boot, &self.config));
+            models.get_or_insert_with(of_files).resolve(&model).is_ok()
+        };
+        let mut held = Vec::new();
+        for (section, pointer) in places(value) {
+            let before = self.config.value.pointer(&pointer);
+            let Some(named) = value
+                .pointer_mut(&pointer)
+                .filter(|it| Some(&**it) != before)
+            else {
+                continue;
+            };
+            let Some(name) = lacking(plugins, section) else {
+                continue;
+            };
+            if named.as_str().is_some_and(&mut is_held) {
+                held.push((pointer, named.to_string(), name));
+                *named = before.cloned().unwrap_or(Value::Null);
+            }
+        }
+        for (pointer, model, name) in held {
+            remove_null(value, &pointer);
+            tracing::warn!(
+                "[config] a plugin chose {model} at {pointer}, and you have not chosen that provider: it is ignored; `model = true` \
+                 under [plugins.\"{name}\"] in your own outrigger.toml lets it"
+            );
+        }
+    }
+}
+
+/// Returns the places of models, each with its key of the configuration.
+fn places(value: &Value) -> Vec<(&'static str, String)> {
+    let mut found: Vec<_> = MODELS.map(|key| (key, format!("/{key}"))).into();
+    for section in SECTIONS {
+        let entries = value.get(section).and_then(Value::as_object);
+        for name in entries.into_iter().flat_map(|it| it.keys()) {
+            let name = name.replace('~', "~0").replace('/', "~1");
+            found.push((section, format!("/{section}/{name}/model")));
+        }
+    }
+    found
+}
+
+/// Returns the table that grants it, if a plugin changed this key without the grant.
+fn lacking(plugins: &Plugins, key: &str) -> Option<String> {
+    let mut by = plugins.configured_keys(&[key]).into_iter();
+    by.find_map(|plugin| plugins.grant_missing(&plugin, Grant::Model))
+}
+
+/// Removes a model that was not there before.
+fn remove_null(value: &mut Value, pointer: &str) {
+    let Some((parent, key)) = pointer.rsplit_once('/') else {
+        return;
+    };
+    if let Some(Value::Object(fields)) = value.pointer_mut(parent)
+        && fields.get(key).is_some_and(Value::is_null)
+    {
+        fields.shift_remove(key);
+    }
+}
