@@ -297,6 +297,16 @@ impl Action {
                 "`ref` is missing: coordinates do not do for this action",
             )?;
         }
+        if self.secret.is_some() {
+            needs(
+                matches!(self.action, Kind::Type | Kind::Fill),
+                "a secret is typed by `type` and `fill` alone",
+            )?;
+            needs(
+                self.target.is_some(),
+                "`ref` is missing: a secret is typed in a field of the snapshot, not at coordinates",
+            )?;
+        }
         match self.action {
             Kind::Type | Kind::Fill => needs(
                 self.text.is_some() != self.secret.is_some(),
@@ -350,6 +360,16 @@ mod tests {
             (
                 json!({"action": "fill", "ref": "e1", "text": "a", "secret": "b"}),
                 Err("either `text` or `secret` says what is typed"),
+            ),
+            (
+                json!({"action": "type", "at": {"x": 1, "y": 2}, "secret": "S"}),
+                Err(
+                    "`ref` is missing: a secret is typed in a field of the snapshot, not at coordinates",
+                ),
+            ),
+            (
+                json!({"action": "press", "ref": "e1", "text": "a", "secret": "S"}),
+                Err("a secret is typed by `type` and `fill` alone"),
             ),
             (json!({"action": "wait"}), Ok(())),
         ] {

@@ -100,6 +100,18 @@ pub enum BrowserError {
         /// Host of the page.
         host: String,
     },
+    /// A secret that is not for the site of a frame that the field is in.
+    #[error(
+        "The secret {name} is not typed: the field is in a frame of {site}, inside {page}, and {name} is not for that site."
+    )]
+    SecretFrame {
+        /// Name.
+        name: String,
+        /// Site of the frame.
+        site: String,
+        /// Site of the page.
+        page: String,
+    },
     /// It cannot be asked for like this.
     #[error("{0}")]
     Input(String),
@@ -122,7 +134,7 @@ impl BrowserError {
             Self::Site { refused, .. } => refused.code(),
             Self::Unknown => "browser.unknown",
             Self::Field { .. } => "browser.field",
-            Self::Secret { .. } => "browser.secret",
+            Self::Secret { .. } | Self::SecretFrame { .. } => "browser.secret",
             Self::Input(_) => "browser.input",
         }
     }

@@ -11,6 +11,7 @@ mod cdp;
 mod chromium;
 mod desk;
 mod error;
+mod frames;
 mod network;
 mod perform;
 pub mod provider;

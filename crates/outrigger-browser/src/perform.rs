@@ -14,7 +14,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::desk::{Browser, Seen};
 use crate::error::BrowserError;
-use crate::provider::{ActionTarget, Dialog, Done, Mark, Provider, Step, TabInfo};
+use crate::frames::frames;
+use crate::provider::{ActionTarget, Dialog, Done, FrameSite, Mark, Provider, Step, TabInfo};
 use crate::record::now;
 
 /// How long a page may take to load after an action.
@@ -35,6 +36,8 @@ pub(crate) struct Planned {
     pub(crate) target: String,
     /// What of the user's the target holds.
     pub(crate) field: Option<&'static str>,
+    /// The frames that it may reach: those of its elements, or all of the page's where it has none.
+    pub(crate) frames: Vec<FrameSite>,
 }
 
 /// What an action is aimed at.
@@ -81,6 +84,7 @@ impl Browser {
             place(&action.target, action.at)?,
             place(&action.to, action.to_at)?,
         );
+        let frames = frames(provider, &tab, action.action, [at.as_ref(), to.as_ref()]).await?;
         let aim = self.aim(provider, &tab.tab, action, at.as_ref()).await?;
         let is_typed = matches!(action.action, Kind::Type | Kind::Fill);
         let is_plain = is_typed && action.secret.is_none();
@@ -91,13 +95,11 @@ impl Browser {
             return Err(BrowserError::Field { field: kind.name() });
         }
         let text = match &action.secret {
-            Some(name) => {
-                let secret = self.options.secrets.get(name, &host_of(&tab.url))?;
-                Some(secret.to_owned())
-            }
+            Some(name) => Some(self.secret(name, &frames)?),
             None => action.text.clone(),
         };
-        let step = step_of(action, (at, to), text);
+        let mut step = step_of(action, (at, to), text);
+        step.is_secret = action.secret.is_some();
         let submits = aim.submits || action.submit || step.text.as_deref() == Some("Enter");
         Ok(Planned {
             tab,
@@ -105,6 +107,7 @@ impl Browser {
             risk: action.action.risk(submits),
             target: aim.words,
             field: aim.field.map(|it| it.name()),
+            frames,
         })
     }
 
@@ -177,7 +180,7 @@ impl Browser {
             Some(_) => None,
         };
         let tabs = provider.tabs().len();
-        let result = provider.act(grant, &planned.step).await;
+        let result = self.send(provider, grant, planned, action).await;
         let hash = |seen: Option<&Seen>| seen.map(|it| hash(&it.snapshot));
         let result = match result {
             Ok(done) => {
@@ -454,7 +457,7 @@ pub(crate) fn host_of(url: &str) -> String {
 }
 
 /// An address without what may be a secret.
-fn without_query(url: &str) -> &str {
+pub(crate) fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or_default()
 }
 

@@ -12,6 +12,7 @@ use outrigger_browser_core::lease::{Grant, Owner};
 use outrigger_browser_core::snapshot::{Key, Node};
 
 use crate::error::BrowserError;
+use crate::perform::{host_of, without_query};
 
 /// What a call comes to.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, BrowserError>>;
@@ -101,6 +102,44 @@ pub struct Target {
     pub value: Option<String>,
 }
 
+/// Whose a frame is. Rules and secrets go by it, not by the tab's address: what is in a frame is its site's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrameSite {
+    /// Origin, as the browser enforces it: `https://shop.example`; `null` for one of nobody (sandboxed, `data:`).
+    pub origin: String,
+    /// Address.
+    pub url: String,
+}
+
+impl FrameSite {
+    /// Its host; empty where it is of nobody.
+    #[must_use]
+    pub fn host(&self) -> String {
+        host_of(&self.origin)
+    }
+
+    /// The address that rules go by: a frame without one of its own (`about:srcdoc`) has that of its origin.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let has_own = self.url.starts_with("http://") || self.url.starts_with("https://");
+        if has_own || self.host().is_empty() {
+            self.url.clone()
+        } else {
+            format!("{}/", self.origin)
+        }
+    }
+
+    /// As it is named to people and the model.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.host().is_empty() {
+            format!("nobody's origin ({})", without_query(&self.url))
+        } else {
+            self.origin.clone()
+        }
+    }
+}
+
 /// Where something is done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionTarget {
@@ -121,6 +160,8 @@ pub struct Step {
     pub to: Option<ActionTarget>,
     /// What is typed, pressed or answered.
     pub text: Option<String>,
+    /// The text is a secret: it goes into the field itself, not to what has the focus, which another frame may take meanwhile.
+    pub is_secret: bool,
     /// Options of a list.
     pub values: Vec<String>,
     /// Address.
@@ -209,6 +250,9 @@ pub trait Provider: Send + Sync {
     fn look<'a>(&'a self, tab: &'a str) -> Answer<'a, Look>;
     /// What an element is.
     fn target<'a>(&'a self, tab: &'a str, key: &'a Key) -> Answer<'a, Target>;
+    /// Whose the frame of an element is, and those around it, from the innermost to the page; without an element, those of all frames
+    /// of the tab. It is asked of the frames themselves, now. A provider that cannot tell refuses.
+    fn frames<'a>(&'a self, tab: &'a str, key: Option<&'a Key>) -> Answer<'a, Vec<FrameSite>>;
     /// Does something. The lease is checked in here, right before anything is sent, whatever was checked before (C9, 6).
     fn act<'a>(&'a self, grant: &'a Grant, step: &'a Step) -> Answer<'a, Done>;
     /// How far the records of a tab go.

@@ -154,6 +154,9 @@ impl Chromium {
     }
 
     async fn type_text(&self, writer: &Writer<'_>, step: &Step) -> Result<Done, BrowserError> {
+        if step.is_secret {
+            return self.fill(writer, step).await;
+        }
         let text = step.text.as_deref().unwrap_or_default();
         let at = self.place(writer, step.place.as_ref(), "type").await?;
         writer.click(at, "left", 1, 0).await?;
@@ -176,7 +179,13 @@ impl Chromium {
         let text = step.text.as_deref().unwrap_or_default();
         let element = self.aimed(writer, step).await?;
         self.check_lease(writer.grant)?;
-        let ready = self.ask_on(&element, "fill", FILL, &[text.into()]).await?;
+        let how = match (step.is_secret, step.kind) {
+            (false, _) => "by keys",
+            (true, Kind::Type) => "add",
+            (true, _) => "replace",
+        };
+        let arguments = [text.into(), how.into()];
+        let ready = self.ask_on(&element, "fill", FILL, &arguments).await?;
         if ready["typed"] == true {
             match text {
                 "" if ready["empty"] == true => {}

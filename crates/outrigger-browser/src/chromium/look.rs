@@ -5,43 +5,19 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use outrigger_browser_core::field::{self, Attributes, FieldKind};
-use outrigger_browser_core::snapshot::{Key, Node};
+use outrigger_browser_core::snapshot::Node;
 use outrigger_files::sync::lock;
 use serde_json::{Value, json};
 
 use super::Chromium;
+use super::node::made;
 use crate::error::BrowserError;
-use crate::provider::Look;
+use crate::provider::{FrameSite, Look};
 
 /// The most elements of a page that are described.
 const MAX_NODES: usize = 20_000;
 /// Frames within frames.
 const MAX_DEPTH: usize = 8;
-
-/// Roles that are used, not read.
-const ACTIVE: [&str; 21] = [
-    "button",
-    "link",
-    "textbox",
-    "searchbox",
-    "combobox",
-    "checkbox",
-    "radio",
-    "switch",
-    "slider",
-    "spinbutton",
-    "option",
-    "menuitem",
-    "menuitemcheckbox",
-    "menuitemradio",
-    "tab",
-    "treeitem",
-    "listbox",
-    "date",
-    "inputtime",
-    "colorwell",
-    "canvas",
-];
 
 /// Attributes that distinguish shapes.
 const SHAPE: [&str; 11] = [
@@ -67,11 +43,11 @@ const REPEATING: [&str; 2] = ["InlineTextBox", "ListMarker"];
 
 /// What of the elements of a process the accessibility tree does not say.
 #[derive(Default)]
-struct Details {
-    clickable: HashSet<i64>,
-    fields: HashMap<i64, FieldKind>,
+pub(super) struct Details {
+    pub(super) clickable: HashSet<i64>,
+    pub(super) fields: HashMap<i64, FieldKind>,
     /// What shapes look like, and what the page calls elements that are clicked.
-    hints: HashMap<i64, String>,
+    pub(super) hints: HashMap<i64, String>,
 }
 
 /// The tree of one frame.
@@ -100,6 +76,10 @@ impl Chromium {
             let details = self.details(&session).await;
             (session, details)
         }));
+        let sites = join_all(frames.iter().map(|(id, frame)| async {
+            let site = self.site_of(tab, id, &frame.session).await;
+            (id.clone(), site.unwrap_or_default())
+        }));
         let parts = join_all(frames.iter().map(|(id, frame)| async {
             let (frame, id) = (frame.clone(), id.clone());
             let inside = frames
@@ -108,7 +88,7 @@ impl Chromium {
             let inside: Vec<String> = inside.map(|(child, _)| child.clone()).collect();
             (id.clone(), self.part(&id, &frame, inside).await)
         }));
-        let (details, parts) = tokio::join!(details, parts);
+        let (details, parts, sites) = tokio::join!(details, parts, sites);
         let details = details
             .into_iter()
             .map(|(session, it)| (session, Arc::new(it)));
@@ -119,6 +99,8 @@ impl Chromium {
                 .into_iter()
                 .map(|(id, it)| (id, it.session))
                 .collect(),
+            sites: sites.into_iter().collect(),
+            main: main.clone(),
             nodes: Vec::new(),
         };
         let title = page.title(&main).unwrap_or(title);
@@ -358,6 +340,9 @@ struct Page {
     parts: HashMap<String, Part>,
     details: HashMap<String, Arc<Details>>,
     sessions: HashMap<String, String>,
+    /// Whose the frames are.
+    sites: HashMap<String, FrameSite>,
+    main: String,
     nodes: Vec<Node>,
 }
 
@@ -365,6 +350,13 @@ impl Page {
     fn title(&self, frame: &str) -> Option<String> {
         let root = self.parts.get(frame)?.nodes.first()?;
         Some(root["name"]["value"].as_str()?.to_owned())
+    }
+
+    /// What is said of a frame of another site than the page's: what is in it is not the page's.
+    fn stranger(&self, frame: &str) -> Option<String> {
+        let site = self.sites.get(frame)?;
+        let page = self.sites.get(&self.main)?;
+        (site.origin != page.origin).then(|| format!("frame of {}", site.name()))
     }
 
     /// Adds what a frame shows at a depth.
@@ -398,6 +390,12 @@ impl Page {
             let id = made.key.node;
             self.nodes.push(made);
             if let Some(inside) = part.inside.get(&id).filter(|_| level < MAX_DEPTH) {
+                if let (Some(whose), Some(holder)) = (self.stranger(inside), self.nodes.last_mut())
+                {
+                    // Whatever the page says that it is: this line stays, and is not the page's to write.
+                    "iframe".clone_into(&mut holder.role);
+                    holder.hint = whose;
+                }
                 self.add(inside, depth + 1, level + 1);
                 continue;
             }
@@ -412,78 +410,4 @@ impl Page {
             );
         }
     }
-}
-
-/// An element of the accessibility tree, in our words.
-fn made(node: &Value, role: &str, depth: usize, document: &str, details: &Details) -> Node {
-    let id = node["backendDOMNodeId"].as_i64().unwrap_or_default();
-    let is_ignored = node["ignored"].as_bool().unwrap_or_default();
-    let role = match role {
-        _ if is_ignored => "none".to_owned(),
-        "StaticText" | "LineBreak" => "text".to_owned(),
-        other => other.to_ascii_lowercase(),
-    };
-    let name = node["name"]["value"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let hint = details.hints.get(&id).filter(|_| name.is_empty());
-    let (states, is_focusable) = states(node);
-    let field = details.fields.get(&id).copied();
-    let value = match &node["value"]["value"] {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    };
-    let is_active = ACTIVE.contains(&role.as_str())
-        || details.clickable.contains(&id)
-        || (is_focusable && role != "rootwebarea");
-    Node {
-        depth,
-        key: Key {
-            document: document.to_owned(),
-            node: id,
-        },
-        hint: hint.cloned().unwrap_or_default(),
-        actionable: is_active && role != "text",
-        role,
-        name,
-        // Bullets say how long a password is.
-        value: value.filter(|_| field != Some(FieldKind::Password)),
-        states,
-        field,
-    }
-}
-
-/// States that are worth a word, and whether it can have the focus.
-fn states(node: &Value) -> (Vec<String>, bool) {
-    let (mut states, mut is_focusable) = (Vec::new(), false);
-    for property in node["properties"].as_array().into_iter().flatten() {
-        let value = &property["value"]["value"];
-        let is_true = value == &Value::Bool(true) || value == "true";
-        let state = match property["name"].as_str().unwrap_or_default() {
-            "focusable" => {
-                is_focusable |= is_true;
-                continue;
-            }
-            "expanded" => {
-                if is_true {
-                    "expanded"
-                } else {
-                    "collapsed"
-                }
-            }
-            "checked" | "pressed" if value == "mixed" => "mixed",
-            "invalid" if value != "false" => "invalid",
-            name @ ("checked" | "disabled" | "focused" | "modal" | "multiline" | "pressed"
-            | "readonly" | "required" | "selected" | "busy")
-                if is_true =>
-            {
-                name
-            }
-            _ => continue,
-        };
-        states.push(state.to_owned());
-    }
-    (states, is_focusable)
 }

@@ -3,9 +3,11 @@
 mod act;
 mod element;
 mod events;
+mod frames;
 mod input;
 mod keys;
 mod look;
+mod node;
 mod requests;
 mod serve;
 mod state;

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::Chromium;
 use crate::error::BrowserError;
 use crate::provider::{
-    Answer, Dialog, Done, Frame, Look, Mark, Picture, Provider, Recorded, Step, TabInfo, Target,
+    Answer, Dialog, Done, Frame, FrameSite, Look, Mark, Picture, Provider, Recorded, Step, TabInfo,
+    Target,
 };
 
 const MARK: &str = include_str!("../scripts/mark.js");
@@ -102,6 +103,10 @@ impl Provider for Chromium {
 
     fn target<'a>(&'a self, tab: &'a str, key: &'a Key) -> Answer<'a, Target> {
         Box::pin(self.target_of(tab, key))
+    }
+
+    fn frames<'a>(&'a self, tab: &'a str, key: Option<&'a Key>) -> Answer<'a, Vec<FrameSite>> {
+        Box::pin(self.frames_of(tab, key))
     }
 
     fn act<'a>(&'a self, grant: &'a Grant, step: &'a Step) -> Answer<'a, Done> {
@@ -251,6 +256,7 @@ impl Step {
             place: None,
             to: None,
             text: None,
+            is_secret: false,
             values: Vec::new(),
             url: None,
             file: None,

@@ -1,8 +1,10 @@
-// Called on a field: puts the cursor in it and selects what it holds; sets what cannot be typed.
-function (text) {
+// Called on a field: puts the cursor in it and selects what it holds; sets what cannot be typed. `how` says who types: "by keys" whoever
+// calls; "replace" and "add" we, at once and in this document alone, whatever takes the focus.
+function (text, how) {
   const field = this
   if (!field.isConnected) return { gone: true }
   if (field.matches(":disabled") || field.readOnly) return { why: "it cannot be written to" }
+  const put = () => document.execCommand("insertText", false, text) ? { set: true } : { why: "it did not take the text" }
   const picked = ["date", "time", "datetime-local", "month", "week", "color", "range"]
   if (field.localName === "input" && picked.includes(field.type)) {
     const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set
@@ -12,14 +14,16 @@ function (text) {
   }
   if (field.localName === "input" || field.localName === "textarea") {
     if (["checkbox", "radio", "file", "submit", "button", "image", "reset", "hidden"].includes(field.type)) return { why: `it is no field for text (type ${field.type})` }
-    field.focus(); field.select()
-    return { typed: true, empty: field.value === "" }
+    field.focus()
+    if (how !== "add") field.select()
+    return how === "by keys" ? { typed: true, empty: field.value === "" } : put()
   }
   if (field.isContentEditable) {
     field.focus()
     const range = document.createRange(); range.selectNodeContents(field)
+    if (how === "add") range.collapse(false)
     const selection = getSelection(); selection.removeAllRanges(); selection.addRange(range)
-    return { typed: true, empty: field.textContent === "" }
+    return how === "by keys" ? { typed: true, empty: field.textContent === "" } : put()
   }
   return { why: "it is no field for text" }
 }

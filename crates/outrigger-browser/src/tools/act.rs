@@ -22,7 +22,7 @@ use super::{PERMISSION, address, ask, text};
 use crate::desk::Browser;
 use crate::error::BrowserError;
 use crate::perform::{Outcome, Planned, host_of};
-use crate::provider::{Mark, Provider, Step};
+use crate::provider::{FrameSite, Mark, Provider, Step};
 
 /// How long a page may take to come.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -179,6 +179,7 @@ pub(super) async fn run(
     if action.action == Kind::Upload {
         planned.step.file = Some(staged(browser, &action, ctx)?);
     }
+    frames_allowed(&planned, ctx).await?;
     let grant = leased(browser, &*provider, &action, &planned, ctx).await?;
     let points = Points::of(&planned, ctx);
     points.before().await?;
@@ -250,7 +251,11 @@ async fn leased(
         }
         other => other?,
     };
-    if is_listed(&browser.options.ask, &host_of(url), url) {
+    let frames = planned.frames.iter().map(FrameSite::address);
+    for url in addresses(url, frames) {
+        if !is_listed(&browser.options.ask, &host_of(&url), &url) {
+            continue;
+        }
         let question = format!("May the agent do this at {url}: {what}?");
         if !person_agrees(ctx, "Browser", question).await {
             return Err(ToolError::Denied(format!(
@@ -259,6 +264,38 @@ async fn leased(
         }
     }
     Ok(grant)
+}
+
+/// A tab's address and those of frames, each once.
+fn addresses(tab: &str, frames: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all = vec![tab.to_owned()];
+    for frame in frames {
+        if !all.contains(&frame) {
+            all.push(frame);
+        }
+    }
+    all
+}
+
+/// What rules say of the frames that an action may reach. The tab's address has been asked about.
+async fn frames_allowed(planned: &Planned, ctx: &ToolContext) -> Result<(), ToolError> {
+    let origin = |url: &str| Url::parse(url).ok().map(|it| it.origin());
+    let page = origin(&planned.tab.url);
+    let frames = planned.frames.iter().map(FrameSite::address);
+    let others =
+        frames.filter(|it| origin(it) != page && Url::parse(it).is_ok_and(|it| it.has_host()));
+    let mut urls = addresses(&planned.tab.url, others);
+    urls.remove(0);
+    if let Some(denied) = urls.iter().find(|it| ctx.host.denies_address(it)) {
+        return Err(ToolError::Denied(format!(
+            "A rule denies {denied}, a frame of which the page shows"
+        )));
+    }
+    for url in urls {
+        let metadata = json!({ "url": url, "frame_in": planned.tab.url });
+        ctx.ask(ask(PERMISSION, &url, metadata)).await?;
+    }
+    Ok(())
 }
 
 /// An action in words, without what is typed.

@@ -92,7 +92,8 @@ impl From<BrowserError> for ToolError {
         match error {
             BrowserError::Site { .. }
             | BrowserError::Field { .. }
-            | BrowserError::Secret { .. } => Self::Denied(format!("{error}{hint}")),
+            | BrowserError::Secret { .. }
+            | BrowserError::SecretFrame { .. } => Self::Denied(format!("{error}{hint}")),
             other => Self::failed(format!("{other}{hint}")),
         }
     }

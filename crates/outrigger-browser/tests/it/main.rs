@@ -4,6 +4,7 @@
 
 mod conformance;
 mod faults;
+mod frames;
 mod network;
 mod refusals;
 mod shared;

@@ -29,9 +29,9 @@ use crate::support::site;
 pub(crate) struct Host {
     asked: Mutex<Vec<String>>,
     /// A permission and a part of its pattern that are denied.
-    denied: Mutex<Option<(&'static str, String)>>,
+    pub(crate) denied: Mutex<Option<(&'static str, String)>>,
     /// What a person answers to questions.
-    person: Mutex<Option<&'static str>>,
+    pub(crate) person: Mutex<Option<&'static str>>,
     /// A point at which a plugin refuses.
     blocks: Mutex<Option<&'static str>>,
     /// Plugins call everything a success, at each point.
@@ -248,7 +248,7 @@ impl Room {
             .unwrap_or_else(|error| panic!("{tool} {input}: {error:?}"))
     }
 
-    async fn refused(&self, tool: &str, input: Value) -> (String, String) {
+    pub(crate) async fn refused(&self, tool: &str, input: Value) -> (String, String) {
         match self.call_as("s", tool, input.clone()).await {
             Err(error) => error,
             Ok(output) => panic!("{tool} {input}: {output:?}"),

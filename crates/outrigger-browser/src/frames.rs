@@ -1,0 +1,70 @@
+//! Whose the frames are that an action reaches: secrets and rules go by them as well as by the tab.
+
+use outrigger_browser_core::action::{Action, Kind};
+use outrigger_browser_core::lease::Grant;
+
+use crate::desk::Browser;
+use crate::error::BrowserError;
+use crate::perform::Planned;
+use crate::provider::{ActionTarget, Done, FrameSite, Provider, TabInfo};
+
+impl Browser {
+    /// A secret for a field: all the frames that it is in, and the page, have to be of sites that it is for.
+    pub(crate) fn secret(&self, name: &str, frames: &[FrameSite]) -> Result<String, BrowserError> {
+        let secrets = &self.options.secrets;
+        let page = frames.last().map(FrameSite::host).unwrap_or_default();
+        let value = secrets.get(name, &page)?;
+        match frames
+            .iter()
+            .find(|it| secrets.get(name, &it.host()).is_err())
+        {
+            None => Ok(value.to_owned()),
+            Some(frame) => Err(BrowserError::SecretFrame {
+                name: name.to_owned(),
+                site: frame.name(),
+                page,
+            }),
+        }
+    }
+
+    /// Does what was decided. Between that and now a plugin and a person may have been asked: whose a secret's field is, is looked at again.
+    pub(crate) async fn send(
+        &self,
+        provider: &dyn Provider,
+        grant: &Grant,
+        planned: &Planned,
+        action: &Action,
+    ) -> Result<Done, BrowserError> {
+        if let (Some(name), Some(ActionTarget::Element(key))) =
+            (&action.secret, &planned.step.place)
+        {
+            let frames = provider.frames(&planned.tab.tab, Some(key)).await?;
+            self.secret(name, &frames)?;
+        }
+        provider.act(grant, &planned.step).await
+    }
+}
+
+/// The frames that an action may reach. A point, a key and a dialog may be of any frame of the page.
+pub(crate) async fn frames(
+    provider: &dyn Provider,
+    tab: &TabInfo,
+    kind: Kind,
+    places: [Option<&ActionTarget>; 2],
+) -> Result<Vec<FrameSite>, BrowserError> {
+    let mut found = Vec::new();
+    let mut is_anywhere = matches!(kind, Kind::Press | Kind::Dialog) && places[0].is_none();
+    for place in places.into_iter().flatten() {
+        match place {
+            ActionTarget::Element(key) => {
+                found.extend(provider.frames(&tab.tab, Some(key)).await?);
+            }
+            ActionTarget::Point(_) => is_anywhere = true,
+        }
+    }
+    // Behind a dialog no frame answers; the rules of the tab count.
+    if is_anywhere && provider.dialog(&tab.tab).is_none() {
+        found.extend(provider.frames(&tab.tab, None).await?);
+    }
+    Ok(found)
+}
