@@ -45,7 +45,7 @@ impl Browser {
     }
 }
 
-/// The frames that an action may reach. A point, a key and a dialog may be of any frame of the page.
+/// The frames that an action may reach. A point and a key may be of any frame of the page.
 pub(crate) async fn frames(
     provider: &dyn Provider,
     tab: &TabInfo,
@@ -53,7 +53,7 @@ pub(crate) async fn frames(
     places: [Option<&ActionTarget>; 2],
 ) -> Result<Vec<FrameSite>, BrowserError> {
     let mut found = Vec::new();
-    let mut is_anywhere = matches!(kind, Kind::Press | Kind::Dialog) && places[0].is_none();
+    let mut is_anywhere = kind == Kind::Press && places[0].is_none();
     for place in places.into_iter().flatten() {
         match place {
             ActionTarget::Element(key) => {
