@@ -1,49 +1,10 @@
 //! Whose the frames are that an action reaches: secrets and rules go by them as well as by the tab.
 
-use outrigger_browser_core::action::{Action, Kind};
-use outrigger_browser_core::lease::Grant;
+use outrigger_browser_core::action::Kind;
 
-use crate::desk::Browser;
 use crate::error::BrowserError;
-use crate::perform::Planned;
-use crate::provider::{ActionTarget, Done, FrameSite, Provider, TabInfo};
-
-impl Browser {
-    /// A secret for a field: all the frames that it is in, and the page, have to be of sites that it is for.
-    pub(crate) fn secret(&self, name: &str, frames: &[FrameSite]) -> Result<String, BrowserError> {
-        let secrets = &self.options.secrets;
-        let page = frames.last().map(FrameSite::host).unwrap_or_default();
-        let value = secrets.get(name, &page)?;
-        match frames
-            .iter()
-            .find(|it| secrets.get(name, &it.host()).is_err())
-        {
-            None => Ok(value.to_owned()),
-            Some(frame) => Err(BrowserError::SecretFrame {
-                name: name.to_owned(),
-                site: frame.name(),
-                page,
-            }),
-        }
-    }
-
-    /// Does what was decided. Between that and now a plugin and a person may have been asked: whose a secret's field is, is looked at again.
-    pub(crate) async fn send(
-        &self,
-        provider: &dyn Provider,
-        grant: &Grant,
-        planned: &Planned,
-        action: &Action,
-    ) -> Result<Done, BrowserError> {
-        if let (Some(name), Some(ActionTarget::Element(key))) =
-            (&action.secret, &planned.step.place)
-        {
-            let frames = provider.frames(&planned.tab.tab, Some(key)).await?;
-            self.secret(name, &frames)?;
-        }
-        provider.act(grant, &planned.step).await
-    }
-}
+use crate::provider::{ActionTarget, FrameSite, Provider, TabInfo};
+use crate::secrets::Secrets;
 
 /// The frames that an action may reach. A point and a key may be of any frame of the page.
 pub(crate) async fn frames(
@@ -67,4 +28,25 @@ pub(crate) async fn frames(
         found.extend(provider.frames(&tab.tab, None).await?);
     }
     Ok(found)
+}
+
+/// A secret for a field: all the frames that it is in, and the page, have to be of sites that it is for.
+pub(crate) fn secret(
+    secrets: &Secrets,
+    name: &str,
+    frames: &[FrameSite],
+) -> Result<String, BrowserError> {
+    let page = frames.last().map(FrameSite::host).unwrap_or_default();
+    let value = secrets.get(name, &page)?;
+    match frames
+        .iter()
+        .find(|it| secrets.get(name, &it.host()).is_err())
+    {
+        None => Ok(value.to_owned()),
+        Some(frame) => Err(BrowserError::SecretFrame {
+            name: name.to_owned(),
+            site: frame.name(),
+            page,
+        }),
+    }
 }

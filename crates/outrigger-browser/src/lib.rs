@@ -6,6 +6,7 @@
 //!
 //! What this crate is not for: which sessions there are, who answers permission questions.
 
+mod address;
 mod attach;
 mod cdp;
 mod chromium;

@@ -12,9 +12,10 @@ use outrigger_protocol::id::SessionId;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use crate::address::without_query;
 use crate::desk::{Browser, Seen};
 use crate::error::BrowserError;
-use crate::frames::frames;
+use crate::frames::{frames, secret};
 use crate::provider::{ActionTarget, Dialog, Done, FrameSite, Mark, Provider, Step, TabInfo};
 use crate::record::now;
 
@@ -95,7 +96,7 @@ impl Browser {
             return Err(BrowserError::Field { field: kind.name() });
         }
         let text = match &action.secret {
-            Some(name) => Some(self.secret(name, &frames)?),
+            Some(name) => Some(secret(&self.options.secrets, name, &frames)?),
             None => action.text.clone(),
         };
         let mut step = step_of(action, (at, to), text);
@@ -109,6 +110,23 @@ impl Browser {
             field: aim.field.map(|it| it.name()),
             frames,
         })
+    }
+
+    /// Does what was decided. Between that and now a plugin and a person may have been asked: whose a secret's field is, is looked at again.
+    async fn send(
+        &self,
+        provider: &dyn Provider,
+        grant: &Grant,
+        planned: &Planned,
+        action: &Action,
+    ) -> Result<Done, BrowserError> {
+        if let (Some(name), Some(ActionTarget::Element(key))) =
+            (&action.secret, &planned.step.place)
+        {
+            let frames = provider.frames(&planned.tab.tab, Some(key)).await?;
+            secret(&self.options.secrets, name, &frames)?;
+        }
+        provider.act(grant, &planned.step).await
     }
 
     /// Whether a tab is in a state in which something may be begun.
@@ -448,17 +466,6 @@ fn named(error: BrowserError, reference: &str) -> BrowserError {
         },
         other => other,
     }
-}
-
-pub(crate) fn host_of(url: &str) -> String {
-    let url = url::Url::parse(url).ok();
-    url.and_then(|it| it.host_str().map(str::to_owned))
-        .unwrap_or_default()
-}
-
-/// An address without what may be a secret.
-pub(crate) fn without_query(url: &str) -> &str {
-    url.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// SHA-256 of what was seen, in hexadecimal digits.

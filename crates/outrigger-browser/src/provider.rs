@@ -11,8 +11,8 @@ use outrigger_browser_core::field::FieldKind;
 use outrigger_browser_core::lease::{Grant, Owner};
 use outrigger_browser_core::snapshot::{Key, Node};
 
+use crate::address::{host_of, without_query};
 use crate::error::BrowserError;
-use crate::perform::{host_of, without_query};
 
 /// What a call comes to.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, BrowserError>>;

@@ -19,9 +19,10 @@ use url::Url;
 use super::look::{BUDGET, output, shown, tab};
 use super::points::Points;
 use super::{PERMISSION, address, ask, text};
+use crate::address::host_of;
 use crate::desk::Browser;
 use crate::error::BrowserError;
-use crate::perform::{Outcome, Planned, host_of};
+use crate::perform::{Outcome, Planned};
 use crate::provider::{FrameSite, Mark, Provider, Step};
 
 /// How long a page may take to come.
