@@ -1,8 +1,8 @@
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Waiting, WaitingPermission, WaitingQuestion } from '../api'
 import { within } from '../lib/format'
 import { RequestError, post } from '../lib/http'
-import { changedFile, place, visible } from '../lib/permission'
+import { changedFile, pieces, place, plain } from '../lib/permission'
 import { live, message } from '../state/live'
 import { CommandLine } from './CommandLine'
 import { Diff } from './Diff'
@@ -24,6 +24,26 @@ export function WaitingCard({ waiting, directory = '' }: { waiting: Waiting; dir
   )
 }
 
+/** Untrusted text. Of a long one the beginning and the end are shown, so that what it does cannot be out of sight. */
+export function LongText({ text }: { text: string }) {
+  const [whole, setWhole] = useState(false)
+  const shown = useMemo(() => pieces(text, whole), [text, whole])
+  return shown.map((piece, at) =>
+    'text' in piece ? (
+      <span key={at}>{piece.text}</span>
+    ) : (
+      <span key={at} className="asked-note">
+        {piece.note}
+        {piece.isCut && (
+          <button type="button" className="link" onClick={() => setWhole(true)}>
+            Show all
+          </button>
+        )}
+      </span>
+    ),
+  )
+}
+
 function useAnswer(id: string) {
   const [state, setState] = useState<{ busy: boolean; error: string | null }>({ busy: false, error: null })
   const answer = async (path: string, body: unknown) => {
@@ -40,7 +60,7 @@ function useAnswer(id: string) {
   return { ...state, answer }
 }
 
-function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; directory: string }) {
+export function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; directory: string }) {
   const { request, shown: asked } = waiting
   const { busy, error, answer } = useAnswer(request.id)
   const [reason, setReason] = useState<string | null>(null)
@@ -48,7 +68,7 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
   const reply = (word: 'once' | 'always' | 'reject', why?: string) =>
     void answer(`/outrigger/v1/permission/${request.id}/reply`, { reply: word, ...(why ? { message: why } : {}) })
   const { command, rows, change } = place(asked)
-  const title = visible(asked.title)
+  const title = plain(asked.title)
   return (
     <div
       role="group"
@@ -67,15 +87,17 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
       <header>
         <Icon name="shield" />
         <p className="waiting-title">{title}</p>
-        <span className="tag">{visible(request.permission)}</span>
+        <span className="tag">{plain(request.permission)}</span>
       </header>
-      {command && <CommandLine className="asked mono">{command}</CommandLine>}
+      {command && <CommandLine className="asked mono"><LongText text={command} /></CommandLine>}
       {rows.length > 0 && (
         <dl className="asked-facts">
           {rows.map(({ name, text }) => (
             <div key={name}>
               <dt>{LABELS[name] ?? name}</dt>
-              <dd className="mono">{name === 'file' ? within(text, directory) : text}</dd>
+              <dd className="mono">
+                <LongText text={name === 'file' ? within(text, directory) : text} />
+              </dd>
             </div>
           ))}
         </dl>
@@ -122,7 +144,7 @@ function PermissionCard({ waiting, directory }: { waiting: WaitingPermission; di
   )
 }
 
-function QuestionCard({ waiting }: { waiting: WaitingQuestion }) {
+export function QuestionCard({ waiting }: { waiting: WaitingQuestion }) {
   const { request } = waiting
   const { busy, error, answer } = useAnswer(request.id)
   const [chosen, setChosen] = useState<string[][]>(() => request.questions.map(() => []))
@@ -145,7 +167,7 @@ function QuestionCard({ waiting }: { waiting: WaitingQuestion }) {
       {request.questions.map((question, at) => (
         <fieldset key={at}>
           <legend>
-            <span className="tag">{question.header}</span> {question.question}
+            <span className="tag">{plain(question.header)}</span> <LongText text={question.question} />
           </legend>
           {question.options.map((option) => (
             <label key={option.label} className="option">
@@ -156,8 +178,8 @@ function QuestionCard({ waiting }: { waiting: WaitingQuestion }) {
                 onChange={() => choose(at, option.label, question.multiple ?? false)}
               />
               <span>
-                <strong>{option.label}</strong>
-                <small>{option.description}</small>
+                <strong>{plain(option.label)}</strong>
+                <small>{plain(option.description)}</small>
               </span>
             </label>
           ))}
@@ -167,7 +189,7 @@ function QuestionCard({ waiting }: { waiting: WaitingQuestion }) {
               className="own"
               value={own[at] ?? ''}
               placeholder="Or an answer of your own"
-              aria-label={`Own answer to: ${question.question}`}
+              aria-label={`Own answer to: ${plain(question.question)}`}
               onChange={(event) => setOwn((all) => all.map((it, n) => (n === at ? event.target.value : it)))}
             />
           )}
