@@ -73,7 +73,7 @@ impl TelegramError {
     }
 
     /// Returns whether a retry may succeed.
-    fn passes(&self) -> bool {
+    pub(crate) fn passes(&self) -> bool {
         match self {
             Self::Refused { code, .. } => *code == 429 || *code >= 500,
             _ => true,
@@ -243,11 +243,24 @@ impl Bot {
         }
     }
 
-    async fn part(&self, chat: i64, text: &str) -> Result<(), TelegramError> {
-        let body = json!({"chat_id": chat, "text": text});
+    /// Sends untrusted text as a block, in which a client makes no links or commands.
+    pub(crate) async fn block(&self, chat: i64, text: &str) -> Result<(), TelegramError> {
+        let length = text.encode_utf16().count();
+        let block = json!({"type": "pre", "offset": 0, "length": length});
+        let body = json!({"chat_id": chat, "text": text, "entities": [block]});
+        self.message(chat, &body).await
+    }
+
+    /// Sends our own words, which are within the limit.
+    pub(crate) async fn part(&self, chat: i64, text: &str) -> Result<(), TelegramError> {
+        self.message(chat, &json!({"chat_id": chat, "text": text}))
+            .await
+    }
+
+    async fn message(&self, chat: i64, body: &Value) -> Result<(), TelegramError> {
         let mut tried = 1;
         loop {
-            let Err(error) = self.call("sendMessage", &body).await else {
+            let Err(error) = self.call("sendMessage", body).await else {
                 return Ok(());
             };
             tracing::warn!("[telegram] chat {chat}: {error}");
@@ -260,7 +273,7 @@ impl Bot {
     }
 }
 
-/// Splits a text into parts within the limit, at line ends if possible. After ten, the rest is omitted with a note.
+/// Splits an answer into parts within the limit. After ten, the rest is omitted with a note.
 fn parts(text: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
@@ -272,24 +285,42 @@ fn parts(text: &str) -> Vec<String> {
             ));
             break;
         }
-        let mut units = 0;
-        let end = rest.char_indices().find(|(_, char)| {
-            units += char.len_utf16();
-            units > MAX_MESSAGE_UNITS
-        });
-        let end = end.map_or(rest.len(), |(end, _)| end);
-        let (head, _) = rest.split_at(end);
-        let cut = if end == rest.len() {
-            end
-        } else {
-            head.rfind('\n').filter(|at| *at > 0).unwrap_or(end)
-        };
-        let (part, behind) = rest.split_at(cut);
+        let (part, behind) = first_part(rest);
         parts.push(part.trim_end().to_owned());
         rest = behind.trim_start_matches('\n');
     }
     parts.retain(|part| !part.is_empty());
     parts
+}
+
+/// Splits a text into parts within the limit, without omitting any.
+pub(crate) fn split(text: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (part, behind) = first_part(rest);
+        // The line end stays with its line.
+        let end = part.len() + usize::from(behind.starts_with('\n'));
+        let (part, behind) = rest.split_at(end);
+        parts.push(part.to_owned());
+        rest = behind;
+    }
+    parts
+}
+
+/// Splits off what fits into a message, up to a line end if possible.
+fn first_part(text: &str) -> (&str, &str) {
+    let mut units = 0;
+    let end = text.char_indices().find(|(_, char)| {
+        units += char.len_utf16();
+        units > MAX_MESSAGE_UNITS
+    });
+    let Some((end, _)) = end else {
+        return (text, "");
+    };
+    let (head, _) = text.split_at(end);
+    let line = head.rfind('\n').filter(|at| *at > 0);
+    text.split_at(line.unwrap_or(end))
 }
 
 #[cfg(test)]
@@ -329,6 +360,23 @@ mod tests {
             many[PARTS],
             "(and 4000 characters more, which are omitted here)"
         );
+    }
+
+    #[test]
+    fn nothing_of_a_question_is_lost_between_its_parts() {
+        let long = "x".repeat(MAX_MESSAGE_UNITS + 1);
+        for text in [
+            " a\n b\n".repeat(9000),
+            format!("\n\n{long}\n\n{long}"),
+            "\u{1f600}".repeat(MAX_MESSAGE_UNITS * 12),
+            String::new(),
+        ] {
+            let parts = split(&text);
+            assert_eq!(parts.concat(), text);
+            let longest = parts.iter().map(|part| part.encode_utf16().count()).max();
+            // With its line end.
+            assert!(longest.unwrap_or_default() <= MAX_MESSAGE_UNITS + 1);
+        }
     }
 
     #[test]

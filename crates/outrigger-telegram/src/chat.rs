@@ -1,13 +1,17 @@
 //! One chat: its prompts, one after another, and the conversation in the meantime.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_api::Waiting;
+use outrigger_api::permission::ShownPermission;
+use outrigger_protocol::permission::PermissionRequest;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::bot::Bot;
+use crate::bot::{Bot, TelegramError};
+use crate::question::{Question, TooLong};
 use crate::state::State;
 use crate::{Agent, Failed, LEFT, WAITING};
 
@@ -46,14 +50,27 @@ impl Order {
     }
 }
 
+/// How far a question got.
+enum Asked {
+    /// This number of its messages is in the chat. It cannot be answered yet.
+    Partly(usize),
+    /// All of it is in the chat.
+    Whole {
+        /// `/always` was offered.
+        offers_always: bool,
+    },
+    /// It cannot be shown, and was refused.
+    Refused,
+}
+
 pub(crate) struct Chat {
     id: i64,
     bot: Arc<Bot>,
     api: Arc<dyn Agent>,
     state: Arc<State>,
     agent: Option<String>,
-    /// Questions that were already shown.
-    shown: HashSet<String>,
+    /// Open questions by id.
+    asked: HashMap<String, Asked>,
     /// The session of the current prompt.
     running: Option<String>,
 }
@@ -72,7 +89,7 @@ impl Chat {
             api,
             state,
             agent,
-            shown: HashSet::new(),
+            asked: HashMap::new(),
             running: None,
         }
     }
@@ -186,67 +203,105 @@ impl Chat {
                     self.say(&format!("It could not be ended: {why}")).await;
                 }
             }
-            Order::Reply(reply, id) => {
-                // Only what was asked here: other questions do not belong to this chat.
-                if !self.shown.remove(&id) {
-                    return self.say("There is no such question.").await;
-                }
-                let answered = self
-                    .api
-                    .call(
-                        "POST",
-                        format!("/permission/{id}/reply"),
-                        Some(json!({ "reply": reply })),
-                    )
-                    .await;
-                if let Err(why) = answered {
-                    self.say(&format!("The answer was not taken: {why}")).await;
-                }
-            }
+            Order::Reply(reply, id) => self.answer(reply, &id).await,
         }
+    }
+
+    /// Answers a question. Only what was shown here in full can be answered: other questions do not belong to this chat.
+    async fn answer(&mut self, reply: &str, id: &str) {
+        match self.asked.get(id) {
+            Some(Asked::Whole {
+                offers_always: false,
+            }) if reply == "always" => {
+                let said = format!(
+                    "This question offers no /always. Answer it with /allow {id} or /reject {id}."
+                );
+                return self.say(&said).await;
+            }
+            Some(Asked::Whole { .. }) => {}
+            _ => return self.say("There is no such question.").await,
+        }
+        self.asked.remove(id);
+        if let Err(why) = self.reply(id, json!({ "reply": reply })).await {
+            self.say(&format!("The answer was not taken: {why}")).await;
+        }
+    }
+
+    async fn reply(&self, id: &str, body: Value) -> Result<Value, Failed> {
+        let path = format!("/outrigger/v1/permission/{id}/reply");
+        self.api.call("POST", path, Some(body)).await
     }
 
     /// Sends the questions of the session and of those that it started.
     async fn questions(&mut self, session: &str) {
-        let Ok(Value::Array(open)) = self.api.call("GET", "/permission".to_owned(), None).await
-        else {
+        let waiting = self
+            .api
+            .call("GET", "/outrigger/v1/waiting".to_owned(), None);
+        let Ok(Value::Array(waiting)) = waiting.await else {
             return;
         };
+        let open: Vec<(PermissionRequest, ShownPermission)> =
+            waiting.into_iter().filter_map(permission).collect();
         // An answered question is not asked again.
-        let is_open = |id: &String| {
-            let ids = open.iter().filter_map(|it| it.get("id")?.as_str());
-            ids.into_iter().any(|open| open == id)
-        };
-        self.shown.retain(is_open);
-        for question in open {
-            let text = |key: &str| {
-                question
-                    .get(key)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let id = text("id");
-            if id.is_empty()
-                || self.shown.contains(&id)
-                || !self.is_ours(text("sessionID"), session).await
+        self.asked
+            .retain(|id, _| open.iter().any(|(open, _)| open.id.as_str() == id));
+        for (request, shown) in open {
+            let id = request.id.as_str();
+            if matches!(
+                self.asked.get(id),
+                Some(Asked::Whole { .. } | Asked::Refused)
+            ) || !self.is_ours(request.session_id.0.clone(), session).await
             {
                 continue;
             }
-            let patterns: Vec<&str> = question
-                .get("patterns")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            let asked = format!(
-                "May it use {}?\n{}\n/allow {id}\n/always {id}\n/reject {id}",
-                text("permission"),
-                patterns.join("\n")
-            );
-            self.shown.insert(id);
-            self.say(&asked).await;
+            let asked = match Question::of(&request, &shown) {
+                Ok(question) => self.ask(id, &question).await,
+                Err(why) => self.refuse(id, &why).await,
+            };
+            self.asked.insert(id.to_owned(), asked);
+        }
+    }
+
+    /// Sends what the chat has not got of a question yet.
+    async fn ask(&self, id: &str, question: &Question) -> Asked {
+        let mut sent = match self.asked.get(id) {
+            Some(Asked::Partly(sent)) => *sent,
+            _ => 0,
+        };
+        for block in question.blocks.iter().skip(sent) {
+            match self.bot.block(self.id, block).await {
+                Ok(()) => sent += 1,
+                Err(error) => return self.unsent(id, sent, &error).await,
+            }
+        }
+        match self.bot.part(self.id, &question.prompt).await {
+            Ok(()) => Asked::Whole {
+                offers_always: question.offers_always,
+            },
+            Err(error) => self.unsent(id, sent, &error).await,
+        }
+    }
+
+    /// A question that Telegram may take later is sent further then; another one is refused, since nobody sees it.
+    async fn unsent(&self, id: &str, sent: usize, error: &TelegramError) -> Asked {
+        if error.passes() {
+            return Asked::Partly(sent);
+        }
+        let message = "Nobody was asked: the user is in a chat, which did not take the question.";
+        self.reject(id, message).await;
+        Asked::Refused
+    }
+
+    async fn refuse(&self, id: &str, why: &TooLong) -> Asked {
+        self.reject(id, &why.for_the_model()).await;
+        self.say(&why.said()).await;
+        Asked::Refused
+    }
+
+    async fn reject(&self, id: &str, message: &str) {
+        let body = json!({ "reply": "reject", "message": message });
+        if let Err(why) = self.reply(id, body).await {
+            tracing::warn!("[telegram] chat {}: {id} was not refused: {why}", self.id);
         }
     }
 
@@ -270,6 +325,18 @@ impl Chat {
             }
         }
         false
+    }
+}
+
+/// Returns a permission question. Those of a model are not answered here.
+fn permission(waiting: Value) -> Option<(PermissionRequest, ShownPermission)> {
+    match serde_json::from_value(waiting) {
+        Ok(Waiting::Permission { request, shown }) => Some((request, shown)),
+        Ok(Waiting::Question { .. }) => None,
+        Err(error) => {
+            tracing::debug!("[telegram] a question cannot be read: {error}");
+            None
+        }
     }
 }
 

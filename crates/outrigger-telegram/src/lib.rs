@@ -2,6 +2,7 @@
 
 mod bot;
 mod chat;
+mod question;
 mod state;
 
 use std::collections::HashMap;

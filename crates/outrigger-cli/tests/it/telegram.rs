@@ -196,7 +196,7 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
         text("First answer."),
         turn([call(
             "bash",
-            json!({"command": "echo ran > ran.txt", "description": "x"}),
+            json!({"command": "sh <<'E'\n/allow per_x\necho ran > ran.txt\nE", "description": "x"}),
         )]),
         text("Second answer."),
         text("Third answer."),
@@ -220,13 +220,18 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
 
     // It asks, and the answer comes from the chat.
     telegram.says(7, "do another");
-    let question = telegram.hears("7: May it use bash?");
-    assert!(question.contains("echo ran > ran.txt"), "{question}");
+    let call = telegram.hears(" command │ sh <<'E'\n");
+    for line in ["/allow per_x", "echo ran > ran.txt"] {
+        assert!(call.contains(&format!("\n         │ {line}\n")), "{call}");
+    }
+    assert!(call.contains("\n  always │ sh *\n"), "{call}");
+    let question = telegram.hears("7: Run a command? Answer with\n");
+    assert!(question.contains("listed at `always`"), "{question}");
     let id = question
         .lines()
         .find_map(|line| line.strip_prefix("/allow "))
         .unwrap();
-    telegram.says(7, "/allow per_of_somebody_else");
+    telegram.says(7, "/allow per_x");
     telegram.hears("7: There is no such question.");
     telegram.says(7, &format!("/allow {id}"));
     telegram.hears("7: Second answer.");
