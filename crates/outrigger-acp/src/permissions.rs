@@ -24,19 +24,28 @@ pub(crate) fn question(session: &str, request: &PermissionRequest, folder: &Path
     let id = id.map_or(request.id.as_str(), |it| it.call_id.as_str());
     let kind = tool.unwrap_or(&request.permission);
     let display = Display::of(request, false);
-    let mut content = diffs(request, tool, folder);
+    let files = patches::files(request, tool);
+    let mut content = diffs(request, tool, &files, folder);
     // In full, and in our frame, so that untrusted text cannot imitate ours. A change without another party's text is shown as a
-    // diff alone.
+    // diff alone; one that moves files is not, since editors differ in what they show of a file without a change.
     let is_said = !content.is_empty()
+        && files.iter().all(|file| file.to.is_none())
         && request.provenance.is_plain()
         && request.metadata.get(HOOK_REASON).is_none();
     content.extend((!is_said).then(|| frame(&display)));
     let mut call = json!({
         "toolCallId": id, "status": "pending", "kind": calls::kind(kind),
-        "title": title(request, tool, &input, &display, folder),
+        "title": match patches::title(&files, folder) {
+            Some(title) => title,
+            None => title(request, tool, &input, &display, folder),
+        },
         "content": content,
     });
-    let locations = calls::locations(kind, &input, folder);
+    let locations = if files.is_empty() {
+        calls::locations(kind, &input, folder)
+    } else {
+        patches::locations(&files, folder)
+    };
     if !locations.is_empty() {
         call["locations"] = json!(locations);
     }
@@ -79,16 +88,39 @@ fn title(
     }
 }
 
-/// Returns the proposed changes, as reported by our own tools.
-fn diffs(request: &PermissionRequest, tool: Option<&str>, folder: &Path) -> Vec<Value> {
-    let is_ours = tool.is_some_and(|tool| calls::kind(tool) == "edit")
-        && request.provenance.replaced_tool_of().is_none();
-    let diff = request.metadata["diff"].as_str();
-    let changes = diff.filter(|_| is_ours).map(patches::changes);
-    let changes = changes.unwrap_or_default().into_iter();
-    changes
-        .map(|it| calls::diff_block(&folder.join(it.path), it.before.as_deref(), &it.after))
-        .collect()
+/// Returns the proposed changes, as reported by our own tools. A moved file is a removed one and a new one.
+fn diffs(
+    request: &PermissionRequest,
+    tool: Option<&str>,
+    files: &[patches::File<'_>],
+    folder: &Path,
+) -> Vec<Value> {
+    if !patches::is_ours(request, tool) {
+        return Vec::new();
+    }
+    let diff = request.metadata["diff"].as_str().unwrap_or_default();
+    let whole = [(diff, None)];
+    let patches: Vec<(&str, Option<&str>)> =
+        files.iter().map(|file| (file.patch, file.to)).collect();
+    let patches = if files.is_empty() {
+        whole.as_slice()
+    } else {
+        patches.as_slice()
+    };
+    let mut blocks = Vec::new();
+    for (diff, to) in patches {
+        for it in patches::changes(diff) {
+            let path = folder.join(it.path);
+            match to {
+                Some(to) => {
+                    blocks.push(calls::diff_block(&path, it.before.as_deref(), ""));
+                    blocks.push(calls::diff_block(&folder.join(to), None, &it.after));
+                }
+                None => blocks.push(calls::diff_block(&path, it.before.as_deref(), &it.after)),
+            }
+        }
+    }
+    blocks
 }
 
 /// Returns the possible answers, under OpenCode's names.

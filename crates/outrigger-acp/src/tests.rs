@@ -324,6 +324,60 @@ fn questions_show_the_whole_call() {
     }
 }
 
+/// The destination of a move is in the title, the locations, the changes and the frame.
+#[test]
+fn a_patch_that_moves_a_file_shows_where_to() {
+    let patch = |name: &str| {
+        format!("Index: {name}\n===\n--- {name}\n+++ {name}\n@@ -1,1 +1,1 @@\n-hi\n+bye\n")
+    };
+    let files = json!([
+        { "filePath": "/p/a", "type": "update", "patch": patch("/p/a") },
+        { "filePath": "/p/notes.md", "movePath": "/p/Makefile", "type": "move", "patch": patch("/p/notes.md") },
+        { "filePath": "/p/b", "movePath": "/p/.envrc", "type": "move", "patch": "Index: /p/b\n===\n" },
+        { "filePath": "/p/c", "type": "delete", "patch": patch("/p/c") },
+    ]);
+    let metadata = json!({ "filepath": "a, notes.md, Makefile, b, .envrc, c", "diff": patch("/p/a"), "files": files });
+    let mut request = permission("edit", "apply_patch", json!({}), metadata);
+    request.metadata["outriggerCall"] = json!({ "tool": "apply_patch" });
+    let question = permissions::question("ses_1", &request, Path::new("/p"));
+    is::<protocol::RequestPermissionRequest>(&question);
+    let call = &question["toolCall"];
+    assert_eq!(
+        call["title"],
+        "Move notes.md to Makefile, Move b to .envrc, Edit a, Delete c"
+    );
+    let paths = |of: &Value| -> Vec<String> {
+        let all = of.as_array().unwrap().iter();
+        let paths = all.filter_map(|it| it["path"].as_str());
+        paths.map(str::to_owned).collect()
+    };
+    let all = [
+        "/p/a",
+        "/p/notes.md",
+        "/p/Makefile",
+        "/p/b",
+        "/p/.envrc",
+        "/p/c",
+    ];
+    assert_eq!(paths(&call["locations"]), all);
+    assert_eq!(paths(&call["content"]), all);
+    let block = |n: usize| {
+        let block = &call["content"][n];
+        (block["oldText"].as_str(), block["newText"].as_str())
+    };
+    assert_eq!(block(1), (Some("hi\n"), Some("")));
+    assert_eq!(block(2), (None, Some("bye\n")));
+    let frame = call["content"][6]["content"]["text"].as_str().unwrap();
+    assert!(
+        frame.contains("moves │ /p/notes.md → /p/Makefile\n"),
+        "{frame}"
+    );
+    // A plugin's tool in the place of ours does not speak for us.
+    request.metadata["outriggerCall"] = json!({ "tool": "mine" });
+    let foreign = permissions::question("ses_1", &request, Path::new("/p"));
+    assert_eq!(paths(&foreign["toolCall"]["content"]), Vec::<String>::new());
+}
+
 #[test]
 fn a_models_question_is_a_form_or_a_choice() {
     let one = json!({ "question": "Which colour?", "header": "colour", "options": [

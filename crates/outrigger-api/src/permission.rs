@@ -160,6 +160,7 @@ fn effect(request: &PermissionRequest, called: Option<&Value>, facts: &mut Facts
         return;
     }
     facts.add("unclear", text("unclear"));
+    facts.add("moves", moves(&request.metadata));
     facts.add("change", text("diff"));
     if command.is_none() && text("diff").is_empty() {
         facts.add("with", arguments(input, &UNSHOWN));
@@ -186,6 +187,17 @@ fn programs(found: Option<&Value>) -> String {
         .filter_map(Value::as_str)
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// Returns the files that a patch moves, each as `SOURCE → DESTINATION`. The diff names the source only.
+fn moves(metadata: &Value) -> String {
+    let files = metadata["files"].as_array().into_iter().flatten();
+    let lines = files.filter_map(|file| {
+        let from = file["filePath"].as_str()?.replace('\n', "␊");
+        let to = file["movePath"].as_str()?.replace('\n', "␊");
+        Some(format!("{from} → {to}"))
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Lists arguments by name. A text of several lines is indented below its name, so that it cannot pass for another argument.
@@ -306,6 +318,25 @@ mod tests {
                 ],
             );
         }
+    }
+
+    /// The diff of a move names its source only.
+    #[test]
+    fn a_patch_that_moves_a_file_says_where_to() {
+        let files = json!([
+            { "filePath": "/p/notes.md", "movePath": "/p/Makefile", "type": "move" },
+            { "filePath": "/p/a", "type": "update" },
+            { "filePath": "/p/b\nc", "movePath": "/p/d", "type": "move" },
+        ]);
+        let metadata = json!({ "files": files, "diff": "+x", CALL: { "tool": "apply_patch" } });
+        let mut asked = request("edit", &["notes.md", "Makefile"], metadata);
+        let moves = "/p/notes.md → /p/Makefile\n/p/b␊c → /p/d";
+        let (tool, file) = (("tool", "apply_patch"), ("file", "notes.md\nMakefile"));
+        shows(&asked, &[tool, file, ("moves", moves), ("change", "+x")]);
+        // A plugin's tool cannot say so.
+        asked.metadata[CALL] = json!({ "tool": "mine", "input": {} });
+        let shown = ShownPermission::of(&asked);
+        assert!(shown.facts.iter().all(|fact| fact.name != "moves"));
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(crate) fn title(tool: &str, input: &Value, said: Option<&str>, folder: &Path
 }
 
 /// Returns a text as a line of limited length.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let line = outrigger_terminal::name(text.trim());
     match line.char_indices().nth(MAX_TITLE) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
@@ -113,7 +113,7 @@ fn code(text: &str) -> String {
 }
 
 /// Returns a path as displayed in this folder.
-fn shown<'a>(path: &'a str, folder: &Path) -> &'a str {
+pub(crate) fn shown<'a>(path: &'a str, folder: &Path) -> &'a str {
     let inside = Path::new(path).strip_prefix(folder).ok();
     inside
         .and_then(Path::to_str)

@@ -1,4 +1,70 @@
-//! The content before and after, reconstructed from a unified diff.
+//! The files of a change: what a question says of each, and the content before and after, reconstructed from a unified diff.
+
+use std::path::Path;
+
+use outrigger_protocol::permission::PermissionRequest;
+use serde_json::{Value, json};
+
+use super::calls;
+
+/// A file of a patch, as our own `apply_patch` reports it in its question.
+pub(crate) struct File<'a> {
+    /// The file.
+    from: &'a str,
+    /// The destination of a move.
+    pub(crate) to: Option<&'a str>,
+    /// What is done to it: `add`, `update`, `move`, `delete`.
+    kind: &'a str,
+    /// The unified diff.
+    pub(crate) patch: &'a str,
+}
+
+/// Returns whether the metadata of a question about a change are those of our own tool.
+pub(crate) fn is_ours(request: &PermissionRequest, tool: Option<&str>) -> bool {
+    tool.is_some_and(|tool| calls::kind(tool) == "edit")
+        && request.provenance.replaced_tool_of().is_none()
+}
+
+/// Returns the files of a patch; none if the question is about something else.
+pub(crate) fn files<'a>(request: &'a PermissionRequest, tool: Option<&str>) -> Vec<File<'a>> {
+    if request.permission != "edit" || !is_ours(request, tool) {
+        return Vec::new();
+    }
+    let files = request.metadata["files"].as_array().into_iter().flatten();
+    let file = |file: &'a Value| {
+        Some(File {
+            from: file["filePath"].as_str()?,
+            to: file["movePath"].as_str(),
+            kind: file["type"].as_str().unwrap_or_default(),
+            patch: file["patch"].as_str().unwrap_or_default(),
+        })
+    };
+    files.filter_map(file).collect()
+}
+
+/// Returns the title of a question about a patch, which names each file.
+pub(crate) fn title(files: &[File<'_>], folder: &Path) -> Option<String> {
+    let one = |file: &File<'_>| {
+        let from = calls::shown(file.from, folder);
+        match (file.kind, file.to) {
+            (_, Some(to)) => format!("Move {from} to {}", calls::shown(to, folder)),
+            ("add", _) => format!("Write {from}"),
+            ("delete", _) => format!("Delete {from}"),
+            _ => format!("Edit {from}"),
+        }
+    };
+    // Moves first: a long title is cut at its end.
+    let (moved, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.to.is_some());
+    let lines: Vec<String> = moved.into_iter().chain(others).map(one).collect();
+    (!lines.is_empty()).then(|| calls::one_line(&lines.join(", ")))
+}
+
+/// Returns every file of a patch, for an editor that follows.
+pub(crate) fn locations(files: &[File<'_>], folder: &Path) -> Vec<Value> {
+    let paths = files.iter().flat_map(|file| [Some(file.from), file.to]);
+    let place = |path: &str| json!({ "path": folder.join(path) });
+    paths.flatten().map(place).collect()
+}
 
 /// A file in a diff.
 #[derive(Debug, Default, PartialEq, Eq)]
