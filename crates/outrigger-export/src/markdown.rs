@@ -4,7 +4,9 @@
 //! HTML is the folded blocks of tool calls. Images become links, and links that execute something become text. A fence is longer than any
 //! in its content.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use outrigger_api::Entry;
 use outrigger_protocol::Millis;
@@ -20,6 +22,8 @@ use crate::document::{Document, Exported};
 const MAX_DIFFED: usize = 1024 * 1024;
 /// Maximum characters of the line with a call's subject.
 const MAX_ABOUT: usize = 120;
+/// How often a text is parsed until it has no link that executes something. Deeper nested ones are not text that anybody reads.
+const MAX_PASSES: usize = 8;
 
 /// Returns the content of the file.
 #[must_use]
@@ -73,9 +77,9 @@ fn said(entry: &Entry) -> Option<String> {
         "step" => return None,
         "text" if flag("synthetic") || flag("ignored") => return None,
         "text" if content.trim().is_empty() => return None,
-        "text" => quoted(&inert(content)),
+        "text" => inert(&quoted(content)),
         "reasoning" if content.trim().is_empty() => return None,
-        "reasoning" => folded("Thought", &quoted(&inert(content))),
+        "reasoning" => folded("Thought", &inert(&quoted(content))),
         "tool_use" | "tool_result" | "tool_execution" => call(entry),
         "file" => format!("File: {}", code(content)),
         "error" => quoted(&format!("**Error:** {}", escaped(content))),
@@ -245,27 +249,50 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Removes HTML, images, and links to anything but the web from Markdown.
+/// Removes HTML, images, and links to anything but the web from Markdown, as it is in the file: a text that is quoted afterwards may
+/// be parsed differently.
 fn inert(text: &str) -> String {
-    let text = safe(text, false);
-    let (mut code, mut links) = (Vec::new(), Vec::new());
-    for (event, range) in Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter() {
+    let mut text = safe(text, false);
+    // An escape changes the rest: `\[a][b]` leaves `[b]`, which may be a link itself.
+    for _ in 0..MAX_PASSES {
+        match escaped_links(&text) {
+            Some(escaped) => text = escaped,
+            None => return text,
+        }
+    }
+    // Unlike a backslash, an entity does not depend on the characters before it.
+    text.replace('[', "&#91;").replace('<', "&lt;")
+}
+
+/// Escapes what a parser finds; `None` if it finds nothing.
+fn escaped_links(text: &str) -> Option<String> {
+    let parser = Parser::new_ext(text, Options::ENABLE_TABLES);
+    let definitions = parser.reference_definitions().iter();
+    // Another message may refer to a definition.
+    let definitions = definitions.filter(|(_, definition)| !is_web(&definition.dest));
+    let mut links: BTreeSet<usize> = definitions.map(|(_, it)| it.span.start).collect();
+    let mut code: Vec<Range<usize>> = Vec::new();
+    for (event, range) in parser.into_offset_iter() {
         match event {
             Event::Start(Tag::CodeBlock(_)) | Event::Code(_) => code.push(range),
             Event::Start(Tag::Image { dest_url, .. }) => {
-                links.push(range.start);
+                links.insert(range.start);
                 if !is_web(&dest_url) {
-                    links.push(range.start + 1);
+                    links.insert(range.start + 1);
                 }
             }
             Event::Start(Tag::Link { dest_url, .. }) if !is_web(&dest_url) => {
-                links.push(range.start);
+                links.insert(range.start);
             }
             _ => {}
         }
     }
+    // In the order of the text, and disjoint.
+    let is_code = |at: usize| {
+        let behind = code.partition_point(|range| range.end <= at);
+        code.get(behind).is_some_and(|range| range.contains(&at))
+    };
     let mut out = String::with_capacity(text.len());
-    let is_code = |at: usize| code.iter().any(|range| range.contains(&at));
     for (at, c) in text.char_indices() {
         match c {
             '<' if !is_code(at) => out.push_str("&lt;"),
@@ -276,7 +303,7 @@ fn inert(text: &str) -> String {
             c => out.push(c),
         }
     }
-    out
+    (out.len() != text.len()).then_some(out)
 }
 
 fn is_web(address: &str) -> bool {
@@ -314,6 +341,46 @@ mod tests {
         ] {
             assert_eq!(inert(text), shown);
         }
+    }
+
+    /// Parses texts as they are in a file, one after another, and returns what a viewer would open or run.
+    fn live(texts: &[&str]) -> Vec<String> {
+        let texts = texts.iter().map(|text| inert(&quoted(text)));
+        let file = texts.collect::<Vec<_>>().join("\n\n");
+        let events = Parser::new_ext(&file, Options::all());
+        let found = events.filter_map(|event| match event {
+            Event::Start(Tag::Link { dest_url, .. }) if !is_web(&dest_url) => {
+                Some(dest_url.to_string())
+            }
+            Event::Start(Tag::Image { dest_url, .. }) => Some(dest_url.to_string()),
+            Event::Html(html) | Event::InlineHtml(html) => Some(html.to_string()),
+            _ => None,
+        });
+        found.collect()
+    }
+
+    /// Escaping one link may make another one of what is left.
+    #[test]
+    fn no_link_that_runs_is_left_in_the_file() {
+        let nested = |n: usize| format!("{}a{}", "[".repeat(n), "](javascript:x)".repeat(n));
+        for texts in [
+            &["[click][x] [x] [x][] ![img][x]\n\n[x]: javascript:alert(1)"] as &[&str],
+            &["[a [b](javascript:alert(2)) c](javascript:alert(3))"],
+            &["[x]: javascript:1\n[x]: file:///etc/passwd", "[click][x]"],
+            &["[click][x]", "- a\n\n  [x]: <javascript:1>\n  'title'"],
+            &["[![a][y]][x]\n\n[x]: javascript:1\n[y]: data:image/png,x"],
+            &["[a](&#106;avascript:1) [b]( javascript:1) [c](<javascript:1>)"],
+            // In a quote this is no code.
+            &["\t<script>x</script>"],
+            &["a\n\n \t<b onclick=x>"],
+            &[&nested(3)],
+            &[&nested(40)],
+        ] {
+            assert_eq!(live(texts), Vec::<String>::new(), "{texts:?}");
+        }
+        // What is for reading stays.
+        let text = "[a][x] and `[b](javascript:1)`\n\n[x]: https://x.y\n\n    <b>";
+        assert_eq!(inert(&quoted(text)), quoted(text));
     }
 
     #[test]

@@ -140,14 +140,14 @@ fn of_call(call: &mut ToolPart) {
         },
         ToolState::Running { title, .. } => ToolState::Running {
             input,
-            title: title.clone(),
+            title: title.as_deref().map(first_line),
             metadata: None,
             time: at,
         },
         ToolState::Completed { title, .. } => ToolState::Completed {
             input,
             output: LEFT_OUT.to_owned(),
-            title: title.clone(),
+            title: first_line(title),
             metadata: json!({}),
             time: at,
             attachments: None,
@@ -168,11 +168,7 @@ fn arguments(input: &Value) -> Value {
     let fields = fields.iter().map(|(key, value)| {
         let value = match (key.as_str(), value) {
             (_, Value::Number(_) | Value::Bool(_) | Value::Null) => value.clone(),
-            // A command may contain a file in its further lines.
-            ("command", Value::String(text)) => match text.split_once('\n') {
-                Some((first, _)) => json!(format!("{first} {LEFT_OUT}")),
-                None => value.clone(),
-            },
+            ("command", Value::String(text)) => json!(first_line(text)),
             ("patchText", Value::String(text)) => json!(files_of(text)),
             (key, Value::String(_)) if SHOWN.contains(&key) => value.clone(),
             _ => json!(LEFT_OUT),
@@ -182,8 +178,43 @@ fn arguments(input: &Value) -> Value {
     Value::Object(fields.collect())
 }
 
+/// Truncates a command, or a title that repeats it: its further lines may contain a file.
+fn first_line(text: &str) -> String {
+    match text.split_once('\n') {
+        Some((first, _)) => format!("{first} {LEFT_OUT}"),
+        None => text.to_owned(),
+    }
+}
+
 /// Returns the lines of a patch that name files.
 fn files_of(patch: &str) -> String {
     let lines = patch.lines().filter(|line| line.starts_with("*** "));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its title is the command.
+    #[test]
+    fn what_a_command_writes_is_left_out_of_its_title_too() {
+        let command = "cat > f <<'E'\nSECRET\nE";
+        let input = json!({ "command": command });
+        for state in [
+            json!({ "status": "running", "input": input, "title": command, "time": { "start": 1 } }),
+            json!({ "status": "completed", "input": input, "title": command, "output": "SECRET", "metadata": {},
+                "time": { "start": 1, "end": 2 } }),
+        ] {
+            let call = json!({ "callID": "call_1", "tool": "bash", "state": state });
+            let mut call: ToolPart = serde_json::from_value(call).unwrap();
+            of_call(&mut call);
+            let text = serde_json::to_string(&call).unwrap();
+            assert!(!text.contains("SECRET"), "{text}");
+            assert!(
+                text.contains(r#""title":"cat > f <<'E' [left out]""#),
+                "{text}"
+            );
+        }
+    }
 }
