@@ -224,7 +224,7 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     for line in ["/allow per_x", "echo ran > ran.txt"] {
         assert!(call.contains(&format!("\n         │ {line}\n")), "{call}");
     }
-    assert!(call.contains("\n  always │ sh *\n"), "{call}");
+    assert!(call.contains("\n  always │ sh <<'E'\n"), "{call}");
     let question = telegram.hears("7: Run a command? Answer with\n");
     assert!(question.contains("listed at `always`"), "{question}");
     let id = question
