@@ -334,7 +334,7 @@ fn permission(waiting: Value) -> Option<(PermissionRequest, ShownPermission)> {
         Ok(Waiting::Permission { request, shown }) => Some((request, shown)),
         Ok(Waiting::Question { .. }) => None,
         Err(error) => {
-            tracing::debug!("[telegram] a question cannot be read: {error}");
+            tracing::debug!("[telegram] cannot read a question: {error}");
             None
         }
     }
