@@ -32,7 +32,7 @@ pub(crate) struct Due<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct CommandKey {
     line: Line,
-    event: &'static str,
+    event: HookEvent,
 }
 
 impl BreakerKey for CommandKey {
@@ -43,12 +43,12 @@ impl BreakerKey for CommandKey {
     }
 
     fn place(&self) -> &'static str {
-        self.event
+        self.event.name()
     }
 
     fn label(&self) -> String {
         let command = crate::answer::shortened(&self.line.1);
-        format!("{} `{command}`", self.event)
+        format!("{} `{command}`", self.place())
     }
 }
 
@@ -96,8 +96,8 @@ impl CommandBreakers {
         listed.insert(due.line.clone(), due.plugin.0);
         let name = stored_name(&due.line);
         self.breakers.recall(self.memory.as_ref(), &name, |place| {
-            let mut events = HookEvent::ALL.into_iter().map(HookEvent::name);
-            let event = events.find(|event| *event == place)?;
+            let mut events = HookEvent::ALL.into_iter();
+            let event = events.find(|event| event.name() == place)?;
             let line = due.line.clone();
             Some(CommandKey { line, event })
         });
@@ -113,7 +113,7 @@ impl CommandBreakers {
         }
         let key = CommandKey {
             line: due.line,
-            event: due.event.name(),
+            event: due.event,
         };
         let mut running = Running {
             breakers: &self.breakers,

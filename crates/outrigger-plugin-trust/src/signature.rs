@@ -258,7 +258,12 @@ mod tests {
             let signed = signed(dir.path(), &content(), &policies);
             let text = serde_json::to_value(&signed).unwrap()["signature"].clone();
             let problem = problem(&signed, &policies);
-            let known = ["not that of these files", "no signature", "no key of"];
+            let known = [
+                "not that of these files",
+                "no signature",
+                "not a signature",
+                "not a key of",
+            ];
             let problem = problem.unwrap_or_default();
             let found = known.iter().find(|it| problem.contains(**it));
             assert_eq!(found.is_some(), !problem.is_empty(), "{problem}");
@@ -284,14 +289,14 @@ mod tests {
         assert_eq!(says(&[&key], true), "bad not that of these files");
         put(SIGNATURE_FILE, &minisign(1, signature.as_ref()));
         let other = minisign(2, pair.public_key().as_ref());
-        assert_eq!(says(&[&other], true), "unknown_key no key of");
+        assert_eq!(says(&[&other], true), "unknown_key not a key of");
         assert_eq!(says(&[&other], false), "unknown_key ");
         // After a change of one byte.
         put("index.js", "export const P = 2");
         assert_eq!(says(&[&key], false), "bad not that of these files");
         for unreadable in ["nonsense".to_owned(), STANDARD.encode([b'X'; 74])] {
             put(SIGNATURE_FILE, &unreadable);
-            assert_eq!(says(&[&key], false), "unreadable no signature");
+            assert_eq!(says(&[&key], false), "unreadable not a signature");
         }
     }
 }

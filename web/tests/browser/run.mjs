@@ -390,7 +390,7 @@ try {
       area.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }))
     })
     await page.getByRole('button', { name: 'Remove shot.png' }).waitFor()
-    await shows(page, 'notes.txt is no PNG, JPEG, GIF or WebP image')
+    await shows(page, 'notes.txt is not a PNG, JPEG, GIF or WebP image')
     await picture(page, 'attachments')
     await page.getByRole('button', { name: 'Send' }).click()
     await page.locator('img.picture').waitFor()

@@ -185,7 +185,7 @@ fn without_a_terminal_one_line_says_what_is_left_out() {
     run(&["trust"]);
     let done = run(&["run", "do it"]);
     assert_eq!(ran(&world), MARKS, "{}", done.stderr);
-    assert!(!done.stderr.contains("not trusted"), "{}", done.stderr);
+    assert!(!done.stderr.contains("untrusted folder"), "{}", done.stderr);
 }
 
 /// What runs is part of what is trusted, wherever it is written; texts are not.
@@ -246,7 +246,7 @@ fn a_change_of_anything_that_runs_asks_again() {
     world.cli(&["trust"]).ok();
     let is_trusted = || {
         let done = world.cli(&["run", "hi"]);
-        !done.stderr.contains("not trusted")
+        !done.stderr.contains("untrusted folder")
     };
     assert!(is_trusted());
     for (file, text) in [

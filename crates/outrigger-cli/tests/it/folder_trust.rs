@@ -230,7 +230,7 @@ fn plugins_with_a_manifest_of_a_hostile_repository_do_not_run() {
     let said = || {
         let done = start(&["run", "hi"]);
         let text = world.mock.last().texts("user").concat();
-        (text, done.stderr.contains("not trusted"))
+        (text, done.stderr.contains("untrusted folder"))
     };
     assert_eq!(said(), ("hi".to_owned(), true));
     let done = start(&["plugin", "snapshot"]);
@@ -366,7 +366,7 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
         (
             world.path("one.txt").exists(),
             world.path("two.txt").exists(),
-            done.stderr.contains("not trusted"),
+            done.stderr.contains("untrusted folder"),
         )
     };
     settings(json!(["./one.js"]));
@@ -404,7 +404,7 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
         .start(untrusted(&world, &["run", "--trust", "hi"]))
         .end();
     assert!(
-        world.path("one.txt").exists() && !done.stderr.contains("not trusted"),
+        world.path("one.txt").exists() && !done.stderr.contains("untrusted folder"),
         "{}",
         done.stderr
     );
@@ -644,7 +644,7 @@ fn a_worktree_of_a_trusted_repository_is_not_trusted_with_it() {
         let done = world
             .start(untrusted(&world, &["run", "--dir", &folder, "hi"]))
             .end();
-        let noticed = done.stderr.contains("not trusted");
+        let noticed = done.stderr.contains("untrusted folder");
         assert_eq!(noticed, left_out, "{folder}: {}", done.stderr);
     }
 }

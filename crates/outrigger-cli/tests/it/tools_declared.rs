@@ -288,7 +288,7 @@ fn a_connector_that_cannot_be_used_fails_its_calls() {
         (
             "token_env = \"HOME\"",
             "http://127.0.0.1:1",
-            "no address of a bridge",
+            "is not an address of a bridge",
         ),
         ("token_env = \"HOME\"", "ws://127.0.0.1:1", "Cannot reach"),
     ];

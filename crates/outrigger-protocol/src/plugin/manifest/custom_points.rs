@@ -340,7 +340,7 @@ mod tests {
                 json!({"type": "object"}),
                 "reserved",
             ),
-            ("acme", "acme/deploy.before", json!("x"), "no object"),
+            ("acme", "acme/deploy.before", json!("x"), "not an object"),
             (
                 "acme",
                 "acme/deploy.before",
