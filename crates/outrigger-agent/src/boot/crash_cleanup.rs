@@ -17,9 +17,9 @@ use outrigger_workspace::clock::now;
 impl Agent {
     /// Closes what a dead process left open in the sessions of subagents: their parent no longer waits for them.
     pub(crate) async fn close_children(&self, id: &SessionId) -> Result<(), AgentError> {
-        let mut waiting = self.inner.store.children(id)?;
+        let mut waiting = self.state.store.children(id)?;
         while let Some(child) = waiting.pop() {
-            waiting.extend(self.inner.store.children(&child.id)?);
+            waiting.extend(self.state.store.children(&child.id)?);
             // Another process works on that session and is responsible for it.
             if let Ok(_owner) = self.own(&child.id) {
                 self.close_open(
@@ -43,7 +43,7 @@ impl Agent {
         }
         // The message of a prompt that is stored while a turn runs does not affect that turn.
         if self
-            .inner
+            .state
             .store
             .open_turns()?
             .iter()
@@ -58,7 +58,7 @@ impl Agent {
         let events = closings(id, open_answers(conversation), &error, now());
         let any = !events.is_empty();
         if any {
-            self.inner.commit(Vec::new(), events).await?;
+            self.state.commit(Vec::new(), events).await?;
         }
         Ok(any)
     }
@@ -66,7 +66,7 @@ impl Agent {
     /// Closes the open turns of a session that this process owns.
     pub(crate) async fn close_open(&self, id: &SessionId, why: &str) -> Result<(), AgentError> {
         for (turn, _) in self
-            .inner
+            .state
             .store
             .open_turns()?
             .into_iter()
@@ -89,7 +89,7 @@ impl Agent {
             "TurnAbandonedError",
             format!("This turn was interrupted and could not be gone on with: {why}"),
         );
-        let mut events = closings(id, open_answers(&self.inner.conversation(id)?), &error, at);
+        let mut events = closings(id, open_answers(&self.state.conversation(id)?), &error, at);
         events.push(Event::SessionError {
             session_id: Some(id.clone()),
             error,
@@ -101,7 +101,7 @@ impl Agent {
         events.push(Event::SessionIdle {
             session_id: id.clone(),
         });
-        let steps = self.inner.store.turn_steps(turn)?;
+        let steps = self.state.store.turn_steps(turn)?;
         let step = TurnStep {
             turn: turn.clone(),
             session_id: id.clone(),
@@ -113,7 +113,7 @@ impl Agent {
             last: true,
             abandoned: Some(why.to_owned()),
         };
-        self.inner
+        self.state
             .commit(vec![LogRecord::TurnStep(Box::new(step))], events)
             .await
     }

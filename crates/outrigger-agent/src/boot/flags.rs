@@ -26,7 +26,7 @@ impl Agent {
     /// Returns the feature flags that the agent runs with.
     #[must_use]
     pub fn flags(&self) -> Vec<(String, bool, Origin)> {
-        flags(&self.inner.config)
+        flags(&self.state.config)
     }
 }
 

@@ -27,17 +27,17 @@ pub(crate) fn channel() -> (NoticeFn, UnboundedReceiver<Notice>) {
 }
 
 /// Publishes the notices as events, in order.
-pub(crate) fn bind(inner: &Arc<AgentState>, mut notices: UnboundedReceiver<Notice>) {
-    let owner = Arc::downgrade(inner);
+pub(crate) fn bind(state: &Arc<AgentState>, mut notices: UnboundedReceiver<Notice>) {
+    let owner = Arc::downgrade(state);
     tokio::spawn(async move {
         while let Some(notice) = notices.recv().await {
-            let Some(inner) = owner.upgrade() else { return };
+            let Some(state) = owner.upgrade() else { return };
             // Each start sends these for each plugin: clients are notified, and nothing is stored.
             if notice.is_of_itself() {
-                inner.bus.publish(Arc::new(numbered(event(&notice))));
+                state.bus.publish(Arc::new(numbered(event(&notice))));
                 continue;
             }
-            if let Err(error) = inner.commit(Vec::new(), vec![event(&notice)]).await {
+            if let Err(error) = state.commit(Vec::new(), vec![event(&notice)]).await {
                 tracing::warn!("[plugin] {error}");
             }
         }
@@ -46,8 +46,8 @@ pub(crate) fn bind(inner: &Arc<AgentState>, mut notices: UnboundedReceiver<Notic
 
 /// Notifies clients of the plugins that could not be loaded, as OpenCode does: an error without a session. Plugins are
 /// not notified; in OpenCode none is subscribed at that point either.
-pub(crate) fn failed(inner: &AgentState) {
-    let plugins = inner.plugins.list();
+pub(crate) fn failed(state: &AgentState) {
+    let plugins = state.plugins.list();
     let failed = plugins
         .iter()
         .filter(|plugin| plugin.stage == Stage::Failed);
@@ -62,7 +62,7 @@ pub(crate) fn failed(inner: &AgentState) {
             session_id: None,
             error: NamedError::new("UnknownError", message),
         };
-        inner.bus.publish(Arc::new(numbered(event)));
+        state.bus.publish(Arc::new(numbered(event)));
     }
 }
 

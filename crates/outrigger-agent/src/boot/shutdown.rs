@@ -14,43 +14,43 @@ const PROCESSES_END: Duration = Duration::from_secs(2);
 impl Agent {
     /// Shuts down: waits briefly for background work, disposes plugins, and flushes the store to disk.
     pub async fn shutdown(&self) {
-        self.inner.ptys.close();
+        self.state.ptys.close();
         self.finish_turns(Duration::from_secs(3)).await;
-        let timeout = if self.inner.turns.is_in_hurry() {
+        let timeout = if self.state.turns.is_in_hurry() {
             200
         } else {
             5_000
         };
         self.finish_background(Duration::from_millis(timeout)).await;
-        self.inner.notifications.close();
-        let ended = self.inner.plugins.end_sessions(Duration::from_secs(5));
+        self.state.notifications.close();
+        let ended = self.state.plugins.end_sessions(Duration::from_secs(5));
         let ended = ended.await.into_iter();
-        self.inner.note(
+        self.state.note(
             ended
                 .map(|record| LogRecord::Hook(Box::new(record)))
                 .collect(),
         );
         tokio::join!(
-            self.inner.plugins.dispose(Duration::from_secs(5)),
-            self.inner.mcp.shutdown(GRACE),
-            self.inner.skill_servers.shutdown(),
-            self.inner.lsp.shutdown(GRACE)
+            self.state.plugins.dispose(Duration::from_secs(5)),
+            self.state.mcp.shutdown(GRACE),
+            self.state.skill_servers.shutdown(),
+            self.state.lsp.shutdown(GRACE)
         );
-        lock(&self.inner.sdk).take();
+        lock(&self.state.sdk).take();
         // Undo the forbidden changes of ended processes, then compare the settings that they wrote.
         let ended = || outrigger_sandbox::wait_for_dropped(PROCESSES_END);
         let _ = tokio::task::spawn_blocking(ended).await;
-        if let Some(workspace_trust) = &self.inner.workspace_trust {
+        if let Some(workspace_trust) = &self.state.workspace_trust {
             workspace_trust.end().await;
         }
-        self.inner.spawner.end();
-        if let Err(error) = self.inner.store.flush(true).await {
+        self.state.spawner.end();
+        if let Err(error) = self.state.store.flush(true).await {
             tracing::error!("[store] {error}");
         }
     }
 
     /// Waits for titles and other background work, at most `limit`; work that begins meanwhile is included.
     pub async fn finish_background(&self, limit: Duration) {
-        self.inner.background.finish(limit).await;
+        self.state.background.finish(limit).await;
     }
 }

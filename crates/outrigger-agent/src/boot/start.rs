@@ -45,7 +45,7 @@ impl Agent {
         let models = start.models(&plugins, &configured);
         let skills = start.find_skills(&plugins).await;
         let tools = start.register_tools()?;
-        let inner = start.assemble(Parts {
+        let state = start.assemble(Parts {
             plugins,
             mcp,
             mcp_waiting,
@@ -55,8 +55,8 @@ impl Agent {
             ungranted: configured.ungranted,
             user_rules: configured.user_rules,
         });
-        inner.hooks_ran(configured.records);
-        inner.bind(notices).await;
-        Ok(Self { inner })
+        state.hooks_ran(configured.records);
+        state.bind(notices).await;
+        Ok(Self { state })
     }
 }

@@ -23,7 +23,7 @@ impl Agent {
     /// of that name.
     #[must_use]
     pub fn is_compact(&self, command: &str) -> bool {
-        matches!(command, "compact" | "summarize") && !self.inner.commands.contains_key(command)
+        matches!(command, "compact" | "summarize") && !self.state.commands.contains_key(command)
     }
 
     /// Returns the compaction that a command requests, with its instructions.
@@ -60,7 +60,7 @@ impl Agent {
         let session = self.session(id)?;
         self.can_compact(&session, &compact)?;
         if self.steer(id, &session, &compact).await {
-            let queue = self.inner.session_locks.queue(id);
+            let queue = self.state.session_locks.queue(id);
             tokio::select! {
                 _place = queue.lock() => {}
                 () = self.waits_for_plugins(id) => {}
@@ -74,9 +74,9 @@ impl Agent {
 
     fn can_compact(&self, session: &Session, compact: &Compact) -> Result<(), AgentError> {
         if let Some(model) = &compact.model {
-            self.inner.models.resolve(model)?;
+            self.state.models.resolve(model)?;
         }
-        let active = Active::of(self.inner.store.messages(&session.id)?);
+        let active = Active::of(self.state.store.messages(&session.id)?);
         if has_text(&active.rest) {
             Ok(())
         } else {
@@ -86,7 +86,7 @@ impl Agent {
 
     /// Hands the request to the running turn; returns false if there is none or it is about to end.
     async fn steer(&self, id: &SessionId, session: &Session, compact: &Compact) -> bool {
-        let Some(turn) = self.inner.turns.steering(id) else {
+        let Some(turn) = self.state.turns.steering(id) else {
             return false;
         };
         let Ok(model) = self.compaction_model(session, compact) else {
@@ -106,11 +106,11 @@ impl Agent {
         session: &Session,
         compact: &Compact,
     ) -> Result<ModelRef, AgentError> {
-        let history = self.inner.history(&session.id)?;
+        let history = self.state.history(&session.id)?;
         let last = last_prompt(&history).map(|user| user.model.clone());
         match compact.model.clone().or(last) {
             Some(model) => Ok(model),
-            None => Ok(self.inner.models.default_model()?),
+            None => Ok(self.state.models.default_model()?),
         }
     }
 
@@ -122,7 +122,7 @@ impl Agent {
         compact: Compact,
     ) -> Result<Begin, AgentError> {
         let model = self.compaction_model(session, &compact)?;
-        self.inner.models.resolve(&model)?;
+        self.state.models.resolve(&model)?;
         let prompt = PromptInput {
             agent: last_prompt(&conversation.history).map(|user| user.agent.clone()),
             model: Some(model),

@@ -98,7 +98,7 @@ impl AgentState {
     pub(crate) fn compaction_payload(
         &self,
         session_id: &SessionId,
-        state: &Turn,
+        turn: &Turn,
         compaction: &Compaction,
         planned: Option<&Planned>,
         point: HookPoint,
@@ -107,7 +107,7 @@ impl AgentState {
             let head = planned.map(|planned| planned.head.iter().cloned().collect());
             return Ok(before_messages::Input::over(head.unwrap_or_default()));
         }
-        let user = state.user();
+        let user = turn.user();
         if point == HookPoint::CompactionAfterFinish {
             let resolved = self.models.resolve(&user.model)?;
             let provider = resolved.provider_for_hooks(true);
@@ -156,13 +156,13 @@ impl AgentState {
 
 /// Prepares a compaction; fails with the reason if it cannot start.
 pub(crate) fn prepare(
-    inner: &AgentState,
+    state: &AgentState,
     session_id: &SessionId,
     effect: EffectId,
     message_id: &MessageId,
     overflow: bool,
 ) -> Msg {
-    match inner.plan_compaction(session_id, message_id, overflow) {
+    match state.plan_compaction(session_id, message_id, overflow) {
         Ok(planned) => Msg::Planned {
             effect,
             planned: Box::new(planned),

@@ -39,7 +39,7 @@ impl AgentState {
         let (sender, receiver) = oneshot::channel();
         lock(&self.user_questions.open).insert(request.id.clone(), (request.clone(), sender));
         let mut open = Open {
-            inner: self,
+            state: self,
             request: Some(request.clone()),
         };
         self.commit_whole(vec![Event::QuestionAsked(request.clone())])
@@ -68,7 +68,7 @@ fn rejected(request: &QuestionRequest) -> Event {
 
 /// Withdraws a question whose call was cancelled and notifies the clients that show it.
 struct Open<'a> {
-    inner: &'a Arc<AgentState>,
+    state: &'a Arc<AgentState>,
     request: Option<QuestionRequest>,
 }
 
@@ -77,8 +77,8 @@ impl Drop for Open<'_> {
         let Some(request) = self.request.take() else {
             return;
         };
-        lock(&self.inner.user_questions.open).remove(&request.id);
-        self.inner.commit_beside(vec![rejected(&request)]);
+        lock(&self.state.user_questions.open).remove(&request.id);
+        self.state.commit_beside(vec![rejected(&request)]);
     }
 }
 
@@ -86,7 +86,7 @@ impl Agent {
     /// Returns the model's questions that wait for the user.
     #[must_use]
     pub fn user_questions(&self) -> Vec<QuestionRequest> {
-        lock(&self.inner.user_questions.open)
+        lock(&self.state.user_questions.open)
             .values()
             .map(|(request, _)| request.clone())
             .collect()
@@ -95,7 +95,7 @@ impl Agent {
     /// Answers a question of the model, or dismisses it (`None`); returns false if there is no open question with that id.
     #[must_use]
     pub fn answer_question(&self, id: &QuestionId, answers: Option<Vec<Answer>>) -> bool {
-        lock(&self.inner.user_questions.open)
+        lock(&self.state.user_questions.open)
             .remove(id)
             .is_some_and(|(_, sender)| sender.send(answers).is_ok())
     }

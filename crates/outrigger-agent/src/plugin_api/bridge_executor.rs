@@ -33,7 +33,7 @@ use outrigger_workspace::clock::now;
 const NOBODY: &str = "bridge";
 
 struct Executor {
-    inner: Arc<AgentState>,
+    state: Arc<AgentState>,
     runtime: Arc<ToolRuntime>,
     root: PathBuf,
     rules: Arc<Vec<Rule>>,
@@ -50,18 +50,18 @@ impl Agent {
         &self,
         reads: Option<Vec<PathBuf>>,
     ) -> Result<Arc<dyn ToolExecutor>, AgentError> {
-        let inner = Arc::clone(&self.inner);
+        let state = Arc::clone(&self.state);
         // A separate runtime: plugin replacements of bundled tools are not for remote controllers.
         let runtime = ToolRuntime::new();
-        outrigger_tools::builtin::register_all(&runtime, &inner.shell)
+        outrigger_tools::builtin::register_all(&runtime, &state.shell)
             .map_err(|e| AgentError::Tools(e.to_string()))?;
-        let rules = inner.agents.get("build").map(|it| it.permission.clone());
+        let rules = state.agents.get("build").map(|it| it.permission.clone());
         Ok(Arc::new(Executor {
-            root: inner.place.directory.clone(),
+            root: state.place.directory.clone(),
             runtime: Arc::new(runtime),
             rules: Arc::new(rules.unwrap_or_default()),
             reads: reads.map(Into::into),
-            inner,
+            state,
         }))
     }
 }
@@ -93,7 +93,7 @@ impl Executor {
             provenance: Provenance::prompted(Actor::Client),
         };
         let host = Host {
-            inner: Arc::clone(&self.inner),
+            state: Arc::clone(&self.state),
             call: tool_call.clone(),
             rules: Arc::clone(&self.rules),
             reads: self.reads.clone(),
@@ -103,11 +103,11 @@ impl Executor {
             self.root.clone(),
             self.root.clone(),
             Arc::new(host),
-            self.inner.commands_spawner.clone(),
-            self.inner.outputs_of(&tool_call.session_id),
+            self.state.commands_spawner.clone(),
+            self.state.outputs_of(&tool_call.session_id),
         );
         ctx.cancel = cancel;
-        ctx.limits = self.inner.tool_limits();
+        ctx.limits = self.state.tool_limits();
         match self.runtime.execute(tool_call, ctx).await.outcome {
             ToolOutcome::Completed { output, .. } => Ok(output),
             ToolOutcome::Failed { code, message, .. } => Err(BridgeError::new(&code, message)),
@@ -127,7 +127,7 @@ impl ToolExecutor for Executor {
     fn tell(&self, connection: u64, point: HookPoint, payload: HookPayload) {
         let session = payload.input.get("sessionID").and_then(Value::as_str);
         let about = About::Connection(connection, session.map(SessionId::from));
-        self.inner.notify_payload(point, payload, about);
+        self.state.notify_payload(point, payload, about);
     }
 
     fn audit(&self, record: AuditRecord) {
@@ -135,7 +135,7 @@ impl ToolExecutor for Executor {
             at: now(),
             ..record
         };
-        self.inner.store.audit_lazily(now(), vec![record]);
+        self.state.store.audit_lazily(now(), vec![record]);
     }
 }
 
@@ -167,7 +167,7 @@ fn without_git_programs() -> impl Iterator<Item = (String, Value)> {
 
 /// The session side of a bridge call, which has no session.
 struct Host {
-    inner: Arc<AgentState>,
+    state: Arc<AgentState>,
     call: ToolCall,
     rules: Arc<Vec<Rule>>,
     reads: Option<Arc<[PathBuf]>>,
@@ -197,7 +197,7 @@ impl ToolHost for Host {
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
         Box::pin(async move {
             // Paths for the tools of this host are relative to the working directory.
-            let (access, base) = (&self.inner.access, &self.inner.place.directory);
+            let (access, base) = (&self.state.access, &self.state.place.directory);
             let rules: [&[Rule]; 1] = [&self.rules];
             let actions = access.actions_from(base, &ask, &ask.patterns, &rules).await;
             let actions = actions.into_iter();
@@ -229,7 +229,7 @@ impl ToolHost for Host {
             ..AuditRecord::new(AuditKind::ToolIntent, now(), "run")
         };
         Box::pin(async move {
-            let written = self.inner.store.audit(now(), vec![record]).await;
+            let written = self.state.store.audit(now(), vec![record]).await;
             written.map_err(|error| {
                 format!("the call could not be written down and was not made: {error}")
             })
@@ -239,7 +239,7 @@ impl ToolHost for Host {
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
         Box::pin(async move {
             let (rules, reads) = (self.rules.to_vec(), self.reads.as_deref());
-            let sandboxed = self.inner.confine_bridge(rules, reads).await;
+            let sandboxed = self.state.confine_bridge(rules, reads).await;
             sandboxed.map_err(|error| {
                 ToolError::failed(format!(
                     "The command was not started: {error} ({})",

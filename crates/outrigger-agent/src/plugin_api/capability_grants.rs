@@ -14,9 +14,9 @@ impl AgentState {
 }
 
 /// Limits the registered tools to what the user's settings allow.
-pub(crate) fn narrow(inner: &AgentState) {
-    let settings = &inner.config.settings.tool_execution;
-    outrigger_contributions::grants::narrow_all(&inner.runtime, settings, |it| {
-        inner.agents.contains_key(it)
+pub(crate) fn narrow(state: &AgentState) {
+    let settings = &state.config.settings.tool_execution;
+    outrigger_contributions::grants::narrow_all(&state.runtime, settings, |it| {
+        state.agents.contains_key(it)
     });
 }

@@ -132,27 +132,27 @@ impl CommandHost for Bridge {
         session: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Policy>, String>> {
         Box::pin(async move {
-            let Some(inner) = self.inner() else {
+            let Some(state) = self.state() else {
                 return Err("the agent is not ready yet".to_owned());
             };
-            let mut rules = inner.config.config.permission.clone();
+            let mut rules = state.config.config.permission.clone();
             if let Some(id) = session {
-                let own = inner.session_rules(&SessionId(id.to_owned()));
+                let own = state.session_rules(&SessionId(id.to_owned()));
                 rules.extend(own.map_err(|error| error.to_string())?);
             }
             let session = session.map(|id| SessionId(id.to_owned()));
-            let sandboxed = inner.confine(session.as_ref(), rules).await;
+            let sandboxed = state.confine(session.as_ref(), rules).await;
             sandboxed.map_err(|error| format!("no command is started: {error} ({})", error.hint()))
         })
     }
 
     fn session(&self, id: &str) -> SessionAbout {
-        let Some(inner) = self.inner() else {
+        let Some(state) = self.state() else {
             return SessionAbout::default();
         };
         let id = SessionId(id.to_owned());
-        let session = inner.store.session(&id).ok().flatten();
-        let history = inner.history(&id).unwrap_or_default();
+        let session = state.store.session(&id).ok().flatten();
+        let history = state.history(&id).unwrap_or_default();
         let asked = history
             .iter()
             .rev()
@@ -172,22 +172,22 @@ impl CommandHost for Bridge {
     }
 
     fn mcp_servers(&self) -> Vec<String> {
-        let Some(inner) = self.inner() else {
+        let Some(state) = self.state() else {
             return Vec::new();
         };
-        let servers = inner.mcp.status().into_iter();
+        let servers = state.mcp.status().into_iter();
         servers
             .map(|server| outrigger_mcp::sanitize(&server.name))
             .collect()
     }
 
     fn rule_asks(&self, question: &str) -> bool {
-        self.inner()
-            .is_some_and(|inner| inner.questions.is_firm(question))
+        self.state()
+            .is_some_and(|state| state.questions.is_firm(question))
     }
 
     fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
-        self.inner()?.questions.call(session, call)
+        self.state()?.questions.call(session, call)
     }
 
     fn may_run(&self, line: &str, means: &dyn Fn(&str) -> bool) -> bool {

@@ -18,12 +18,12 @@ use crate::state::AgentState;
 
 /// Returns the provider that `[connectors.NAME]` defines.
 pub(crate) fn provider(
-    inner: &Arc<AgentState>,
+    state: &Arc<AgentState>,
     name: &str,
     connector: &Connector,
     env: &BTreeMap<String, String>,
 ) -> Arc<dyn Provider> {
-    let owner = Arc::downgrade(inner);
+    let owner = Arc::downgrade(state);
     if let Some(plugin) = &connector.plugin {
         let provider = Executor {
             owner: Weak::clone(&owner),
@@ -98,10 +98,10 @@ struct Executor {
 }
 
 impl Executor {
-    fn tool(&self, inner: &AgentState) -> Result<PluginToolEntry, String> {
+    fn tool(&self, state: &AgentState) -> Result<PluginToolEntry, String> {
         let (plugin, name) = (&self.plugin, &self.name);
         let source = format!("plugin:{plugin}");
-        let plugins = inner.plugins.list();
+        let plugins = state.plugins.list();
         let status = plugins.iter().find(|status| status.id == *plugin);
         let manifest = status.and_then(|status| status.manifest.as_ref());
         let declared = manifest.filter(|shown| shown.declared);
@@ -116,7 +116,7 @@ impl Executor {
                 "the manifest of the plugin {plugin} does not name it under `provides.connectors`"
             ));
         }
-        let mut tools = inner.plugins.tools().into_iter();
+        let mut tools = state.plugins.tools().into_iter();
         tools
             .find(|entry| entry.spec.source == source && entry.spec.name == *name)
             .ok_or_else(|| match status {
@@ -136,8 +136,8 @@ impl Provider for Executor {
         ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let inner = self.owner.upgrade().ok_or(ToolError::Cancelled)?;
-            let entry = self.tool(&inner).map_err(|why| {
+            let state = self.owner.upgrade().ok_or(ToolError::Cancelled)?;
+            let entry = self.tool(&state).map_err(|why| {
                 ToolError::Unavailable(format!(
                     "The connector `{}` cannot be used: {why}",
                     self.name
@@ -151,8 +151,8 @@ impl Provider for Executor {
 }
 
 /// Returns whether a plugin's tool is called for a connector and therefore not offered to the model.
-pub(crate) fn is_executor(inner: &AgentState, entry: &PluginToolEntry) -> bool {
-    let connector = inner
+pub(crate) fn is_executor(state: &AgentState, entry: &PluginToolEntry) -> bool {
+    let connector = state
         .config
         .settings
         .tool_execution

@@ -33,8 +33,8 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     fn notify<I: HookInput>(&self, input: &I, output: &I::Output) {
-        if let Some(inner) = self.owner.upgrade() {
-            inner.notify_hook(input, output, self.about.clone());
+        if let Some(state) = self.owner.upgrade() {
+            state.notify_hook(input, output, self.about.clone());
         }
     }
 

@@ -16,10 +16,10 @@ use crate::state::AgentState;
 use outrigger_session_state::notifications::About;
 
 /// Binds contracts to providers as the user's settings specify, and notifies plugins.
-pub(crate) fn bind(inner: &Arc<AgentState>, env: &BTreeMap<String, String>) {
-    let policy = &inner.config.settings.tool_execution;
+pub(crate) fn bind(state: &Arc<AgentState>, env: &BTreeMap<String, String>) {
+    let policy = &state.config.settings.tool_execution;
     let providers = policy.connectors.iter().map(|(name, connector)| {
-        let provider = crate::plugin_api::connector::provider(inner, name, connector, env);
+        let provider = crate::plugin_api::connector::provider(state, name, connector, env);
         (name.clone(), provider)
     });
     let rules = policy.routes.iter().map(|rule| Route {
@@ -30,15 +30,15 @@ pub(crate) fn bind(inner: &Arc<AgentState>, env: &BTreeMap<String, String>) {
         provider: rule.provider.clone(),
     });
     match Routes::new(providers.collect(), rules.collect()) {
-        Ok(routes) => inner.runtime.bind(routes),
+        Ok(routes) => state.runtime.bind(routes),
         // The settings were validated for this.
         Err(name) => tracing::error!("[routes] there is no connector `{name}`"),
     }
-    let owner = Arc::downgrade(inner);
+    let owner = Arc::downgrade(state);
     let bound = Mutex::new(HashMap::new());
-    inner.runtime.listen(Arc::new(move |call, stage| {
-        if let Some(inner) = owner.upgrade() {
-            notify(&inner, &bound, call, stage);
+    state.runtime.listen(Arc::new(move |call, stage| {
+        if let Some(state) = owner.upgrade() {
+            notify(&state, &bound, call, stage);
         }
     }));
 }
@@ -67,7 +67,7 @@ impl Bound {
     }
 }
 
-fn notify(inner: &Arc<AgentState>, bound: &BoundCalls, call: &ToolCall, stage: &Stage<'_>) {
+fn notify(state: &Arc<AgentState>, bound: &BoundCalls, call: &ToolCall, stage: &Stage<'_>) {
     let key = || (call.session_id.clone(), call.call_id.clone());
     match stage {
         Stage::Routed {
@@ -81,7 +81,7 @@ fn notify(inner: &Arc<AgentState>, bound: &BoundCalls, call: &ToolCall, stage: &
                 rule: *rule,
             };
             let whose = About::Session(call.session_id.clone());
-            inner.notify_hook(&selected.input(call), &Empty {}, whose);
+            state.notify_hook(&selected.input(call), &Empty {}, whose);
             if *provider != LOCAL {
                 lock(bound).insert(key(), selected);
             }
@@ -94,7 +94,7 @@ fn notify(inner: &Arc<AgentState>, bound: &BoundCalls, call: &ToolCall, stage: &
                     code: outcome,
                 };
                 let whose = About::Session(call.session_id.clone());
-                inner.notify_hook(&input, &Context::default(), whose);
+                state.notify_hook(&input, &Context::default(), whose);
             }
         }
         _ => {}

@@ -13,7 +13,7 @@ use outrigger_session_state::notifications::{About, MAX_PENDING, Notification, P
 
 /// Sends the notifications of one queue until it is empty.
 struct Notifier {
-    inner: Arc<AgentState>,
+    state: Arc<AgentState>,
     line: About,
     over: bool,
 }
@@ -24,7 +24,7 @@ impl Notifier {
         while let Some(Notification { what, about, step }) = next {
             let whose = about.parts();
             if let Some(reached) = self.content(what, whose.0.as_ref()).await {
-                self.inner.run_notified(reached, whose, step).await;
+                self.state.run_notified(reached, whose, step).await;
             }
             next = self.next();
         }
@@ -38,16 +38,16 @@ impl Notifier {
     ) -> Option<(HookPoint, HookPayload)> {
         match what {
             What::Point(point, payload) => Some((point, payload)),
-            What::Completed(message) => self.inner.take_completion(session?, &message).await,
+            What::Completed(message) => self.state.take_completion(session?, &message).await,
             What::Sequence(turn) => {
-                sequence::log(&self.inner, &turn).await;
+                sequence::log(&self.state, &turn).await;
                 None
             }
         }
     }
 
     fn next(&mut self) -> Option<Notification> {
-        match self.inner.notifications.next(&self.line) {
+        match self.state.notifications.next(&self.line) {
             Ok(next) => Some(next),
             Err(missed) => {
                 self.over = true;
@@ -62,7 +62,7 @@ impl Notifier {
 impl Drop for Notifier {
     fn drop(&mut self) {
         if !self.over {
-            report_missed(&self.line, self.inner.notifications.end(&self.line));
+            report_missed(&self.line, self.state.notifications.end(&self.line));
         }
     }
 }
@@ -116,7 +116,7 @@ impl AgentState {
         match self.notifications.put(&line, notification) {
             Put::First(first) => {
                 let notifier = Notifier {
-                    inner: Arc::clone(self),
+                    state: Arc::clone(self),
                     line,
                     over: false,
                 };

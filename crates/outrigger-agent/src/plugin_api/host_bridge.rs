@@ -30,8 +30,8 @@ pub(crate) struct Bridge {
 }
 
 impl Bridge {
-    pub(crate) fn connect(&self, inner: &Arc<AgentState>) {
-        let _ = self.agent.set(Arc::downgrade(inner));
+    pub(crate) fn connect(&self, state: &Arc<AgentState>) {
+        let _ = self.agent.set(Arc::downgrade(state));
     }
 
     /// Returns the tool calls in progress.
@@ -40,7 +40,7 @@ impl Bridge {
     }
 
     /// Returns the agent once it exists.
-    pub(crate) fn inner(&self) -> Option<Arc<AgentState>> {
+    pub(crate) fn state(&self) -> Option<Arc<AgentState>> {
         self.agent.get().and_then(Weak::upgrade)
     }
 
@@ -64,8 +64,8 @@ impl Bridge {
         let answer = service.call(request).await;
         record.status = answer.response.status;
         record.duration_ms = began.elapsed().as_secs_f64() * 1000.0;
-        if let Some(inner) = self.agent.get().and_then(Weak::upgrade) {
-            inner.note(vec![LogRecord::Client(Box::new(record))]);
+        if let Some(state) = self.agent.get().and_then(Weak::upgrade) {
+            state.note(vec![LogRecord::Client(Box::new(record))]);
         }
         answer
     }
@@ -89,7 +89,7 @@ impl HostHandler for Bridge {
                 .agent
                 .get()
                 .and_then(Weak::upgrade)
-                .and_then(|inner| lock(&inner.sdk).clone());
+                .and_then(|state| lock(&state.sdk).clone());
             match service {
                 Some(service) => match service.admit(&request).await {
                     Ok(()) => self.recorded(request, &service).await,
@@ -127,14 +127,14 @@ impl HostHandler for Bridge {
     fn credential(&self, get: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
         Box::pin(async move {
             let AuthGet { plugin, provider } = get;
-            let inner = self.agent.get().and_then(Weak::upgrade);
-            let inner = inner.ok_or_else(|| "the agent is not ready yet".to_owned())?;
-            if !inner.owns_auth(&plugin, &provider) {
+            let state = self.agent.get().and_then(Weak::upgrade);
+            let state = state.ok_or_else(|| "the agent is not ready yet".to_owned())?;
+            if !state.owns_auth(&plugin, &provider) {
                 return Err(format!(
                     "{plugin} does not own the authentication of {provider}"
                 ));
             }
-            Ok(json!(inner.credential_for(&plugin, &provider)))
+            Ok(json!(state.credential_for(&plugin, &provider)))
         })
     }
 
@@ -142,7 +142,7 @@ impl HostHandler for Bridge {
     fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         Box::pin(async move {
             let early = || Refused::new("custom_point.not_ready", "the agent is not ready yet");
-            let inner = self.inner().ok_or_else(early)?;
+            let state = self.state().ok_or_else(early)?;
             let event = Event::Custom(CustomEvent {
                 depth: emit.depth,
                 kind: emit.event,
@@ -151,23 +151,23 @@ impl HostHandler for Bridge {
                     _ => outrigger_protocol::Object::new(),
                 },
             });
-            let stored = inner.commit(Vec::new(), vec![event]).await;
+            let stored = state.commit(Vec::new(), vec![event]).await;
             stored.map_err(|error| Refused::new("custom_point.lost", error.to_string()))
         })
     }
 
     fn ran(&self, records: Vec<HookRecord>) {
-        if let Some(inner) = self.inner().filter(|_| !records.is_empty()) {
-            inner.plugins.failed_beside(&records);
-            inner.hooks_ran(records);
+        if let Some(state) = self.state().filter(|_| !records.is_empty()) {
+            state.plugins.failed_beside(&records);
+            state.hooks_ran(records);
         }
     }
 
     fn observed(&self, calls: Vec<RanCalls>) {
-        if let Some(inner) = self.inner() {
-            inner.plugins.observed(&calls);
+        if let Some(state) = self.state() {
+            state.plugins.observed(&calls);
             let calls = calls.into_iter().map(Box::new);
-            inner.note(calls.map(LogRecord::Observed).collect());
+            state.note(calls.map(LogRecord::Observed).collect());
         }
     }
 

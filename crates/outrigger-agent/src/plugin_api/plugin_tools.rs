@@ -44,18 +44,18 @@ fn taken(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
 }
 
 /// Registers the tools of plugins with the runtime. A tool with a bundled tool's name replaces it, except for [`RESERVED`].
-pub(crate) fn register(inner: &Arc<AgentState>) {
-    let plugins = inner.plugins.list();
-    let sandboxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
-    let tools = inner.plugins.tools();
+pub(crate) fn register(state: &Arc<AgentState>) {
+    let plugins = state.plugins.list();
+    let sandboxed = state.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
+    let tools = state.plugins.tools();
     let taken = taken(&tools);
     for (index, entry) in tools.into_iter().enumerate() {
         // A tool that executes for a connector is not offered to the model.
-        if crate::plugin_api::connector::is_executor(inner, &entry) {
+        if crate::plugin_api::connector::is_executor(state, &entry) {
             continue;
         }
         if let Some((_, why)) = taken.iter().find(|(it, _)| *it == index) {
-            left_out(inner, &entry.spec, why);
+            left_out(state, &entry.spec, why);
             continue;
         }
         let id = crate::permission::audit::owner(Some(&entry.spec));
@@ -71,13 +71,13 @@ pub(crate) fn register(inner: &Arc<AgentState>) {
             Ok(declared) => declared,
             Err(error) => {
                 let why = format!("invalid declaration: {error}");
-                left_out(inner, &entry.spec, &why);
+                left_out(state, &entry.spec, &why);
                 continue;
             }
         };
         // The tool itself cannot tell which of its failures are transient.
         let again = declared.constraints.max_retries > 0;
-        let (owner, runner) = (Arc::downgrade(inner), entry.runner);
+        let (owner, runner) = (Arc::downgrade(state), entry.runner);
         let run = move |input: Value, ctx: ToolContext| {
             let (owner, runner) = (owner.clone(), runner.clone());
             async move {
@@ -99,8 +99,8 @@ pub(crate) fn register(inner: &Arc<AgentState>) {
             .undeclared(undeclared)
             .owned(grant);
         let spec = outrigger_tools::Tool::spec(&tool).clone();
-        if let Err(error) = inner.runtime.register(Arc::new(tool)) {
-            left_out(inner, &spec, &error.to_string());
+        if let Err(error) = state.runtime.register(Arc::new(tool)) {
+            left_out(state, &spec, &error.to_string());
         }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) async fn call(
     let host = owner.upgrade();
     let history = host
         .as_ref()
-        .and_then(|inner| inner.history(&ctx.call.session_id).ok());
+        .and_then(|state| state.history(&ctx.call.session_id).ok());
     let history = newest(&history.unwrap_or_default(), MAX_HISTORY);
     let context = json!({
         "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
@@ -125,9 +125,9 @@ pub(crate) async fn call(
     let context = context.as_object().cloned().unwrap_or_default();
     let _open = host
         .as_deref()
-        .map(|inner| inner.turns.enter_plugins(&ctx.call.session_id));
+        .map(|state| state.turns.enter_plugins(&ctx.call.session_id));
     let mut entered = None;
-    let calls = host.as_ref().map(|inner| Arc::clone(&inner.plugin_calls));
+    let calls = host.as_ref().map(|state| Arc::clone(&state.plugin_calls));
     let on_call = |number| entered = calls.map(|calls| calls.enter(number, ctx.clone()));
     let answer = runner
         .run(input, context, Some(ctx.cancel.receiver()), on_call)
@@ -146,7 +146,7 @@ pub(crate) fn error_of(error: PluginError, ctx: &ToolContext) -> ToolError {
 }
 
 /// Logs and records that a plugin's tool is not registered.
-fn left_out(inner: &AgentState, spec: &ToolSpec, why: &str) {
+fn left_out(state: &AgentState, spec: &ToolSpec, why: &str) {
     tracing::warn!(
         "[plugin] the tool `{}` of {} is skipped: {why}",
         spec.name,
@@ -164,7 +164,7 @@ fn left_out(inner: &AgentState, spec: &ToolSpec, why: &str) {
             "tool left out",
         )
     };
-    inner
+    state
         .store
         .audit_lazily(outrigger_workspace::clock::now(), vec![record]);
 }

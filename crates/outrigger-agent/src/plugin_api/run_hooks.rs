@@ -198,8 +198,8 @@ impl AgentState {
                 message: record.message.as_deref(),
                 session_id: session,
             };
-            if let Some(inner) = self.this.upgrade() {
-                inner.notify_hook(&input, &Context::default(), About::of(session, turn));
+            if let Some(state) = self.this.upgrade() {
+                state.notify_hook(&input, &Context::default(), About::of(session, turn));
             }
         }
     }

@@ -21,7 +21,7 @@ impl Agent {
     pub(crate) async fn resource(&self, by: GuardedBy<'_>, resource: &Resource) -> Vec<PartInput> {
         let call = (READ_RESOURCE, resource.arguments());
         match self.decide_as_call(by, call, resource.asks()).await {
-            Ok(()) => resource.read(&self.inner.mcp).await,
+            Ok(()) => resource.read(&self.state.mcp).await,
             Err(why) => resource.left(&why),
         }
     }
@@ -40,7 +40,7 @@ impl Agent {
         let call = (tool.as_str(), json!({ "prompt": prompt.name }));
         let decided = self.decide_as_call(by, call, ask).await;
         decided.map_err(|why| refused("the prompt", &prompt.name, &why))?;
-        Ok(prompt.command(&self.inner.mcp).await?)
+        Ok(prompt.command(&self.state.mcp).await?)
     }
 
     /// Decides whether a command may load the skill of that name.
@@ -65,8 +65,8 @@ impl Agent {
 
     /// Starts the servers of a skill that a command loads, and returns what the model reads about them.
     pub(crate) async fn servers_of_skill(&self, by: GuardedBy<'_>, name: &str) -> Option<String> {
-        let skill = self.inner.skills.iter().find(|it| it.name == name)?;
-        start_skill_servers(&host(&self.inner), by.session_id, skill).await
+        let skill = self.state.skills.iter().find(|it| it.name == name)?;
+        start_skill_servers(&host(&self.state), by.session_id, skill).await
     }
 
     /// Decides about what a prompt requests, by the same stages as for a call of this tool. Guards are asked if a plugin had a
@@ -102,7 +102,7 @@ impl Agent {
         ask: PermissionAsk,
         by_guards: Option<ApprovalReason>,
     ) -> Result<(), String> {
-        let ungranted = self.inner.prompted_without_grant(by.causes, None, &ask);
+        let ungranted = self.state.prompted_without_grant(by.causes, None, &ask);
         let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
         let asker = Asker {
             session_id: by.session_id,
@@ -113,7 +113,7 @@ impl Agent {
             causes: by.causes,
             reports: None,
         };
-        let decided = self.inner.decide(&asker, ask).await;
+        let decided = self.state.decide(&asker, ask).await;
         decided.map(drop).map_err(Refusal::text)
     }
 
@@ -122,7 +122,7 @@ impl Agent {
     /// # Errors
     /// The store cannot be read: then nothing is known to be allowed.
     pub(crate) fn rules_of_session(&self, by: GuardedBy<'_>) -> Result<Vec<Rule>, String> {
-        let own = self.inner.session_rules(by.session_id);
+        let own = self.state.session_rules(by.session_id);
         own.map_err(|error| error.to_string())
     }
 }

@@ -38,22 +38,22 @@ impl Agent {
     /// no more than the agent that answers without the plugin. The user's next prompt goes to the agent of the session.
     #[must_use]
     pub fn may_leave_agent(&self, plugin: &PluginId, usual: Option<&str>, named: &str) -> bool {
-        self.inner.may_leave_agent(plugin, usual, named)
+        self.state.may_leave_agent(plugin, usual, named)
     }
 
     /// Returns the agent that answers if the prompt names none.
     #[must_use]
     pub fn default_agent(&self) -> Option<String> {
         outrigger_permissions::agents::default_name(
-            &self.inner.agents,
-            self.inner.config.config.default_agent.as_deref(),
+            &self.state.agents,
+            self.state.config.config.default_agent.as_deref(),
         )
     }
 
     /// Returns the text of a session's last answer.
     #[must_use]
     pub fn last_text(&self, id: &SessionId) -> String {
-        let history = self.inner.history(id).unwrap_or_default();
+        let history = self.state.history(id).unwrap_or_default();
         let mut messages = history.iter().rev().filter_map(|m| m.stored());
         let last = messages.find(|m| matches!(m.info, MessageInfo::Assistant(_)));
         let texts = last
@@ -78,7 +78,7 @@ impl Agent {
     pub fn check_model(&self, id: &SessionId, prompt: &PromptInput) -> Result<(), AgentError> {
         let agent = self.choose_agent(prompt.agent.as_deref())?;
         let model = self.choose_model(&self.session(id)?, &agent, prompt.model.clone())?;
-        self.inner.models.resolve(&model)?;
+        self.state.models.resolve(&model)?;
         Ok(())
     }
 
@@ -87,13 +87,13 @@ impl Agent {
             Some(name) => name.to_owned(),
             None => self.default_agent().unwrap_or_else(|| "build".to_owned()),
         };
-        self.inner
+        self.state
             .agents
             .get(&name)
             .cloned()
             .ok_or_else(|| AgentError::NoAgent {
                 known: self
-                    .inner
+                    .state
                     .agents
                     .values()
                     .filter(|a| !a.hidden)
@@ -120,7 +120,7 @@ impl Agent {
         };
         match asked.or_else(|| agent.model.clone()).or_else(last) {
             Some(model) => Ok(model),
-            None => Ok(self.inner.models.default_model()?),
+            None => Ok(self.state.models.default_model()?),
         }
     }
 }

@@ -90,7 +90,7 @@ impl Agent {
         let of_subtasks = parts.iter().filter_map(of_subtask);
         let named = model.cloned().into_iter().chain(of_subtasks);
         let mut named = named.filter(|it| !is_current(it));
-        match named.find_map(|it| self.inner.not_chosen(&plugins, &it)) {
+        match named.find_map(|it| self.state.not_chosen(&plugins, &it)) {
             Some(why) => Err(AgentError::NotGranted(why)),
             None => Ok(()),
         }

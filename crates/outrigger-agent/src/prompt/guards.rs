@@ -70,7 +70,7 @@ impl Agent {
         if let (false, Value::Object(fields)) = (is_plain, &mut payload.input) {
             fields.insert("provenance".to_owned(), json!(call.provenance));
         }
-        let result = self.inner.run_guards(point, payload, by.session_id).await;
+        let result = self.state.run_guards(point, payload, by.session_id).await;
         if let Some(block) = result.block {
             return Err(block.message);
         }
@@ -78,7 +78,7 @@ impl Agent {
         let after = after.unwrap_or_else(|| before.clone());
         let records = &result.records;
         let requires_approval = self
-            .inner
+            .state
             .approval_reason(&call, None, records, &before, &after);
         Ok(Passed {
             args: after.get("args").cloned().unwrap_or(call.input),
@@ -117,7 +117,7 @@ impl Agent {
             name: name.to_owned(),
             arguments: String::new(),
         });
-        let contributed = self.inner.contributions(&by.agent.name, command.as_ref());
+        let contributed = self.state.contributions(&by.agent.name, command.as_ref());
         for cause in contributed.causes() {
             causes.push(cause.clone());
         }

@@ -107,11 +107,11 @@ impl Agent {
             Err(why) => Err(why),
         };
         let decision = if decided.is_ok() { "allow" } else { "deny" };
-        self.inner.audit_decision(Decided {
+        self.state.audit_decision(Decided {
             session: by.session_id,
             call: None,
             permission: "read",
-            patterns: &[outrigger_tools::relative(&self.inner.place.worktree, path)],
+            patterns: &[outrigger_tools::relative(&self.state.place.worktree, path)],
             decision,
             by: decided.as_ref().err().map_or("a rule", String::as_str),
             causes: by.causes.clone(),
@@ -124,12 +124,12 @@ impl Agent {
         path: &Path,
         by: GuardedBy<'_>,
     ) -> Result<(PathBuf, PathRules), String> {
-        let place = &self.inner.place;
+        let place = &self.state.place;
         let roots = Roots::found([&place.worktree, &place.directory]);
         let shown = resolve(Path::new("/"), path);
         let path = roots.contains(&shown).map_err(|error| error.to_string())?;
         let own = self.rules_of_session(by)?;
-        let rules = self.inner.access.rules(&[&by.agent.permission, &own]);
+        let rules = self.state.access.rules(&[&by.agent.permission, &own]);
         let named = rules.decide(Operation::Read, &shown).action;
         let real = rules.decide_by_file(Operation::Read, &path);
         match real.map(|it| it.action) {
@@ -146,10 +146,10 @@ impl Agent {
         }
         let ask = PermissionAsk {
             permission: "read".to_owned(),
-            patterns: vec![outrigger_tools::relative(&self.inner.place.worktree, path)],
+            patterns: vec![outrigger_tools::relative(&self.state.place.worktree, path)],
             ..PermissionAsk::default()
         };
-        let lacking = self.inner.prompted_without_grant(by.causes, None, &ask);
+        let lacking = self.state.prompted_without_grant(by.causes, None, &ask);
         lacking.map_or(Ok(()), |lacking| Err(lacking.why))
     }
 
@@ -159,7 +159,7 @@ impl Agent {
         names.sort_unstable();
         let known = names
             .into_iter()
-            .filter(|name| self.inner.agents.contains_key(*name));
+            .filter(|name| self.state.agents.contains_key(*name));
         known
             .flat_map(|name| {
                 let mut fields = Object::new();

@@ -51,7 +51,7 @@ impl Agent {
         let own = prompt.message_id.as_ref();
         let mut provenance = sent.clone();
         provenance.extend(plugins_that_prompted(&conversation.facts, own));
-        provenance.extend(self.inner.contributions(&agent.name, command.as_ref()));
+        provenance.extend(self.state.contributions(&agent.name, command.as_ref()));
         Ok(Begin {
             turn: ids::turn(),
             session_id: session.id.clone(),
@@ -74,12 +74,12 @@ impl Agent {
             command,
             agent: agent.name.clone(),
             model,
-            path: self.inner.message_path(),
+            path: self.state.message_path(),
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: self.max_steps(&agent),
             used_calls: Vec::new(),
             stored: false,
-            snapshots: self.inner.snapshots.is_on(),
+            snapshots: self.state.snapshots.is_on(),
             asks_loops: true,
             asks_before_stop: self.has_hooks(HookPoint::AgentEndBeforeStop),
             asks_after_step: self.has_hooks(HookPoint::ExecuteAfterStep),
@@ -98,10 +98,10 @@ impl Agent {
         conversation: &Conversation,
         is_command: bool,
     ) -> Result<ModelFacts, AgentError> {
-        match self.inner.models.resolve(model) {
+        match self.state.models.resolve(model) {
             Ok(resolved) => Ok(ModelFacts {
                 auto_compact: self
-                    .inner
+                    .state
                     .auto_compact(&resolved.model, conversation.used()),
                 cost: resolved.model.cost,
                 unaskable: None,
@@ -116,11 +116,11 @@ impl Agent {
     }
 
     fn has_hooks(&self, point: HookPoint) -> bool {
-        self.inner.plugins.pipeline().has(point)
+        self.state.plugins.pipeline().has(point)
     }
 
     fn max_steps(&self, agent: &AgentInfo) -> u32 {
-        let config = &self.inner.config;
+        let config = &self.state.config;
         let settings = config.settings.agent.max_steps;
         let users = config.users.as_ref();
         let users = users.and_then(|it| it.agent.iter().find(|it| it.name == agent.name)?.steps);

@@ -42,7 +42,7 @@ impl Agent {
     }
 
     async fn run_line(&self, line: &ShellLine<'_>) -> Result<String, String> {
-        let own = self.inner.session_rules(line.session_id);
+        let own = self.state.session_rules(line.session_id);
         let own = own.map_err(|error| error.to_string())?;
         let by = GuardedBy {
             session_id: line.session_id,
@@ -63,7 +63,7 @@ impl Agent {
         let label = command_label(line.command);
         let spec = Spec::new("/bin/sh")
             .args(["-c", line.line])
-            .cwd(&self.inner.place.directory)
+            .cwd(&self.state.place.directory)
             .vars(outrigger_sandbox::env::allow_list(&[]))
             .label(label.clone());
         let rules = [line.agent.permission.clone(), own].concat();
@@ -71,7 +71,7 @@ impl Agent {
         let spec = spec.await;
         let spec = spec.map_err(|error| format!("{error}; {}", error.hint()))?;
         let output =
-            outrigger_sandbox::run(&self.inner.commands_spawner, spec, DEADLINE, MAX_OUTPUT).await;
+            outrigger_sandbox::run(&self.state.commands_spawner, spec, DEADLINE, MAX_OUTPUT).await;
         let output = output.map_err(|error| error.to_string())?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -85,10 +85,10 @@ impl Agent {
     ) -> Result<(), String> {
         let ask = outrigger_tools::ask_for_line(line.line);
         let label = command_label(line.command);
-        let ungranted = self.inner.prompted_without_grant(line.causes, None, &ask);
+        let ungranted = self.state.prompted_without_grant(line.causes, None, &ask);
         // A line contributed by the plugin itself runs in the plugin's sandbox.
-        let owner = self.inner.plugins.configured_by("command", line.command);
-        let owner = owner.filter(|_| self.inner.sandboxes.of(&label).is_some());
+        let owner = self.state.plugins.configured_by("command", line.command);
+        let owner = owner.filter(|_| self.state.sandboxes.of(&label).is_some());
         let ungranted = ungranted.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
         let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
         let rules: &[&[Rule]] = &[&line.agent.permission, own];
@@ -104,14 +104,14 @@ impl Agent {
         // A line such as `cd` alone needs no approval.
         if !ask.patterns.is_empty() || requires_approval.is_some() {
             let asker = asker(requires_approval.as_ref());
-            let decided = self.inner.decide(&asker, ask).await;
+            let decided = self.state.decide(&asker, ask).await;
             decided.map_err(Refusal::text)?;
         }
-        let place = &self.inner.place;
+        let place = &self.state.place;
         if let Some(written) =
             outrigger_tools::ask_for_written(line.line, &place.directory, &place.worktree)
         {
-            let decided = self.inner.decide(&asker(None), written).await;
+            let decided = self.state.decide(&asker(None), written).await;
             decided.map_err(Refusal::text)?;
         }
         Ok(())
@@ -125,12 +125,12 @@ impl Agent {
         session: &SessionId,
         rules: Vec<Rule>,
     ) -> Result<Spec, ConfineError> {
-        let confined = self.inner.confine(Some(session), rules).await?;
-        spec.policy = match self.inner.sandboxes.of(label) {
+        let confined = self.state.confine(Some(session), rules).await?;
+        spec.policy = match self.state.sandboxes.of(label) {
             None => confined,
             Some(own) => {
                 // The plugin can see its own home here.
-                let kept = self.inner.kept_from_helpers().await?.unwrap_or_default();
+                let kept = self.state.kept_from_helpers().await?.unwrap_or_default();
                 spec.env.extend(own.variables);
                 spec.proxy_redirect = own.proxy_redirect;
                 Some(Policy { kept, ..own.policy })

@@ -32,7 +32,7 @@ impl AgentState {
     ) {
         match self.title(&session_id, &message_id, &model).await {
             Ok(Some(title)) => {
-                let agent = Agent { inner: self };
+                let agent = Agent { state: self };
                 let changed = agent
                     .update_session(&session_id, |session| {
                         // The user or a plugin may have renamed the session in the meantime.

@@ -72,7 +72,7 @@ impl AgentState {
 
     /// Notifies plugins of completed messages after they are stored.
     pub(crate) fn notify_completions(&self, completed: Vec<CompletionRecord>) {
-        let Some(inner) = self.this.upgrade().filter(|_| !completed.is_empty()) else {
+        let Some(state) = self.this.upgrade().filter(|_| !completed.is_empty()) else {
             return;
         };
         if !self.plugins.pipeline().has(POINT) {
@@ -80,7 +80,7 @@ impl AgentState {
         }
         for it in completed {
             let about = About::of(Some(&it.session), it.turn.as_ref());
-            inner.notify(What::Completed(it.message), about);
+            state.notify(What::Completed(it.message), about);
         }
     }
 

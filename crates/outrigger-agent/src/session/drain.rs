@@ -18,26 +18,26 @@ impl Agent {
     /// replaces it.
     #[must_use]
     pub fn begin_work(&self) -> Option<Working> {
-        let inner = &self.inner;
-        inner.turns.begin_work().then(|| Working(Arc::clone(inner)))
+        let state = &self.state;
+        state.turns.begin_work().then(|| Working(Arc::clone(state)))
     }
 
     /// Retires the agent, unless it has a turn, a request, a terminal, a login or background work. No work can start from
     /// then on; the caller shuts it down.
     #[must_use]
     pub fn retire(&self) -> bool {
-        let inner = &self.inner;
-        inner.turns.retire(|| {
-            inner.waiting.is_empty()
-                && inner.ptys.is_empty()
-                && inner.background.is_quiet()
-                && inner.waiting_logins.is_empty()
+        let state = &self.state;
+        state.turns.retire(|| {
+            state.waiting.is_empty()
+                && state.ptys.is_empty()
+                && state.background.is_quiet()
+                && state.waiting_logins.is_empty()
         })
     }
 
     /// Returns the plugins that are suspended until the user resumes them: dependents first.
     #[must_use]
     pub fn suspended_plugins(&self) -> Vec<String> {
-        self.inner.plugins.suspended()
+        self.state.plugins.suspended()
     }
 }

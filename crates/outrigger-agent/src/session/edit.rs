@@ -85,10 +85,10 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Working`] or [`AgentError::Busy`] when a turn runs.
     pub(crate) fn at_rest(&self, id: &SessionId) -> Result<Owner, AgentError> {
-        if self.inner.turns.is_running(id) {
+        if self.state.turns.is_running(id) {
             return Err(AgentError::Working(id.to_string()));
         }
-        own(&self.inner.folders.data, id)
+        own(&self.state.folders.data, id)
     }
 
     /// Takes a message with its parts out of a session at rest. One that is not there is gone already. A plugin removes what it
@@ -105,7 +105,7 @@ impl Agent {
     ) -> Result<(), AgentError> {
         self.session(id)?;
         let _owner = self.at_rest(id)?;
-        let Some(found) = self.inner.store.message(id, message)? else {
+        let Some(found) = self.state.store.message(id, message)? else {
             return Ok(());
         };
         if let (Some(plugin), MessageInfo::User(user)) = (by.plugin_id(), &found.info) {
@@ -115,7 +115,7 @@ impl Agent {
             session_id: id.clone(),
             message_id: message.clone(),
         };
-        self.inner.commit(Vec::new(), vec![event]).await
+        self.state.commit(Vec::new(), vec![event]).await
     }
 
     /// Takes a part out of a message. One that is not there is gone already.
@@ -130,7 +130,7 @@ impl Agent {
         by: &Actor,
     ) -> Result<(), AgentError> {
         self.session(id)?;
-        let found = self.inner.store.message(id, message)?;
+        let found = self.state.store.message(id, message)?;
         let Some(found) = found.filter(|found| found.parts.iter().any(|p| p.id == *part)) else {
             return Ok(());
         };
@@ -154,7 +154,7 @@ impl Agent {
     pub async fn update_part(&self, part: Part, by: &Actor) -> Result<Part, AgentError> {
         self.session(&part.session_id)?;
         let found = self
-            .inner
+            .state
             .store
             .message(&part.session_id, &part.message_id)?;
         let Some(found) = found else {
@@ -186,7 +186,7 @@ impl Agent {
         let Some(message) = prompt.message_id.as_ref().filter(|_| !plugins.is_empty()) else {
             return Ok(());
         };
-        let Some(found) = self.inner.store.message(id, message)? else {
+        let Some(found) = self.state.store.message(id, message)? else {
             return Ok(());
         };
         let MessageInfo::User(user) = &found.info else {
@@ -211,7 +211,7 @@ impl Agent {
         let sender = user.provenance.causes().first();
         let is_its_own = sender
             .is_some_and(|it| it.actor.plugin_id().as_ref() == Some(plugin) && it.what.is_none());
-        let lacking = self.inner.lacks(plugin, Grant::Prompt, what);
+        let lacking = self.state.lacks(plugin, Grant::Prompt, what);
         match lacking.filter(|_| !is_its_own) {
             Some(lacking) => Err(AgentError::NotGranted(lacking.why)),
             None => Ok(()),
@@ -229,7 +229,7 @@ impl Agent {
         let adds = matches!(event, Event::PartUpdated { .. });
         let is_prompt = adds || matches!(found.info, MessageInfo::User(_));
         if by.plugin_id().is_none() || !is_prompt {
-            return self.inner.commit(Vec::new(), vec![event]).await;
+            return self.state.commit(Vec::new(), vec![event]).await;
         }
         let cause = Cause {
             actor: by.clone(),
@@ -249,18 +249,18 @@ impl Agent {
             }
         };
         // The turn that writes an incomplete answer publishes it again with its causes.
-        if !is_written && self.inner.turns.is_running(&session) {
-            self.inner.message_changes.add(&session, &message, cause);
-            return self.inner.commit(Vec::new(), vec![event]).await;
+        if !is_written && self.state.turns.is_running(&session) {
+            self.state.message_changes.add(&session, &message, cause);
+            return self.state.commit(Vec::new(), vec![event]).await;
         }
         let changed = Event::MessageUpdated {
             session_id: session.clone(),
             info: Box::new(info),
         };
-        self.inner.commit(Vec::new(), vec![changed, event]).await?;
+        self.state.commit(Vec::new(), vec![changed, event]).await?;
         // Check after storing: a turn that begins later reads the change.
-        if self.inner.turns.is_running(&session) {
-            self.inner.message_changes.add(&session, &message, cause);
+        if self.state.turns.is_running(&session) {
+            self.state.message_changes.add(&session, &message, cause);
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ impl AgentState {
 
     /// Notifies plugins of the messages once they are stored.
     pub(crate) fn notify_entries(&self, entries: Vec<(SessionId, MessageId)>) {
-        let Some(inner) = self.this.upgrade().filter(|_| !entries.is_empty()) else {
+        let Some(state) = self.this.upgrade().filter(|_| !entries.is_empty()) else {
             return;
         };
         for (session, message) in entries {
@@ -66,7 +66,7 @@ impl AgentState {
                 message: &stored.info,
                 parts: &stored.parts,
             };
-            inner.notify_hook(&input, &output, About::Session(session.clone()));
+            state.notify_hook(&input, &output, About::Session(session.clone()));
         }
     }
 }

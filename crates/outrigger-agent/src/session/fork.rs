@@ -39,7 +39,7 @@ impl Agent {
             message_id: until,
         };
         self.notify_before(&about).await;
-        let mut messages = self.inner.store.messages(id)?;
+        let mut messages = self.state.store.messages(id)?;
         if let Some(end) = messages
             .iter()
             .position(|message| Some(message.info.id()) == until)
@@ -55,7 +55,7 @@ impl Agent {
             })
             .await?;
         let events = copies(messages, &fork.id);
-        self.inner.commit(Vec::new(), events).await?;
+        self.state.commit(Vec::new(), events).await?;
         // The fork continues with the agent and model that the session used last.
         self.update_session(&fork.id, |session| {
             session.agent = origin.agent;

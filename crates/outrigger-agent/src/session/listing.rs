@@ -23,25 +23,25 @@ impl Agent {
     /// Returns the formatters and whether each would run.
     #[must_use]
     pub fn formatters(&self) -> Vec<FormatterStatus> {
-        self.inner.formatters.status()
+        self.state.formatters.status()
     }
 
     /// Returns every tool as a model gets it: with up-to-date lists of agents or skills in the description, and with the plugins'
     /// changes.
     pub async fn tool_list(&self, model: &ModelRef) -> Vec<ToolOffer> {
-        let inner = &self.inner;
-        let model = inner.api_name(model);
-        let (agents, skills) = (inner.agent_entries(), inner.skill_entries());
-        let (mcp, own): (Vec<_>, Vec<_>) = inner
+        let state = &self.state;
+        let model = state.api_name(model);
+        let (agents, skills) = (state.agent_entries(), state.skill_entries());
+        let (mcp, own): (Vec<_>, Vec<_>) = state
             .runtime
             .specs()
             .into_iter()
-            .filter(|spec| inner.skill_servers.offers(None, spec))
+            .filter(|spec| state.skill_servers.offers(None, spec))
             .filter(|spec| outrigger_tools::builtin::suits(spec, &model))
             .partition(outrigger_mcp_tools::is_mcp);
         let describe = |spec| outrigger_tools::builtin::describe(spec, &agents, &skills);
         let items = own.iter().map(|spec| definition(spec, &describe(spec)));
-        let result = inner
+        let result = state
             .run_hooks(
                 HookPoint::LlmToolDefinition,
                 items.collect(),
@@ -75,7 +75,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Moved`]: nothing is to be read by that path for anybody.
     pub fn folder(&self) -> Result<Option<Arc<Anchor>>, AgentError> {
-        match &self.inner.anchor {
+        match &self.state.anchor {
             Some(anchor) if !anchor.stands() => {
                 Err(AgentError::Moved(anchor.path().display().to_string()))
             }
@@ -111,18 +111,18 @@ impl Agent {
             return Vec::new();
         }
         let files: Vec<String> = files.into_iter().map(str::to_owned).collect();
-        let worktree = &self.inner.place.worktree;
-        self.inner.access.runs_later(worktree, &files, &[])
+        let worktree = &self.state.place.worktree;
+        self.state.access.runs_later(worktree, &files, &[])
     }
 
     /// Returns the view of files for one request.
     #[must_use]
     pub fn view(&self) -> View {
         let name = self.default_agent().unwrap_or_default();
-        let agent = self.inner.agents.get(&name);
+        let agent = self.state.agents.get(&name);
         View {
             agent: self.clone(),
-            rules: agent.map(|agent| self.inner.access.rules(&[&agent.permission])),
+            rules: agent.map(|agent| self.state.access.rules(&[&agent.permission])),
         }
     }
 }
@@ -145,7 +145,7 @@ impl View {
     #[must_use]
     pub fn into_search_rules(self) -> ReadRules {
         match self.rules {
-            Some(rules) => Box::new(SearchRules::new(rules).with_policy(&self.agent.inner.spawner)),
+            Some(rules) => Box::new(SearchRules::new(rules).with_policy(&self.agent.state.spawner)),
             None => Box::new(|_: &Path| Action::Deny),
         }
     }
@@ -159,7 +159,7 @@ impl View {
             return false;
         };
         let verdict = rules.decide_by_file(operation, path);
-        !self.agent.inner.is_forbidden(path)
+        !self.agent.state.is_forbidden(path)
             && verdict.is_ok_and(|verdict| verdict.action != Action::Deny)
     }
 }

@@ -46,11 +46,11 @@ impl Agent {
     ) -> Result<Session, AgentError> {
         let session = self.session(id)?;
         let _owner = self.at_rest(id)?;
-        let messages = self.inner.store.messages(id)?;
+        let messages = self.state.store.messages(id)?;
         let Some(mut revert) = find(&messages, message, part) else {
             return Ok(session);
         };
-        let snapshots = &self.inner.snapshots;
+        let snapshots = &self.state.snapshots;
         if snapshots.is_on() {
             let current = snapshots.track().await?;
             let (back, now) = match session
@@ -103,9 +103,9 @@ impl Agent {
         let Some(revert) = session.revert.clone() else {
             return Ok(session);
         };
-        let snapshots = &self.inner.snapshots;
+        let snapshots = &self.state.snapshots;
         if let (true, Some(before)) = (snapshots.is_on(), &revert.snapshot) {
-            let messages = self.inner.store.messages(id)?;
+            let messages = self.state.store.messages(id)?;
             let now = snapshots.track().await?;
             let back = self.back(&messages, &revert, before, &now, force).await?;
             self.may_put_back(by, back.keys())?;
@@ -168,9 +168,9 @@ impl Agent {
         let Some(revert) = &session.revert else {
             return Ok(());
         };
-        let messages = self.inner.store.messages(&session.id)?;
+        let messages = self.state.store.messages(&session.id)?;
         let events = removals(&session.id, &messages, revert);
-        self.inner.commit(Vec::new(), events).await?;
+        self.state.commit(Vec::new(), events).await?;
         self.update_session(&session.id, |session| session.revert = None)
             .await?;
         Ok(())
@@ -185,7 +185,7 @@ impl Agent {
         now: &str,
         force: bool,
     ) -> Result<BTreeMap<String, String>, AgentError> {
-        let put_back = first_trees(&touches(&self.inner.snapshots, messages, revert)?);
+        let put_back = first_trees(&touches(&self.state.snapshots, messages, revert)?);
         let wanted: BTreeMap<String, String> = put_back
             .keys()
             .map(|file| (file.clone(), before.to_owned()))
@@ -208,7 +208,7 @@ impl Agent {
             asked.push((tree.clone(), file.clone()));
             asked.push((now.to_owned(), file.clone()));
         }
-        let objects = self.inner.snapshots.objects(&asked).await?;
+        let objects = self.state.snapshots.objects(&asked).await?;
         let object = |tree: &str, file: &str| objects.get(&(tree.to_owned(), file.to_owned()));
         let foreign = wanted.iter().filter(|(file, tree)| {
             let is = object(now, file);
@@ -225,7 +225,7 @@ impl Agent {
             asked.push((touch.before.clone(), touch.file.clone()));
             asked.extend(touch.after.clone().map(|tree| (tree, touch.file.clone())));
         }
-        let objects = self.inner.snapshots.objects(&asked).await?;
+        let objects = self.state.snapshots.objects(&asked).await?;
         let mut left: HashMap<&str, Option<&String>> = HashMap::new();
         let mut foreign = Vec::new();
         for touch in touched {
@@ -268,8 +268,8 @@ impl Agent {
             }
         }
         match (first, last) {
-            (Some(first), Some(last)) if self.inner.snapshots.is_on() => {
-                Ok(self.inner.snapshots.diff(first, last).await?)
+            (Some(first), Some(last)) if self.state.snapshots.is_on() => {
+                Ok(self.state.snapshots.diff(first, last).await?)
             }
             _ => Ok(Vec::new()),
         }
@@ -285,7 +285,7 @@ impl Agent {
             session_id: id.clone(),
             diff: diffs.iter().map(FileDiff::to_wire).collect(),
         };
-        self.inner.commit(Vec::new(), vec![diff]).await?;
+        self.state.commit(Vec::new(), vec![diff]).await?;
         let summary = SessionSummary {
             additions: diffs.iter().map(|diff| diff.additions).sum(),
             deletions: diffs.iter().map(|diff| diff.deletions).sum(),

@@ -19,12 +19,12 @@ impl Agent {
             .split_first()
             .ok_or_else(|| failed("there is no command to run".to_owned()))?;
         let info = self.choose_agent(None)?;
-        let policy = self.inner.confine(None, info.permission.clone()).await;
+        let policy = self.state.confine(None, info.permission.clone()).await;
         let mut spec = Spec::new(program)
             .args(arguments)
-            .cwd(&self.inner.place.directory)
+            .cwd(&self.state.place.directory)
             .vars(outrigger_tools::builtin::shell_environment(
-                &self.inner.shell.shell_env,
+                &self.state.shell.shell_env,
                 None,
             ))
             .stdout(Stdio::Pipe)
@@ -32,7 +32,7 @@ impl Agent {
             .allow_new_privs()
             .label("sandbox");
         spec.policy = policy.map_err(|error| failed(format!("{error}\n{}", error.hint())))?;
-        let child = self.inner.commands_spawner.spawn(spec).await;
+        let child = self.state.commands_spawner.spawn(spec).await;
         child.map_err(|error| {
             failed(format!(
                 "cannot start {}: {error}",

@@ -15,7 +15,7 @@ impl Agent {
     /// files.
     #[must_use]
     pub fn would_lift(&self, rules: &[Rule]) -> Option<String> {
-        let (kept, rule) = self.inner.user_rules.lifted(rules)?;
+        let (kept, rule) = self.state.user_rules.lifted(rules)?;
         Some(format!(
             "{} would lift {} of the user's configuration: a plugin gives a session narrower rules only",
             shown(&rule),
@@ -35,7 +35,7 @@ impl Agent {
     ) -> Option<String> {
         let session = session.and_then(|id| self.session(id).ok());
         let own = session.map(|session| rules_of_others(&session));
-        self.inner
+        self.state
             .lifted_default(plugin, &own.unwrap_or_default(), rules)
     }
 }

@@ -64,11 +64,11 @@ impl Agent {
         } else {
             "New session - "
         };
-        let place = &self.inner.place;
+        let place = &self.state.place;
         let session = Session {
             id: ids::session(),
             slug: ids::slug(ids::seed()),
-            project_id: self.inner.project.id.clone(),
+            project_id: self.state.project.id.clone(),
             directory: place.directory.to_string_lossy().into_owned(),
             path: place.relative(),
             parent_id: new.parent,
@@ -95,7 +95,7 @@ impl Agent {
             session_id: session.id.clone(),
             info: Box::new(session.clone()),
         };
-        self.inner.commit(Vec::new(), vec![event]).await?;
+        self.state.commit(Vec::new(), vec![event]).await?;
         Ok(session)
     }
 
@@ -109,7 +109,7 @@ impl Agent {
         change: impl FnOnce(&mut Session) + Send,
     ) -> Result<Session, AgentError> {
         let mut changed = None;
-        self.inner
+        self.state
             .commit_with(Vec::new(), || {
                 let mut session = self.session(id)?;
                 change(&mut session);
@@ -132,7 +132,7 @@ impl Agent {
     pub async fn move_here(&self, id: &SessionId) -> Result<Session, AgentError> {
         self.session(id)?;
         let _owner = self.at_rest(id)?;
-        let place = &self.inner.place;
+        let place = &self.state.place;
         self.update_session(id, |session| {
             session.directory = place.directory.to_string_lossy().into_owned();
             session.path = place.relative();
@@ -146,25 +146,25 @@ impl Agent {
     /// # Errors
     /// [`AgentError::NoSession`], [`AgentError::Busy`] while a turn runs in any of them, and those of the store.
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), AgentError> {
-        let events = doomed(&self.inner.store, id)?;
-        let _owners = hold(&self.inner.folders.data, &events)?;
+        let events = doomed(&self.state.store, id)?;
+        let _owners = hold(&self.state.folders.data, &events)?;
         let gone: Vec<SessionId> = events
             .iter()
             .filter_map(Event::session_id)
             .cloned()
             .collect();
-        self.inner.commit(Vec::new(), events).await?;
+        self.state.commit(Vec::new(), events).await?;
         for id in &gone {
-            self.inner.skill_servers.forget(id).await;
+            self.state.skill_servers.forget(id).await;
         }
         Ok(())
     }
 
     /// Notifies plugins of an upcoming action; they cannot change it.
     pub(crate) async fn notify_before<I: HookInput<Output = Empty>>(&self, input: &I) {
-        if self.inner.plugins.pipeline().has(I::POINT) {
+        if self.state.plugins.pipeline().has(I::POINT) {
             let payload = input.payload(&Empty {});
-            self.inner
+            self.state
                 .run_hooks(I::POINT, vec![payload], None, None, None)
                 .await;
         }

@@ -63,13 +63,13 @@ impl Agent {
         let mut guard = CancelOnDrop(Some(cancel.clone()));
         let (agent, id) = (self.clone(), id.clone());
         let task = tokio::spawn(async move {
-            let queue = agent.inner.session_locks.queue(&id);
+            let queue = agent.state.session_locks.queue(&id);
             let place = queue.try_lock_owned();
             let _place = place.map_err(|_| AgentError::Working(id.to_string()))?;
             let _owner = agent.at_rest(&id)?;
-            agent.inner.turns.register(&id, cancel)?;
+            agent.state.turns.register(&id, cancel)?;
             let _registered = Registered {
-                inner: &agent.inner,
+                state: &agent.state,
                 id: id.clone(),
             };
             agent.run_shell(&id, input, cancelled).await
@@ -90,7 +90,7 @@ impl Agent {
         let info = self.choose_agent(input.agent.as_deref())?;
         let model = self.choose_model(&session, &info, input.model.clone())?;
         let (begun, mut message, mut part) = self.pair(id, &info.name, model, &input);
-        self.inner.commit(Vec::new(), begun).await?;
+        self.state.commit(Vec::new(), begun).await?;
 
         let mut output = Tail::default();
         let note = tokio::select! {
@@ -115,7 +115,7 @@ impl Agent {
                 session_id: id.clone(),
             },
         ];
-        self.inner.commit(Vec::new(), events).await?;
+        self.state.commit(Vec::new(), events).await?;
         Ok(MessageWithParts {
             info,
             parts: vec![part],
@@ -149,7 +149,7 @@ impl Agent {
             session_id: id.clone(),
             mode: agent.to_owned(),
             agent: agent.to_owned(),
-            path: self.inner.message_path(),
+            path: self.state.message_path(),
             model_id: model.model_id,
             provider_id: model.provider_id,
             time,
@@ -210,7 +210,7 @@ impl Agent {
         command: &str,
         part: &Part,
     ) -> Result<Child, String> {
-        let cwd = &self.inner.place.directory;
+        let cwd = &self.state.place.directory;
         let call = match &part.kind {
             PartKind::Tool(call) => call.call_id.clone(),
             _ => CallId::default(),
@@ -222,14 +222,14 @@ impl Agent {
         };
         let (point, payload) = input.call(&before_shell::Output::default());
         let result = self
-            .inner
+            .state
             .run_hooks(point, vec![payload], Some(id), None, None)
             .await;
         if let Some(block) = result.block {
             return Err(block.message);
         }
         let added = result.outputs.first().and_then(before_shell::read);
-        let options = &self.inner.shell;
+        let options = &self.state.shell;
         let spec = Spec::new(outrigger_tools::builtin::shell_program(options))
             .arg("-c")
             .arg(command)
@@ -243,7 +243,7 @@ impl Agent {
             .stderr(Stdio::Pipe)
             .allow_new_privs()
             .label("shell");
-        let child = self.inner.commands_spawner.spawn(spec).await;
+        let child = self.state.commands_spawner.spawn(spec).await;
         child.map_err(|e| format!("The command could not be started: {e}"))
     }
 
@@ -258,7 +258,7 @@ impl Agent {
         {
             *metadata = Some(json!({ "output": output.text() }));
         }
-        self.inner.broadcast(vec![numbered(part_updated(&part))]);
+        self.state.broadcast(vec![numbered(part_updated(&part))]);
     }
 }
 

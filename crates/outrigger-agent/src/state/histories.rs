@@ -208,7 +208,7 @@ impl Agent {
     /// # Errors
     /// Those of the store.
     pub fn history(&self, id: &SessionId) -> Result<History, AgentError> {
-        self.inner.history(id)
+        self.state.history(id)
     }
 }
 

@@ -47,7 +47,7 @@ use outrigger_workspace::clock::now;
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
 #[derive(Clone)]
 pub struct Agent {
-    pub(crate) inner: Arc<AgentState>,
+    pub(crate) state: Arc<AgentState>,
 }
 
 pub(crate) struct AgentState {
@@ -186,8 +186,8 @@ impl AgentState {
     /// Stores and publishes events even if the caller is cancelled: every client would miss an event that is stored but not
     /// published.
     pub(crate) async fn commit_whole(self: &Arc<Self>, events: Vec<Event>) {
-        let inner = Arc::clone(self);
-        let task = tokio::spawn(async move { inner.commit(Vec::new(), events).await });
+        let state = Arc::clone(self);
+        let task = tokio::spawn(async move { state.commit(Vec::new(), events).await });
         match task.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!("{error}"),
@@ -201,9 +201,9 @@ impl AgentState {
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let inner = Arc::clone(self);
+        let state = Arc::clone(self);
         self.background
-            .spawn(async move { inner.commit_whole(events).await });
+            .spawn(async move { state.commit_whole(events).await });
     }
 
     /// Publishes events that are not stored.
@@ -235,57 +235,57 @@ impl Agent {
     /// Returns the project location.
     #[must_use]
     pub fn place(&self) -> &ProjectLocation {
-        &self.inner.place
+        &self.state.place
     }
     /// Returns the project.
     #[must_use]
     pub fn project(&self) -> &Project {
-        &self.inner.project
+        &self.state.project
     }
     /// Returns the configuration, as changed by plugins.
     #[must_use]
     pub fn config(&self) -> &Loaded {
-        &self.inner.config
+        &self.state.config
     }
     /// Agents by name.
     #[must_use]
     pub fn agents(&self) -> &BTreeMap<String, AgentInfo> {
-        &self.inner.agents
+        &self.state.agents
     }
     /// Commands by name.
     #[must_use]
     pub fn commands(&self) -> &BTreeMap<String, CommandInfo> {
-        &self.inner.commands
+        &self.state.commands
     }
     /// Returns the skills.
     #[must_use]
     pub fn skills(&self) -> &[outrigger_config::skills::Skill] {
-        &self.inner.skills
+        &self.state.skills
     }
     /// Returns the folders for configuration, data and caches.
     #[must_use]
     pub fn folders(&self) -> &Folders {
-        &self.inner.folders
+        &self.state.folders
     }
     /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Store {
-        &self.inner.store
+        &self.state.store
     }
     /// Returns the tools as described to models: name, description, parameter schema.
     #[must_use]
     pub fn tool_specs(&self) -> Vec<outrigger_protocol::tool::ToolSpec> {
-        self.inner.runtime.specs()
+        self.state.runtime.specs()
     }
     /// Returns the full tool descriptors, including their declarations (D6).
     #[must_use]
     pub fn tool_descriptors(&self) -> Vec<Arc<ToolDescriptor>> {
-        let holds = match self.inner.config.settings.tools.sandbox {
+        let holds = match self.state.config.settings.tools.sandbox {
             Profile::Full => SandboxProfile::NoIsolation,
             Profile::WorkspaceWrite => SandboxProfile::WorkspaceWrite,
             Profile::ReadOnly => SandboxProfile::ReadOnly,
         };
-        let mut descriptors = self.inner.runtime.descriptors();
+        let mut descriptors = self.state.runtime.descriptors();
         for tool in &mut descriptors {
             if tool.declared.constraints.sandbox_profile == SandboxProfile::Configured {
                 Arc::make_mut(tool).declared.constraints.sandbox_profile = holds;
@@ -296,41 +296,41 @@ impl Agent {
     /// Returns the models and providers.
     #[must_use]
     pub fn models(&self) -> &Models {
-        &self.inner.models
+        &self.state.models
     }
     /// Returns the plugins with their status.
     #[must_use]
     pub fn plugins(&self) -> Vec<PluginStatus> {
-        self.inner.plugins.list()
+        self.state.plugins.list()
     }
 
     /// Returns every hook point, of the program and of plugins, with its handlers, and the events of plugins.
     #[must_use]
     pub fn plugin_points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
-        self.inner.plugins.points()
+        self.state.plugins.points()
     }
 
     /// Returns the providers that plugins implement, with what their manifests declare.
     #[must_use]
     pub fn plugin_providers(&self) -> Vec<ProviderRow> {
-        self.inner.plugins.provider_rows()
+        self.state.plugins.provider_rows()
     }
 
     /// Returns which plugins should run, and why the others should not (D2).
     #[must_use]
     pub fn plugin_snapshot(&self) -> &outrigger_plugins::Snapshot {
-        &self.inner.admitted
+        &self.state.admitted
     }
 
     /// Returns the cost of plugin hooks since the start, most expensive first (A1).
     #[must_use]
     pub fn plugin_perf(&self) -> Vec<PerfRow> {
-        self.inner.plugins.perf()
+        self.state.plugins.perf()
     }
     /// Returns the names of all tools.
     #[must_use]
     pub fn tool_names(&self) -> Vec<String> {
-        self.inner
+        self.state
             .runtime
             .specs()
             .into_iter()
@@ -340,18 +340,18 @@ impl Agent {
     /// Subscribes to every event from now on.
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Arc<BusEvent>> {
-        self.inner.bus.listen()
+        self.state.bus.listen()
     }
     /// Stores an event and publishes it.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn publish(&self, event: Event) -> Result<(), AgentError> {
-        self.inner.commit(Vec::new(), vec![event]).await
+        self.state.commit(Vec::new(), vec![event]).await
     }
     /// Sets the service that answers SDK requests of plugins.
     pub fn serve_sdk(&self, service: Arc<dyn SdkService>) {
-        *lock(&self.inner.sdk) = Some(service);
+        *lock(&self.state.sdk) = Some(service);
     }
 
     /// The session, from the store.
@@ -359,7 +359,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError::NoSession`] and those of the store.
     pub fn session(&self, id: &SessionId) -> Result<Session, AgentError> {
-        self.inner
+        self.state
             .store
             .session(id)?
             .ok_or_else(|| AgentError::NoSession(id.to_string()))

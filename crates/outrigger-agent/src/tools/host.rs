@@ -51,7 +51,7 @@ const QUESTION: &str = "question";
 
 /// The turn that a call belongs to.
 pub(crate) struct CallTurn {
-    pub(crate) inner: Arc<AgentState>,
+    pub(crate) state: Arc<AgentState>,
     pub(crate) turn: TurnId,
     /// Effect that the kernel waits for.
     pub(crate) effect: EffectId,
@@ -63,7 +63,7 @@ pub(crate) struct CallTurn {
 
 /// The session's side of one tool call.
 pub(crate) struct CallHost {
-    inner: Arc<AgentState>,
+    state: Arc<AgentState>,
     turn: TurnId,
     session_id: SessionId,
     tool: ToolRef,
@@ -108,9 +108,9 @@ impl CallHost {
             call_id: call.call_id.clone(),
         };
         let mut causes = call.provenance.clone();
-        causes.extend(turn.inner.message_changes.causes(&call.session_id));
+        causes.extend(turn.state.message_changes.causes(&call.session_id));
         let host = Self {
-            inner: turn.inner,
+            state: turn.state,
             turn: turn.turn,
             session_id: call.session_id.clone(),
             tool,
@@ -130,12 +130,12 @@ impl CallHost {
             input_hash: Mutex::default(),
             made_by,
         };
-        if let Some(plugin) = host.inner.replaces_bundled(&call.tool) {
+        if let Some(plugin) = host.state.replaces_bundled(&call.tool) {
             let causes = Provenance::default().by_replaced_tool(&plugin, &call.tool);
             lock(&host.causes).extend(causes);
         }
         if made_by == MadeBy::Model {
-            let caller = host.inner.caller(&host.model.provider_id);
+            let caller = host.state.caller(&host.model.provider_id);
             host.caused_by(caller, Deed::Called, None);
         }
         host
@@ -143,7 +143,7 @@ impl CallHost {
 
     /// Returns the session's own rules; without them every question is refused.
     fn stored_rules(&self) -> Result<Vec<Rule>, String> {
-        let own = self.inner.session_rules(&self.session_id);
+        let own = self.state.session_rules(&self.session_id);
         own.map_err(|error| error.to_string())
     }
 
@@ -162,22 +162,22 @@ impl CallHost {
 
     /// Returns the context for the tool.
     pub(crate) fn context(self: &Arc<Self>, call: &ToolCall) -> ToolContext {
-        let inner = &self.inner;
+        let state = &self.state;
         let mut ctx = ToolContext::new(
             call.clone(),
-            inner.place.directory.clone(),
-            inner.place.worktree.clone(),
+            state.place.directory.clone(),
+            state.place.worktree.clone(),
             Arc::clone(self) as Arc<dyn ToolHost>,
-            inner.commands_spawner.clone(),
-            inner.outputs_of(&call.session_id),
+            state.commands_spawner.clone(),
+            state.outputs_of(&call.session_id),
         );
         ctx.cancel = self.cancel.clone();
-        ctx.limits = inner.tool_limits();
+        ctx.limits = state.tool_limits();
         // Grants of agents do not limit the user's own call.
-        ctx.callers = inner.callers_of(&call.session_id);
+        ctx.callers = state.callers_of(&call.session_id);
         if !self.is_users() {
             let agents = ctx.callers.iter().chain([&call.agent]);
-            ctx.granted = grants::of_agents(&inner.config.settings.tool_execution, agents);
+            ctx.granted = grants::of_agents(&state.config.settings.tool_execution, agents);
         }
         ctx
     }
@@ -235,7 +235,7 @@ impl CallHost {
         let mut changed = records.iter().filter(|it| it.decision == Decision::Patch);
         let lacking = changed.find_map(|record| {
             let what = "changed what you answered, and that is left as it was";
-            self.inner.lacks(&record.plugin, Grant::Approve, what)
+            self.state.lacks(&record.plugin, Grant::Approve, what)
         });
         if let Some(lacking) = &lacking {
             tracing::warn!("[permission] {}", lacking.why);
@@ -269,14 +269,14 @@ impl CallHost {
         let causes = self.causes();
         AgentState::is_loud(tool)
             && self
-                .inner
+                .state
                 .prompted_without_grant(&causes, Some(tool), &ask)
                 .is_some()
     }
 
     /// Returns the audit data of the call besides its record.
     pub(crate) fn audit(&self, outcome: &ToolOutcome) -> ToolAudit {
-        self.inner.tool_audit(
+        self.state.tool_audit(
             &self.turn,
             &self.call.tool,
             lock(&self.input_hash).take(),
@@ -297,7 +297,7 @@ impl CallHost {
     /// Checks the depth of subagents: `subagent_depth` of the configuration, default 1 (as in OpenCode).
     fn may_go_deeper(&self, agent: &Agent) -> Result<(), ToolError> {
         let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
-        let most = self.inner.config.config.subagent_depth.unwrap_or(1);
+        let most = self.state.config.config.subagent_depth.unwrap_or(1);
         let mut depth = 0;
         let mut session = agent.session(&self.session_id).map_err(failed)?;
         while let Some(parent) = session.parent_id {
@@ -325,7 +325,7 @@ impl CallHost {
         }
         let causes = self.causes();
         let tool = Some(self.call.tool.as_str());
-        let prompted = self.inner.prompted_without_grant(&causes, tool, ask);
+        let prompted = self.state.prompted_without_grant(&causes, tool, ask);
         let hook = match ask.permission.as_str() {
             EXTERNAL_DIRECTORY => None,
             _ => lock(&self.requires_approval).take(),
@@ -341,6 +341,6 @@ impl CallHost {
 
 impl Drop for CallHost {
     fn drop(&mut self) {
-        self.inner.questions.over(&self.call);
+        self.state.questions.over(&self.call);
     }
 }

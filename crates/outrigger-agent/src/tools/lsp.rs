@@ -79,20 +79,20 @@ pub(crate) fn switch(env: &std::collections::BTreeMap<String, String>, name: &st
 }
 
 /// Publishes an event when a server has started, as OpenCode does.
-pub(crate) fn bind(inner: &Arc<AgentState>) {
-    if !inner.lsp.is_on() {
+pub(crate) fn bind(state: &Arc<AgentState>) {
+    if !state.lsp.is_on() {
         return;
     }
-    let (owner, mut changes) = (Arc::downgrade(inner), inner.lsp.changes());
+    let (owner, mut changes) = (Arc::downgrade(state), state.lsp.changes());
     tokio::spawn(async move {
         while changes.changed().await.is_ok() {
-            let Some(inner) = owner.upgrade() else { return };
+            let Some(state) = owner.upgrade() else { return };
             let event = Event::Custom(CustomEvent {
                 depth: 0,
                 kind: "lsp.updated".to_owned(),
                 properties: Object::new(),
             });
-            if let Err(error) = inner.commit(Vec::new(), vec![event]).await {
+            if let Err(error) = state.commit(Vec::new(), vec![event]).await {
                 tracing::warn!("[lsp] {error}");
             }
         }
@@ -103,11 +103,11 @@ impl Agent {
     /// Returns the language servers that were started, with their status.
     #[must_use]
     pub fn lsp(&self) -> Vec<LspStatus> {
-        self.inner.lsp.status()
+        self.state.lsp.status()
     }
 
     /// Returns project symbols by name, from the running language servers, in LSP's form.
     pub async fn symbols(&self, query: &str) -> Vec<Value> {
-        self.inner.lsp.symbols(query).await
+        self.state.lsp.symbols(query).await
     }
 }

@@ -44,7 +44,7 @@ impl Agent {
     /// Returns the tools that another agent may call: bundled ones and those of plugins, not those of MCP servers and sessions.
     #[must_use]
     pub fn remote_tools(&self) -> Vec<ToolSpec> {
-        let specs = self.inner.runtime.specs().into_iter();
+        let specs = self.state.runtime.specs().into_iter();
         specs
             .filter(|spec| !spec.hidden && !outrigger_mcp_tools::is_mcp(spec))
             .filter(|spec| !OF_SESSIONS.contains(&spec.name.as_str()))
@@ -61,7 +61,7 @@ impl Agent {
         client: &str,
         (tool, input): (&str, Value),
     ) -> Result<ToolOutcome, AgentError> {
-        let inner = &self.inner;
+        let state = &self.state;
         let agent = self.choose_agent(None)?;
         let call = ToolCall {
             call_id: ids::part().0.as_str().into(),
@@ -78,7 +78,7 @@ impl Agent {
         let (sender, _) = Outbox::new();
         let (_silent, speaking) = watch::channel(false);
         let turn = CallTurn {
-            inner: Arc::clone(inner),
+            state: Arc::clone(state),
             turn: ids::turn(),
             effect: EffectId::default(),
             sender,
@@ -94,7 +94,7 @@ impl Agent {
         ));
         let ctx = host.context(&call);
         let subject = format!("{} {}", call.tool, call.call_id);
-        let outcome = inner.runtime.execute(call, ctx).await.outcome;
+        let outcome = state.runtime.execute(call, ctx).await.outcome;
         let (decision, errored) = match &outcome {
             ToolOutcome::Completed { .. } => ("completed", false),
             ToolOutcome::Failed { code, .. } => (code.as_str(), true),
@@ -107,7 +107,7 @@ impl Agent {
             errored,
             ..AuditRecord::new(AuditKind::ToolOutcome, now(), decision)
         };
-        inner.store.audit_lazily(now(), vec![record]);
+        state.store.audit_lazily(now(), vec![record]);
         Ok(outcome)
     }
 }

@@ -55,13 +55,13 @@ impl Agent {
     /// Returns the running terminals, oldest first.
     #[must_use]
     pub fn ptys(&self) -> Vec<PtyInfo> {
-        self.inner.ptys.list()
+        self.state.ptys.list()
     }
 
     /// Returns one terminal.
     #[must_use]
     pub fn pty(&self, id: &str) -> Option<PtyInfo> {
-        self.inner.ptys.info(id)
+        self.state.ptys.info(id)
     }
 
     /// Opens a terminal and publishes `pty.created`. Plugins' `shell.env` hooks say which variables it gets.
@@ -69,9 +69,9 @@ impl Agent {
     /// # Errors
     /// [`PtyError`]; then no process is left.
     pub async fn open_pty(&self, new: NewPty) -> Result<PtyInfo, PtyError> {
-        let inner = &self.inner;
-        inner.ptys.check_room()?;
-        let folder = &inner.place.directory;
+        let state = &self.state;
+        state.ptys.check_room()?;
+        let folder = &state.place.directory;
         let cwd = new.cwd.map_or_else(
             || folder.clone(),
             |cwd| outrigger_sandbox::paths::resolve(folder, &cwd),
@@ -79,7 +79,7 @@ impl Agent {
         let env = self.pty_environment(&cwd, new.env).await?;
         let command = match new.command.filter(|command| !command.is_empty()) {
             Some(command) => PathBuf::from(command),
-            None => inner.login_shell(),
+            None => state.login_shell(),
         };
         let start = StartPty {
             command,
@@ -88,16 +88,16 @@ impl Agent {
             title: new.title,
             env,
         };
-        let spawner = &inner.commands_spawner;
-        let started = inner
+        let spawner = &state.commands_spawner;
+        let started = state
             .ptys
             .start(spawner, start, outrigger_session_state::ids::pty())
             .await?;
         let info = started.info.clone();
-        inner
+        state
             .publish_pty("pty.created", json!({ "info": info }))
             .await;
-        tokio::spawn(follow(Arc::downgrade(inner), started));
+        tokio::spawn(follow(Arc::downgrade(state), started));
         Ok(info)
     }
 
@@ -113,7 +113,7 @@ impl Agent {
         };
         let (point, payload) = input.call(&before_shell::Output::default());
         let result = self
-            .inner
+            .state
             .run_hooks(point, vec![payload], None, None, None)
             .await;
         if let Some(block) = result.block {
@@ -144,9 +144,9 @@ impl Agent {
         title: Option<String>,
         size: Option<Size>,
     ) -> Result<Option<PtyInfo>, PtyError> {
-        let info = self.inner.ptys.update(id, title, size)?;
+        let info = self.state.ptys.update(id, title, size)?;
         if let Some(info) = &info {
-            self.inner
+            self.state
                 .publish_pty("pty.updated", json!({ "info": info }))
                 .await;
         }
@@ -155,9 +155,9 @@ impl Agent {
 
     /// Kills a terminal with everything that runs in it and publishes `pty.deleted`; returns false if it does not exist.
     pub async fn remove_pty(&self, id: &str) -> bool {
-        let is_removed = self.inner.ptys.remove(id);
+        let is_removed = self.state.ptys.remove(id);
         if is_removed {
-            self.inner
+            self.state
                 .publish_pty("pty.deleted", json!({ "id": id }))
                 .await;
         }
@@ -167,31 +167,31 @@ impl Agent {
     /// Attaches to a terminal. `from` selects the first output. `None` if the terminal does not exist.
     #[must_use]
     pub fn attach_pty(&self, id: &str, from: PtyFrom) -> Option<Attached> {
-        self.inner.ptys.attach(id, from)
+        self.state.ptys.attach(id, from)
     }
 
     /// Returns a ticket that allows attaching to this terminal once, within a minute; `None` if the terminal does not
     /// exist or the system has no randomness.
     #[must_use]
     pub fn pty_ticket(&self, id: &str) -> Option<(String, Duration)> {
-        self.inner.ptys.ticket(id)
+        self.state.ptys.ticket(id)
     }
 
     /// Consumes a ticket; returns false if it is not valid for this terminal.
     #[must_use]
     pub fn use_pty_ticket(&self, id: &str, text: &str) -> bool {
-        self.inner.ptys.use_ticket(id, text)
+        self.state.ptys.use_ticket(id, text)
     }
 }
 
 /// Follows a terminal until it ends and publishes that. A removed one was published already.
-async fn follow(inner: Weak<AgentState>, started: Started) {
+async fn follow(state: Weak<AgentState>, started: Started) {
     let id = started.info.id.clone();
     if let Some(code) = started.follow().await
-        && let Some(inner) = inner.upgrade()
+        && let Some(state) = state.upgrade()
     {
-        inner.ptys.forget(&id);
-        inner
+        state.ptys.forget(&id);
+        state
             .publish_pty("pty.exited", json!({ "id": id, "exitCode": code }))
             .await;
     }

@@ -113,7 +113,7 @@ impl AgentState {
 
 /// Selects the tools of an agent in a session: by rules, switches of the prompt, and the model.
 struct ToolChoice<'a> {
-    inner: &'a AgentState,
+    state: &'a AgentState,
     switches: Option<&'a Object>,
     session: &'a SessionId,
     /// API name of the model.
@@ -124,19 +124,19 @@ struct ToolChoice<'a> {
 
 impl<'a> ToolChoice<'a> {
     fn new(
-        inner: &'a AgentState,
+        state: &'a AgentState,
         agent: &str,
         model: &ModelRef,
         switches: Option<&'a Object>,
         session: &'a SessionId,
     ) -> Self {
-        let agent = inner.agents.get(agent).map(|it| it.permission.clone());
-        let own = inner.session_rules(session);
+        let agent = state.agents.get(agent).map(|it| it.permission.clone());
+        let own = state.session_rules(session);
         Self {
-            inner,
+            state,
             switches,
             session,
-            model: inner.api_name(model),
+            model: state.api_name(model),
             rules: [agent.unwrap_or_default(), own.unwrap_or_default()],
         }
     }
@@ -146,7 +146,7 @@ impl<'a> ToolChoice<'a> {
         (spec.hidden || !self.is_off(spec))
             && self.is_wanted(spec)
             && outrigger_tools::builtin::suits(spec, &self.model)
-            && self.inner.skill_servers.offers(Some(self.session), spec)
+            && self.state.skill_servers.offers(Some(self.session), spec)
     }
 
     fn is_off(&self, spec: &ToolSpec) -> bool {
@@ -160,7 +160,7 @@ impl<'a> ToolChoice<'a> {
         let Some(plugin) = optional::plugin(spec) else {
             return true;
         };
-        let plugin = self.inner.config.settings.plugins.get(plugin);
+        let plugin = self.state.config.settings.plugins.get(plugin);
         self.switch(spec) == Some(true)
             || plugin.and_then(|it| it.enabled) == Some(true)
             || is_wanted(&spec.name, &self.rules.each_ref().map(Vec::as_slice))
@@ -168,7 +168,7 @@ impl<'a> ToolChoice<'a> {
 
     /// Returns whether this is `question`, the one hidden tool that is offered if there is a user to answer.
     fn asks_questions(&self, spec: &ToolSpec) -> bool {
-        is_question(spec) && self.inner.can_ask_questions() && !self.is_off(spec)
+        is_question(spec) && self.state.can_ask_questions() && !self.is_off(spec)
     }
 
     fn switch(&self, spec: &ToolSpec) -> Option<bool> {

@@ -23,26 +23,26 @@ impl Agent {
 
 impl VcsHost for Agent {
     fn place(&self) -> &ProjectLocation {
-        &self.inner.place
+        &self.state.place
     }
 
     fn home(&self) -> &Path {
-        &self.inner.folders.home
+        &self.state.folders.home
     }
 
     fn spawner(&self) -> &Spawner {
-        &self.inner.spawner
+        &self.state.spawner
     }
 
     fn kept(&self) -> BoxFuture<'_, Result<Option<Kept>, String>> {
         Box::pin(async {
-            let kept = self.inner.kept_from_helpers().await;
+            let kept = self.state.kept_from_helpers().await;
             kept.map_err(|error| error.to_string())
         })
     }
 
     fn is_trusted(&self) -> bool {
-        self.inner.config.is_trusted
+        self.state.config.is_trusted
     }
 
     fn may(&self, operation: &str, file: &Path) -> bool {
@@ -67,7 +67,7 @@ impl VcsHost for Agent {
             patterns: files.iter().map(|it| it.display().to_string()).collect(),
             ..PermissionAsk::default()
         };
-        let lacking = |by| (self.inner).asked_without_grant(&by, "sent the patch", &ask);
+        let lacking = |by| (self.state).asked_without_grant(&by, "sent the patch", &ask);
         Some(lacking(Provenance::prompted(by.clone()))?.why)
     }
 }

@@ -84,13 +84,13 @@ impl Agent {
     /// Checks whether a plugin may start a turn in a session, so that a plugin loop, for example on `session.idle`, ends.
     /// Refused before anything is stored, so that no event makes the plugin try again.
     pub(crate) fn may_start_turn(&self, session: &SessionId) -> Result<(), AgentError> {
-        let inner = &self.inner;
-        if let Err(error) = inner.within_budget(session) {
+        let state = &self.state;
+        if let Err(error) = state.within_budget(session) {
             return Err(AgentError::Budget(error.message().to_owned()));
         }
-        let settings = &inner.config.settings.agent;
+        let settings = &state.config.settings.agent;
         let most = settings.max_plugin_turns.unwrap_or(MAX_PLUGIN_TURNS);
-        let begun = plugin_turns(&inner.history(session)?);
+        let begun = plugin_turns(&state.history(session)?);
         if begun < most {
             Ok(())
         } else {

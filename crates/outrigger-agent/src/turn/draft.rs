@@ -29,8 +29,8 @@ const LAST_STEP: &str = "This is the last step of this turn, and no tools are le
 
 /// Returns whether the step limit allows no further step: the model then summarises instead of calling tools whose
 /// results it would never see.
-pub(crate) fn is_last_step(state: &Turn) -> bool {
-    state.current_step() >= state.begin().max_steps
+pub(crate) fn is_last_step(turn: &Turn) -> bool {
+    turn.current_step() >= turn.begin().max_steps
 }
 
 /// The request so far.
@@ -71,24 +71,24 @@ impl Draft {
     /// Returns the payload of a hook point of the request.
     pub(crate) fn payload(
         &self,
-        inner: &AgentState,
+        state: &AgentState,
         session_id: &SessionId,
-        state: &Turn,
+        turn: &Turn,
         point: HookPoint,
     ) -> Result<HookPayload, AgentError> {
-        match state.compaction() {
+        match turn.compaction() {
             Some(compaction) => {
                 let planned = self.planned.as_ref();
-                inner.compaction_payload(session_id, state, compaction, planned, point)
+                state.compaction_payload(session_id, turn, compaction, planned, point)
             }
-            None => payload(inner, session_id, state, point),
+            None => payload(state, session_id, turn, point),
         }
     }
 
     /// Returns the request of a step with its agent and its model.
-    pub(crate) fn finish(self, state: &Turn) -> (String, ModelRef, ModelRequest) {
-        let begin = state.begin();
-        match state.compaction() {
+    pub(crate) fn finish(self, turn: &Turn) -> (String, ModelRef, ModelRequest) {
+        let begin = turn.begin();
+        match turn.compaction() {
             Some(compaction) => (
                 AGENT.to_owned(),
                 compaction.model().unwrap_or(&begin.model).clone(),
@@ -96,7 +96,7 @@ impl Draft {
             ),
             None => {
                 let mut request = self.into_request();
-                if structured::wanted(state).is_some() {
+                if structured::wanted(turn).is_some() {
                     request.tool_choice = ToolChoice::Required;
                 }
                 (begin.agent.clone(), begin.model.clone(), request)
@@ -139,29 +139,29 @@ fn stored(history: &History) -> impl Iterator<Item = &MessageWithParts> {
 }
 
 fn payload(
-    inner: &AgentState,
+    state: &AgentState,
     session_id: &SessionId,
-    state: &Turn,
+    turn: &Turn,
     point: HookPoint,
 ) -> Result<HookPayload, AgentError> {
-    let begin = state.begin();
-    let agent = inner.agents.get(&begin.agent).cloned().unwrap_or_default();
+    let begin = turn.begin();
+    let agent = state.agents.get(&begin.agent).cloned().unwrap_or_default();
     Ok(match point {
         HookPoint::LlmBeforeMessages => {
-            let current = state.message().map(|m| &m.id);
-            let (waiting, own) = (inner.waiting.messages(session_id), &state.user().id);
-            let history = inner.history_as_read(session_id, current, &waiting, own)?;
+            let current = turn.message().map(|m| &m.id);
+            let (waiting, own) = (state.waiting.messages(session_id), &turn.user().id);
+            let history = state.history_as_read(session_id, current, &waiting, own)?;
             before_messages::Input::over(history)
         }
-        HookPoint::LlmBeforeSystem => system(inner, session_id, state, &agent)?,
+        HookPoint::LlmBeforeSystem => system(state, session_id, turn, &agent)?,
         HookPoint::LlmBeforeParams | HookPoint::LlmBeforeHeaders => {
-            let resolved = inner.models.resolve(&begin.model)?;
+            let resolved = state.models.resolve(&begin.model)?;
             let input = RequestInput {
                 session_id,
                 agent: &begin.agent,
                 model: &resolved.model_for_hooks(),
                 provider: &resolved.provider_for_hooks(true),
-                message: &MessageInfo::User(state.user().clone()),
+                message: &MessageInfo::User(turn.user().clone()),
             };
             if point == HookPoint::LlmBeforeHeaders {
                 before_headers::Input(input).payload(&before_headers::Output::default())
@@ -176,24 +176,24 @@ fn payload(
 
 /// Returns the system prompt of a step: the agent's, the MCP servers' instructions, and what the turn needs.
 fn system(
-    inner: &AgentState,
+    state: &AgentState,
     session_id: &SessionId,
-    state: &Turn,
+    turn: &Turn,
     agent: &AgentInfo,
 ) -> Result<HookPayload, AgentError> {
-    let resolved = inner.models.resolve(&state.begin().model)?;
+    let resolved = state.models.resolve(&turn.begin().model)?;
     let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
-    let own = inner.session_rules(session_id)?;
-    let mcp = outrigger_mcp_tools::prompts::instructions(&inner.mcp, &[&agent.permission, &own]);
+    let own = state.session_rules(session_id)?;
+    let mcp = outrigger_mcp_tools::prompts::instructions(&state.mcp, &[&agent.permission, &own]);
     let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
-    if structured::wanted(state).is_some() {
+    if structured::wanted(turn).is_some() {
         extra.push(outrigger_tools::answer::INSTRUCTION);
     }
-    extra.extend(state.user().system.as_deref());
-    if is_last_step(state) {
+    extra.extend(turn.user().system.as_deref());
+    if is_last_step(turn) {
         extra.push(LAST_STEP);
     }
-    let text = inner.system_text(agent, &resolved.model, skills, &extra);
+    let text = state.system_text(agent, &resolved.model, skills, &extra);
     let input = before_system::Input {
         session_id,
         model: &resolved.model_for_hooks(),

@@ -37,10 +37,10 @@ mod begin;
 mod transient;
 
 pub(crate) struct Driver {
-    inner: Arc<AgentState>,
+    state: Arc<AgentState>,
     turn_id: TurnId,
     session_id: SessionId,
-    state: Option<Turn>,
+    turn: Option<Turn>,
     n: u64,
     sender: Outbox,
     inbox: Inbox,
@@ -61,19 +61,19 @@ pub(crate) struct Driver {
 impl Driver {
     /// On the heap, since otherwise each enclosing future would contain it.
     pub(crate) fn new(
-        inner: Arc<AgentState>,
+        state: Arc<AgentState>,
         turn_id: TurnId,
         session_id: SessionId,
         changes: Changes,
         cancel: watch::Receiver<bool>,
     ) -> Box<Self> {
         let (sender, inbox) = Outbox::new();
-        let joined = Joined::new(&inner, &session_id);
+        let joined = Joined::new(&state, &session_id);
         Box::new(Self {
-            inner,
+            state,
             turn_id,
             session_id,
-            state: None,
+            turn: None,
             n: 0,
             sender,
             inbox,
@@ -91,33 +91,33 @@ impl Driver {
 
     /// Takes over a turn that another process left: replays the stored steps without carrying out their effects.
     pub(crate) fn restore(&mut self, steps: &[TurnStep]) -> Result<(), AgentError> {
-        self.state = crate::turn::replay::state_after(steps)?;
+        self.turn = crate::turn::replay::state_after(steps)?;
         self.n = steps.last().map_or(0, |step| step.n + 1);
         Ok(())
     }
 
     /// Returns the state of the turn once it has started.
-    pub(crate) fn state(&self) -> Option<&Turn> {
-        self.state.as_ref()
+    pub(crate) fn turn(&self) -> Option<&Turn> {
+        self.turn.as_ref()
     }
 
     /// Returns whether the turn that was taken over is complete or never started: nothing is left to run.
     pub(crate) fn is_over(&self) -> bool {
-        self.state.as_ref().is_none_or(Turn::is_done)
+        self.turn.as_ref().is_none_or(Turn::is_done)
     }
 
     /// Runs from this input to the end of the turn.
     pub(crate) async fn run(mut self: Box<Self>, first: Input) -> Result<TurnOutcome, AgentError> {
-        let inner = Arc::clone(&self.inner);
-        let steered = inner.turns.steer(&self.session_id, &self.sender);
+        let state = Arc::clone(&self.state);
+        let steered = state.turns.steer(&self.session_id, &self.sender);
         let result = self.follow(first).await;
         drop(steered);
         match &result {
-            Ok(outcome) => self.joined.ended(self.state.as_ref(), outcome),
+            Ok(outcome) => self.joined.ended(self.turn.as_ref(), outcome),
             Err(error) => self.give_up(error),
         }
-        self.inner.turns.forget_step(&self.turn_id);
-        sequence::announce(&self.inner, &self.session_id, &self.turn_id);
+        self.state.turns.forget_step(&self.turn_id);
+        sequence::announce(&self.state, &self.session_id, &self.turn_id);
         result
     }
 
@@ -149,7 +149,7 @@ impl Driver {
     fn give_up(&self, error: &AgentError) {
         let _ = self.abort.0.send(true);
         let session_id = self.session_id.clone();
-        self.inner.broadcast(vec![
+        self.state.broadcast(vec![
             numbered(Event::SessionError {
                 session_id: Some(session_id.clone()),
                 error: error.to_named(),
@@ -165,7 +165,7 @@ impl Driver {
         match message {
             Msg::Input(input) => {
                 if let Input::Model { signal, .. } = &input {
-                    self.inner.turns.retries_no_more(&self.session_id);
+                    self.state.turns.retries_no_more(&self.session_id);
                     self.note_used_call(signal).await?;
                 }
                 self.take(input).await
@@ -195,7 +195,7 @@ impl Driver {
             }
             Msg::Compact(asked) => {
                 self.take(asked.input()).await?;
-                asked.answer(self.state.as_ref());
+                asked.answer(self.turn.as_ref());
                 Ok(())
             }
             Msg::Join(joining) => {
@@ -212,7 +212,7 @@ impl Driver {
                 let _ = answer.send(());
                 Ok(())
             }
-            Msg::Event(event) => self.inner.commit(Vec::new(), vec![*event]).await,
+            Msg::Event(event) => self.state.commit(Vec::new(), vec![*event]).await,
             Msg::Retry(status) => {
                 self.waits_to_retry(status);
                 Ok(())
@@ -236,9 +236,9 @@ impl Driver {
         };
         let output = result.outputs.into_iter().next();
         let mut output = output.and_then(|output| self.draft.take(point, output, result.history));
-        if let (HookPoint::RunBeforeStart, Some(state)) = (point, &self.state) {
-            let before = &state.user().model;
-            self.inner.hold_model(before, &mut output, &changed_by);
+        if let (HookPoint::RunBeforeStart, Some(turn)) = (point, &self.turn) {
+            let before = &turn.user().model;
+            self.state.hold_model(before, &mut output, &changed_by);
         }
         self.take(Input::HookDone {
             effect,
@@ -250,9 +250,9 @@ impl Driver {
     }
 
     fn waits_to_retry(&self, status: SessionStatus) {
-        let turns = &self.inner.turns;
+        let turns = &self.state.turns;
         turns.waits_to_retry(&self.session_id, status.clone());
-        self.inner.broadcast(vec![numbered(Event::SessionStatus {
+        self.state.broadcast(vec![numbered(Event::SessionStatus {
             session_id: self.session_id.clone(),
             status,
         })]);
@@ -264,15 +264,15 @@ impl Driver {
         result: &outrigger_plugins::PipelineResult,
     ) -> Result<(), AgentError> {
         let agent = crate::state::Agent {
-            inner: Arc::clone(&self.inner),
+            state: Arc::clone(&self.state),
         };
-        let Some(text) = self.continuation.wanted(&self.inner, result) else {
+        let Some(text) = self.continuation.wanted(&self.state, result) else {
             return Ok(());
         };
-        let Some(state) = &self.state else {
+        let Some(turn) = &self.turn else {
             return Ok(());
         };
-        if let Some(begin) = agent.continue_with(&self.session_id, state, text).await? {
+        if let Some(begin) = agent.continue_with(&self.session_id, turn, text).await? {
             let begin = Box::new(begin);
             self.take(Input::Joined { begin }).await?;
         }
@@ -283,17 +283,17 @@ impl Driver {
     pub(crate) async fn take(&mut self, input: Input) -> Result<(), AgentError> {
         let at = now();
         self.note_changes(&input);
-        let effects = turn::step(&mut self.state, at, input.clone());
+        let effects = turn::step(&mut self.turn, at, input.clone());
         let step = self.next_step(at, &input, &effects);
         outrigger_store::fault::point("turn.before_step");
-        let inner = Arc::clone(&self.inner);
-        let observer = self.state.as_ref().map(|state| Observer {
-            inner: &inner,
+        let state = Arc::clone(&self.state);
+        let observer = self.turn.as_ref().map(|turn| Observer {
+            state: &state,
             session_id: &self.session_id,
             turn: &self.turn_id,
-            begin: state.begin(),
-            user: &state.user().id,
-            asked: state.asked_after_step(),
+            begin: turn.begin(),
+            user: &turn.user().id,
+            asked: turn.asked_after_step(),
         });
         let completed = self
             .store_step(step, &input, &effects, observer.as_ref())
@@ -303,12 +303,12 @@ impl Driver {
         if let Some(observer) = &observer {
             observer.effects(&effects, &completed);
         }
-        if let Some(state) = &self.state {
-            let step = u64::from(state.current_step());
-            self.inner.turns.at_step(&self.turn_id, step);
-            self.joined.stepped(state);
+        if let Some(turn) = &self.turn {
+            let step = u64::from(turn.current_step());
+            self.state.turns.at_step(&self.turn_id, step);
+            self.joined.stepped(turn);
         }
-        let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
+        let speaking = self.turn.as_ref().is_some_and(Turn::is_speaking);
         self.speaking
             .send_if_modified(|was| std::mem::replace(was, speaking) != speaking);
         for effect in effects {
@@ -323,8 +323,8 @@ impl Driver {
             return Ok(());
         };
         let is_known = |turn: &Turn| turn.has_used_call(&id);
-        if self.state.as_ref().is_some_and(is_known)
-            || !self.inner.has_call(&self.session_id, &id)?
+        if self.turn.as_ref().is_some_and(is_known)
+            || !self.state.has_call(&self.session_id, &id)?
         {
             return Ok(());
         }
@@ -341,7 +341,7 @@ impl Driver {
             } => self.changes.add(&output.metadata),
             Input::FilesTracked {
                 diffs: Some(diffs), ..
-            } => self.changes.adopt(diffs, &self.inner.place.worktree),
+            } => self.changes.adopt(diffs, &self.state.place.worktree),
             _ => {}
         }
     }
@@ -372,21 +372,21 @@ impl Driver {
         effects: &[Effect],
         observer: Option<&Observer<'_>>,
     ) -> Result<Vec<CompletionRecord>, AgentError> {
-        let (inner, session_id) = (&self.inner, &self.session_id);
+        let (state, session_id) = (&self.state, &self.session_id);
         let release = step.last || matches!(input, Input::ToolDone { .. });
-        let begin = self.state.as_ref().map(Turn::begin);
-        let events = || step_events::events_of(inner, session_id, begin, effects, &self.changes);
+        let begin = self.turn.as_ref().map(Turn::begin);
+        let events = || step_events::events_of(state, session_id, begin, effects, &self.changes);
         let published = |events| {
             // Before the messages that the same step completes.
             if let Some(observer) = observer {
                 observer.input(input);
             }
-            inner.deferred.published_now(session_id, input, events)
+            state.deferred.published_now(session_id, input, events)
         };
         let records = vec![LogRecord::TurnStep(Box::new(step))];
-        let completed = inner.commit_publishing(records, events, published).await?;
+        let completed = state.commit_publishing(records, events, published).await?;
         if release {
-            inner.broadcast(inner.deferred.release(session_id));
+            state.broadcast(state.deferred.release(session_id));
         }
         Ok(completed)
     }

@@ -42,7 +42,7 @@ impl Agent {
     /// does without a question no grant of the plugin's would bound.
     pub fn executor(&self, prompt: &PromptInput) -> Result<Option<Executor>, AgentError> {
         let agent = || prompt.agent.clone().or_else(|| self.default_agent());
-        let of_agent = || self.inner.executor_of_agent(&agent()?);
+        let of_agent = || self.state.executor_of_agent(&agent()?);
         let asks = prompt.no_reply != Some(true);
         let Some(name) = prompt.executor.clone().or_else(of_agent).filter(|_| asks) else {
             return Ok(None);
@@ -94,7 +94,7 @@ impl Agent {
             self.keep_prompt(id, prompt, cancelled.clone()).await?;
         }
         let keeper = Keeping {
-            inner: Arc::clone(&self.inner),
+            state: Arc::clone(&self.state),
             turn: ids::turn(),
             model,
             agent,
@@ -132,8 +132,8 @@ impl Agent {
         let Some(command) = prompt.command.as_ref().filter(|_| !executor.asks()) else {
             return Ok(());
         };
-        let plugin = self.inner.plugins.configured_by("command", &command.name);
-        let lacks = |it: &PluginId| self.inner.lacks(it, Grant::Prompt, "").is_some();
+        let plugin = self.state.plugins.configured_by("command", &command.name);
+        let lacks = |it: &PluginId| self.state.lacks(it, Grant::Prompt, "").is_some();
         let lacking = plugin.filter(lacks);
         lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
     }
@@ -149,9 +149,9 @@ impl Agent {
         if executor.asks() || outrigger_executors::is_as_said(said, stored) {
             return Ok(());
         }
-        let plugins = self.inner.plugins.pipeline();
+        let plugins = self.state.plugins.pipeline();
         let plugins = plugins.plugins_at(HookPoint::RunBeforeStart);
-        let lacks = |it: &PluginId| self.inner.lacks(it, Grant::Prompt, "").is_some();
+        let lacks = |it: &PluginId| self.state.lacks(it, Grant::Prompt, "").is_some();
         let lacking = plugins.into_iter().find(lacks);
         lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
     }
@@ -181,12 +181,12 @@ impl Agent {
         cancelled: watch::Receiver<bool>,
     ) -> Result<(), AgentError> {
         prompt.input.no_reply = Some(true);
-        let conversation = self.inner.conversation(id)?;
+        let conversation = self.state.conversation(id)?;
         let changes = conversation.facts.changes.changes();
         let mut begin = self.begin(&self.session(id)?, &conversation, prompt)?;
         begin.wants_title = false;
-        let (inner, turn) = (Arc::clone(&self.inner), begin.turn.clone());
-        let driver = Driver::new(inner, turn, id.clone(), changes, cancelled);
+        let (state, turn) = (Arc::clone(&self.state), begin.turn.clone());
+        let driver = Driver::new(state, turn, id.clone(), changes, cancelled);
         driver.run(Input::Begin(Box::new(begin))).await.map(drop)
     }
 
@@ -197,35 +197,35 @@ impl Agent {
         prompt: &MessageId,
         (keeper, said): (&Keeping, Vec<String>),
     ) -> Result<Work, AgentError> {
-        let (inner, agent) = (&self.inner, &keeper.agent);
-        let history = inner.history(id)?;
+        let (state, agent) = (&self.state, &keeper.agent);
+        let history = state.history(id)?;
         let messages: Vec<_> = history.iter().filter_map(|it| it.stored()).collect();
         let stored = messages.iter().find(|it| it.info.id() == prompt);
         if let Some(stored) = stored {
             self.is_as_said(&executor, &said, &stored.parts)?;
         }
-        let own = inner.session_rules(id)?;
+        let own = state.session_rules(id)?;
         let rules = [agent.permission.clone(), own].concat();
         // Guards check each call, which an executor that cannot ask does not submit to them.
-        let is_free = !inner.plugins.pipeline().has(HookPoint::ToolBeforeCall);
+        let is_free = !state.plugins.pipeline().has(HookPoint::ToolBeforeCall);
         let unasked = Unasked {
-            edits: is_free && inner.access.allows_all("edit", &rules),
-            commands: is_free && inner.access.allows_all("bash", &rules),
+            edits: is_free && state.access.allows_all("edit", &rules),
+            commands: is_free && state.access.allows_all("bash", &rules),
         };
-        let policy = inner.confine(Some(id), rules).await;
+        let policy = state.confine(Some(id), rules).await;
         let place = ProcessContext {
-            spawner: inner.commands_spawner.clone(),
+            spawner: state.commands_spawner.clone(),
             policy: policy.map_err(|error| AgentError::Tools(error.to_string()))?,
-            env: outrigger_tools::builtin::shell_environment(&inner.shell.shell_env, None),
-            home: inner.folders.home.clone(),
-            is_trusted: inner.config.is_trusted,
+            env: outrigger_tools::builtin::shell_environment(&state.shell.shell_env, None),
+            home: state.folders.home.clone(),
+            is_trusted: state.config.is_trusted,
         };
         let asked = Asked {
             session: id,
             prompt,
             agent: &agent.name,
             instructions: agent.prompt.as_deref(),
-            path: inner.message_path(),
+            path: state.message_path(),
             messages: &messages,
         };
         Ok(Work::new(executor, asked, unasked, place, ids::seed()))
@@ -243,7 +243,7 @@ impl AgentState {
 
 /// The session side of an executor's turn.
 struct Keeping {
-    inner: Arc<AgentState>,
+    state: Arc<AgentState>,
     turn: TurnId,
     model: ModelRef,
     agent: AgentInfo,
@@ -259,22 +259,22 @@ fn unasked_text(executor: &Executor, plugin: &PluginId) -> AgentError {
 
 impl Keeper for Keeping {
     fn publish(&self, event: Event) {
-        self.inner.broadcast(vec![numbered(event)]);
+        self.state.broadcast(vec![numbered(event)]);
     }
 
     fn commit(&self, events: Vec<Event>) -> Boxed<'static, Result<(), String>> {
-        let inner = Arc::clone(&self.inner);
+        let state = Arc::clone(&self.state);
         Box::pin(async move {
-            let stored = inner.commit(Vec::new(), events).await;
+            let stored = state.commit(Vec::new(), events).await;
             stored.map_err(|error| error.to_string())
         })
     }
 
     fn authorize(&self, call: ToolCall) -> Boxed<'static, Result<(), String>> {
-        let inner = Arc::clone(&self.inner);
+        let state = Arc::clone(&self.state);
         let (_silent, speaking) = watch::channel(false);
         let turn = CallTurn {
-            inner: Arc::clone(&inner),
+            state: Arc::clone(&state),
             turn: self.turn.clone(),
             effect: EffectId::default(),
             sender: Outbox::new().0,
@@ -285,7 +285,7 @@ impl Keeper for Keeping {
         let host = Arc::new(CallHost::new(turn, &call, agent, model, MadeBy::Model));
         let ctx = host.context(&call);
         Box::pin(async move {
-            let allowed = inner.runtime.authorize(call, ctx).await;
+            let allowed = state.runtime.authorize(call, ctx).await;
             allowed.map_err(|error| error.to_string())
         })
     }
@@ -295,6 +295,6 @@ impl Keeper for Keeping {
             trace_id: self.turn.0.clone(),
             ..record
         };
-        self.inner.store.audit_lazily(now(), vec![record]);
+        self.state.store.audit_lazily(now(), vec![record]);
     }
 }

@@ -16,7 +16,7 @@ use outrigger_session_state::notifications::About;
 
 /// The turn that the notifications are about.
 pub(crate) struct Observer<'a> {
-    pub(crate) inner: &'a Arc<AgentState>,
+    pub(crate) state: &'a Arc<AgentState>,
     pub(crate) session_id: &'a SessionId,
     pub(crate) turn: &'a TurnId,
     pub(crate) begin: &'a Begin,
@@ -71,7 +71,7 @@ impl Observer<'_> {
                     self.notify(&input, &Context::default());
                 }
                 Effect::PrepareTools { step, .. } => {
-                    self.inner.turns.at_step(self.turn, u64::from(*step));
+                    self.state.turns.at_step(self.turn, u64::from(*step));
                     self.step_begins(*step);
                 }
                 Effect::Finish {
@@ -126,12 +126,12 @@ impl Observer<'_> {
         if self.asked != Some(&message.id) {
             self.notify(&step, &execute::after_step::Output::default());
         }
-        self.inner.notify_completions(vec![ended.clone()]);
+        self.state.notify_completions(vec![ended.clone()]);
     }
 
     fn notify<I: HookInput>(&self, input: &I, output: &I::Output) {
         let about = About::Turn(self.session_id.clone(), self.turn.clone());
-        self.inner.notify_hook(input, output, about);
+        self.state.notify_hook(input, output, about);
     }
 }
 

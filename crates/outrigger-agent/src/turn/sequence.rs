@@ -16,20 +16,20 @@ use outrigger_session_state::notifications::{About, What};
 const SEQ: &str = "plugin::seq";
 
 /// Logs the line of a turn if enabled, once plugins have been notified of everything that the turn reached.
-pub(crate) fn announce(inner: &Arc<AgentState>, session: &SessionId, turn: &TurnId) {
+pub(crate) fn announce(state: &Arc<AgentState>, session: &SessionId, turn: &TurnId) {
     if tracing::enabled!(target: SEQ, tracing::Level::DEBUG) {
         let about = About::Turn(session.clone(), turn.clone());
-        inner.notify(What::Sequence(turn.clone()), about);
+        state.notify(What::Sequence(turn.clone()), about);
     }
 }
 
 /// Writes the line.
-pub(crate) async fn log(inner: &AgentState, turn: &TurnId) {
+pub(crate) async fn log(state: &AgentState, turn: &TurnId) {
     // Records of background hooks are written with the next transaction.
-    if let Err(error) = inner.store.flush(false).await {
+    if let Err(error) = state.store.flush(false).await {
         tracing::warn!(target: SEQ, "[plugin-seq] turn={turn}: {error}");
     }
-    match inner.store.hooks(Scope::Turn(turn)) {
+    match state.store.hooks(Scope::Turn(turn)) {
         Ok(records) if records.is_empty() => {}
         Ok(records) => tracing::debug!(target: SEQ, "[plugin-seq] turn={turn} {}", line(&records)),
         Err(error) => tracing::warn!(target: SEQ, "[plugin-seq] turn={turn}: {error}"),

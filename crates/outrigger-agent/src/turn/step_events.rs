@@ -14,7 +14,7 @@ use outrigger_workspace::clock::now;
 
 /// Returns the bus events of a step's effects, in order. Patches of the session build on each other.
 pub(crate) fn events_of(
-    inner: &AgentState,
+    state: &AgentState,
     id: &SessionId,
     begin: Option<&Begin>,
     effects: &[Effect],
@@ -31,20 +31,20 @@ pub(crate) fn events_of(
             Effect::Publish { event } => {
                 let mut event = event.clone();
                 if let Event::MessageUpdated { info, .. } = &mut event {
-                    inner.message_changes.complete(info);
+                    state.message_changes.complete(info);
                 }
                 events.push(event);
             }
             Effect::PatchSession { patch } => {
                 let before = match session.take() {
                     Some(session) => session,
-                    None => inner
+                    None => state
                         .store
                         .session(id)?
                         .ok_or_else(|| AgentError::NoSession(id.to_string()))?,
                 };
                 let mut patched = patched_session(before.clone(), patch);
-                if !inner.may_leave(begin, &before, &patched) {
+                if !state.may_leave(begin, &before, &patched) {
                     patched.agent.clone_from(&before.agent);
                 }
                 if says_nothing_new(patch, &before, &patched) {

@@ -38,14 +38,14 @@ impl Drop for CancelOnDrop {
 
 /// Removes a session from the list of running ones when dropped.
 pub(crate) struct Registered<'a> {
-    pub(crate) inner: &'a AgentState,
+    pub(crate) state: &'a AgentState,
     pub(crate) id: SessionId,
 }
 
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
-        self.inner.turns.unregister(&self.id);
-        self.inner.message_changes.end(&self.id);
+        self.state.turns.unregister(&self.id);
+        self.state.message_changes.end(&self.id);
     }
 }
 
@@ -81,7 +81,7 @@ impl Agent {
 
     async fn carry_out(&self, mut request: TurnRequest) -> Result<TurnOutcome, AgentError> {
         request.check_format()?;
-        command_sandbox::prepare(&self.inner.config, &self.inner.place);
+        command_sandbox::prepare(&self.state.config, &self.state.place);
         Box::pin(self.read_files(&mut request)).await;
         let TurnRequest {
             session: id,
@@ -116,8 +116,8 @@ impl Agent {
         start: Start,
         origin: Origin,
     ) -> Result<TurnOutcome, AgentError> {
-        self.inner.providers_ready().await;
-        if self.inner.turns.is_closing() {
+        self.state.providers_ready().await;
+        if self.state.turns.is_closing() {
             return Err(AgentError::Lost("the program is ending".to_owned()));
         }
         if let Start::Prompt(prompt) = &start {
@@ -148,17 +148,17 @@ impl Agent {
         // A message that wants no reply need not wait for one.
         let start = match start {
             Start::Prompt(prompt)
-                if prompt.input.no_reply == Some(true) && self.inner.turns.is_running(id) =>
+                if prompt.input.no_reply == Some(true) && self.state.turns.is_running(id) =>
             {
                 return Box::pin(self.beside(id, prompt, cancelled)).await;
             }
             start => start,
         };
-        let queue = self.inner.session_locks.queue(id);
+        let queue = self.state.session_locks.queue(id);
         let (start, _place) = match queue.try_lock() {
             Ok(place) => (start, place),
             Err(_) => {
-                let waiting = self.inner.waiting.enter(id, cancel.clone());
+                let waiting = self.state.waiting.enter(id, cancel.clone());
                 let waited = self.wait(&waiting, start, &queue, cancelled.clone(), origin);
                 match Box::pin(waited).await? {
                     Waited::Begins(start, place) => (start, place),
@@ -167,9 +167,9 @@ impl Agent {
             }
         };
         let _owner = self.own(id)?;
-        self.inner.turns.register(id, cancel)?;
+        self.state.turns.register(id, cancel)?;
         let _registered = Registered {
-            inner: &self.inner,
+            state: &self.state,
             id: id.clone(),
         };
         if !matches!(start, Start::Resume(_)) {
@@ -178,8 +178,8 @@ impl Agent {
             Box::pin(self.close_children(id)).await?;
         }
         let outcome = self.drive(id, start, cancelled).await?;
-        Box::pin(self.inner.prune(id)).await?;
-        self.inner.store.flush(true).await?;
+        Box::pin(self.state.prune(id)).await?;
+        self.state.store.flush(true).await?;
         Ok(outcome)
     }
 
@@ -206,7 +206,7 @@ impl Agent {
                     }
                 };
                 drop(ready);
-                if self.inner.turns.is_running(id) {
+                if self.state.turns.is_running(id) {
                     let announced = self.announce(waiting, *prompt, cancelled.clone());
                     Start::Announced(Box::new(announced.await?))
                 } else {
@@ -254,7 +254,7 @@ impl Agent {
         let start = Start::Beside(prompt, message.clone());
         let outcome = self.drive(id, start, cancelled).await?;
         self.join_silently(id, &message)?;
-        self.inner.store.flush(true).await?;
+        self.state.store.flush(true).await?;
         Ok(outcome)
     }
 
@@ -281,11 +281,11 @@ impl Agent {
             Box::pin(self.clean_up_revert(&session)).await?;
             session = self.session(id)?;
         }
-        let mut conversation = self.inner.conversation(id)?;
+        let mut conversation = self.state.conversation(id)?;
         if !matches!(start, Start::Resume(_))
             && Box::pin(self.close_shells(id, &conversation)).await?
         {
-            conversation = self.inner.conversation(id)?;
+            conversation = self.state.conversation(id)?;
         }
         Ok((session, conversation))
     }
@@ -305,8 +305,8 @@ impl Agent {
         let changes = conversation.facts.changes.changes();
         let stopped = cancelled.clone();
         let driver = |turn: &TurnId| {
-            let inner = Arc::clone(&self.inner);
-            Driver::new(inner, turn.clone(), id.clone(), changes, cancelled)
+            let state = Arc::clone(&self.state);
+            Driver::new(state, turn.clone(), id.clone(), changes, cancelled)
         };
         if let Start::Prompt(prompt) | Start::Beside(prompt, _) | Start::Announced(prompt) = &start
         {
@@ -353,7 +353,7 @@ impl Agent {
         cancelled: &watch::Receiver<bool>,
     ) -> Result<TurnOutcome, AgentError> {
         self.close_children(id).await?;
-        match driver.restore(&self.inner.store.turn_steps(turn)?) {
+        match driver.restore(&self.state.store.turn_steps(turn)?) {
             // Another process finished it in the meantime.
             Ok(()) if driver.is_over() => return Ok(TurnOutcome::Done { message_id: None }),
             Ok(()) => {}
@@ -366,8 +366,8 @@ impl Agent {
             }
             Err(error) => return Err(error),
         }
-        let (left, for_others) = match driver.state() {
-            Some(state) => self.left_behind(id, state)?,
+        let (left, for_others) = match driver.turn() {
+            Some(turn) => self.left_behind(id, turn)?,
             None => Default::default(),
         };
         for begin in left {
@@ -376,7 +376,7 @@ impl Agent {
         }
         // The resumed turn does not read them.
         let held = for_others.iter().map(|prompt| {
-            let place = self.inner.waiting.enter(id, watch::channel(false).0);
+            let place = self.state.waiting.enter(id, watch::channel(false).0);
             prompt.message_id.iter().for_each(|it| place.holds(it));
             place
         });
@@ -397,7 +397,7 @@ impl Agent {
         let outcome = driver.run(Input::Begin(begin)).await?;
         match &outcome {
             TurnOutcome::Failed { error } if unaskable.as_ref() == Some(error) => {
-                match self.inner.models.resolve(&model) {
+                match self.state.models.resolve(&model) {
                     Err(error) => Err(AgentError::Unaskable(error)),
                     Ok(_) => Ok(outcome),
                 }
@@ -412,7 +412,7 @@ impl Agent {
         let mut waited = Duration::ZERO;
         while waited < PLUGIN_PROMPT_TIMEOUT {
             tokio::time::sleep(POLL_INTERVAL).await;
-            waited = if self.inner.turns.is_with_plugins(id) {
+            waited = if self.state.turns.is_with_plugins(id) {
                 waited + POLL_INTERVAL
             } else {
                 Duration::ZERO
@@ -432,9 +432,9 @@ impl Agent {
 
     /// Cancels running turns and waits for them, at most `limit`; no new turn starts.
     pub(crate) async fn finish_turns(&self, limit: Duration) {
-        self.inner.turns.close();
+        self.state.turns.close();
         let all_over = async {
-            while self.inner.turns.cancel_all() {
+            while self.state.turns.cancel_all() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -446,10 +446,10 @@ impl Agent {
     /// Cancels the running turn of a session, if any, and its queued prompts (as OpenCode does). The turn ends on its own and
     /// keeps its results.
     pub fn cancel(&self, id: &SessionId) -> bool {
-        self.inner.turns.hurry();
+        self.state.turns.hurry();
         // Cancel queued prompts first: they must not start when the running turn ends.
-        let waited = self.inner.waiting.cancel(id);
-        let ran = self.inner.turns.cancel(id);
+        let waited = self.state.waiting.cancel(id);
+        let ran = self.state.turns.cancel(id);
         waited || ran
     }
 
@@ -460,7 +460,7 @@ impl Agent {
     pub fn interrupted(&self, id: &SessionId) -> Result<Option<TurnId>, AgentError> {
         // Take the lock first: a turn that ends while the list is read is not an interrupted one.
         let _owner = self.own(id)?;
-        let open = self.inner.store.open_turns()?;
+        let open = self.state.store.open_turns()?;
         Ok(open
             .into_iter()
             .find(|(_, session)| session == id)
@@ -469,6 +469,6 @@ impl Agent {
 
     /// Acquires a session for this process.
     pub(crate) fn own(&self, id: &SessionId) -> Result<Owner, AgentError> {
-        own(&self.inner.folders.data, id)
+        own(&self.state.folders.data, id)
     }
 }

@@ -54,7 +54,7 @@ impl Bootstrap {
     pub(super) fn assemble(mut self, parts: Parts) -> Arc<AgentState> {
         let bridge = Arc::clone(&self.bridge);
         let env = lsp::environment(&self.boot);
-        let inner = Arc::new_cyclic(|this| AgentState {
+        let state = Arc::new_cyclic(|this| AgentState {
             this: this.clone(),
             access: self.access(),
             agents: self.agents(&parts),
@@ -108,8 +108,8 @@ impl Bootstrap {
             store: self.store,
             workspace_trust: self.workspace_trust,
         });
-        bridge.connect(&inner);
-        inner
+        bridge.connect(&state);
+        state
     }
 
     fn access(&self) -> Access {

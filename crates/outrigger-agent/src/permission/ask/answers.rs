@@ -14,7 +14,7 @@ impl Agent {
     /// Returns the questions that wait for an answer.
     #[must_use]
     pub fn questions(&self) -> Vec<PermissionRequest> {
-        lock(&self.inner.questions.open)
+        lock(&self.state.questions.open)
             .values()
             .map(|it| it.request.clone())
             .collect()
@@ -23,10 +23,10 @@ impl Agent {
     /// Returns why a client of this plugin may not approve this question for the user; `None` if it may.
     #[must_use]
     pub fn may_not_approve(&self, id: &PermissionId, plugin: &PluginId) -> Option<String> {
-        let why = match lock(&self.inner.questions.firm).get(id) {
+        let why = match lock(&self.state.questions.firm).get(id) {
             Some(Firmness::Person) => "it is about what a plugin did",
             Some(Firmness::Startup) => "it is about a file that is executed later",
-            Some(Firmness::Asked) | None => return self.inner.may_not_approve(plugin),
+            Some(Firmness::Asked) | None => return self.state.may_not_approve(plugin),
         };
         Some(format!("only you may answer it: {why}"))
     }
@@ -35,7 +35,7 @@ impl Agent {
     #[must_use]
     pub fn may_not_answer(&self, plugin: &PluginId) -> Option<String> {
         let what = "may not answer in the user's place";
-        let lacking = self.inner.lacks(plugin, Grant::Approve, what);
+        let lacking = self.state.lacks(plugin, Grant::Approve, what);
         lacking.map(|it| it.why)
     }
 
@@ -43,7 +43,7 @@ impl Agent {
     #[must_use]
     pub fn may_not_submit(&self, plugin: &PluginId) -> Option<String> {
         let what = "may not send prompts in the user's place";
-        let lacking = self.inner.lacks(plugin, Grant::Prompt, what);
+        let lacking = self.state.lacks(plugin, Grant::Prompt, what);
         lacking.map(|it| it.why)
     }
 
@@ -59,7 +59,7 @@ impl Agent {
     /// # Errors
     /// The file cannot be changed; the question stays.
     pub fn grant(&self, id: &PermissionId) -> Result<Option<std::path::PathBuf>, AgentError> {
-        let open = lock(&self.inner.questions.open);
+        let open = lock(&self.state.questions.open);
         let missing = open.get(id).and_then(|it| it.request.missing_grant.clone());
         let session = open.get(id).map(|it| it.request.session_id.clone());
         drop(open);
@@ -70,16 +70,16 @@ impl Agent {
             return Ok(None);
         };
         let file = crate::boot::settings_file::write_grant(
-            &self.inner.folders,
+            &self.state.folders,
             &missing.name,
             grant,
             true,
         )?;
         if let Some(session) = session {
             let what = format!("{} of the plugin {}", missing.grant, missing.plugin);
-            self.inner.audit_grant(&session, &what, &[]);
+            self.state.audit_grant(&session, &what, &[]);
         }
-        lock(&self.inner.questions.granted).insert((missing.plugin, grant));
+        lock(&self.state.questions.granted).insert((missing.plugin, grant));
         let _ = self.answer(id, Reply::Once);
         Ok(Some(file))
     }
@@ -96,14 +96,14 @@ impl Agent {
     ) -> bool {
         let Some(OpenQuestion {
             request, answer, ..
-        }) = lock(&self.inner.questions.open).remove(id)
+        }) = lock(&self.state.questions.open).remove(id)
         else {
             return false;
         };
         let is_open = answer
             .send((reply, message.filter(|m| !m.is_empty()), by.clone()))
             .is_ok();
-        self.inner.answer_others(&request, reply, &by);
+        self.state.answer_others(&request, reply, &by);
         is_open
     }
 }

@@ -38,7 +38,7 @@ impl AgentState {
             return Ok(Allowed::by_rule());
         }
         let mut open = Withdrawal {
-            inner: self,
+            state: self,
             request: Some(request.clone()),
         };
         self.commit_whole(vec![Event::PermissionAsked(request.clone())])
@@ -159,7 +159,7 @@ fn replied(request: &PermissionRequest, reply: Reply, by: Actor) -> Event {
 /// Withdraws a question whose call was cancelled and notifies the clients that show it. The notice comes after the question,
 /// since storing and publishing run in order.
 struct Withdrawal<'a> {
-    inner: &'a Arc<AgentState>,
+    state: &'a Arc<AgentState>,
     request: Option<PermissionRequest>,
 }
 
@@ -168,8 +168,8 @@ impl Drop for Withdrawal<'_> {
         let Some(request) = self.request.take() else {
             return;
         };
-        lock(&self.inner.questions.open).remove(&request.id);
-        self.inner
+        lock(&self.state.questions.open).remove(&request.id);
+        self.state
             .commit_beside(vec![replied(&request, Reply::Reject, Actor::User)]);
     }
 }

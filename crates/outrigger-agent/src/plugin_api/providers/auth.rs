@@ -254,21 +254,21 @@ impl Agent {
     /// Returns whether a plugin provides the authentication of a provider, or the provider itself.
     #[must_use]
     pub fn owns_auth(&self, plugin: &str, provider: &str) -> bool {
-        self.inner.owns_auth(plugin, provider)
+        self.state.owns_auth(plugin, provider)
     }
 
     /// Returns whether a plugin may store, replace or delete the credential of a provider: it provides the authentication and
     /// the stored credential is from its own login, or it is the provider, or it has the grant for the user's keys.
     #[must_use]
     pub fn may_set_credential(&self, plugin: &str, provider: &str) -> bool {
-        self.inner.owns_auth(plugin, provider)
-            && self.inner.may_replace_credential(plugin, provider)
+        self.state.owns_auth(plugin, provider)
+            && self.state.may_replace_credential(plugin, provider)
     }
 
     /// Lets plugins prepare their providers if that has not happened yet. Waits only briefly: the caller may be such a plugin.
     pub async fn providers_ready(&self) {
         let agent = self.clone();
-        let ready = tokio::spawn(async move { agent.inner.providers_ready().await });
+        let ready = tokio::spawn(async move { agent.state.providers_ready().await });
         let _ = tokio::time::timeout(PROVIDERS_TIMEOUT, ready).await;
     }
 
@@ -283,28 +283,28 @@ impl Agent {
         credential: &Credential,
         by: Option<&str>,
     ) -> Result<(), CredentialError> {
-        let inner = &self.inner;
-        let known = inner.models.credentials().get(provider).is_some();
+        let state = &self.state;
+        let known = state.models.credentials().get(provider).is_some();
         // A key for a provider that a user plugin defines is for that plugin, also if a client stores it. A project plugin gets
         // only what the user gave it by name.
-        let speaks = || inner.plugins.providers().into_iter().map(|it| it.plugin);
+        let speaks = || state.plugins.providers().into_iter().map(|it| it.plugin);
         let is_known =
-            |plugin: &String| !inner.plugins.is_of_project(plugin) || inner.may_have_keys(plugin);
+            |plugin: &String| !state.plugins.is_of_project(plugin) || state.may_have_keys(plugin);
         let own = || {
             speaks()
-                .find(|plugin| inner.speaks_for(plugin, provider))
+                .find(|plugin| state.speaks_for(plugin, provider))
                 .filter(is_known)
         };
         let by = by.map(str::to_owned).or_else(own);
-        let by = by.and_then(|plugin| inner.plugins.grant_name(&PluginId(plugin)));
-        let credentials = inner.models.credentials();
+        let by = by.and_then(|plugin| state.plugins.grant_name(&PluginId(plugin)));
+        let credentials = state.models.credentials();
         credentials.set(provider, credential, by.as_deref())?;
-        inner.models.forget(provider);
+        state.models.forget(provider);
         if !known
-            && inner.providers.initialized()
-            && let Some(hook) = inner.auth_hook(provider)
+            && state.providers.initialized()
+            && let Some(hook) = state.auth_hook(provider)
         {
-            inner.load_auth(hook).await;
+            state.load_auth(hook).await;
         }
         Ok(())
     }
@@ -314,7 +314,7 @@ impl Agent {
     /// # Errors
     /// Those of the file.
     pub fn remove_credential(&self, provider: &str) -> Result<(), CredentialError> {
-        let models = &self.inner.models;
+        let models = &self.state.models;
         models.credentials().remove(provider)?;
         models.overlay(provider, |overlay| {
             overlay.options = None;

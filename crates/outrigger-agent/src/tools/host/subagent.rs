@@ -11,10 +11,10 @@ impl CallHost {
         request: SubagentRequest,
     ) -> Result<SubagentAnswer, ToolError> {
         let agent = Agent {
-            inner: Arc::clone(&self.inner),
+            state: Arc::clone(&self.state),
         };
         self.may_go_deeper(&agent)?;
-        let known = self.inner.agents.get(&request.agent);
+        let known = self.state.agents.get(&request.agent);
         let info = known.cloned().ok_or_else(|| {
             ToolError::failed(format!(
                 "Unknown agent type: {} is not a valid agent type",
@@ -33,20 +33,20 @@ impl CallHost {
                 agent.create_session(child).await.map_err(failed)?
             }
         };
-        self.inner.callers.add(&session.id, self.callers_of_child());
+        self.state.callers.add(&session.id, self.callers_of_child());
         let model = info.model.clone().unwrap_or_else(|| self.model.clone());
         self.started_subagent(&session.id, &model, &request);
         // Clients must learn of the child session before its events.
         self.sender.flushed().await;
         let prompt = self.subagent_prompt(&info.name, &model, request.prompt);
-        let _awaited = self.inner.deferred.awaits(&session.id, &self.session_id);
+        let _awaited = self.state.deferred.awaits(&session.id, &self.session_id);
         // Dropping this cancels the child's turn, which then ends on its own.
         let outcome = tokio::select! {
             outcome = agent.run(TurnRequest::prompt(&session.id, prompt)) => outcome.map_err(failed),
             () = self.cancel.cancelled() => Err(ToolError::Cancelled),
         };
         // The task is finished; resuming it restarts them.
-        self.inner.skill_servers.release(&session.id).await;
+        self.state.skill_servers.release(&session.id).await;
         let outcome = outcome?;
         match outcome {
             TurnOutcome::Done { .. } => Ok(SubagentAnswer {
@@ -82,7 +82,7 @@ impl CallHost {
                     ..TextPart::default()
                 }),
             }],
-            provenance: self.inner.causes_of_prompt(&self.causes()),
+            provenance: self.state.causes_of_prompt(&self.causes()),
             ..PromptInput::default()
         }
     }
@@ -90,7 +90,7 @@ impl CallHost {
     /// Returns the session of a task. It can be resumed only from the session that started it.
     fn own_child(&self, id: &str) -> Result<Session, ToolError> {
         let session = self
-            .inner
+            .state
             .store
             .session(&SessionId(id.to_owned()))
             .map_err(|e| ToolError::failed(e.to_string()))?;
@@ -111,7 +111,7 @@ impl CallHost {
         session: Session,
         child: &AgentInfo,
     ) -> Result<Session, crate::AgentError> {
-        let own = self.inner.effective_rules(&session);
+        let own = self.state.effective_rules(&session);
         let more = self.caller_limits(&[&child.permission[..], &own].concat());
         if more.is_empty() {
             return Ok(session);
@@ -168,7 +168,7 @@ impl CallHost {
 
     /// Returns the agents whose grants and routes limit a subagent of this call.
     fn callers_of_child(&self) -> Vec<String> {
-        let mut callers = self.inner.callers_of(&self.session_id);
+        let mut callers = self.state.callers_of(&self.session_id);
         if !self.is_named_by_user() {
             callers.push(self.agent.name.clone());
         }

@@ -14,7 +14,7 @@ impl ToolHost for CallHost {
             if point == HookPoint::ToolOnError && self.cancel.is_cancelled() {
                 let about = About::Turn(self.session_id.clone(), self.turn.clone());
                 let output = payload.output.clone();
-                self.inner.notify_payload(point, payload, about);
+                self.state.notify_payload(point, payload, about);
                 return HookVerdict {
                     output,
                     ..HookVerdict::default()
@@ -23,7 +23,7 @@ impl ToolHost for CallHost {
             let fallback = payload.output.clone();
             let payload = self.with_causes(point, payload);
             let result = self
-                .inner
+                .state
                 .run_hooks(
                     point,
                     vec![payload],
@@ -42,7 +42,7 @@ impl ToolHost for CallHost {
                 (HookPoint::ToolBeforeCall, Some(output)) => {
                     let by_model = self.made_by == MadeBy::Model;
                     let model = by_model.then_some(self.model.provider_id.as_str());
-                    self.inner.approval_reason(
+                    self.state.approval_reason(
                         &self.call,
                         model,
                         &result.records,
@@ -83,7 +83,7 @@ impl ToolHost for CallHost {
                 causes: &causes,
                 reports: Some(&self.sender),
             };
-            let answer = self.inner.decide(&asker, ask).await;
+            let answer = self.state.decide(&asker, ask).await;
             for actor in answer.iter().flat_map(|it| &it.by) {
                 self.caused_by(actor.clone(), Deed::Answered, None);
             }
@@ -98,13 +98,13 @@ impl ToolHost for CallHost {
         let input_hash = outrigger_plugins::hash(&(&self.call.tool, input));
         *lock(&self.input_hash) = Some(input_hash.clone());
         Box::pin(
-            self.inner
+            self.state
                 .audit_intent((&self.call, self.causes()), &self.turn, input_hash),
         )
     }
 
     fn started(&self, input: &Value) {
-        self.inner.questions.begins(&self.call, input);
+        self.state.questions.begins(&self.call, input);
         let _ = self.sender.send(Msg::Input(Input::ToolStarted {
             effect: self.effect,
             input: input.clone(),
@@ -138,7 +138,7 @@ impl ToolHost for CallHost {
         after: &'a [u8],
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let Some(trust) = self.inner.workspace_trust.clone() else {
+            let Some(trust) = self.state.workspace_trust.clone() else {
                 return;
             };
             let before = before.and_then(|it| workspace_trust::digest(file, it));
@@ -164,7 +164,7 @@ impl ToolHost for CallHost {
             let own = self.stored_rules().map_err(ToolError::failed)?;
             let rules = [self.agent.permission.clone(), own].concat();
             let session = Some(&self.session_id);
-            self.inner.confine(session, rules).await.map_err(|error| {
+            self.state.confine(session, rules).await.map_err(|error| {
                 ToolError::failed(format!(
                     "The command was not started: {error} ({})",
                     error.hint()
@@ -180,19 +180,19 @@ impl ToolHost for CallHost {
         printed: &'a str,
     ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
         Box::pin(async move {
-            if !self.inner.may_leave_sandbox() {
+            if !self.state.may_leave_sandbox() {
                 return Ok(None);
             }
             let own = self.stored_rules().map_err(ToolError::failed)?;
             let causes = self.causes();
             let rules: [&[Rule]; 2] = [&self.agent.permission, &own];
             let asker = self.asker(&rules, &causes);
-            let asked = self.inner.ask_person_outside(&asker, command, why, printed);
+            let asked = self.state.ask_person_outside(&asker, command, why, printed);
             if !asked.await {
                 return Ok(None);
             }
             let rules = [self.agent.permission.clone(), own].concat();
-            let confined = self.inner.confine_outside(&self.session_id, rules);
+            let confined = self.state.confine_outside(&self.session_id, rules);
             let policy = confined.await.map_err(|error| {
                 ToolError::failed(format!(
                     "The command was not started: {error} ({})",
@@ -206,7 +206,7 @@ impl ToolHost for CallHost {
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         Box::pin(async move {
             self.sender.flushed().await;
-            self.inner
+            self.state
                 .ask_questions(&self.session_id, Some(self.tool.clone()), questions)
                 .await
         })
@@ -218,10 +218,10 @@ impl ToolHost for CallHost {
             let causes = self.causes();
             let rules: [&[Rule]; 2] = [&self.agent.permission, &own];
             let asker = self.asker(&rules, &causes);
-            if !self.inner.ask_person_to_sample(&asker, &request).await {
+            if !self.state.ask_person_to_sample(&asker, &request).await {
                 return Err("the user refused, or nobody can be asked".to_owned());
             }
-            self.inner
+            self.state
                 .sample(
                     &self.session_id,
                     (&self.tool.message_id, &self.model),
@@ -232,34 +232,34 @@ impl ToolHost for CallHost {
     }
 
     fn skills(&self) -> Vec<SkillEntry> {
-        self.inner.skill_entries()
+        self.state.skill_entries()
     }
 
     fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
-            let skill = self.inner.skills.iter().find(|skill| skill.name == name)?;
-            start_skill_servers(&host(&self.inner), &self.session_id, skill).await
+            let skill = self.state.skills.iter().find(|skill| skill.name == name)?;
+            start_skill_servers(&host(&self.state), &self.session_id, skill).await
         })
     }
 
     fn extra(&self) -> Value {
-        let model = self.inner.models.resolve(&self.model);
+        let model = self.state.models.resolve(&self.model);
         let model = model.ok().map(|resolved| resolved.model_for_hooks());
         serde_json::json!({ "model": model, "bypassAgentCheck": self.is_users() })
     }
 
     fn agents(&self) -> Vec<AgentEntry> {
-        self.inner.agent_entries()
+        self.state.agent_entries()
     }
 
     fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Formatted> {
-        Box::pin(self.inner.formatters.format(file))
+        Box::pin(self.state.formatters.format(file))
     }
 
     fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
         Box::pin(async move {
-            self.inner.lsp.touch(file).await;
-            self.inner.lsp.diagnostics()
+            self.state.lsp.touch(file).await;
+            self.state.lsp.diagnostics()
         })
     }
 
@@ -269,11 +269,11 @@ impl ToolHost for CallHost {
         method: &'a str,
         params: Value,
     ) -> BoxFuture<'a, Option<Vec<Value>>> {
-        Box::pin(async move { self.inner.lsp.ask(file, method, &params).await })
+        Box::pin(async move { self.state.lsp.ask(file, method, &params).await })
     }
 
     fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
-        Box::pin(self.inner.lsp.symbols(query))
+        Box::pin(self.state.lsp.symbols(query))
     }
 
     fn read_rules(&self) -> ReadRules {
@@ -281,14 +281,14 @@ impl ToolHost for CallHost {
             return Box::new(|_: &Path| Action::Allow);
         }
         let own = self.own_rules();
-        let approvals = lock(&self.inner.questions.approvals).clone();
-        let access = self.inner.access.clone();
+        let approvals = lock(&self.state.questions.approvals).clone();
+        let access = self.state.access.clone();
         let rules = access.rules(&[&self.agent.permission, &own]);
         let approvals = access.rules(&[&approvals]);
         let rules = SearchRules::new(rules).with_approvals(approvals);
         // The agent that a plugin's prompt names may read more than the plugin.
-        let wide = &self.inner.config.config.permission;
-        if self.inner.is_prompted_without_grant(&self.causes()) {
+        let wide = &self.state.config.config.permission;
+        if self.state.is_prompted_without_grant(&self.causes()) {
             Box::new(rules.with_denies(access.rules(&[wide])))
         } else {
             Box::new(rules)
@@ -296,7 +296,7 @@ impl ToolHost for CallHost {
     }
 
     fn names_address(&self, url: &str) -> bool {
-        let approvals = lock(&self.inner.questions.approvals).clone();
+        let approvals = lock(&self.state.questions.approvals).clone();
         let own = self.own_rules();
         let layers: [&[Rule]; 3] = [&self.agent.permission, &own, &approvals];
         self.is_users() || hosts::is_named(url, &layers)
@@ -308,17 +308,17 @@ impl ToolHost for CallHost {
     }
 
     fn opened(&self, file: &Path) {
-        self.inner.lsp.warm(file);
+        self.state.lsp.warm(file);
     }
 
     /// Returns instructions of folders below the working directory, each shown once in a session.
     fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
-        let mut shown = lock(&self.inner.shown_instructions);
-        nearby_instruction_files(file, &self.inner.place.directory)
+        let mut shown = lock(&self.state.shown_instructions);
+        nearby_instruction_files(file, &self.state.place.directory)
             .into_iter()
             .filter(|path| shown.insert((self.session_id.clone(), path.clone())))
             .filter_map(|path| {
-                let text = self.inner.instruction(&path)?;
+                let text = self.state.instruction(&path)?;
                 Some(NearbyInstruction { path, text })
             })
             .collect()
@@ -331,7 +331,7 @@ impl ToolHost for CallHost {
                 session_id: self.session_id.clone(),
                 todos,
             };
-            self.inner
+            self.state
                 .commit(Vec::new(), vec![event])
                 .await
                 .map_err(|error| ToolError::failed(error.to_string()))

@@ -73,17 +73,17 @@ impl McpHost for AgentState {
 }
 
 /// Returns the agent as the `outrigger-mcp-tools` crate sees it.
-pub(crate) fn host(inner: &Arc<AgentState>) -> Arc<dyn McpHost> {
-    Arc::clone(inner) as Arc<dyn McpHost>
+pub(crate) fn host(state: &Arc<AgentState>) -> Arc<dyn McpHost> {
+    Arc::clone(state) as Arc<dyn McpHost>
 }
 
 impl Agent {
     /// Returns the MCP servers with their status.
     #[must_use]
     pub fn mcp(&self) -> Vec<Status> {
-        let mut all = self.inner.mcp.status();
+        let mut all = self.state.mcp.status();
         for status in &mut all {
-            if let Some(why) = self.inner.mcp_waiting.get(&status.name)
+            if let Some(why) = self.state.mcp_waiting.get(&status.name)
                 && status.state == State::Disabled
             {
                 status.code = Some("mcp.not_allowed");
@@ -177,17 +177,17 @@ fn watched_tokens(folders: &Folders, store: &Store) -> TokenStore {
 
 /// Waits for the servers, registers their tools after the existing ones, and follows changes: servers that start late
 /// and changed lists of tools.
-pub(crate) async fn bind(inner: &Arc<AgentState>) {
-    inner.mcp.ready().await;
-    let (owner, mut changes) = (Arc::downgrade(inner), inner.mcp.changes());
-    register(&host(inner));
-    let mut before = offered(inner);
+pub(crate) async fn bind(state: &Arc<AgentState>) {
+    state.mcp.ready().await;
+    let (owner, mut changes) = (Arc::downgrade(state), state.mcp.changes());
+    register(&host(state));
+    let mut before = offered(state);
     tokio::spawn(async move {
         while changes.changed().await.is_ok() {
-            let Some(inner) = owner.upgrade() else { return };
-            register(&host(&inner));
-            let after = offered(&inner);
-            publish_changes(&inner, &before, &after).await;
+            let Some(state) = owner.upgrade() else { return };
+            register(&host(&state));
+            let after = offered(&state);
+            publish_changes(&state, &before, &after).await;
             before = after;
         }
     });
@@ -196,8 +196,8 @@ pub(crate) async fn bind(inner: &Arc<AgentState>) {
 /// Tools of the connected servers and of those that have ended.
 type Offered = BTreeMap<String, (State, Vec<String>)>;
 
-fn offered(inner: &AgentState) -> Offered {
-    let status = inner.mcp.status().into_iter();
+fn offered(state: &AgentState) -> Offered {
+    let status = state.mcp.status().into_iter();
     status
         .filter(|status| matches!(status.state, State::Connected | State::Failed))
         .map(|status| (status.name, (status.state, status.tools)))
@@ -205,7 +205,7 @@ fn offered(inner: &AgentState) -> Offered {
 }
 
 /// Publishes `mcp.tools.changed`, as in OpenCode: for servers whose tools changed while connected, or that ended.
-async fn publish_changes(inner: &AgentState, before: &Offered, after: &Offered) {
+async fn publish_changes(state: &AgentState, before: &Offered, after: &Offered) {
     let changed = before
         .iter()
         .filter(|(_, (state, _))| *state == State::Connected)
@@ -218,7 +218,7 @@ async fn publish_changes(inner: &AgentState, before: &Offered, after: &Offered) 
             kind: "mcp.tools.changed".to_owned(),
             properties,
         });
-        if let Err(error) = inner.commit(Vec::new(), vec![event]).await {
+        if let Err(error) = state.commit(Vec::new(), vec![event]).await {
             tracing::warn!("[mcp] {error}");
         }
     }
@@ -227,7 +227,7 @@ async fn publish_changes(inner: &AgentState, before: &Offered, after: &Offered) 
 impl Agent {
     /// Returns the prompts of all MCP servers, by their command names.
     pub async fn mcp_prompts(&self) -> Vec<McpPrompt> {
-        outrigger_mcp_tools::prompts::prompts(&self.inner.mcp).await
+        outrigger_mcp_tools::prompts::prompts(&self.state.mcp).await
     }
 
     /// The command of that name: configured, or a prompt of an MCP server, whose text is not fetched yet.
@@ -235,17 +235,17 @@ impl Agent {
     /// # Errors
     /// [`AgentError::NoCommand`].
     pub async fn find_command(&self, name: &str) -> Result<CommandInfo, AgentError> {
-        if let Some(info) = self.inner.commands.get(name) {
+        if let Some(info) = self.state.commands.get(name) {
             return Ok(info.clone());
         }
-        let found = outrigger_mcp_tools::prompts::describe(&self.inner.mcp, name).await;
+        let found = outrigger_mcp_tools::prompts::describe(&self.state.mcp, name).await;
         found.ok_or_else(|| self.no_command(name))
     }
 
     pub(crate) fn no_command(&self, name: &str) -> AgentError {
         AgentError::NoCommand {
             name: name.to_owned(),
-            known: self.inner.commands.keys().cloned().collect(),
+            known: self.state.commands.keys().cloned().collect(),
         }
     }
 }

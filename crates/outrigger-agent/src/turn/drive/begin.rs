@@ -79,8 +79,8 @@ impl Driver {
                 }
             },
         };
-        let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
-        let (session, turn, cancel) = (
+        let (state, sender) = (Arc::clone(&self.state), self.sender.clone());
+        let (session, turn_id, cancel) = (
             self.session_id.clone(),
             self.turn_id.clone(),
             self.abort.1.clone(),
@@ -92,12 +92,12 @@ impl Driver {
             changed_by: Vec::new(),
         });
         spawn_effect(sender, lost, async move {
-            let result = inner
+            let result = state
                 .run_hooks(
                     point,
                     vec![payload],
                     Some(&session),
-                    Some(&turn),
+                    Some(&turn_id),
                     Some(cancel),
                 )
                 .await;
@@ -111,14 +111,14 @@ impl Driver {
 
     /// Returns the payload of a point whose contents the agent holds.
     fn payload(&mut self, point: HookPoint) -> Result<HookPayload, AgentError> {
-        match &self.state {
-            Some(state) if point == crate::turn::queue::continuation::POINT => Ok(self
+        match &self.turn {
+            Some(turn) if point == crate::turn::queue::continuation::POINT => Ok(self
                 .continuation
-                .payload(&self.inner, state, &self.session_id)),
-            Some(state) => {
-                let mut payload =
-                    self.draft
-                        .payload(&self.inner, &self.session_id, state, point)?;
+                .payload(&self.state, turn, &self.session_id)),
+            Some(turn) => {
+                let mut payload = self
+                    .draft
+                    .payload(&self.state, &self.session_id, turn, point)?;
                 if let Some(history) = &mut payload.history {
                     history.renew(&self.shown);
                     self.shown = history.clone();
@@ -132,17 +132,17 @@ impl Driver {
     // ---- tools on offer ----
 
     fn begin_tools(&mut self, effect: EffectId) {
-        let Some(state) = &self.state else { return };
-        let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
-        let (session, turn, cancel) = (
+        let Some(turn) = &self.turn else { return };
+        let (state, sender) = (Arc::clone(&self.state), self.sender.clone());
+        let (session, turn_id, cancel) = (
             self.session_id.clone(),
             self.turn_id.clone(),
             self.abort.1.clone(),
         );
-        let (agent, switches) = (state.begin().agent.clone(), state.user().tools.clone());
-        let model = state.begin().model.clone();
-        let answer = structured::wanted(state);
-        if is_last_step(state) {
+        let (agent, switches) = (turn.begin().agent.clone(), turn.user().tools.clone());
+        let model = turn.begin().model.clone();
+        let answer = structured::wanted(turn);
+        if is_last_step(turn) {
             let (mut offers, mut known) = (Vec::new(), Vec::new());
             if let Some(schema) = answer {
                 structured::add(schema, &mut offers, &mut known);
@@ -160,8 +160,15 @@ impl Driver {
             known: Vec::new(),
         };
         spawn_effect(sender, lost, async move {
-            let (mut offers, mut known) = inner
-                .offer_tools(&agent, &model, switches.as_ref(), &session, &turn, cancel)
+            let (mut offers, mut known) = state
+                .offer_tools(
+                    &agent,
+                    &model,
+                    switches.as_ref(),
+                    &session,
+                    &turn_id,
+                    cancel,
+                )
                 .await;
             if let Some(schema) = answer {
                 structured::add(schema, &mut offers, &mut known);
@@ -177,21 +184,21 @@ impl Driver {
     // ---- compaction ----
 
     fn begin_compaction(&mut self, effect: EffectId, message_id: MessageId, overflow: bool) {
-        let (inner, session) = (Arc::clone(&self.inner), self.session_id.clone());
+        let (state, session) = (Arc::clone(&self.state), self.session_id.clone());
         spawn_effect(
             self.sender.clone(),
             compaction::run::lost(effect),
-            async move { compaction::run::prepare(&inner, &session, effect, &message_id, overflow) },
+            async move { compaction::run::prepare(&state, &session, effect, &message_id, overflow) },
         );
     }
 
     // ---- the model ----
 
     fn begin_model(&mut self, effect: EffectId) {
-        let Some(state) = &self.state else { return };
-        let (agent, model, request) = std::mem::take(&mut self.draft).finish(state);
+        let Some(turn) = &self.turn else { return };
+        let (agent, model, request) = std::mem::take(&mut self.draft).finish(turn);
         let task = ModelTask {
-            inner: Arc::clone(&self.inner),
+            state: Arc::clone(&self.state),
             sender: self.sender.clone(),
             effect,
             session_id: self.session_id.clone(),
@@ -200,8 +207,8 @@ impl Driver {
                 session_id: self.session_id.clone(),
                 agent,
                 model: model.clone(),
-                step: state.current_step(),
-                message_id: state.message().map(|message| message.id.clone()),
+                step: turn.current_step(),
+                message_id: turn.message().map(|message| message.id.clone()),
             },
             cancel: self.abort.1.clone(),
         };
@@ -223,40 +230,40 @@ impl Driver {
     // ---- tools ----
 
     fn begin_tool(&mut self, effect: EffectId, call: ToolCall) {
-        let Some(state) = &self.state else { return };
+        let Some(turn) = &self.turn else { return };
         if call.tool == OutputFormat::TOOL
-            && let Some(schema) = structured::wanted(state)
+            && let Some(schema) = structured::wanted(turn)
         {
             self.take_answer(effect, &schema, call.input);
             return;
         }
-        let inner = Arc::clone(&self.inner);
-        let agent = inner
+        let state = Arc::clone(&self.state);
+        let agent = state
             .agents
-            .get(&state.begin().agent)
+            .get(&turn.begin().agent)
             .cloned()
             .unwrap_or_default();
-        let made_by = match state.is_subtask_call(effect) {
+        let made_by = match turn.is_subtask_call(effect) {
             false => MadeBy::Model,
-            true if sent_by_plugin(state.user()) => MadeBy::Plugin,
+            true if sent_by_plugin(turn.user()) => MadeBy::Plugin,
             true => MadeBy::User,
         };
-        let mut model = state.begin().model.clone();
-        if let Some(message) = state.message().filter(|_| made_by != MadeBy::Model) {
+        let mut model = turn.begin().model.clone();
+        if let Some(message) = turn.message().filter(|_| made_by != MadeBy::Model) {
             model.provider_id.clone_from(&message.provider_id);
             model.model_id.clone_from(&message.model_id);
         }
-        let turn = CallTurn {
-            inner: Arc::clone(&inner),
+        let call_turn = CallTurn {
+            state: Arc::clone(&state),
             turn: self.turn_id.clone(),
             effect,
             sender: self.sender.clone(),
             cancel: self.abort.1.clone(),
             speaking: self.speaking.subscribe(),
         };
-        let host = Arc::new(CallHost::new(turn, &call, agent, model, made_by));
+        let host = Arc::new(CallHost::new(call_turn, &call, agent, model, made_by));
         let ctx = host.context(&call);
-        let (sender, turn) = (self.sender.clone(), self.turn_id.clone());
+        let (sender, turn_id) = (self.sender.clone(), self.turn_id.clone());
         let lost = Msg::Input(Input::ToolDone {
             effect,
             outcome: ToolOutcome::Failed {
@@ -268,13 +275,13 @@ impl Driver {
         });
         spawn_effect(sender, lost, async move {
             outrigger_store::fault::point("tool.before_run");
-            let executed = inner.runtime.execute(call, ctx).await;
+            let executed = state.runtime.execute(call, ctx).await;
             outrigger_store::fault::point("tool.after_run");
             let (outcome, mut record) = (executed.outcome, executed.record);
             record.audit = host.audit(&outcome);
             record.provenance = host.causes();
-            record.turn = Some(turn);
-            inner.note(vec![LogRecord::Tool(Box::new(record))]);
+            record.turn = Some(turn_id);
+            state.note(vec![LogRecord::Tool(Box::new(record))]);
             Msg::Input(Input::ToolDone { effect, outcome })
         });
     }
@@ -296,7 +303,7 @@ impl Driver {
 
     /// Not cancelled with the turn: changes made until then may have to be reverted.
     fn begin_files(&self, effect: EffectId, since: Option<String>, first: Option<String>) {
-        let inner = Arc::clone(&self.inner);
+        let state = Arc::clone(&self.state);
         let lost = Input::FilesTracked {
             effect,
             tree: None,
@@ -304,14 +311,14 @@ impl Driver {
             diffs: None,
         };
         spawn_effect(self.sender.clone(), Msg::Input(lost), async move {
-            Msg::Input(inner.track_files(effect, since, first).await)
+            Msg::Input(state.track_files(effect, since, first).await)
         });
     }
 
     fn begin_loop_question(&self, effect: EffectId, call: &ToolCall) {
-        let Some(state) = &self.state else { return };
-        let inner = Arc::clone(&self.inner);
-        let agent = inner.agents.get(&state.begin().agent).cloned();
+        let Some(turn) = &self.turn else { return };
+        let state = Arc::clone(&self.state);
+        let agent = state.agents.get(&turn.begin().agent).cloned();
         let (call, cancel) = (call.clone(), self.abort.1.clone());
         let about = (self.session_id.clone(), self.turn_id.clone());
         let answered =
@@ -320,7 +327,7 @@ impl Driver {
         spawn_effect(self.sender.clone(), lost, async move {
             let rules = agent.unwrap_or_default().permission;
             let refusal = tokio::select! {
-                answer = inner.ask_about_loop(&call, &rules) => answer.err(),
+                answer = state.ask_about_loop(&call, &rules) => answer.err(),
                 () = cancel.cancelled() => Some("The turn was cancelled.".into()),
             };
             // The call does not reach the runtime, which notifies plugins of every other failure.
@@ -335,23 +342,23 @@ impl Driver {
                     began: false,
                 };
                 let about = About::Turn(about.0.clone(), about.1);
-                inner.notify_hook(&input, &Context::default(), about);
+                state.notify_hook(&input, &Context::default(), about);
             }
             answered(refusal)
         });
     }
 
     fn begin_title(&self, message_id: MessageId) {
-        let inner = Arc::clone(&self.inner);
+        let state = Arc::clone(&self.state);
         let session_id = self.session_id.clone();
         let model = self
-            .state
+            .turn
             .as_ref()
             .map(|s| s.begin().model.clone())
             .unwrap_or_default();
-        self.inner
+        self.state
             .background
-            .spawn(async move { inner.make_title(session_id, message_id, model).await });
+            .spawn(async move { state.make_title(session_id, message_id, model).await });
     }
 }
 

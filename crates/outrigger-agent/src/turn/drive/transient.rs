@@ -12,8 +12,8 @@ use outrigger_workspace::clock::now;
 impl Driver {
     /// Publishes a chunk of streamed text.
     pub(super) fn publish_delta(&self, index: u32, delta: String) {
-        let Some(state) = &self.state else { return };
-        let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else {
+        let Some(turn) = &self.turn else { return };
+        let (Some(part_id), Some(message)) = (turn.part_of_block(index), turn.message()) else {
             return;
         };
         let event = Event::PartDelta {
@@ -23,15 +23,15 @@ impl Driver {
             field: "text".into(),
             delta,
         };
-        self.inner.broadcast(vec![numbered(event)]);
+        self.state.broadcast(vec![numbered(event)]);
     }
 
     /// Publishes the part with the output so far. The final result is stored.
     pub(super) fn publish_preview(&self, effect: EffectId, preview: Value) {
         let Some(mut part) = self
-            .state
+            .turn
             .as_ref()
-            .and_then(|state| state.part_of_call(effect))
+            .and_then(|turn| turn.part_of_call(effect))
             .cloned()
         else {
             return;
@@ -47,7 +47,7 @@ impl Driver {
                 part: Box::new(part),
                 time: now(),
             };
-            self.inner.broadcast(vec![numbered(event)]);
+            self.state.broadcast(vec![numbered(event)]);
         }
     }
 }

@@ -28,7 +28,7 @@ type Texts = BTreeMap<u32, (bool, String)>;
 
 /// A model request in progress.
 pub(crate) struct ModelTask {
-    pub(crate) inner: Arc<AgentState>,
+    pub(crate) state: Arc<AgentState>,
     pub(crate) sender: Outbox,
     pub(crate) effect: EffectId,
     pub(crate) session_id: SessionId,
@@ -71,7 +71,7 @@ impl ModelTask {
 
     /// Restores the options that were hidden from hooks.
     fn put_back(&self, resolved: &Resolved, request: &mut ModelRequest) {
-        let agent = self.inner.agents.get(&self.step.agent).cloned();
+        let agent = self.state.agents.get(&self.step.agent).cloned();
         let (agent, left) = (agent.unwrap_or_default(), &mut request.params);
         request_options::put_back(left, &agent, resolved, &self.session_id, false);
     }
@@ -83,7 +83,7 @@ impl ModelTask {
         texts: &mut Texts,
     ) -> Result<ModelSignal, NamedError> {
         let input = before_request::Input::Step(&self.step);
-        let hooks = self.inner.run_before_request_hooks(
+        let hooks = self.state.run_before_request_hooks(
             &input,
             &mut request,
             &self.session_id,
@@ -92,10 +92,10 @@ impl ModelTask {
         );
         Box::pin(hooks).await?;
         let mut stream = {
-            let resolved = self.inner.models.resolve(&model);
+            let resolved = self.state.models.resolve(&model);
             let resolved = resolved.map_err(|error| error.to_named())?;
             self.put_back(&resolved, &mut request);
-            resolved.stream(&request, &self.inner.stream_options(&self.session_id))
+            resolved.stream(&request, &self.state.stream_options(&self.session_id))
         };
         // The serialised form replaces it; the request with all tool schemas is several times larger.
         drop(request);
@@ -133,7 +133,7 @@ impl ModelTask {
     /// Returns the error of a request that failed for good, with the additions of `llm.on_error` hooks appended to its
     /// message (C4), so that everyone who reads the error sees them. A stopped turn does not wait for plugins.
     async fn explained(&self, mut error: NamedError) -> NamedError {
-        if !self.inner.plugins.pipeline().has(HookPoint::LlmOnError) {
+        if !self.state.plugins.pipeline().has(HookPoint::LlmOnError) {
             return error;
         }
         let input = on_error::Input {
@@ -144,12 +144,12 @@ impl ModelTask {
         let (session, turn) = (Some(&self.session_id), Some(&self.turn));
         if self.cancel.is_cancelled() {
             let about = About::of(session, turn);
-            self.inner.notify_payload(point, payload, about);
+            self.state.notify_payload(point, payload, about);
             return error;
         }
         let cancel = Some(self.cancel.clone());
         let result = self
-            .inner
+            .state
             .run_hooks(point, vec![payload], session, turn, cancel);
         if let (Some(output), Some(message)) = (
             result.await.outputs.first(),

@@ -38,19 +38,19 @@ impl Continuation {
     /// Returns the payload for the handlers.
     pub(crate) fn payload(
         &self,
-        inner: &Arc<AgentState>,
-        state: &Turn,
+        state: &Arc<AgentState>,
+        turn: &Turn,
         session: &SessionId,
     ) -> HookPayload {
-        let begin = state.begin();
+        let begin = turn.begin();
         let agent = Agent {
-            inner: Arc::clone(inner),
+            state: Arc::clone(state),
         };
         let input = before_stop::Input {
             session_id: session,
             agent: &begin.agent,
             model: &begin.model,
-            message_id: state.message().map(|message| &message.id),
+            message_id: turn.message().map(|message| &message.id),
             active: self.times > 0,
             last_message: &agent.last_text(session),
         };
@@ -60,14 +60,14 @@ impl Continuation {
     /// Returns what to do before the turn ends, unless the limit is reached.
     pub(crate) fn wanted(
         &mut self,
-        inner: &AgentState,
+        state: &AgentState,
         result: &PipelineResult,
     ) -> Option<(String, Provenance)> {
         if result.stop.is_some() || result.block.is_some() {
             return None;
         }
         let text = before_stop::read(result.outputs.first()?)?.to_owned();
-        let most = inner.config.settings.agent.max_continuations;
+        let most = state.config.settings.agent.max_continuations;
         let most = most.unwrap_or(MAX_CONTINUATIONS);
         if self.times >= most {
             tracing::warn!(
@@ -90,10 +90,10 @@ impl Agent {
     pub(crate) async fn continue_with(
         &self,
         id: &SessionId,
-        state: &Turn,
+        turn: &Turn,
         (text, by): (String, Provenance),
     ) -> Result<Option<Begin>, AgentError> {
-        let before = state.user();
+        let before = turn.user();
         let at = now();
         let user = UserMessage {
             id: ids::message(),
@@ -131,9 +131,9 @@ impl Agent {
                 time: at,
             },
         ];
-        self.inner.commit(Vec::new(), events).await?;
+        self.state.commit(Vec::new(), events).await?;
         let session = self.session(id)?;
-        let conversation = self.inner.conversation(id)?;
+        let conversation = self.state.conversation(id)?;
         let begin = self.begin(&session, &conversation, prompt.into())?;
         Ok(stored(begin, &conversation))
     }

@@ -19,15 +19,15 @@ use outrigger_session_state::turn_channel::{Joining, Msg};
 
 /// A prompt handed to a driver, with its caller.
 pub(crate) struct Joined {
-    inner: Arc<AgentState>,
+    state: Arc<AgentState>,
     session: SessionId,
     waiting: Vec<(MessageId, oneshot::Sender<TurnOutcome>)>,
 }
 
 impl Joined {
-    pub(crate) fn new(inner: &Arc<AgentState>, session: &SessionId) -> Self {
+    pub(crate) fn new(state: &Arc<AgentState>, session: &SessionId) -> Self {
         Self {
-            inner: Arc::clone(inner),
+            state: Arc::clone(state),
             session: session.clone(),
             waiting: Vec::new(),
         }
@@ -41,20 +41,20 @@ impl Joined {
     }
 
     /// Makes the messages that joined the turn visible to requests.
-    pub(crate) fn stepped(&self, state: &Turn) {
+    pub(crate) fn stepped(&self, turn: &Turn) {
         if self.waiting.is_empty() {
             return;
         }
-        let open = state.joined();
+        let open = turn.joined();
         let taken = self.waiting.iter().map(|(id, _)| id);
         let taken: Vec<MessageId> = taken.filter(|id| !open.contains(id)).cloned().collect();
-        self.inner.waiting.release(&self.session, &taken);
+        self.state.waiting.release(&self.session, &taken);
     }
 
     /// Notifies the callers whose prompts the turn answered. The others continue separately, unless they were cancelled
     /// too.
-    pub(crate) fn ended(&mut self, state: Option<&Turn>, outcome: &TurnOutcome) {
-        let open = state.map(Turn::joined).unwrap_or_default();
+    pub(crate) fn ended(&mut self, turn: Option<&Turn>, outcome: &TurnOutcome) {
+        let open = turn.map(Turn::joined).unwrap_or_default();
         for (id, ended) in self.waiting.drain(..) {
             if !open.contains(&&id) {
                 let _ = ended.send(outcome.clone());
@@ -70,7 +70,7 @@ impl Agent {
         id: &SessionId,
         prompt: &Prompt,
     ) -> Result<Option<oneshot::Receiver<TurnOutcome>>, AgentError> {
-        let Some(turn) = self.inner.turns.steering(id) else {
+        let Some(turn) = self.state.turns.steering(id) else {
             return Ok(None);
         };
         // A prompt for another vendor's agent is not answered by the running model.
@@ -78,7 +78,7 @@ impl Agent {
             return Ok(None);
         }
         let session = self.session(id)?;
-        let conversation = self.inner.conversation(id)?;
+        let conversation = self.state.conversation(id)?;
         let mut prompt = prompt.clone();
         prompt.input.no_reply = None;
         let begin = self.begin(&session, &conversation, prompt)?;
@@ -101,7 +101,7 @@ impl Agent {
         id: &SessionId,
         message: &MessageId,
     ) -> Result<(), AgentError> {
-        let found = self.inner.store.message(id, message)?;
+        let found = self.state.store.message(id, message)?;
         if let Some(prompt) = found.and_then(|found| readable(&found)) {
             self.join(id, &prompt.into())?;
         }
@@ -110,7 +110,7 @@ impl Agent {
 
     /// Withdraws a prompt that a running turn may hold.
     pub(crate) fn leave(&self, id: &SessionId, message: &MessageId) {
-        if let Some(turn) = self.inner.turns.steering(id) {
+        if let Some(turn) = self.state.turns.steering(id) {
             let message_id = message.clone();
             let _ = turn.send(Msg::Input(Input::Left { message_id }));
         }
@@ -121,13 +121,13 @@ impl Agent {
     pub(crate) fn left_behind(
         &self,
         id: &SessionId,
-        state: &Turn,
+        turn: &Turn,
     ) -> Result<(Vec<Begin>, Vec<PromptInput>), AgentError> {
-        let conversation = self.inner.conversation(id)?;
+        let conversation = self.state.conversation(id)?;
         let messages = || conversation.history.iter().filter_map(|m| m.stored());
         let session = self.session(id)?;
-        let known = state.joined();
-        let own = &state.user().id;
+        let known = turn.joined();
+        let own = &turn.user().id;
         let answered: HashSet<&MessageId> = messages()
             .filter_map(|m| match &m.info {
                 MessageInfo::Assistant(answer) => Some(&answer.parent_id),

@@ -29,7 +29,7 @@ impl Agent {
         // Before it is stored, so that the running turn never reads it.
         place.holds(&message);
         let mut session = self.session(id)?;
-        let conversation = self.inner.conversation(id)?;
+        let conversation = self.state.conversation(id)?;
         let mut begin = self.begin(&session, &conversation, prompt.clone())?;
         begin.no_reply = true;
         begin.message.id = message.clone();
@@ -38,7 +38,7 @@ impl Agent {
         prompt.input.model = Some(begin.model.clone());
         let changes = conversation.facts.changes.changes();
         let driver = Driver::new(
-            std::sync::Arc::clone(&self.inner),
+            std::sync::Arc::clone(&self.state),
             begin.turn.clone(),
             id.clone(),
             changes,
@@ -62,12 +62,12 @@ impl Agent {
             session_id: id.clone(),
             message_id: message.clone(),
         };
-        self.inner.commit(Vec::new(), vec![event]).await
+        self.state.commit(Vec::new(), vec![event]).await
     }
 
     /// Waits until no plugin is active for the session: a prompt sent from a hook would run the same hook again.
     pub(crate) async fn free_of_plugins(&self, id: &SessionId) {
-        while self.inner.turns.is_with_plugins(id) {
+        while self.state.turns.is_with_plugins(id) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
