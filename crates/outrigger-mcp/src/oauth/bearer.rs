@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use outrigger_files::sync::lock;
 use reqwest::Url;
 
-use super::discover::{Challenge, Endpoints, discover, is_same_issuer};
+use super::discover::{Challenge, Endpoints, discover};
 use super::exchange::Identity;
 use super::store::{ClientInfo, Entry, TokenStore, Tokens};
 use super::{OAuthConfig, exchange, failed, machine, now};
@@ -78,7 +78,7 @@ impl Bearer {
     /// Handles a refused or missing token: gets another, if possible without the user.
     ///
     /// # Errors [`McpError::NeedsAuth`] if the user must log in, [`McpError::NeedsClientRegistration`] if that needs a client
-    /// registered by hand.
+    /// registered by hand, [`McpError::Login`] if where the login is renewed cannot be found out now.
     pub(crate) async fn refused(
         &self,
         sent: Option<&str>,
@@ -113,6 +113,8 @@ impl Bearer {
                     server: self.server.clone(),
                 }
             }
+            // The login is still there, and another one would fail, too.
+            Err(reason) if sent.is_some() => failed(&self.server, reason),
             _ => McpError::NeedsAuth {
                 server: self.server.clone(),
                 status: 401,
@@ -211,6 +213,15 @@ impl Bearer {
     async fn by_machine(&self, challenge: &Challenge) -> Result<String, McpError> {
         let wrong = |reason: String| failed(&self.server, reason);
         let endpoints = self.discover(challenge).await.map_err(wrong)?;
+        // Nobody is there to look where the client's secret goes, so it goes where it went the first time.
+        if let Some(tokens) = self.entry().tokens {
+            endpoints.check_login(&tokens).map_err(|reason| {
+                let server = &self.server;
+                wrong(format!(
+                    "{reason} (`outrigger mcp logout {server}` accepts it)"
+                ))
+            })?;
+        }
         let client = self.client();
         let client = client
             .ok_or_else(|| wrong("a login without a person needs `oauth.clientId`".to_owned()))?;
@@ -235,19 +246,13 @@ impl Bearer {
         if self.config.settings.is_machine() {
             return self.by_machine(challenge).await;
         }
-        let asked_scope = tokens.asked_scope;
-        let (Some(refresh), Some(client)) = (tokens.refresh_token, self.client()) else {
+        let asked_scope = tokens.asked_scope.clone();
+        let (Some(refresh), Some(client)) = (tokens.refresh_token.clone(), self.client()) else {
             return Err(wrong("the token cannot be renewed".to_owned()));
         };
         let endpoints = self.discover(challenge).await.map_err(wrong)?;
         // Tokens of one authorization server are not shown to another that the server names later.
-        let issuer = tokens.issuer.as_deref();
-        if issuer.is_some_and(|issuer| !is_same_issuer(issuer, &endpoints.issuer)) {
-            return Err(wrong(format!(
-                "its authorization server is another one than at the login: {}",
-                endpoints.issuer
-            )));
-        }
+        endpoints.check_login(&tokens).map_err(wrong)?;
         let fields = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.as_str()),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::{Client, StatusCode, Url};
 use serde_json::Value;
 
+use super::store::Tokens;
 use crate::transport::remote::{Redirects, Way, client, reason};
 
 const WAIT: Duration = Duration::from_secs(10);
@@ -85,21 +86,14 @@ pub(crate) async fn discover(
     let way = LoginWay::of(url, way).await;
     let acceptable = |text: &str| way.near.acceptable(text);
     let resource = resource_metadata(url, challenge, &way).await?;
-    let issuer = match resource
-        .as_ref()
-        .and_then(|meta| meta["authorization_servers"].get(0)?.as_str())
-    {
-        Some(issuer) => acceptable(issuer)?,
-        None => root(url),
-    };
-    let meta = issuer_metadata(&issuer, &way).await?;
+    let (issuer, meta) = authorization_server(url, resource.as_ref(), &way).await?;
     let named = meta.as_ref().and_then(|meta| meta["issuer"].as_str());
     let issuer = checked_issuer(&issuer, named, accepted_issuer)?;
     let text = |key: &str| meta.as_ref().and_then(|meta| meta[key].as_str());
     let endpoint = |key: &str, path: &str| match text(key) {
         Some(named) => acceptable(named),
         None if meta.is_some() => Err(format!("its metadata name no `{key}`")),
-        // Servers older than the metadata have the usual names.
+        // Servers older than both kinds of metadata are their own authorization server, with the usual names.
         None => root(url).join(path).map_err(|error| error.to_string()),
     };
     check_pkce(meta.as_ref())?;
@@ -137,6 +131,27 @@ pub(crate) async fn discover(
     })
 }
 
+/// Returns a server's authorization server, and its metadata. Endpoints with the usual names are not assumed of one that the server
+/// names: they would be the server's own.
+async fn authorization_server(
+    url: &Url,
+    resource: Option<&Value>,
+    way: &LoginWay,
+) -> Result<(Url, Option<Value>), String> {
+    let named = resource.and_then(|meta| meta["authorization_servers"].get(0)?.as_str());
+    let issuer = match named {
+        Some(issuer) => way.near.acceptable(issuer)?,
+        None => root(url),
+    };
+    let meta = issuer_metadata(&issuer, way).await?;
+    if meta.is_none() && named.is_some() {
+        return Err(format!(
+            "its authorization server {issuer} has no metadata, which name where it logs in"
+        ));
+    }
+    Ok((issuer, meta))
+}
+
 /// Checks PKCE support: without it, anyone who sees a code can use it.
 fn check_pkce(meta: Option<&Value>) -> Result<(), String> {
     let methods = meta.and_then(|meta| meta["code_challenge_methods_supported"].as_array());
@@ -165,11 +180,16 @@ async fn resource_metadata(
         places.dedup();
     }
     for place in places {
-        let Some(meta) = json(&place, way).await? else {
-            continue;
-        };
-        check_resource(&meta, &place, url)?;
-        return Ok(Some(meta));
+        match json(&place, way).await {
+            Ok(Some(meta)) => {
+                check_resource(&meta, &place, url)?;
+                return Ok(Some(meta));
+            }
+            Ok(None) => {}
+            // Servers older than these metadata ask for a token at every path.
+            Err(unread) if unread.status == Some(StatusCode::UNAUTHORIZED) => {}
+            Err(unread) => return Err(unread.reason),
+        }
     }
     Ok(None)
 }
@@ -202,9 +222,8 @@ fn checked_issuer(
     named: Option<&str>,
     accepted: Option<&str>,
 ) -> Result<String, String> {
-    let Some(named) = named else {
-        return Ok(accepted.unwrap_or(expected.as_str()).to_owned());
-    };
+    // One that says no name is known by its address.
+    let named = named.unwrap_or(expected.as_str());
     let is_right = match accepted {
         Some(accepted) => is_same_issuer(named, accepted),
         None => Url::parse(named).is_ok_and(|named| {
@@ -236,6 +255,7 @@ fn within(outer: &str, inner: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Reads an authorization server's metadata; `None` if it says of each place that there are none.
 async fn issuer_metadata(issuer: &Url, way: &LoginWay) -> Result<Option<Value>, String> {
     let path = issuer.path().trim_end_matches('/');
     let mut places = vec![
@@ -245,13 +265,44 @@ async fn issuer_metadata(issuer: &Url, way: &LoginWay) -> Result<Option<Value>, 
     if !path.is_empty() {
         places.push(format!("{path}/.well-known/openid-configuration"));
     }
+    let mut refused = None;
     for place in places {
         let place = issuer.join(&place).map_err(|error| error.to_string())?;
-        if let Some(meta) = json(&place, way).await? {
-            return Ok(Some(meta));
+        match json(&place, way).await {
+            Ok(Some(meta)) => return Ok(Some(meta)),
+            Ok(None) => {}
+            // Some storage answers 403 for a file that is not there; the metadata may be at the next place.
+            Err(unread) if unread.status.is_some() => {
+                refused.get_or_insert(unread.reason);
+            }
+            Err(unread) => return Err(unread.reason),
         }
     }
-    Ok(None)
+    refused.map_or(Ok(None), Err)
+}
+
+impl Endpoints {
+    /// Checks that secrets of an earlier login are for this authorization server, and for this endpoint of it: an issuer that the user
+    /// accepts has its metadata where the server says.
+    ///
+    /// # Errors The reason, as the end of a sentence.
+    pub(crate) fn check_login(&self, tokens: &Tokens) -> Result<(), String> {
+        let issuer = tokens.issuer.as_deref();
+        if !issuer.is_some_and(|issuer| is_same_issuer(issuer, &self.issuer)) {
+            return Err(format!(
+                "its authorization server is another one than at the login: {}",
+                self.issuer
+            ));
+        }
+        if tokens.token_endpoint.as_deref() == Some(self.token.as_str()) {
+            Ok(())
+        } else {
+            Err(format!(
+                "its endpoint for tokens is another one than at the login: {}",
+                self.token
+            ))
+        }
+    }
 }
 
 impl LoginWay {
@@ -342,8 +393,27 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     )
 }
 
-/// Fetches a document; `None` if there is none (any 4xx, since servers' responses vary).
-async fn json(url: &Url, way: &LoginWay) -> Result<Option<Value>, String> {
+/// A document of which nobody said that there is none.
+#[derive(Debug)]
+struct Unread {
+    /// The server's answer, if there was one.
+    status: Option<StatusCode>,
+    /// What failed, as the end of a sentence.
+    reason: String,
+}
+
+impl From<String> for Unread {
+    fn from(reason: String) -> Self {
+        Self {
+            status: None,
+            reason,
+        }
+    }
+}
+
+/// Fetches a document; `None` if the server says that there is none. A limit of requests or a refusal does not say that: what is not
+/// read at such a moment is not replaced by a guess.
+async fn json(url: &Url, way: &LoginWay) -> Result<Option<Value>, Unread> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
     outrigger_net::check(url).map_err(|refused| refused.to_string())?;
     let client = way.client(url, way.near.redirects()).map_err(failed)?;
@@ -354,11 +424,17 @@ async fn json(url: &Url, way: &LoginWay) -> Result<Option<Value>, String> {
         .timeout(WAIT);
     let response = request.send().await.map_err(failed)?;
     let status = response.status();
-    if status.is_client_error() {
+    if matches!(
+        status,
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE
+    ) {
         return Ok(None);
     }
     if !status.is_success() {
-        return Err(format!("{} answered HTTP {status}", host(url)));
+        return Err(Unread {
+            status: Some(status),
+            reason: format!("{url} answered HTTP {status}"),
+        });
     }
     let body = body(response).await?;
     // An HTML page instead is the same as nothing.

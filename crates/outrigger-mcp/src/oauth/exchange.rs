@@ -65,6 +65,7 @@ pub(crate) async fn register(
             .as_f64()
             .filter(|at| *at > 0.0),
         issuer: None,
+        token_endpoint: None,
     })
 }
 
@@ -131,6 +132,7 @@ pub(crate) async fn tokens(
         expires_at: answer["expires_in"].as_f64().map(|seconds| now() + seconds),
         scope: answer["scope"].as_str().map(str::to_owned),
         issuer: Some(endpoints.issuer.clone()),
+        token_endpoint: Some(endpoints.token.to_string()),
         asked_scope: None,
     })
 }

@@ -81,13 +81,16 @@ async fn client_at(
     endpoints: &Endpoints,
     redirect: &str,
 ) -> Result<ClientInfo, McpError> {
+    // One that the user configured names neither.
     let is_here = |client: &ClientInfo| {
-        let issuer = client.issuer.as_deref();
+        let (issuer, endpoint) = (client.issuer.as_deref(), client.token_endpoint.as_deref());
         issuer.is_none_or(|issuer| is_same_issuer(issuer, &endpoints.issuer))
+            && (issuer.is_none() || endpoint == Some(endpoints.token.as_str()))
     };
     if let Some(id) = bearer.document().filter(|_| endpoints.reads_documents) {
         let client = ClientInfo {
             issuer: Some(endpoints.issuer.clone()),
+            token_endpoint: Some(endpoints.token.to_string()),
             ..ClientInfo::of(id)
         };
         bearer.keep(|entry| entry.client_info = Some(client.clone()))?;
@@ -105,6 +108,7 @@ async fn client_at(
         .await
         .map_err(|reason| failed(server, reason))?;
     client.issuer = Some(endpoints.issuer.clone());
+    client.token_endpoint = Some(endpoints.token.to_string());
     bearer.keep(|entry| entry.client_info = Some(client.clone()))?;
     Ok(client)
 }

@@ -84,6 +84,9 @@ pub(crate) struct Tokens {
     /// The issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) issuer: Option<String>,
+    /// Where they are renewed. Tokens without one are not: what was stored before there was one may have come from anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token_endpoint: Option<String>,
     /// The requested scope, which may differ from the granted one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked_scope: Option<String>,
@@ -119,6 +122,9 @@ pub(crate) struct ClientInfo {
     /// The authorization server that registered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) issuer: Option<String>,
+    /// Where it gets tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token_endpoint: Option<String>,
 }
 
 impl std::fmt::Debug for ClientInfo {
@@ -138,6 +144,7 @@ impl ClientInfo {
             client_id_issued_at: None,
             client_secret_expires_at: None,
             issuer: None,
+            token_endpoint: None,
         }
     }
 }
@@ -253,6 +260,7 @@ mod tests {
             expires_at,
             scope: None,
             issuer: None,
+            token_endpoint: None,
             asked_scope: None,
         }
     }

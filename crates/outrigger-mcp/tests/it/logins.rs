@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use crate::remote::serve;
 use crate::support::{entries, options};
 
-struct Locked {
+pub(crate) struct Locked {
     _server: Child,
-    base: String,
-    dir: tempfile::TempDir,
-    entry: Value,
+    pub(crate) base: String,
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) entry: Value,
 }
 
 impl Locked {
-    async fn new(modes: &[&str], oauth: Value) -> Self {
+    pub(crate) async fn new(modes: &[&str], oauth: Value) -> Self {
         let (server, base) = serve("oauth.mjs", modes).await;
         let mut oauth = oauth;
         if oauth.is_object() {
@@ -31,7 +31,7 @@ impl Locked {
         }
     }
 
-    async fn start(&self) -> McpServers {
+    pub(crate) async fn start(&self) -> McpServers {
         let servers =
             McpServers::start(&entries(json!({"m": self.entry})), options(self.dir.path()));
         servers.ready().await;
@@ -39,7 +39,7 @@ impl Locked {
     }
 
     /// Logs in as a user with a browser would.
-    async fn log_in(&self, servers: &McpServers) -> Result<State, McpError> {
+    pub(crate) async fn log_in(&self, servers: &McpServers) -> Result<State, McpError> {
         let status = servers
             .authenticate("m", async |url: &str| {
                 let url = url.to_owned();
@@ -49,17 +49,22 @@ impl Locked {
         Ok(status.state)
     }
 
-    async fn seen(&self) -> String {
+    pub(crate) async fn seen(&self) -> String {
         get(&format!("{}/seen", self.base)).await
+    }
+
+    /// Has the metadata of the server (`resource`) or of its authorization server (`login`) answer with a status; 0 ends that.
+    pub(crate) async fn fail(&self, what: &str, status: u16) {
+        get(&format!("{}/fail?what={what}&status={status}", self.base)).await;
     }
 }
 
-async fn get(url: &str) -> String {
+pub(crate) async fn get(url: &str) -> String {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     client.get(url).send().await.unwrap().text().await.unwrap()
 }
 
-async fn call(servers: &McpServers) -> Result<Value, McpError> {
+pub(crate) async fn call(servers: &McpServers) -> Result<Value, McpError> {
     let tools = servers.tools();
     let answer = tools.first().unwrap().call(&json!({})).await?;
     Ok(answer["content"][0]["text"].clone())

@@ -9,6 +9,7 @@
 mod calls;
 mod catalog;
 mod ends;
+mod login_places;
 mod logins;
 mod remote;
 mod starts;

@@ -3,11 +3,16 @@
 import http from 'node:http'
 import { createHash } from 'node:crypto'
 
+// With the mode `apart` the authorization server has a port of its own, and a request for tokens at the first one is a theft.
+
 const modes = new Set(process.argv.slice(2))
 const seen = []
 const codes = new Map()
 let serial = 0
 let moved = false
+let endpoint = '/token'
+let login = null
+const failures = {}
 let token = null
 let refresh = null
 let scope = 'notes'
@@ -28,11 +33,16 @@ function handle(request, response, body, base) {
   const at = url.pathname
   if (at === '/seen') return json(response, 200, seen)
   if (at === '/move') { moved = true; return json(response, 200, {}) }
+  if (at === '/endpoint') { endpoint = url.searchParams.get('at'); return json(response, 200, {}) }
+  if (at === '/provider') return response.end(login ?? base)
+  if (at === '/fail') { failures[url.searchParams.get('what')] = Number(url.searchParams.get('status')); return json(response, 200, {}) }
   if (at === '/expire') { token = 'gone'; if (url.searchParams.has('refresh')) refresh = 'gone'; return json(response, 200, {}) }
-  if (at === '/.well-known/oauth-protected-resource/mcp') return json(response, 200, { resource: modes.has('foreign') ? 'https://example.com/mcp' : `${base}/mcp`, authorization_servers: [`${base}/${moved ? 'elsewhere' : 'login'}`], scopes_supported: ['notes'] })
+  if (at.startsWith('/.well-known/oauth-protected-resource') && failures.resource) return json(response, failures.resource, {})
+  if (at.startsWith('/.well-known/o') && failures.login && at.slice(13).split('/')[0] !== 'oauth-protected-resource') return json(response, failures.login, {})
+  if (at === '/.well-known/oauth-protected-resource/mcp') return json(response, 200, { resource: modes.has('foreign') ? 'https://example.com/mcp' : `${base}/mcp`, authorization_servers: [`${login ?? base}/${moved ? 'elsewhere' : 'login'}`], scopes_supported: ['notes'] })
   if (at === '/.well-known/oauth-authorization-server/login' || at === '/.well-known/oauth-authorization-server/elsewhere') {
     return json(response, 200, {
-      issuer: modes.has('mixed') ? 'https://bank.test' : base + at.slice(at.lastIndexOf('/')), authorization_response_iss_parameter_supported: modes.has('names'), authorization_endpoint: `${base}/authorize`, token_endpoint: `${base}/token`,
+      issuer: modes.has('mixed') ? 'https://bank.test' : base + at.slice(at.lastIndexOf('/')), authorization_response_iss_parameter_supported: modes.has('names'), authorization_endpoint: `${base}/authorize`, token_endpoint: base + endpoint,
       ...(modes.has('closed') ? {} : { registration_endpoint: `${base}/register` }),
       code_challenge_methods_supported: modes.has('plain') ? ['plain'] : ['S256'],
     })
@@ -57,13 +67,16 @@ function handle(request, response, body, base) {
     response.writeHead(302, { location: back.href })
     return response.end()
   }
-  if (at === '/token') {
+  if (at === '/token' || at === endpoint) {
     const form = new URLSearchParams(body)
+    if (login && base !== login) { seen.push(['stolen', form.get('refresh_token'), form.get('client_secret')]); return tokens(response) }
+    if (endpoint !== '/token') seen.push(['elsewhere', endpoint])
     seen.push(['token', form.get('grant_type'), form.get('client_id')])
     if (form.get('grant_type') === 'refresh_token') {
       if (form.get('refresh_token') !== refresh) return json(response, 400, { error: 'invalid_grant', error_description: 'used before' })
       return tokens(response)
     }
+    if (form.get('grant_type') === 'client_credentials') return tokens(response)
     const challenge = codes.get(form.get('code'))
     codes.delete(form.get('code'))
     if (createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url') !== challenge) return json(response, 400, { error: 'invalid_grant' })
@@ -86,8 +99,11 @@ function handle(request, response, body, base) {
   json(response, 200, { jsonrpc: '2.0', id, result: results[method] })
 }
 
-http.createServer((request, response) => {
+const listen = (then) => http.createServer((request, response) => {
   let body = ''
   request.on('data', (chunk) => { body += chunk })
   request.on('end', () => handle(request, response, body, `http://${request.headers.host}`))
-}).listen(0, '127.0.0.1', function () { console.log(this.address().port) })
+}).listen(0, '127.0.0.1', function () { then(this.address().port) })
+
+if (modes.has('apart')) listen((port) => { login = `http://127.0.0.1:${port}`; listen(console.log) })
+else listen(console.log)

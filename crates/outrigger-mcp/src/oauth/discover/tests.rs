@@ -93,6 +93,9 @@ fn an_authorization_server_says_its_own_name() {
             Some("https://bank.test"),
             false,
         ),
+        (None, Some("https://auth.test/tenant/"), true),
+        // The name that the user accepts is not given to one that says none.
+        (None, Some("https://bank.test"), false),
     ] {
         let checked = checked_issuer(&tenant, named, accepted);
         assert_eq!(checked.is_ok(), is_taken, "{named:?}: {checked:?}");
@@ -133,7 +136,10 @@ async fn a_server_elsewhere_names_nothing_of_this_machine() {
         };
         let got = json(&named, &way).await;
         let says = "an address of this machine or its network";
-        assert!(got.as_ref().is_err_and(|it| it.contains(says)), "{got:?}");
+        assert!(
+            got.as_ref().is_err_and(|it| it.reason.contains(says)),
+            "{got:?}"
+        );
         let sent = post((&named, &way), "text/plain", None, String::new()).await;
         assert!(sent.is_err_and(|it| it.contains(says)));
     }
