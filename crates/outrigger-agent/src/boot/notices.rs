@@ -47,7 +47,7 @@ pub(crate) fn bind(state: &Arc<AgentState>, mut notices: UnboundedReceiver<Notic
 /// Notifies clients of the plugins that could not be loaded, as OpenCode does: an error without a session. Plugins are
 /// not notified; in OpenCode none is subscribed at that point either.
 pub(crate) fn failed(state: &AgentState) {
-    let plugins = state.plugins.list();
+    let plugins = state.plugins.host.list();
     let failed = plugins
         .iter()
         .filter(|plugin| plugin.stage == Stage::Failed);

@@ -23,7 +23,8 @@ impl Agent {
     /// of that name.
     #[must_use]
     pub fn is_compact(&self, command: &str) -> bool {
-        matches!(command, "compact" | "summarize") && !self.state.commands.contains_key(command)
+        matches!(command, "compact" | "summarize")
+            && !self.state.catalog.commands.contains_key(command)
     }
 
     /// Returns the compaction that a command requests, with its instructions.
@@ -60,7 +61,7 @@ impl Agent {
         let session = self.session(id)?;
         self.can_compact(&session, &compact)?;
         if self.steer(id, &session, &compact).await {
-            let queue = self.state.session_locks.queue(id);
+            let queue = self.state.sessions.locks.queue(id);
             tokio::select! {
                 _place = queue.lock() => {}
                 () = self.waits_for_plugins(id) => {}
@@ -86,7 +87,7 @@ impl Agent {
 
     /// Hands the request to the running turn; returns false if there is none or it is about to end.
     async fn steer(&self, id: &SessionId, session: &Session, compact: &Compact) -> bool {
-        let Some(turn) = self.state.turns.steering(id) else {
+        let Some(turn) = self.state.sessions.turns.steering(id) else {
             return false;
         };
         let Ok(model) = self.compaction_model(session, compact) else {

@@ -54,7 +54,7 @@ impl AgentState {
         let Some(MessageInfo::User(asked)) = message.map(|m| m.info) else {
             return Err(AgentError::NothingToCompact(session_id.to_string()));
         };
-        let agent = self.agents.get(AGENT);
+        let agent = self.catalog.agents.get(AGENT);
         let model = agent.and_then(|a| a.model.clone()).unwrap_or(asked.model);
         let resolved = self.models.resolve(&model)?;
         let active = Active::of(all);
@@ -125,7 +125,7 @@ impl AgentState {
             };
             return Ok(input.payload(&after_finish::Output { enabled: true }));
         }
-        let agent = self.agents.get(AGENT).cloned().unwrap_or_default();
+        let agent = self.catalog.agents.get(AGENT).cloned().unwrap_or_default();
         let resolved = self
             .models
             .resolve(compaction.model().unwrap_or(&user.model))?;

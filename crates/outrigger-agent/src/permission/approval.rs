@@ -30,6 +30,7 @@ impl AgentState {
     ) -> Option<ApprovalReason> {
         let hook = self
             .plugins
+            .host
             .requires_approval(&call.session_id.0, &call.call_id.0);
         let hook = hook.map(ApprovalReason::Hook);
         let (before, after) = (before.get("args"), after.get("args"));
@@ -59,8 +60,8 @@ impl AgentState {
         grant: Grant,
         what: &str,
     ) -> Option<UngrantedAction> {
-        let key = self.plugins.grant_missing(plugin, grant)?;
-        if self.questions.is_granted(plugin, grant) {
+        let key = self.plugins.host.grant_missing(plugin, grant)?;
+        if self.permissions.questions.is_granted(plugin, grant) {
             return None;
         }
         let word = grant.key();

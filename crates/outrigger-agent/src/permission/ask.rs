@@ -25,7 +25,7 @@ use outrigger_tools::PermissionAsk;
 use self::question::{Question, with_reason};
 use crate::permission::answering::Answering;
 use crate::permission::audit::{Decided, who_allowed};
-use crate::state::AgentState;
+use crate::state::{AgentState, PermissionServices};
 use outrigger_session_state::turn_channel::Outbox;
 
 /// Permission to do something.
@@ -121,9 +121,11 @@ impl AgentState {
             causes = causes.with(actor.clone(), Deed::Answered, None);
         }
         let (decision, by) = match &answer {
-            Ok(it) => ("allow", who_allowed(&it.text, self.answering)),
+            Ok(it) => ("allow", who_allowed(&it.text, self.permissions.answering)),
             Err(Refusal::Rule(text)) => ("deny", text.as_str()),
-            Err(Refusal::User(_)) if self.answering == Answering::Ask => ("deny", "the user"),
+            Err(Refusal::User(_)) if self.permissions.answering == Answering::Ask => {
+                ("deny", "the user")
+            }
             Err(Refusal::User(_)) => ("deny", "nobody: there is nobody to ask"),
         };
         self.audit_decision(Decided {
@@ -143,11 +145,12 @@ impl AgentState {
         asker: &Asker<'_>,
         ask: PermissionAsk,
     ) -> Result<Allowed, Refusal> {
-        let tool_as = self.mcp_tool_as(&ask.permission);
+        let tool_as = self.tools.mcp_tool_as(&ask.permission);
         let is_changed = self
+            .permissions
             .questions
             .take_back_changed(&ask.permission, tool_as.as_deref());
-        let approvals = lock(&self.questions.approvals).clone();
+        let approvals = lock(&self.permissions.questions.approvals).clone();
         let mut layers: Vec<&[Rule]> = asker.rules.to_vec();
         layers.push(&approvals);
         let patterns = if ask.patterns.is_empty() {
@@ -155,7 +158,10 @@ impl AgentState {
         } else {
             ask.patterns.clone()
         };
-        let actions = self.actions(asker, &ask, &patterns, &approvals).await;
+        let actions = self
+            .permissions
+            .actions(asker, &ask, &patterns, &approvals)
+            .await;
         if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
@@ -164,7 +170,7 @@ impl AgentState {
             )));
         }
         let later = self.runs_later(asker, &ask, &patterns).await;
-        let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
+        let evaluate = |layers: &[&[Rule]]| self.permissions.access.action(&ask, layers);
         let by_rule = outrigger_permissions::agents::asked_by_the_user(evaluate, &layers);
         let is_allowed = actions.iter().all(|action| *action == Action::Allow);
         let wider = if is_allowed {
@@ -188,34 +194,15 @@ impl AgentState {
         self.ask_about(&question).await
     }
 
-    /// Returns what the rules say about each pattern and about the line as written.
-    async fn actions(
-        &self,
-        asker: &Asker<'_>,
-        ask: &PermissionAsk,
-        patterns: &[String],
-        approvals: &[Rule],
-    ) -> Vec<Action> {
-        let mut actions = self.access.actions(ask, patterns, asker.rules).await;
-        // "Always" answers the question; it does not lift a deny.
-        let approved = |pattern: &str| self.access.is_approved(ask, pattern, approvals);
-        for (pattern, action) in patterns.iter().zip(&mut actions) {
-            if *action == Action::Ask && approved(pattern) {
-                *action = Action::Allow;
-            }
-        }
-        let spelled = ask_rules::by_spelling_approved(ask, asker.rules, approvals);
-        actions.extend(spelled);
-        actions
-    }
-
     /// Asks plugins, then the user.
     async fn ask_about(self: &Arc<Self>, question: &Question<'_>) -> Result<Allowed, Refusal> {
         let mut request = question.request();
-        request.metadata = self.with_call(request.metadata, &request.permission, question.asker);
+        request.metadata =
+            self.permissions
+                .with_call(request.metadata, &request.permission, question.asker);
         let _firm = question
             .firmness()
-            .map(|firmness| self.questions.hold_firm(&request.id, firmness));
+            .map(|firmness| self.permissions.questions.hold_firm(&request.id, firmness));
         let mut ungranted = question.grantable().map(|it| it.why.clone());
         match self.ask_plugins(&request).await? {
             HookAnswer::Deny => {
@@ -240,7 +227,7 @@ impl AgentState {
             }
             HookAnswer::None => {}
         }
-        let answering = question.answering(self.answering);
+        let answering = question.answering(self.permissions.answering);
         let alone = question.requires_approval().is_some();
         let open = (question.ask.clone(), alone);
         let asker = question.asker;
@@ -261,11 +248,12 @@ impl AgentState {
     /// Stores a permanent approval that rules cannot express.
     fn remember(&self, question: &Question<'_>) {
         if let Some(it) = question.lacking() {
-            lock(&self.questions.granted).insert((it.plugin.clone(), it.grant));
+            lock(&self.permissions.questions.granted).insert((it.plugin.clone(), it.grant));
         }
-        lock(&self.questions.startup).extend(question.files_that_run_later());
+        lock(&self.permissions.questions.startup).extend(question.files_that_run_later());
         if let Some(tool_as) = &question.tool_as {
-            self.allowed_as(&question.ask.permission, tool_as);
+            self.permissions
+                .allowed_as(&question.ask.permission, tool_as);
         }
     }
 
@@ -311,5 +299,28 @@ impl AgentState {
             Some(Status::Deny) => HookAnswer::Deny,
             Some(Status::Ask) | None => HookAnswer::None,
         })
+    }
+}
+
+impl PermissionServices {
+    /// Returns what the rules say about each pattern and about the line as written.
+    async fn actions(
+        &self,
+        asker: &Asker<'_>,
+        ask: &PermissionAsk,
+        patterns: &[String],
+        approvals: &[Rule],
+    ) -> Vec<Action> {
+        let mut actions = self.access.actions(ask, patterns, asker.rules).await;
+        // "Always" answers the question; it does not lift a deny.
+        let approved = |pattern: &str| self.access.is_approved(ask, pattern, approvals);
+        for (pattern, action) in patterns.iter().zip(&mut actions) {
+            if *action == Action::Ask && approved(pattern) {
+                *action = Action::Allow;
+            }
+        }
+        let spelled = ask_rules::by_spelling_approved(ask, asker.rules, approvals);
+        actions.extend(spelled);
+        actions
     }
 }

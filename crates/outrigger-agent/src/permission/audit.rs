@@ -8,7 +8,7 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolSpec};
 
 use crate::permission::answering::Answering;
-use crate::state::AgentState;
+use crate::state::{AgentState, PluginServices, ToolServices};
 use outrigger_workspace::clock::now;
 
 /// Returns the plugin that owns the tool.
@@ -89,12 +89,14 @@ impl AgentState {
         turn: &TurnId,
         input_hash: String,
     ) -> Result<(), String> {
-        let plugin = self.owner_of(&call.tool);
+        let plugin = self.tools.owner_of(&call.tool);
         let record = AuditRecord {
             trace_id: turn.0.clone(),
             session_id: Some(call.session_id.clone()),
-            step_id: self.turns.step_of(Some(turn)),
-            plugin_id_claimed: plugin.as_ref().is_some_and(|id| self.is_claimed(id)),
+            step_id: self.sessions.turns.step_of(Some(turn)),
+            plugin_id_claimed: plugin
+                .as_ref()
+                .is_some_and(|id| self.plugins.is_claimed(id)),
             plugin_id: plugin,
             provenance: causes,
             subject: Some(format!("{} {}", call.tool, call.call_id)),
@@ -109,27 +111,16 @@ impl AgentState {
             })
     }
 
-    fn owner_of(&self, tool: &str) -> Option<PluginId> {
-        let descriptor = self.runtime.descriptor(tool)?;
-        owner(Some(&descriptor.spec))
-    }
-
     /// Returns the plugin whose tool replaces the bundled tool of that name.
     pub(crate) fn replaces_bundled(&self, tool: &str) -> Option<PluginId> {
-        self.owner_of(tool)
+        self.tools
+            .owner_of(tool)
             .filter(|_| outrigger_tools::builtin::NAMES.contains(&tool))
     }
 
     /// Returns whether the plugin contributed this tool.
     pub(crate) fn owns_tool(&self, plugin: &PluginId, tool: &str) -> bool {
-        self.owner_of(tool).as_ref() == Some(plugin)
-    }
-
-    /// Returns whether other plugins share its process, so that only the process claims which one called.
-    fn is_claimed(&self, plugin: &PluginId) -> bool {
-        let all = self.plugins.list();
-        let own = all.iter().find(|p| p.id == plugin.0).and_then(|p| p.pid);
-        own.is_none() || all.iter().filter(|p| p.pid == own).count() > 1
+        self.tools.owner_of(tool).as_ref() == Some(plugin)
     }
 
     /// Returns the audit record of a finished call.
@@ -140,14 +131,32 @@ impl AgentState {
         input_hash: Option<String>,
         output_hash: String,
     ) -> ToolAudit {
-        let plugin = self.owner_of(tool);
+        let plugin = self.tools.owner_of(tool);
         ToolAudit {
             ended: now(),
-            step: self.turns.step_of(Some(turn)),
-            claimed: plugin.as_ref().is_some_and(|id| self.is_claimed(id)),
+            step: self.sessions.turns.step_of(Some(turn)),
+            claimed: plugin
+                .as_ref()
+                .is_some_and(|id| self.plugins.is_claimed(id)),
             plugin,
             input_hash,
             output_hash: Some(output_hash),
         }
+    }
+}
+
+impl PluginServices {
+    /// Returns whether other plugins share its process, so that only the process claims which one called.
+    fn is_claimed(&self, plugin: &PluginId) -> bool {
+        let all = self.host.list();
+        let own = all.iter().find(|p| p.id == plugin.0).and_then(|p| p.pid);
+        own.is_none() || all.iter().filter(|p| p.pid == own).count() > 1
+    }
+}
+
+impl ToolServices {
+    fn owner_of(&self, tool: &str) -> Option<PluginId> {
+        let descriptor = self.runtime.descriptor(tool)?;
+        owner(Some(&descriptor.spec))
     }
 }

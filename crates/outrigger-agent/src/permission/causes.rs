@@ -57,10 +57,10 @@ impl AgentState {
 
     /// Returns the plugin whose `config` hook wrote this entry, or the project whose files did.
     fn contributor(&self, key: &str, name: &str) -> Option<Actor> {
-        if let Some(plugin) = self.plugins.configured_by(key, name) {
+        if let Some(plugin) = self.plugins.host.configured_by(key, name) {
             return Some(Actor::plugin(&plugin));
         }
-        let place = &self.place;
+        let place = &self.project.location;
         let root = match place.worktree.parent() {
             Some(_) => &place.worktree,
             None => &place.directory,
@@ -167,12 +167,12 @@ impl AgentState {
 
     /// Returns whether a plugin could not do the action itself.
     fn is_beyond(&self, plugin: &PluginId, ask: &PermissionAsk) -> bool {
-        let worktree = &self.place.worktree;
-        let own = || self.plugins.plugin_reach(plugin, worktree);
+        let worktree = &self.project.location.worktree;
+        let own = || self.plugins.host.plugin_reach(plugin, worktree);
         match ask.permission.as_str() {
             reading if READING.contains(&reading) => {
                 let is_kept = |it: &String| reading == "read" && self.is_kept_from_plugins(it);
-                !own().reads(&self.place.directory) || ask.patterns.iter().any(is_kept)
+                !own().reads(&self.project.location.directory) || ask.patterns.iter().any(is_kept)
             }
             "skill" => ask.patterns.iter().any(|name| self.has_servers(name)),
             EXTERNAL_DIRECTORY => {
@@ -199,14 +199,14 @@ impl AgentState {
         if outrigger_mcp_tools::attach::is_resource(pattern) {
             return true;
         }
-        let path = self.place.worktree.join(pattern);
+        let path = self.project.location.worktree.join(pattern);
         let real = path.canonicalize();
         self.is_kept_from_processes(&path, real.as_deref().unwrap_or(&path))
     }
 
     /// Returns whether loading a skill starts MCP servers, which run outside of the sandbox of plugins.
     fn has_servers(&self, skill: &str) -> bool {
-        let skill = self.skills.iter().find(|it| it.name == skill);
+        let skill = self.catalog.skills.iter().find(|it| it.name == skill);
         skill.is_some_and(|skill| !self.config.skill_servers(skill).0.is_empty())
     }
 }

@@ -13,7 +13,7 @@ use outrigger_sandbox::path_masks::{self, Cover, Kept};
 use outrigger_sandbox::{Calls, CoversFn, Policy, SandboxError};
 use outrigger_workspace::{ProjectLocation, git_policy};
 
-use crate::state::AgentState;
+use crate::state::{AgentState, ProcessServices};
 
 /// Further paths of a project that a process cannot change.
 type MoreFn = fn(&ProjectLocation) -> Result<Vec<PathBuf>, SandboxError>;
@@ -96,9 +96,9 @@ impl AgentState {
         rules: Vec<Rule>,
         reads: Option<&[PathBuf]>,
     ) -> Result<Option<Policy>, ConfineError> {
-        let home = &self.folders.home;
+        let home = &self.project.folders.home;
         let reads = reads.map(|named| {
-            let gits = git_policy::reads(&self.place, home);
+            let gits = git_policy::reads(&self.project.location, home);
             named.iter().cloned().chain(gits).collect()
         });
         let profile = match self.config.settings.tools.sandbox {
@@ -117,13 +117,16 @@ impl AgentState {
     /// Returns whether processes cannot see an existing file, under any of its paths; Outrigger does not read it for anyone
     /// either. Reads the disk.
     pub(crate) fn is_kept_from_processes(&self, path: &Path, real: &Path) -> bool {
-        let ours = ours(&self.folders);
+        let ours = ours(&self.project.folders);
         let mut kept = ours.hide.iter().chain(&ours.closed);
-        let rules = self.access.rules(&[&self.config.config.permission]);
+        let rules = self
+            .permissions
+            .access
+            .rules(&[&self.config.config.permission]);
         rules.keeps(path)
             || rules.keeps(real)
             || kept.any(|it| it.canonicalize().is_ok_and(|it| real.starts_with(it)))
-            || self.is_forbidden(path)
+            || self.processes.is_forbidden(path)
     }
 
     /// What is kept from programs that this one starts for itself, git above all; `None` where nothing is sandboxed.
@@ -148,8 +151,11 @@ impl AgentState {
         session: Option<&SessionId>,
     ) -> Result<Kept, ConfineError> {
         let outputs = session.map(|it| self.outputs_of(it));
-        let (place, folders) = (self.place.clone(), self.folders.clone());
-        let (access, forbidden) = (self.access.clone(), DenyPolicy::of(&self.config, &place));
+        let (place, folders) = (self.project.location.clone(), self.project.folders.clone());
+        let (access, forbidden) = (
+            self.permissions.access.clone(),
+            DenyPolicy::of(&self.config, &place),
+        );
         let again: CoversFn = Arc::new(move || {
             let mut found = kept(&access.rules(&[&rules]), &folders, &forbidden)?;
             if let Some(more) = more {
@@ -174,9 +180,16 @@ impl AgentState {
         profile: Profile,
         reads: Option<Vec<PathBuf>>,
     ) -> Result<Policy, ConfineError> {
-        let temporary = self.temporary.folder().map_err(ConfineError::Temporary)?;
-        let (config, place) = (self.config.clone(), self.place.clone());
-        let (folders, loopback) = (self.folders.clone(), self.loopback.clone());
+        let temporary = self
+            .processes
+            .temporary
+            .folder()
+            .map_err(ConfineError::Temporary)?;
+        let (config, place) = (self.config.clone(), self.project.location.clone());
+        let (folders, loopback) = (
+            self.project.folders.clone(),
+            self.processes.loopback.clone(),
+        );
         let made = tokio::task::spawn_blocking(move || {
             let around = Around {
                 config: &config,
@@ -205,13 +218,13 @@ impl AgentState {
         if self.config.settings.sandbox == Sandbox::Off {
             return Ok(None);
         }
-        if let Some(workspace_trust) = &self.workspace_trust {
+        if let Some(workspace_trust) = &self.permissions.workspace_trust {
             workspace_trust
                 .will_run()
                 .await
                 .map_err(ConfineError::Noted)?;
         }
-        let by_path = self.access.rules(&[&rules]);
+        let by_path = self.permissions.access.rules(&[&rules]);
         let denied = by_path.denies() || self.config.settings.forbid.is_about_files();
         let kept = self.kept_under(rules, true, more, session);
         let (found, mut policy) = match profile {
@@ -239,11 +252,13 @@ impl AgentState {
             &policy,
             &self.config.settings,
             profile,
-            self.spawner.has_views(),
+            self.processes.spawner.has_views(),
         )?;
         Ok(Some(policy))
     }
+}
 
+impl ProcessServices {
     /// Returns whether the machine policy forbids a file, by its absolute path or the target of its links.
     pub(crate) fn is_forbidden(&self, path: &Path) -> bool {
         is_forbidden(self.spawner.forbids(), path)

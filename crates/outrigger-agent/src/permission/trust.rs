@@ -49,7 +49,7 @@ impl Agent {
     /// Returns project settings that changed since the start and not through Outrigger's tools. Nothing can be started while
     /// there are any.
     pub async fn changed_settings(&self) -> Vec<String> {
-        match &self.state.workspace_trust {
+        match &self.state.permissions.workspace_trust {
             Some(workspace_trust) => workspace_trust.changed().await,
             None => Vec::new(),
         }

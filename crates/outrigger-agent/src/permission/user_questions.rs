@@ -10,16 +10,10 @@ use outrigger_protocol::question::{Answer, Question, QuestionRequest};
 use tokio::sync::oneshot;
 
 use crate::permission::answering::Answering;
-use crate::state::{Agent, AgentState};
+use crate::state::{Agent, AgentState, PermissionServices};
 use outrigger_session_state::ids;
 
 impl AgentState {
-    /// Returns whether the user can be asked; only then is the tool offered to the model. Otherwise a run would wait
-    /// forever, or each call would fail.
-    pub(crate) fn can_ask_questions(&self) -> bool {
-        self.answering == Answering::Ask
-    }
-
     /// Asks the user and waits. Returns `None` if the questions are dismissed or there is no user to ask.
     pub(crate) async fn ask_questions(
         self: &Arc<Self>,
@@ -27,7 +21,7 @@ impl AgentState {
         tool: Option<ToolRef>,
         questions: Vec<Question>,
     ) -> Option<Vec<Answer>> {
-        if !self.can_ask_questions() {
+        if !self.permissions.can_ask_questions() {
             return None;
         }
         let request = QuestionRequest {
@@ -37,7 +31,8 @@ impl AgentState {
             tool,
         };
         let (sender, receiver) = oneshot::channel();
-        lock(&self.user_questions.open).insert(request.id.clone(), (request.clone(), sender));
+        lock(&self.permissions.user_questions.open)
+            .insert(request.id.clone(), (request.clone(), sender));
         let mut open = Open {
             state: self,
             request: Some(request.clone()),
@@ -59,6 +54,14 @@ impl AgentState {
     }
 }
 
+impl PermissionServices {
+    /// Returns whether the user can be asked; only then is the tool offered to the model. Otherwise a run would wait
+    /// forever, or each call would fail.
+    pub(crate) fn can_ask_questions(&self) -> bool {
+        self.answering == Answering::Ask
+    }
+}
+
 fn rejected(request: &QuestionRequest) -> Event {
     Event::QuestionRejected {
         session_id: request.session_id.clone(),
@@ -77,7 +80,7 @@ impl Drop for Open<'_> {
         let Some(request) = self.request.take() else {
             return;
         };
-        lock(&self.state.user_questions.open).remove(&request.id);
+        lock(&self.state.permissions.user_questions.open).remove(&request.id);
         self.state.commit_beside(vec![rejected(&request)]);
     }
 }
@@ -86,7 +89,7 @@ impl Agent {
     /// Returns the model's questions that wait for the user.
     #[must_use]
     pub fn user_questions(&self) -> Vec<QuestionRequest> {
-        lock(&self.state.user_questions.open)
+        lock(&self.state.permissions.user_questions.open)
             .values()
             .map(|(request, _)| request.clone())
             .collect()
@@ -95,7 +98,7 @@ impl Agent {
     /// Answers a question of the model, or dismisses it (`None`); returns false if there is no open question with that id.
     #[must_use]
     pub fn answer_question(&self, id: &QuestionId, answers: Option<Vec<Answer>>) -> bool {
-        lock(&self.state.user_questions.open)
+        lock(&self.state.permissions.user_questions.open)
             .remove(id)
             .is_some_and(|(_, sender)| sender.send(answers).is_ok())
     }

@@ -53,11 +53,15 @@ impl Agent {
         let state = Arc::clone(&self.state);
         // A separate runtime: plugin replacements of bundled tools are not for remote controllers.
         let runtime = ToolRuntime::new();
-        outrigger_tools::builtin::register_all(&runtime, &state.shell)
+        outrigger_tools::builtin::register_all(&runtime, &state.tools.options)
             .map_err(|e| AgentError::Tools(e.to_string()))?;
-        let rules = state.agents.get("build").map(|it| it.permission.clone());
+        let rules = state
+            .catalog
+            .agents
+            .get("build")
+            .map(|it| it.permission.clone());
         Ok(Arc::new(Executor {
-            root: state.place.directory.clone(),
+            root: state.project.location.directory.clone(),
             runtime: Arc::new(runtime),
             rules: Arc::new(rules.unwrap_or_default()),
             reads: reads.map(Into::into),
@@ -103,7 +107,7 @@ impl Executor {
             self.root.clone(),
             self.root.clone(),
             Arc::new(host),
-            self.state.commands_spawner.clone(),
+            self.state.processes.commands_spawner.clone(),
             self.state.outputs_of(&tool_call.session_id),
         );
         ctx.cancel = cancel;
@@ -197,7 +201,10 @@ impl ToolHost for Host {
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
         Box::pin(async move {
             // Paths for the tools of this host are relative to the working directory.
-            let (access, base) = (&self.state.access, &self.state.place.directory);
+            let (access, base) = (
+                &self.state.permissions.access,
+                &self.state.project.location.directory,
+            );
             let rules: [&[Rule]; 1] = [&self.rules];
             let actions = access.actions_from(base, &ask, &ask.patterns, &rules).await;
             let actions = actions.into_iter();

@@ -175,7 +175,7 @@ impl CommandHost for Bridge {
         let Some(state) = self.state() else {
             return Vec::new();
         };
-        let servers = state.mcp.status().into_iter();
+        let servers = state.tools.mcp.status().into_iter();
         servers
             .map(|server| outrigger_mcp::sanitize(&server.name))
             .collect()
@@ -183,11 +183,11 @@ impl CommandHost for Bridge {
 
     fn rule_asks(&self, question: &str) -> bool {
         self.state()
-            .is_some_and(|state| state.questions.is_firm(question))
+            .is_some_and(|state| state.permissions.questions.is_firm(question))
     }
 
     fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
-        self.state()?.questions.call(session, call)
+        self.state()?.permissions.questions.call(session, call)
     }
 
     fn may_run(&self, line: &str, means: &dyn Fn(&str) -> bool) -> bool {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use outrigger_bridge::Remote;
+use outrigger_config::Loaded;
 use outrigger_config::settings::tool_execution::Connector;
 use outrigger_plugins::PluginToolEntry;
 use outrigger_protocol::tool::ToolOutput;
@@ -14,7 +15,7 @@ use serde_json::json;
 
 use crate::plugin_api::connector_hooks::Notifying;
 use crate::plugin_api::plugin_tools::{call, error_of};
-use crate::state::AgentState;
+use crate::state::{AgentState, PluginServices};
 
 /// Returns the provider that `[connectors.NAME]` defines.
 pub(crate) fn provider(
@@ -98,11 +99,11 @@ struct Executor {
 }
 
 impl Executor {
-    fn tool(&self, state: &AgentState) -> Result<PluginToolEntry, String> {
+    fn tool(&self, plugins: &PluginServices) -> Result<PluginToolEntry, String> {
         let (plugin, name) = (&self.plugin, &self.name);
         let source = format!("plugin:{plugin}");
-        let plugins = state.plugins.list();
-        let status = plugins.iter().find(|status| status.id == *plugin);
+        let statuses = plugins.host.list();
+        let status = statuses.iter().find(|status| status.id == *plugin);
         let manifest = status.and_then(|status| status.manifest.as_ref());
         let declared = manifest.filter(|shown| shown.declared);
         if let Some(shown) = declared.filter(|it| !it.manifest.kind.brings_connectors()) {
@@ -116,7 +117,7 @@ impl Executor {
                 "the manifest of the plugin {plugin} does not name it under `provides.connectors`"
             ));
         }
-        let mut tools = state.plugins.tools().into_iter();
+        let mut tools = plugins.host.tools().into_iter();
         tools
             .find(|entry| entry.spec.source == source && entry.spec.name == *name)
             .ok_or_else(|| match status {
@@ -137,7 +138,7 @@ impl Provider for Executor {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let state = self.owner.upgrade().ok_or(ToolError::Cancelled)?;
-            let entry = self.tool(&state).map_err(|why| {
+            let entry = self.tool(&state.plugins).map_err(|why| {
                 ToolError::Unavailable(format!(
                     "The connector `{}` cannot be used: {why}",
                     self.name
@@ -151,9 +152,8 @@ impl Provider for Executor {
 }
 
 /// Returns whether a plugin's tool is called for a connector and therefore not offered to the model.
-pub(crate) fn is_executor(state: &AgentState, entry: &PluginToolEntry) -> bool {
-    let connector = state
-        .config
+pub(crate) fn is_executor(config: &Loaded, entry: &PluginToolEntry) -> bool {
+    let connector = config
         .settings
         .tool_execution
         .connectors

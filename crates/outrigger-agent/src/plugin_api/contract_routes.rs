@@ -30,13 +30,13 @@ pub(crate) fn bind(state: &Arc<AgentState>, env: &BTreeMap<String, String>) {
         provider: rule.provider.clone(),
     });
     match Routes::new(providers.collect(), rules.collect()) {
-        Ok(routes) => state.runtime.bind(routes),
+        Ok(routes) => state.tools.runtime.bind(routes),
         // The settings were validated for this.
         Err(name) => tracing::error!("[routes] there is no connector `{name}`"),
     }
     let owner = Arc::downgrade(state);
     let bound = Mutex::new(HashMap::new());
-    state.runtime.listen(Arc::new(move |call, stage| {
+    state.tools.runtime.listen(Arc::new(move |call, stage| {
         if let Some(state) = owner.upgrade() {
             notify(&state, &bound, call, stage);
         }

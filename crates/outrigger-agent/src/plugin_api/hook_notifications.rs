@@ -40,14 +40,14 @@ impl Notifier {
             What::Point(point, payload) => Some((point, payload)),
             What::Completed(message) => self.state.take_completion(session?, &message).await,
             What::Sequence(turn) => {
-                sequence::log(&self.state, &turn).await;
+                sequence::log(&self.state.store, &turn).await;
                 None
             }
         }
     }
 
     fn next(&mut self) -> Option<Notification> {
-        match self.state.notifications.next(&self.line) {
+        match self.state.plugins.notifications.next(&self.line) {
             Ok(next) => Some(next),
             Err(missed) => {
                 self.over = true;
@@ -62,7 +62,7 @@ impl Notifier {
 impl Drop for Notifier {
     fn drop(&mut self) {
         if !self.over {
-            report_missed(&self.line, self.state.notifications.end(&self.line));
+            report_missed(&self.line, self.state.plugins.notifications.end(&self.line));
         }
     }
 }
@@ -84,7 +84,7 @@ impl AgentState {
         about: About,
     ) {
         // Most points have no handler, so no payload is built for them.
-        if self.plugins.pipeline().has(I::POINT) {
+        if self.plugins.host.pipeline().has(I::POINT) {
             self.notify_payload(I::POINT, input.payload(output), about);
         }
     }
@@ -96,7 +96,7 @@ impl AgentState {
         payload: HookPayload,
         about: About,
     ) {
-        if self.plugins.pipeline().has(point) {
+        if self.plugins.host.pipeline().has(point) {
             self.notify(What::Point(point, payload), about);
         }
     }
@@ -109,11 +109,11 @@ impl AgentState {
             What::Completed(_) | What::Sequence(_) => "",
         };
         let step = match &about {
-            About::Turn(_, turn) => self.turns.step_of(Some(turn)),
+            About::Turn(_, turn) => self.sessions.turns.step_of(Some(turn)),
             _ => None,
         };
         let notification = Notification { what, about, step };
-        match self.notifications.put(&line, notification) {
+        match self.plugins.notifications.put(&line, notification) {
             Put::First(first) => {
                 let notifier = Notifier {
                     state: Arc::clone(self),

@@ -89,7 +89,7 @@ impl HostHandler for Bridge {
                 .agent
                 .get()
                 .and_then(Weak::upgrade)
-                .and_then(|state| lock(&state.sdk).clone());
+                .and_then(|state| lock(&state.plugins.sdk).clone());
             match service {
                 Some(service) => match service.admit(&request).await {
                     Ok(()) => self.recorded(request, &service).await,
@@ -158,14 +158,14 @@ impl HostHandler for Bridge {
 
     fn ran(&self, records: Vec<HookRecord>) {
         if let Some(state) = self.state().filter(|_| !records.is_empty()) {
-            state.plugins.failed_beside(&records);
+            state.plugins.host.failed_beside(&records);
             state.hooks_ran(records);
         }
     }
 
     fn observed(&self, calls: Vec<RanCalls>) {
         if let Some(state) = self.state() {
-            state.plugins.observed(&calls);
+            state.plugins.host.observed(&calls);
             let calls = calls.into_iter().map(Box::new);
             state.note(calls.map(LogRecord::Observed).collect());
         }

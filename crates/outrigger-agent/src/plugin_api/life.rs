@@ -13,7 +13,7 @@ impl Agent {
     /// # Errors
     /// `plugin.life_cycle`.
     pub async fn suspend_plugin(&self, id: &str) -> Result<(), PluginError> {
-        self.state.plugins.suspend(id).await?;
+        self.state.plugins.host.suspend(id).await?;
         tools(&self.state);
         Ok(())
     }
@@ -23,7 +23,7 @@ impl Agent {
     /// # Errors
     /// `plugin.life_cycle`.
     pub async fn resume_plugin(&self, id: &str) -> Result<(), PluginError> {
-        self.state.plugins.resume(id).await?;
+        self.state.plugins.host.resume(id).await?;
         tools(&self.state);
         Ok(())
     }
@@ -33,7 +33,7 @@ impl Agent {
     /// # Errors
     /// Why the new one is of no use; the old one runs on.
     pub async fn reload_plugin(&self, id: &str) -> Result<u64, PluginError> {
-        let generation = self.state.plugins.reload(id).await?;
+        let generation = self.state.plugins.host.reload(id).await?;
         tools(&self.state);
         Ok(generation)
     }
@@ -42,21 +42,21 @@ impl Agent {
     /// are numbered per folder, and a project's plugin may have the name of the user's plugin in another folder.
     #[must_use]
     pub fn same_plugin(&self, other: &Self, id: &str) -> Option<String> {
-        let name_of = |agent: &Self, id: &str| agent.state.plugins.grant_name(&id.into());
+        let name_of = |agent: &Self, id: &str| agent.state.plugins.host.grant_name(&id.into());
         let name = name_of(other, id)?;
-        let mut here = self.state.plugins.list().into_iter().map(|it| it.id);
+        let mut here = self.state.plugins.host.list().into_iter().map(|it| it.id);
         here.find(|it| name_of(self, it).as_ref() == Some(&name))
     }
 
     /// Returns whether a plugin's process could not be started and a retry may help.
     #[must_use]
     pub fn has_unstarted_plugins(&self) -> bool {
-        !self.state.plugins.unstarted().is_empty()
+        !self.state.plugins.host.unstarted().is_empty()
     }
 
     /// Retries the processes that could not be started. The result is published like that of a reload.
     pub async fn start_unstarted_plugins(&self) {
-        for id in self.state.plugins.unstarted() {
+        for id in self.state.plugins.host.unstarted() {
             if let Err(error) = self.reload_plugin(&id).await {
                 tracing::debug!("[plugin] {error}");
             }
@@ -67,16 +67,16 @@ impl Agent {
 /// Updates the runtime's tools to what plugins contribute now. A bundled tool that one of them had replaced is restored.
 fn tools(state: &Arc<AgentState>) {
     crate::plugin_api::plugin_tools::register(state);
-    let now = state.plugins.tools();
-    state.runtime.retain(|spec| {
+    let now = state.plugins.host.tools();
+    state.tools.runtime.retain(|spec| {
         let is = |entry: &outrigger_plugins::PluginToolEntry| {
             entry.spec.source == spec.source && entry.spec.name == spec.name
         };
         !spec.source.starts_with("plugin:") || now.iter().any(is)
     });
     let bundled = ToolRuntime::new();
-    match outrigger_tools::builtin::register_all(&bundled, &state.shell) {
-        Ok(()) => state.runtime.fill(&bundled),
+    match outrigger_tools::builtin::register_all(&bundled, &state.tools.options) {
+        Ok(()) => state.tools.runtime.fill(&bundled),
         Err(error) => tracing::warn!("[plugin] {error}"),
     }
     crate::plugin_api::capability_grants::narrow(state);

@@ -60,16 +60,16 @@ impl Agent {
     }
 
     fn mcp_user(&self) -> Option<String> {
-        let servers = self.state.mcp.status();
+        let servers = self.state.tools.mcp.status();
         if servers.iter().any(|it| it.state != State::Disabled) {
-            let plugins = self.state.plugins.configured_keys(&["mcp"]);
+            let plugins = self.state.plugins.host.configured_keys(&["mcp"]);
             return Some(match plugins.first() {
                 Some(plugin) => format!("the plugin {}", plugin.0),
                 None => "a client".to_owned(),
             });
         }
         let brings = |it: &&Skill| !self.state.config.skill_servers(it).0.is_empty();
-        let skill = self.state.skills.iter().find(brings)?;
+        let skill = self.state.catalog.skills.iter().find(brings)?;
         Some(format!("the skill {}", skill.name))
     }
 }

@@ -10,6 +10,7 @@ use outrigger_tools::{FnTool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 use crate::state::AgentState;
+use outrigger_store::Store;
 
 /// Maximum size in bytes of the history sent with a call of a plugin's tool (`ctx.messages`). Few tools read it, and the client
 /// can fetch all of it.
@@ -45,17 +46,17 @@ fn taken(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
 
 /// Registers the tools of plugins with the runtime. A tool with a bundled tool's name replaces it, except for [`RESERVED`].
 pub(crate) fn register(state: &Arc<AgentState>) {
-    let plugins = state.plugins.list();
+    let plugins = state.plugins.host.list();
     let sandboxed = state.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
-    let tools = state.plugins.tools();
+    let tools = state.plugins.host.tools();
     let taken = taken(&tools);
     for (index, entry) in tools.into_iter().enumerate() {
         // A tool that executes for a connector is not offered to the model.
-        if crate::plugin_api::connector::is_executor(state, &entry) {
+        if crate::plugin_api::connector::is_executor(&state.config, &entry) {
             continue;
         }
         if let Some((_, why)) = taken.iter().find(|(it, _)| *it == index) {
-            left_out(state, &entry.spec, why);
+            report_skipped(&state.store, &entry.spec, why);
             continue;
         }
         let id = crate::permission::audit::owner(Some(&entry.spec));
@@ -71,7 +72,7 @@ pub(crate) fn register(state: &Arc<AgentState>) {
             Ok(declared) => declared,
             Err(error) => {
                 let why = format!("invalid declaration: {error}");
-                left_out(state, &entry.spec, &why);
+                report_skipped(&state.store, &entry.spec, &why);
                 continue;
             }
         };
@@ -99,8 +100,8 @@ pub(crate) fn register(state: &Arc<AgentState>) {
             .undeclared(undeclared)
             .owned(grant);
         let spec = outrigger_tools::Tool::spec(&tool).clone();
-        if let Err(error) = state.runtime.register(Arc::new(tool)) {
-            left_out(state, &spec, &error.to_string());
+        if let Err(error) = state.tools.runtime.register(Arc::new(tool)) {
+            report_skipped(&state.store, &spec, &error.to_string());
         }
     }
 }
@@ -125,9 +126,9 @@ pub(crate) async fn call(
     let context = context.as_object().cloned().unwrap_or_default();
     let _open = host
         .as_deref()
-        .map(|state| state.turns.enter_plugins(&ctx.call.session_id));
+        .map(|state| state.sessions.turns.enter_plugins(&ctx.call.session_id));
     let mut entered = None;
-    let calls = host.as_ref().map(|state| Arc::clone(&state.plugin_calls));
+    let calls = host.as_ref().map(|state| Arc::clone(&state.plugins.calls));
     let on_call = |number| entered = calls.map(|calls| calls.enter(number, ctx.clone()));
     let answer = runner
         .run(input, context, Some(ctx.cancel.receiver()), on_call)
@@ -146,7 +147,7 @@ pub(crate) fn error_of(error: PluginError, ctx: &ToolContext) -> ToolError {
 }
 
 /// Logs and records that a plugin's tool is not registered.
-fn left_out(state: &AgentState, spec: &ToolSpec, why: &str) {
+fn report_skipped(store: &Store, spec: &ToolSpec, why: &str) {
     tracing::warn!(
         "[plugin] the tool `{}` of {} is skipped: {why}",
         spec.name,
@@ -164,9 +165,7 @@ fn left_out(state: &AgentState, spec: &ToolSpec, why: &str) {
             "tool left out",
         )
     };
-    state
-        .store
-        .audit_lazily(outrigger_workspace::clock::now(), vec![record]);
+    store.audit_lazily(outrigger_workspace::clock::now(), vec![record]);
 }
 
 /// Returns the schema without its restriction on additional keys. OpenCode validates arguments with the plugin's zod schema,

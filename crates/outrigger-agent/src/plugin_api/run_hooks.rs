@@ -33,7 +33,7 @@ impl AgentState {
         let context = PipelineContext {
             session: session.cloned(),
             turn: turn.cloned(),
-            step: self.turns.step_of(turn),
+            step: self.sessions.turns.step_of(turn),
             cancel: cancel.map(|flag| flag.receiver()),
             ..PipelineContext::default()
         };
@@ -106,10 +106,10 @@ impl AgentState {
     ) -> PipelineResult {
         let (session, turn) = (context.session.clone(), context.turn.clone());
         let (session, turn) = (session.as_ref(), turn.as_ref());
-        let pipeline = self.plugins.pipeline();
+        let pipeline = self.plugins.host.pipeline();
         let _open = session
             .filter(|_| pipeline.has(point))
-            .map(|id| self.turns.enter_plugins(id));
+            .map(|id| self.sessions.turns.enter_plugins(id));
         let result = pipeline.run(point, items, context).await;
         if !result.records.is_empty() {
             self.write_down(&result.records);
@@ -134,7 +134,7 @@ impl AgentState {
     ) -> Result<(), NamedError> {
         const POINT: HookPoint = HookPoint::LlmBeforeRequest;
         self.within_budget(session)?;
-        if !self.plugins.pipeline().has(POINT) {
+        if !self.plugins.host.pipeline().has(POINT) {
             return Ok(());
         }
         let payload = about.payload(&before_request::Output::of(request));
@@ -181,7 +181,7 @@ impl AgentState {
         session: Option<&SessionId>,
         turn: Option<&TurnId>,
     ) {
-        if !self.plugins.pipeline().has(HOOK_ERROR) {
+        if !self.plugins.host.pipeline().has(HOOK_ERROR) {
             return;
         }
         // An invalid answer counts as an error of its plugin (C3).

@@ -21,7 +21,7 @@ impl Agent {
     pub(crate) async fn resource(&self, by: GuardedBy<'_>, resource: &Resource) -> Vec<PartInput> {
         let call = (READ_RESOURCE, resource.arguments());
         match self.decide_as_call(by, call, resource.asks()).await {
-            Ok(()) => resource.read(&self.state.mcp).await,
+            Ok(()) => resource.read(&self.state.tools.mcp).await,
             Err(why) => resource.left(&why),
         }
     }
@@ -40,7 +40,7 @@ impl Agent {
         let call = (tool.as_str(), json!({ "prompt": prompt.name }));
         let decided = self.decide_as_call(by, call, ask).await;
         decided.map_err(|why| refused("the prompt", &prompt.name, &why))?;
-        Ok(prompt.command(&self.state.mcp).await?)
+        Ok(prompt.command(&self.state.tools.mcp).await?)
     }
 
     /// Decides whether a command may load the skill of that name.
@@ -65,7 +65,12 @@ impl Agent {
 
     /// Starts the servers of a skill that a command loads, and returns what the model reads about them.
     pub(crate) async fn servers_of_skill(&self, by: GuardedBy<'_>, name: &str) -> Option<String> {
-        let skill = self.state.skills.iter().find(|it| it.name == name)?;
+        let skill = self
+            .state
+            .catalog
+            .skills
+            .iter()
+            .find(|it| it.name == name)?;
         start_skill_servers(&host(&self.state), by.session_id, skill).await
     }
 

@@ -128,7 +128,7 @@ impl Agent {
         let named = NamedFile {
             path: &path,
             place: self.place(),
-            forbids: self.state.spawner.forbids(),
+            forbids: self.state.processes.spawner.forbids(),
         };
         named.parts(rules, ask).await
     }
@@ -139,7 +139,7 @@ impl Agent {
         path: PathBuf,
         rules: PathRules,
     ) -> Result<Vec<PartInput>, AgentError> {
-        Attachment { path, rules }.parts(self.state.spawner.forbids())
+        Attachment { path, rules }.parts(self.state.processes.spawner.forbids())
     }
 }
 

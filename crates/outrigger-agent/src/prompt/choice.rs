@@ -22,9 +22,9 @@ impl AgentState {
             return true;
         }
         let configured = self.config.config.default_agent.as_deref();
-        let default = outrigger_permissions::agents::default_name(&self.agents, configured);
+        let default = outrigger_permissions::agents::default_name(&self.catalog.agents, configured);
         let usual = usual.map(str::to_owned).or(default);
-        let rules = |name: &str| self.agents.get(name).map(|it| &it.permission[..]);
+        let rules = |name: &str| self.catalog.agents.get(name).map(|it| &it.permission[..]);
         match (usual.as_deref().and_then(rules), rules(named)) {
             (Some(usual), Some(named)) => pinned_rules::is_within(usual, named),
             // One that does not exist answers nobody.
@@ -45,7 +45,7 @@ impl Agent {
     #[must_use]
     pub fn default_agent(&self) -> Option<String> {
         outrigger_permissions::agents::default_name(
-            &self.state.agents,
+            &self.state.catalog.agents,
             self.state.config.config.default_agent.as_deref(),
         )
     }
@@ -88,12 +88,14 @@ impl Agent {
             None => self.default_agent().unwrap_or_else(|| "build".to_owned()),
         };
         self.state
+            .catalog
             .agents
             .get(&name)
             .cloned()
             .ok_or_else(|| AgentError::NoAgent {
                 known: self
                     .state
+                    .catalog
                     .agents
                     .values()
                     .filter(|a| !a.hidden)

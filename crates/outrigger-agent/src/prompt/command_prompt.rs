@@ -49,7 +49,7 @@ impl Agent {
         arguments: &str,
         mut prompt: PromptInput,
     ) -> Result<Prompt, AgentError> {
-        let info = match self.state.commands.get(name) {
+        let info = match self.state.catalog.commands.get(name) {
             Some(info) => info.clone(),
             None => self.server_command(session_id, name, &prompt).await?,
         };
@@ -101,7 +101,7 @@ impl Agent {
         name: &str,
         prompt: &PromptInput,
     ) -> Result<CommandInfo, AgentError> {
-        let found = outrigger_mcp_tools::prompts::find(&self.state.mcp, name).await;
+        let found = outrigger_mcp_tools::prompts::find(&self.state.tools.mcp, name).await;
         let found = found.ok_or_else(|| self.no_command(name))?;
         let agent = self.choose_agent(prompt.agent.as_deref())?;
         let by = GuardedBy {
@@ -126,7 +126,7 @@ impl Agent {
         let named = self.choose_agent(Some(named))?;
         // A subagent has the limits of its caller.
         let is_subtask = info.subtask.unwrap_or(named.mode == "subagent");
-        let plugin = self.state.plugins.configured_by("command", &info.name);
+        let plugin = self.state.plugins.host.configured_by("command", &info.name);
         let Some(plugin) = plugin.filter(|_| !is_subtask) else {
             return Ok(named);
         };

@@ -18,19 +18,22 @@ impl AgentState {
     /// skipped file is reported once.
     pub(crate) fn instruction(&self, path: &Path) -> Option<String> {
         let real = path.canonicalize().ok()?;
-        let project = &self.place.worktree;
+        let project = &self.project.location.worktree;
         let is_projects = path.starts_with(project);
         let is_renamed = real.file_name() != path.file_name();
         let is_text = real
             .extension()
             .is_some_and(|it| TEXTS.iter().any(|text| it == *text));
         // A link in the project may point to the user's `.env`, or to a file for which rules need approval.
-        let rules = self.access.rules(&[&self.config.config.permission]);
+        let rules = self
+            .permissions
+            .access
+            .rules(&[&self.config.config.permission]);
         let asks = || rules.decide(Operation::Read, &real).action != Action::Allow;
         let leads_out = !real.starts_with(project) || is_renamed && !is_text;
         let led_out = is_projects && (leads_out || real != path && asks());
         if led_out || self.is_kept_from_processes(path, &real) {
-            if lock(&self.skipped_instructions).insert(path.to_owned()) {
+            if lock(&self.sessions.skipped_instructions).insert(path.to_owned()) {
                 tracing::warn!(
                     "[instructions] {} is skipped: it leads out of the project, to what is not text, or to what takes asking or is kept from processes",
                     path.display()
@@ -45,7 +48,7 @@ impl AgentState {
         {
             Ok(text) => Some(text),
             Err(error) => {
-                if lock(&self.skipped_instructions).insert(path.to_owned()) {
+                if lock(&self.sessions.skipped_instructions).insert(path.to_owned()) {
                     tracing::warn!("[instructions] {} is skipped: {error}", path.display());
                 }
                 None

@@ -15,7 +15,7 @@ impl Agent {
     /// Returns the parts of the files that a text names. A mention that is not a project file stays text. A file is skipped
     /// with a note if a rule or a guard denies it, or if it needs approval and there is no user to ask.
     pub(crate) async fn mentioned(&self, by: GuardedBy<'_>, filled: &str) -> Vec<PartInput> {
-        let place = &self.state.place;
+        let place = &self.state.project.location;
         let roots = Roots::found([&place.worktree, &place.directory]);
         let mut parts = Vec::new();
         for name in names(filled) {
@@ -44,7 +44,7 @@ impl Agent {
         path: PathBuf,
     ) -> Result<Vec<PartInput>, String> {
         let by_guards = self.guards_let_read(by, &[&shown, &path]).await?;
-        let worktree = &self.state.place.worktree;
+        let worktree = &self.state.project.location.worktree;
         let own = self.rules_of_session(by)?;
         let mut patterns = vec![outrigger_tools::relative(worktree, &path)];
         // Check the path as written too: a rule may name the link.
@@ -56,11 +56,15 @@ impl Agent {
             patterns,
             ..PermissionAsk::default()
         };
-        if self.state.is_forbidden(&path) {
+        if self.state.processes.is_forbidden(&path) {
             return Err("the policy of this machine forbids it".to_owned());
         }
         self.decide_for_prompt(by, &own, ask, by_guards).await?;
-        let rules = self.state.access.rules(&[&by.agent.permission, &own]);
+        let rules = self
+            .state
+            .permissions
+            .access
+            .rules(&[&by.agent.permission, &own]);
         self.attach(path, rules).map_err(|error| error.to_string())
     }
 }

@@ -111,7 +111,10 @@ impl Agent {
             session: by.session_id,
             call: None,
             permission: "read",
-            patterns: &[outrigger_tools::relative(&self.state.place.worktree, path)],
+            patterns: &[outrigger_tools::relative(
+                &self.state.project.location.worktree,
+                path,
+            )],
             decision,
             by: decided.as_ref().err().map_or("a rule", String::as_str),
             causes: by.causes.clone(),
@@ -124,12 +127,16 @@ impl Agent {
         path: &Path,
         by: GuardedBy<'_>,
     ) -> Result<(PathBuf, PathRules), String> {
-        let place = &self.state.place;
+        let place = &self.state.project.location;
         let roots = Roots::found([&place.worktree, &place.directory]);
         let shown = resolve(Path::new("/"), path);
         let path = roots.contains(&shown).map_err(|error| error.to_string())?;
         let own = self.rules_of_session(by)?;
-        let rules = self.state.access.rules(&[&by.agent.permission, &own]);
+        let rules = self
+            .state
+            .permissions
+            .access
+            .rules(&[&by.agent.permission, &own]);
         let named = rules.decide(Operation::Read, &shown).action;
         let real = rules.decide_by_file(Operation::Read, &path);
         match real.map(|it| it.action) {
@@ -146,7 +153,10 @@ impl Agent {
         }
         let ask = PermissionAsk {
             permission: "read".to_owned(),
-            patterns: vec![outrigger_tools::relative(&self.state.place.worktree, path)],
+            patterns: vec![outrigger_tools::relative(
+                &self.state.project.location.worktree,
+                path,
+            )],
             ..PermissionAsk::default()
         };
         let lacking = self.state.prompted_without_grant(by.causes, None, &ask);
@@ -159,7 +169,7 @@ impl Agent {
         names.sort_unstable();
         let known = names
             .into_iter()
-            .filter(|name| self.state.agents.contains_key(*name));
+            .filter(|name| self.state.catalog.agents.contains_key(*name));
         known
             .flat_map(|name| {
                 let mut fields = Object::new();

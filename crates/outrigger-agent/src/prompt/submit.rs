@@ -74,12 +74,12 @@ impl Agent {
             command,
             agent: agent.name.clone(),
             model,
-            path: self.state.message_path(),
+            path: self.state.project.message_path(),
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: self.max_steps(&agent),
             used_calls: Vec::new(),
             stored: false,
-            snapshots: self.state.snapshots.is_on(),
+            snapshots: self.state.project.snapshots.is_on(),
             asks_loops: true,
             asks_before_stop: self.has_hooks(HookPoint::AgentEndBeforeStop),
             asks_after_step: self.has_hooks(HookPoint::ExecuteAfterStep),
@@ -116,7 +116,7 @@ impl Agent {
     }
 
     fn has_hooks(&self, point: HookPoint) -> bool {
-        self.state.plugins.pipeline().has(point)
+        self.state.plugins.host.pipeline().has(point)
     }
 
     fn max_steps(&self, agent: &AgentInfo) -> u32 {

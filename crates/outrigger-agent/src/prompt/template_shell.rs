@@ -63,15 +63,20 @@ impl Agent {
         let label = command_label(line.command);
         let spec = Spec::new("/bin/sh")
             .args(["-c", line.line])
-            .cwd(&self.state.place.directory)
+            .cwd(&self.state.project.location.directory)
             .vars(outrigger_sandbox::env::allow_list(&[]))
             .label(label.clone());
         let rules = [line.agent.permission.clone(), own].concat();
         let spec = self.confine_line(spec, &label, line.session_id, rules);
         let spec = spec.await;
         let spec = spec.map_err(|error| format!("{error}; {}", error.hint()))?;
-        let output =
-            outrigger_sandbox::run(&self.state.commands_spawner, spec, DEADLINE, MAX_OUTPUT).await;
+        let output = outrigger_sandbox::run(
+            &self.state.processes.commands_spawner,
+            spec,
+            DEADLINE,
+            MAX_OUTPUT,
+        )
+        .await;
         let output = output.map_err(|error| error.to_string())?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -87,8 +92,12 @@ impl Agent {
         let label = command_label(line.command);
         let ungranted = self.state.prompted_without_grant(line.causes, None, &ask);
         // A line contributed by the plugin itself runs in the plugin's sandbox.
-        let owner = self.state.plugins.configured_by("command", line.command);
-        let owner = owner.filter(|_| self.state.sandboxes.of(&label).is_some());
+        let owner = self
+            .state
+            .plugins
+            .host
+            .configured_by("command", line.command);
+        let owner = owner.filter(|_| self.state.plugins.sandboxes.of(&label).is_some());
         let ungranted = ungranted.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
         let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
         let rules: &[&[Rule]] = &[&line.agent.permission, own];
@@ -107,7 +116,7 @@ impl Agent {
             let decided = self.state.decide(&asker, ask).await;
             decided.map_err(Refusal::text)?;
         }
-        let place = &self.state.place;
+        let place = &self.state.project.location;
         if let Some(written) =
             outrigger_tools::ask_for_written(line.line, &place.directory, &place.worktree)
         {
@@ -126,7 +135,7 @@ impl Agent {
         rules: Vec<Rule>,
     ) -> Result<Spec, ConfineError> {
         let confined = self.state.confine(Some(session), rules).await?;
-        spec.policy = match self.state.sandboxes.of(label) {
+        spec.policy = match self.state.plugins.sandboxes.of(label) {
             None => confined,
             Some(own) => {
                 // The plugin can see its own home here.

@@ -62,7 +62,12 @@ impl AgentState {
         if !matches!(message.info, MessageInfo::User(_)) {
             return Ok(None);
         }
-        let agent = self.agents.get("title").cloned().unwrap_or_default();
+        let agent = self
+            .catalog
+            .agents
+            .get("title")
+            .cloned()
+            .unwrap_or_default();
         let resolved = match &agent.model {
             Some(model) => self.models.resolve(model)?,
             None => self

@@ -36,7 +36,7 @@ impl AgentState {
         records: &mut Vec<LogRecord>,
         events: &[BusEvent],
     ) -> Vec<CompletionRecord> {
-        let pipeline = self.plugins.pipeline();
+        let pipeline = self.plugins.host.pipeline();
         if !POINTS.iter().any(|point| pipeline.has(*point)) {
             return Vec::new();
         }
@@ -75,7 +75,7 @@ impl AgentState {
         let Some(state) = self.this.upgrade().filter(|_| !completed.is_empty()) else {
             return;
         };
-        if !self.plugins.pipeline().has(POINT) {
+        if !self.plugins.host.pipeline().has(POINT) {
             return;
         }
         for it in completed {
@@ -86,18 +86,18 @@ impl AgentState {
 
     /// Sends the notifications that a dead process left. Sessions owned by another live process are skipped.
     pub(crate) fn notify_left_completions(&self) {
-        if !self.plugins.pipeline().has(POINT) {
+        if !self.plugins.host.pipeline().has(POINT) {
             return;
         }
         let due = self.store.due_completions().unwrap_or_else(|error| {
             tracing::warn!("[plugins] {error}");
             Vec::new()
         });
-        let directory = self.place.directory.to_string_lossy();
+        let directory = self.project.location.directory.to_string_lossy();
         let is_ours = |it: &CompletionRecord| {
             let session = self.store.session(&it.session).ok().flatten();
             session.is_some_and(|session| session.directory == directory)
-                && own(&self.folders.data, &it.session).is_ok()
+                && own(&self.project.folders.data, &it.session).is_ok()
         };
         self.notify_completions(due.into_iter().filter(is_ours).collect());
     }

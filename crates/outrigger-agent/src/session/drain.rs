@@ -9,7 +9,7 @@ pub struct Working(Arc<AgentState>);
 
 impl Drop for Working {
     fn drop(&mut self) {
-        self.0.turns.end_work();
+        self.0.sessions.turns.end_work();
     }
 }
 
@@ -19,7 +19,11 @@ impl Agent {
     #[must_use]
     pub fn begin_work(&self) -> Option<Working> {
         let state = &self.state;
-        state.turns.begin_work().then(|| Working(Arc::clone(state)))
+        state
+            .sessions
+            .turns
+            .begin_work()
+            .then(|| Working(Arc::clone(state)))
     }
 
     /// Retires the agent, unless it has a turn, a request, a terminal, a login or background work. No work can start from
@@ -27,17 +31,17 @@ impl Agent {
     #[must_use]
     pub fn retire(&self) -> bool {
         let state = &self.state;
-        state.turns.retire(|| {
-            state.waiting.is_empty()
-                && state.ptys.is_empty()
+        state.sessions.turns.retire(|| {
+            state.sessions.queue.is_empty()
+                && state.tools.terminals.is_empty()
                 && state.background.is_quiet()
-                && state.waiting_logins.is_empty()
+                && state.logins.waiting.is_empty()
         })
     }
 
     /// Returns the plugins that are suspended until the user resumes them: dependents first.
     #[must_use]
     pub fn suspended_plugins(&self) -> Vec<String> {
-        self.state.plugins.suspended()
+        self.state.plugins.host.suspended()
     }
 }

@@ -85,10 +85,10 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Working`] or [`AgentError::Busy`] when a turn runs.
     pub(crate) fn at_rest(&self, id: &SessionId) -> Result<Owner, AgentError> {
-        if self.state.turns.is_running(id) {
+        if self.state.sessions.turns.is_running(id) {
             return Err(AgentError::Working(id.to_string()));
         }
-        own(&self.state.folders.data, id)
+        own(&self.state.project.folders.data, id)
     }
 
     /// Takes a message with its parts out of a session at rest. One that is not there is gone already. A plugin removes what it
@@ -249,8 +249,11 @@ impl Agent {
             }
         };
         // The turn that writes an incomplete answer publishes it again with its causes.
-        if !is_written && self.state.turns.is_running(&session) {
-            self.state.message_changes.add(&session, &message, cause);
+        if !is_written && self.state.sessions.turns.is_running(&session) {
+            self.state
+                .plugins
+                .message_changes
+                .add(&session, &message, cause);
             return self.state.commit(Vec::new(), vec![event]).await;
         }
         let changed = Event::MessageUpdated {
@@ -259,8 +262,11 @@ impl Agent {
         };
         self.state.commit(Vec::new(), vec![changed, event]).await?;
         // Check after storing: a turn that begins later reads the change.
-        if self.state.turns.is_running(&session) {
-            self.state.message_changes.add(&session, &message, cause);
+        if self.state.sessions.turns.is_running(&session) {
+            self.state
+                .plugins
+                .message_changes
+                .add(&session, &message, cause);
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ impl AgentState {
     /// were published already.
     pub(crate) fn entries(&self, events: &[BusEvent]) -> Vec<(SessionId, MessageId)> {
         let mut entries = Vec::new();
-        if !self.plugins.pipeline().has(POINT) {
+        if !self.plugins.host.pipeline().has(POINT) {
             return entries;
         }
         for event in events {

@@ -23,7 +23,7 @@ impl Agent {
     /// Returns the formatters and whether each would run.
     #[must_use]
     pub fn formatters(&self) -> Vec<FormatterStatus> {
-        self.state.formatters.status()
+        self.state.tools.formatters.status()
     }
 
     /// Returns every tool as a model gets it: with up-to-date lists of agents or skills in the description, and with the plugins'
@@ -31,12 +31,13 @@ impl Agent {
     pub async fn tool_list(&self, model: &ModelRef) -> Vec<ToolOffer> {
         let state = &self.state;
         let model = state.api_name(model);
-        let (agents, skills) = (state.agent_entries(), state.skill_entries());
+        let (agents, skills) = (state.catalog.agent_entries(), state.catalog.skill_entries());
         let (mcp, own): (Vec<_>, Vec<_>) = state
+            .tools
             .runtime
             .specs()
             .into_iter()
-            .filter(|spec| state.skill_servers.offers(None, spec))
+            .filter(|spec| state.tools.skill_servers.offers(None, spec))
             .filter(|spec| outrigger_tools::builtin::suits(spec, &model))
             .partition(outrigger_mcp_tools::is_mcp);
         let describe = |spec| outrigger_tools::builtin::describe(spec, &agents, &skills);
@@ -75,7 +76,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Moved`]: nothing is to be read by that path for anybody.
     pub fn folder(&self) -> Result<Option<Arc<Anchor>>, AgentError> {
-        match &self.state.anchor {
+        match &self.state.project.anchor {
             Some(anchor) if !anchor.stands() => {
                 Err(AgentError::Moved(anchor.path().display().to_string()))
             }
@@ -111,18 +112,21 @@ impl Agent {
             return Vec::new();
         }
         let files: Vec<String> = files.into_iter().map(str::to_owned).collect();
-        let worktree = &self.state.place.worktree;
-        self.state.access.runs_later(worktree, &files, &[])
+        let worktree = &self.state.project.location.worktree;
+        self.state
+            .permissions
+            .access
+            .runs_later(worktree, &files, &[])
     }
 
     /// Returns the view of files for one request.
     #[must_use]
     pub fn view(&self) -> View {
         let name = self.default_agent().unwrap_or_default();
-        let agent = self.state.agents.get(&name);
+        let agent = self.state.catalog.agents.get(&name);
         View {
             agent: self.clone(),
-            rules: agent.map(|agent| self.state.access.rules(&[&agent.permission])),
+            rules: agent.map(|agent| self.state.permissions.access.rules(&[&agent.permission])),
         }
     }
 }
@@ -145,7 +149,9 @@ impl View {
     #[must_use]
     pub fn into_search_rules(self) -> ReadRules {
         match self.rules {
-            Some(rules) => Box::new(SearchRules::new(rules).with_policy(&self.agent.state.spawner)),
+            Some(rules) => {
+                Box::new(SearchRules::new(rules).with_policy(&self.agent.state.processes.spawner))
+            }
             None => Box::new(|_: &Path| Action::Deny),
         }
     }
@@ -159,7 +165,7 @@ impl View {
             return false;
         };
         let verdict = rules.decide_by_file(operation, path);
-        !self.agent.state.is_forbidden(path)
+        !self.agent.state.processes.is_forbidden(path)
             && verdict.is_ok_and(|verdict| verdict.action != Action::Deny)
     }
 }

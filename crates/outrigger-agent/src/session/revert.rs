@@ -50,7 +50,7 @@ impl Agent {
         let Some(mut revert) = find(&messages, message, part) else {
             return Ok(session);
         };
-        let snapshots = &self.state.snapshots;
+        let snapshots = &self.state.project.snapshots;
         if snapshots.is_on() {
             let current = snapshots.track().await?;
             let (back, now) = match session
@@ -103,7 +103,7 @@ impl Agent {
         let Some(revert) = session.revert.clone() else {
             return Ok(session);
         };
-        let snapshots = &self.state.snapshots;
+        let snapshots = &self.state.project.snapshots;
         if let (true, Some(before)) = (snapshots.is_on(), &revert.snapshot) {
             let messages = self.state.store.messages(id)?;
             let now = snapshots.track().await?;
@@ -185,7 +185,7 @@ impl Agent {
         now: &str,
         force: bool,
     ) -> Result<BTreeMap<String, String>, AgentError> {
-        let put_back = first_trees(&touches(&self.state.snapshots, messages, revert)?);
+        let put_back = first_trees(&touches(&self.state.project.snapshots, messages, revert)?);
         let wanted: BTreeMap<String, String> = put_back
             .keys()
             .map(|file| (file.clone(), before.to_owned()))
@@ -208,7 +208,7 @@ impl Agent {
             asked.push((tree.clone(), file.clone()));
             asked.push((now.to_owned(), file.clone()));
         }
-        let objects = self.state.snapshots.objects(&asked).await?;
+        let objects = self.state.project.snapshots.objects(&asked).await?;
         let object = |tree: &str, file: &str| objects.get(&(tree.to_owned(), file.to_owned()));
         let foreign = wanted.iter().filter(|(file, tree)| {
             let is = object(now, file);
@@ -225,7 +225,7 @@ impl Agent {
             asked.push((touch.before.clone(), touch.file.clone()));
             asked.extend(touch.after.clone().map(|tree| (tree, touch.file.clone())));
         }
-        let objects = self.state.snapshots.objects(&asked).await?;
+        let objects = self.state.project.snapshots.objects(&asked).await?;
         let mut left: HashMap<&str, Option<&String>> = HashMap::new();
         let mut foreign = Vec::new();
         for touch in touched {
@@ -268,8 +268,8 @@ impl Agent {
             }
         }
         match (first, last) {
-            (Some(first), Some(last)) if self.state.snapshots.is_on() => {
-                Ok(self.state.snapshots.diff(first, last).await?)
+            (Some(first), Some(last)) if self.state.project.snapshots.is_on() => {
+                Ok(self.state.project.snapshots.diff(first, last).await?)
             }
             _ => Ok(Vec::new()),
         }

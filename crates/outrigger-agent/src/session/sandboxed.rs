@@ -22,9 +22,9 @@ impl Agent {
         let policy = self.state.confine(None, info.permission.clone()).await;
         let mut spec = Spec::new(program)
             .args(arguments)
-            .cwd(&self.state.place.directory)
+            .cwd(&self.state.project.location.directory)
             .vars(outrigger_tools::builtin::shell_environment(
-                &self.state.shell.shell_env,
+                &self.state.tools.options.shell_env,
                 None,
             ))
             .stdout(Stdio::Pipe)
@@ -32,7 +32,7 @@ impl Agent {
             .allow_new_privs()
             .label("sandbox");
         spec.policy = policy.map_err(|error| failed(format!("{error}\n{}", error.hint())))?;
-        let child = self.state.commands_spawner.spawn(spec).await;
+        let child = self.state.processes.commands_spawner.spawn(spec).await;
         child.map_err(|error| {
             failed(format!(
                 "cannot start {}: {error}",

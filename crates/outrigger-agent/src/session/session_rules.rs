@@ -15,7 +15,7 @@ impl Agent {
     /// files.
     #[must_use]
     pub fn would_lift(&self, rules: &[Rule]) -> Option<String> {
-        let (kept, rule) = self.state.user_rules.lifted(rules)?;
+        let (kept, rule) = self.state.permissions.user_rules.lifted(rules)?;
         Some(format!(
             "{} would lift {} of the user's configuration: a plugin gives a session narrower rules only",
             shown(&rule),
@@ -58,7 +58,7 @@ impl AgentState {
         let is_own = |rule: &Rule| plugin.is_some_and(|plugin| self.is_own_tool(plugin, rule));
         let foreign = rules.iter().filter(|rule| !is_own(rule)).cloned();
         let rules = &foreign.collect::<Vec<Rule>>()[..];
-        let agents = self.agents.values().filter(|agent| !agent.hidden);
+        let agents = self.catalog.agents.values().filter(|agent| !agent.hidden);
         let mut agents = agents.map(|agent| (agent, [&agent.permission[..], own].concat()));
         agents.find_map(|(agent, held)| {
             let (kept, rule) = pinned_rules::would_lift(&held, rules)?;
@@ -95,7 +95,7 @@ impl AgentState {
         let own = rules_of_others(session);
         for PluginRule { plugin, rule } in &session.plugin_rules {
             let rule = std::slice::from_ref(rule);
-            let lifts = self.user_rules.lifted(rule).is_some()
+            let lifts = self.permissions.user_rules.lifted(rule).is_some()
                 || self.lifted_default(Some(plugin), &own, rule).is_some();
             if lifts {
                 remove_last(&mut rules, &rule[0]);

@@ -64,11 +64,11 @@ impl Agent {
         } else {
             "New session - "
         };
-        let place = &self.state.place;
+        let place = &self.state.project.location;
         let session = Session {
             id: ids::session(),
             slug: ids::slug(ids::seed()),
-            project_id: self.state.project.id.clone(),
+            project_id: self.state.project.info.id.clone(),
             directory: place.directory.to_string_lossy().into_owned(),
             path: place.relative(),
             parent_id: new.parent,
@@ -132,7 +132,7 @@ impl Agent {
     pub async fn move_here(&self, id: &SessionId) -> Result<Session, AgentError> {
         self.session(id)?;
         let _owner = self.at_rest(id)?;
-        let place = &self.state.place;
+        let place = &self.state.project.location;
         self.update_session(id, |session| {
             session.directory = place.directory.to_string_lossy().into_owned();
             session.path = place.relative();
@@ -147,7 +147,7 @@ impl Agent {
     /// [`AgentError::NoSession`], [`AgentError::Busy`] while a turn runs in any of them, and those of the store.
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), AgentError> {
         let events = doomed(&self.state.store, id)?;
-        let _owners = hold(&self.state.folders.data, &events)?;
+        let _owners = hold(&self.state.project.folders.data, &events)?;
         let gone: Vec<SessionId> = events
             .iter()
             .filter_map(Event::session_id)
@@ -155,14 +155,14 @@ impl Agent {
             .collect();
         self.state.commit(Vec::new(), events).await?;
         for id in &gone {
-            self.state.skill_servers.forget(id).await;
+            self.state.tools.skill_servers.forget(id).await;
         }
         Ok(())
     }
 
     /// Notifies plugins of an upcoming action; they cannot change it.
     pub(crate) async fn notify_before<I: HookInput<Output = Empty>>(&self, input: &I) {
-        if self.state.plugins.pipeline().has(I::POINT) {
+        if self.state.plugins.host.pipeline().has(I::POINT) {
             let payload = input.payload(&Empty {});
             self.state
                 .run_hooks(I::POINT, vec![payload], None, None, None)

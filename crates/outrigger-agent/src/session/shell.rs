@@ -63,11 +63,11 @@ impl Agent {
         let mut guard = CancelOnDrop(Some(cancel.clone()));
         let (agent, id) = (self.clone(), id.clone());
         let task = tokio::spawn(async move {
-            let queue = agent.state.session_locks.queue(&id);
+            let queue = agent.state.sessions.locks.queue(&id);
             let place = queue.try_lock_owned();
             let _place = place.map_err(|_| AgentError::Working(id.to_string()))?;
             let _owner = agent.at_rest(&id)?;
-            agent.state.turns.register(&id, cancel)?;
+            agent.state.sessions.turns.register(&id, cancel)?;
             let _registered = Registered {
                 state: &agent.state,
                 id: id.clone(),
@@ -149,7 +149,7 @@ impl Agent {
             session_id: id.clone(),
             mode: agent.to_owned(),
             agent: agent.to_owned(),
-            path: self.state.message_path(),
+            path: self.state.project.message_path(),
             model_id: model.model_id,
             provider_id: model.provider_id,
             time,
@@ -210,7 +210,7 @@ impl Agent {
         command: &str,
         part: &Part,
     ) -> Result<Child, String> {
-        let cwd = &self.state.place.directory;
+        let cwd = &self.state.project.location.directory;
         let call = match &part.kind {
             PartKind::Tool(call) => call.call_id.clone(),
             _ => CallId::default(),
@@ -229,7 +229,7 @@ impl Agent {
             return Err(block.message);
         }
         let added = result.outputs.first().and_then(before_shell::read);
-        let options = &self.state.shell;
+        let options = &self.state.tools.options;
         let spec = Spec::new(outrigger_tools::builtin::shell_program(options))
             .arg("-c")
             .arg(command)
@@ -243,7 +243,7 @@ impl Agent {
             .stderr(Stdio::Pipe)
             .allow_new_privs()
             .label("shell");
-        let child = self.state.commands_spawner.spawn(spec).await;
+        let child = self.state.processes.commands_spawner.spawn(spec).await;
         child.map_err(|e| format!("The command could not be started: {e}"))
     }
 

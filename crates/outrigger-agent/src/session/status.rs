@@ -11,6 +11,6 @@ impl Agent {
     /// Returns the status of the sessions with a running turn: busy, or waiting for a retry. All others are idle.
     #[must_use]
     pub fn statuses(&self) -> BTreeMap<SessionId, SessionStatus> {
-        self.state.turns.statuses()
+        self.state.sessions.turns.statuses()
     }
 }

@@ -164,7 +164,7 @@ impl AgentState {
     /// Returns the messages of a session as stored now, sorted by id.
     pub(crate) fn history(&self, id: &SessionId) -> Result<History, AgentError> {
         let read = |kept: &mut Kept| kept.stored.messages().clone();
-        Ok(self.histories.read(&self.store, id, read)?)
+        Ok(self.sessions.histories.read(&self.store, id, read)?)
     }
 
     /// Returns the messages that a request is made from, in order: see [`as_read`](outrigger_prompt::history::read::as_read).
@@ -179,25 +179,25 @@ impl AgentState {
             let stored = kept.stored.messages();
             kept.grown.as_read(stored, current, waiting, own)
         };
-        Ok(self.histories.read(&self.store, id, read)?)
+        Ok(self.sessions.histories.read(&self.store, id, read)?)
     }
 
     /// Returns the messages of a session with their summary.
     pub(crate) fn conversation(&self, id: &SessionId) -> Result<Conversation, AgentError> {
-        let worktree: &Path = &self.place.worktree;
+        let worktree: &Path = &self.project.location.worktree;
         let read = |kept: &mut Kept| {
             let history = kept.stored.messages().clone();
             let facts = kept.facts.of(&history, worktree);
             Conversation { history, facts }
         };
-        Ok(self.histories.read(&self.store, id, read)?)
+        Ok(self.sessions.histories.read(&self.store, id, read)?)
     }
 
     /// Returns whether a tool call of a session used this id.
     pub(crate) fn has_call(&self, session: &SessionId, id: &CallId) -> Result<bool, AgentError> {
-        let worktree: &Path = &self.place.worktree;
+        let worktree: &Path = &self.project.location.worktree;
         let read = |kept: &mut Kept| kept.facts.has_call(kept.stored.messages(), worktree, id);
-        Ok(self.histories.read(&self.store, session, read)?)
+        Ok(self.sessions.histories.read(&self.store, session, read)?)
     }
 }
 

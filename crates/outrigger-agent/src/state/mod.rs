@@ -1,48 +1,36 @@
 //! State of a running agent.
 
 pub(crate) mod histories;
+mod services;
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, Weak};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
 use outrigger_files::sync::lock;
-use outrigger_mcp_tools::SkillServers;
 use outrigger_models::Models;
 use outrigger_permissions::agents::AgentInfo;
-use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow, ProviderRow};
+use outrigger_plugins::{EventRow, PerfRow, PluginStatus, PointRow, ProviderRow};
+use outrigger_prompt::command::CommandInfo;
 use outrigger_protocol::descriptor::{SandboxProfile, ToolDescriptor};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::{CompletionRecord, LogRecord};
-use outrigger_protocol::message::MessagePath;
 use outrigger_protocol::session::{Project, Session};
-use outrigger_sandbox::Spawner;
-use outrigger_store::Store;
-use outrigger_tools::ToolRuntime;
-use outrigger_workspace::Folders;
-use outrigger_workspace::ProjectLocation;
-use tokio::sync::broadcast;
-
-use self::histories::Histories;
-use crate::error::AgentError;
-use crate::permission::answering::Answering;
-use crate::plugin_api::sdk_service::SdkService;
-use outrigger_contributions::message_changes::MessageChanges;
-use outrigger_permissions::questions::{Questions, UserQuestions};
-use outrigger_prompt::command::CommandInfo;
 use outrigger_session_state::background::Background;
 use outrigger_session_state::bus::{Bus, numbered};
-use outrigger_session_state::deferred_events::DeferredEvents;
-use outrigger_session_state::logins::{PendingLogin, WaitingLogins};
-use outrigger_session_state::notifications::Notifications;
-use outrigger_session_state::plugin_calls::PluginCalls;
-use outrigger_session_state::prompt_queue::WaitingPrompts;
-use outrigger_session_state::session_locks::SessionLocks;
-use outrigger_session_state::turns::Turns;
+use outrigger_store::Store;
 use outrigger_workspace::clock::now;
+use outrigger_workspace::{Folders, ProjectLocation};
+use tokio::sync::broadcast;
+
+pub(crate) use self::services::{
+    Catalog, LoginServices, PermissionServices, PluginServices, ProcessServices, ProjectContext,
+    SessionServices, ToolServices,
+};
+use crate::error::AgentError;
+use crate::plugin_api::sdk_service::SdkService;
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
 #[derive(Clone)]
@@ -50,86 +38,24 @@ pub struct Agent {
     pub(crate) state: Arc<AgentState>,
 }
 
+/// What a running agent holds: the log, the event bus, and services grouped by what they serve.
 pub(crate) struct AgentState {
     /// Reference to itself, for tasks that outlive a call.
     pub(crate) this: Weak<AgentState>,
-    pub(crate) place: ProjectLocation,
-    /// Project folder, held open; `None` if it did not exist.
-    pub(crate) anchor: Option<Arc<outrigger_sandbox::Anchor>>,
-    /// Path and host rules: allowed, denied, or asked about.
-    pub(crate) access: outrigger_permissions::access::Access,
-    pub(crate) project: Project,
-    pub(crate) folders: Folders,
-    /// Changes by plugins to user messages while a turn runs.
-    pub(crate) message_changes: MessageChanges,
-    /// Set when plugins have prepared their providers.
-    pub(crate) providers: tokio::sync::OnceCell<()>,
-    /// Logins that wait for their user, by provider.
-    pub(crate) logins: Mutex<BTreeMap<String, Arc<PendingLogin>>>,
     pub(crate) config: Loaded,
-    /// Rules from the user's files, whatever plugins changed.
-    pub(crate) user_rules: outrigger_permissions::pinned_rules::UserRules,
-    /// Sandboxes of what plugins contribute.
-    pub(crate) sandboxes: outrigger_sandbox::SandboxOverrides,
-    pub(crate) agents: BTreeMap<String, AgentInfo>,
-    pub(crate) commands: BTreeMap<String, CommandInfo>,
-    pub(crate) skills: Vec<outrigger_config::skills::Skill>,
     pub(crate) store: Store,
-    /// Messages of the sessions in use.
-    pub(crate) histories: Histories,
     pub(crate) bus: Bus,
-    pub(crate) spawner: Spawner,
-    /// Like `spawner`, for commands, which may reach the hosts of `tools.hosts`.
-    pub(crate) commands_spawner: Spawner,
     pub(crate) models: Models,
-    pub(crate) plugins: Plugins,
-    /// Tool calls of plugins that are in progress.
-    pub(crate) plugin_calls: Arc<PluginCalls>,
-    /// Decision on which plugins run, made before any was started (D2).
-    pub(crate) admitted: outrigger_plugins::Snapshot,
-    pub(crate) mcp: outrigger_mcp::McpServers,
-    /// Decides in which sandbox MCP servers start.
-    pub(crate) server_launcher: Arc<outrigger_mcp_tools::ServerLauncher>,
-    pub(crate) skill_servers: SkillServers,
-    /// Parent agents of the agents of sessions.
-    pub(crate) callers: outrigger_permissions::callers::Callers,
-    /// Events of subagents that are published after their calls.
-    pub(crate) deferred: DeferredEvents,
-    pub(crate) lsp: outrigger_lsp::Lsp,
-    pub(crate) formatters: outrigger_workspace::formatters::Formatters,
-    /// Servers of `.mcp.json` that are not started, with what to do about each.
-    pub(crate) mcp_waiting: BTreeMap<String, String>,
-    pub(crate) runtime: ToolRuntime,
-    pub(crate) temporary: Arc<outrigger_permissions::command_sandbox::Temporary>,
-    /// Services of this machine that commands can reach.
-    pub(crate) loopback: outrigger_sandbox::Loopback,
-    /// Prompts that wait for the turn before them.
-    pub(crate) waiting: WaitingPrompts,
-    /// Options of shell commands.
-    pub(crate) shell: outrigger_tools::builtin::Options,
-    pub(crate) snapshots: outrigger_workspace::snapshot::Snapshots,
-    pub(crate) workspace_trust: Option<Arc<outrigger_permissions::workspace_trust::WorkspaceTrust>>,
-    pub(crate) answering: Answering,
-    pub(crate) questions: Questions,
-    /// Terminals of clients.
-    pub(crate) ptys: outrigger_workspace::terminals::Ptys,
-    pub(crate) user_questions: UserQuestions,
-    /// Instruction files of subfolders that a session has read already.
-    pub(crate) shown_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
-    /// Instruction files that are not read and were reported to the user.
-    pub(crate) skipped_instructions: Mutex<HashSet<PathBuf>>,
-    /// Allow one turn of a session at a time.
-    pub(crate) session_locks: SessionLocks,
-    /// Turns in progress.
-    pub(crate) turns: Turns,
-    /// Logins in progress.
-    pub(crate) waiting_logins: WaitingLogins,
+    pub(crate) project: ProjectContext,
+    pub(crate) catalog: Catalog,
+    pub(crate) plugins: PluginServices,
+    pub(crate) tools: ToolServices,
+    pub(crate) permissions: PermissionServices,
+    pub(crate) processes: ProcessServices,
+    pub(crate) sessions: SessionServices,
+    pub(crate) logins: LoginServices,
     /// Background work (titles).
     pub(crate) background: Background,
-    /// Notifications to plugins that are still to be sent.
-    pub(crate) notifications: Notifications,
-    /// Cleared at shutdown: the service holds the agent that holds it.
-    pub(crate) sdk: Mutex<Option<Arc<dyn SdkService>>>,
     /// Makes storing and publishing one step, so that every listener sees the order of the log.
     pub(crate) publish_order: tokio::sync::Mutex<()>,
 }
@@ -214,15 +140,7 @@ impl AgentState {
         for event in &events {
             self.bus.publish(Arc::new(event.clone()));
         }
-        self.plugins.events(&events);
-    }
-
-    /// Returns the project's folders as messages of the model name them.
-    pub(crate) fn message_path(&self) -> MessagePath {
-        MessagePath {
-            cwd: self.place.directory.to_string_lossy().into_owned(),
-            root: self.place.worktree.to_string_lossy().into_owned(),
-        }
+        self.plugins.host.events(&events);
     }
 
     /// Adds records that nothing waits for; they are stored with the next transaction.
@@ -235,12 +153,12 @@ impl Agent {
     /// Returns the project location.
     #[must_use]
     pub fn place(&self) -> &ProjectLocation {
-        &self.state.place
+        &self.state.project.location
     }
     /// Returns the project.
     #[must_use]
     pub fn project(&self) -> &Project {
-        &self.state.project
+        &self.state.project.info
     }
     /// Returns the configuration, as changed by plugins.
     #[must_use]
@@ -250,22 +168,22 @@ impl Agent {
     /// Agents by name.
     #[must_use]
     pub fn agents(&self) -> &BTreeMap<String, AgentInfo> {
-        &self.state.agents
+        &self.state.catalog.agents
     }
     /// Commands by name.
     #[must_use]
     pub fn commands(&self) -> &BTreeMap<String, CommandInfo> {
-        &self.state.commands
+        &self.state.catalog.commands
     }
     /// Returns the skills.
     #[must_use]
     pub fn skills(&self) -> &[outrigger_config::skills::Skill] {
-        &self.state.skills
+        &self.state.catalog.skills
     }
     /// Returns the folders for configuration, data and caches.
     #[must_use]
     pub fn folders(&self) -> &Folders {
-        &self.state.folders
+        &self.state.project.folders
     }
     /// Returns the store.
     #[must_use]
@@ -275,7 +193,7 @@ impl Agent {
     /// Returns the tools as described to models: name, description, parameter schema.
     #[must_use]
     pub fn tool_specs(&self) -> Vec<outrigger_protocol::tool::ToolSpec> {
-        self.state.runtime.specs()
+        self.state.tools.runtime.specs()
     }
     /// Returns the full tool descriptors, including their declarations (D6).
     #[must_use]
@@ -285,7 +203,7 @@ impl Agent {
             Profile::WorkspaceWrite => SandboxProfile::WorkspaceWrite,
             Profile::ReadOnly => SandboxProfile::ReadOnly,
         };
-        let mut descriptors = self.state.runtime.descriptors();
+        let mut descriptors = self.state.tools.runtime.descriptors();
         for tool in &mut descriptors {
             if tool.declared.constraints.sandbox_profile == SandboxProfile::Configured {
                 Arc::make_mut(tool).declared.constraints.sandbox_profile = holds;
@@ -301,36 +219,37 @@ impl Agent {
     /// Returns the plugins with their status.
     #[must_use]
     pub fn plugins(&self) -> Vec<PluginStatus> {
-        self.state.plugins.list()
+        self.state.plugins.host.list()
     }
 
     /// Returns every hook point, of the program and of plugins, with its handlers, and the events of plugins.
     #[must_use]
     pub fn plugin_points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
-        self.state.plugins.points()
+        self.state.plugins.host.points()
     }
 
     /// Returns the providers that plugins implement, with what their manifests declare.
     #[must_use]
     pub fn plugin_providers(&self) -> Vec<ProviderRow> {
-        self.state.plugins.provider_rows()
+        self.state.plugins.host.provider_rows()
     }
 
     /// Returns which plugins should run, and why the others should not (D2).
     #[must_use]
     pub fn plugin_snapshot(&self) -> &outrigger_plugins::Snapshot {
-        &self.state.admitted
+        &self.state.plugins.admitted
     }
 
     /// Returns the cost of plugin hooks since the start, most expensive first (A1).
     #[must_use]
     pub fn plugin_perf(&self) -> Vec<PerfRow> {
-        self.state.plugins.perf()
+        self.state.plugins.host.perf()
     }
     /// Returns the names of all tools.
     #[must_use]
     pub fn tool_names(&self) -> Vec<String> {
         self.state
+            .tools
             .runtime
             .specs()
             .into_iter()
@@ -351,7 +270,7 @@ impl Agent {
     }
     /// Sets the service that answers SDK requests of plugins.
     pub fn serve_sdk(&self, service: Arc<dyn SdkService>) {
-        *lock(&self.state.sdk) = Some(service);
+        *lock(&self.state.plugins.sdk) = Some(service);
     }
 
     /// The session, from the store.

@@ -108,7 +108,7 @@ impl CallHost {
             call_id: call.call_id.clone(),
         };
         let mut causes = call.provenance.clone();
-        causes.extend(turn.state.message_changes.causes(&call.session_id));
+        causes.extend(turn.state.plugins.message_changes.causes(&call.session_id));
         let host = Self {
             state: turn.state,
             turn: turn.turn,
@@ -165,10 +165,10 @@ impl CallHost {
         let state = &self.state;
         let mut ctx = ToolContext::new(
             call.clone(),
-            state.place.directory.clone(),
-            state.place.worktree.clone(),
+            state.project.location.directory.clone(),
+            state.project.location.worktree.clone(),
             Arc::clone(self) as Arc<dyn ToolHost>,
-            state.commands_spawner.clone(),
+            state.processes.commands_spawner.clone(),
             state.outputs_of(&call.session_id),
         );
         ctx.cancel = self.cancel.clone();
@@ -341,6 +341,6 @@ impl CallHost {
 
 impl Drop for CallHost {
     fn drop(&mut self) {
-        self.state.questions.over(&self.call);
+        self.state.permissions.questions.over(&self.call);
     }
 }

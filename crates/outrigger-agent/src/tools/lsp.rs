@@ -80,10 +80,10 @@ pub(crate) fn switch(env: &std::collections::BTreeMap<String, String>, name: &st
 
 /// Publishes an event when a server has started, as OpenCode does.
 pub(crate) fn bind(state: &Arc<AgentState>) {
-    if !state.lsp.is_on() {
+    if !state.tools.lsp.is_on() {
         return;
     }
-    let (owner, mut changes) = (Arc::downgrade(state), state.lsp.changes());
+    let (owner, mut changes) = (Arc::downgrade(state), state.tools.lsp.changes());
     tokio::spawn(async move {
         while changes.changed().await.is_ok() {
             let Some(state) = owner.upgrade() else { return };
@@ -103,11 +103,11 @@ impl Agent {
     /// Returns the language servers that were started, with their status.
     #[must_use]
     pub fn lsp(&self) -> Vec<LspStatus> {
-        self.state.lsp.status()
+        self.state.tools.lsp.status()
     }
 
     /// Returns project symbols by name, from the running language servers, in LSP's form.
     pub async fn symbols(&self, query: &str) -> Vec<Value> {
-        self.state.lsp.symbols(query).await
+        self.state.tools.lsp.symbols(query).await
     }
 }

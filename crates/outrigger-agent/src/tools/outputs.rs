@@ -22,7 +22,11 @@ impl AgentState {
             };
             root = parent;
         }
-        self.folders.data.join(OUTPUTS).join(name(root.as_str()))
+        self.project
+            .folders
+            .data
+            .join(OUTPUTS)
+            .join(name(root.as_str()))
     }
 }
 

@@ -44,7 +44,7 @@ impl Agent {
     /// Returns the tools that another agent may call: bundled ones and those of plugins, not those of MCP servers and sessions.
     #[must_use]
     pub fn remote_tools(&self) -> Vec<ToolSpec> {
-        let specs = self.state.runtime.specs().into_iter();
+        let specs = self.state.tools.runtime.specs().into_iter();
         specs
             .filter(|spec| !spec.hidden && !outrigger_mcp_tools::is_mcp(spec))
             .filter(|spec| !OF_SESSIONS.contains(&spec.name.as_str()))
@@ -94,7 +94,7 @@ impl Agent {
         ));
         let ctx = host.context(&call);
         let subject = format!("{} {}", call.tool, call.call_id);
-        let outcome = state.runtime.execute(call, ctx).await.outcome;
+        let outcome = state.tools.runtime.execute(call, ctx).await.outcome;
         let (decision, errored) = match &outcome {
             ToolOutcome::Completed { .. } => ("completed", false),
             ToolOutcome::Failed { code, .. } => (code.as_str(), true),

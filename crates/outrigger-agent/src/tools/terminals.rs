@@ -55,13 +55,13 @@ impl Agent {
     /// Returns the running terminals, oldest first.
     #[must_use]
     pub fn ptys(&self) -> Vec<PtyInfo> {
-        self.state.ptys.list()
+        self.state.tools.terminals.list()
     }
 
     /// Returns one terminal.
     #[must_use]
     pub fn pty(&self, id: &str) -> Option<PtyInfo> {
-        self.state.ptys.info(id)
+        self.state.tools.terminals.info(id)
     }
 
     /// Opens a terminal and publishes `pty.created`. Plugins' `shell.env` hooks say which variables it gets.
@@ -70,8 +70,8 @@ impl Agent {
     /// [`PtyError`]; then no process is left.
     pub async fn open_pty(&self, new: NewPty) -> Result<PtyInfo, PtyError> {
         let state = &self.state;
-        state.ptys.check_room()?;
-        let folder = &state.place.directory;
+        state.tools.terminals.check_room()?;
+        let folder = &state.project.location.directory;
         let cwd = new.cwd.map_or_else(
             || folder.clone(),
             |cwd| outrigger_sandbox::paths::resolve(folder, &cwd),
@@ -88,9 +88,10 @@ impl Agent {
             title: new.title,
             env,
         };
-        let spawner = &state.commands_spawner;
+        let spawner = &state.processes.commands_spawner;
         let started = state
-            .ptys
+            .tools
+            .terminals
             .start(spawner, start, outrigger_session_state::ids::pty())
             .await?;
         let info = started.info.clone();
@@ -144,7 +145,7 @@ impl Agent {
         title: Option<String>,
         size: Option<Size>,
     ) -> Result<Option<PtyInfo>, PtyError> {
-        let info = self.state.ptys.update(id, title, size)?;
+        let info = self.state.tools.terminals.update(id, title, size)?;
         if let Some(info) = &info {
             self.state
                 .publish_pty("pty.updated", json!({ "info": info }))
@@ -155,7 +156,7 @@ impl Agent {
 
     /// Kills a terminal with everything that runs in it and publishes `pty.deleted`; returns false if it does not exist.
     pub async fn remove_pty(&self, id: &str) -> bool {
-        let is_removed = self.state.ptys.remove(id);
+        let is_removed = self.state.tools.terminals.remove(id);
         if is_removed {
             self.state
                 .publish_pty("pty.deleted", json!({ "id": id }))
@@ -167,20 +168,20 @@ impl Agent {
     /// Attaches to a terminal. `from` selects the first output. `None` if the terminal does not exist.
     #[must_use]
     pub fn attach_pty(&self, id: &str, from: PtyFrom) -> Option<Attached> {
-        self.state.ptys.attach(id, from)
+        self.state.tools.terminals.attach(id, from)
     }
 
     /// Returns a ticket that allows attaching to this terminal once, within a minute; `None` if the terminal does not
     /// exist or the system has no randomness.
     #[must_use]
     pub fn pty_ticket(&self, id: &str) -> Option<(String, Duration)> {
-        self.state.ptys.ticket(id)
+        self.state.tools.terminals.ticket(id)
     }
 
     /// Consumes a ticket; returns false if it is not valid for this terminal.
     #[must_use]
     pub fn use_pty_ticket(&self, id: &str, text: &str) -> bool {
-        self.state.ptys.use_ticket(id, text)
+        self.state.tools.terminals.use_ticket(id, text)
     }
 }
 
@@ -190,7 +191,7 @@ async fn follow(state: Weak<AgentState>, started: Started) {
     if let Some(code) = started.follow().await
         && let Some(state) = state.upgrade()
     {
-        state.ptys.forget(&id);
+        state.tools.terminals.forget(&id);
         state
             .publish_pty("pty.exited", json!({ "id": id, "exitCode": code }))
             .await;

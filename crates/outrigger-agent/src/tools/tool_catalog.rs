@@ -16,7 +16,7 @@ use outrigger_tools::builtin::optional;
 use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
 use serde_json::Value;
 
-use crate::state::AgentState;
+use crate::state::{AgentState, Catalog};
 
 impl AgentState {
     /// Returns the tools of a step: those that the agent's rules allow, as changed by hooks. The second list has the names
@@ -31,11 +31,11 @@ impl AgentState {
         cancel: CancelFlag,
     ) -> (Vec<ToolOffer>, Vec<KnownTool>) {
         let choice = ToolChoice::new(self, agent, model, switches, session);
-        let specs: Vec<ToolSpec> = self.runtime.specs();
+        let specs: Vec<ToolSpec> = self.tools.runtime.specs();
         let specs: Vec<ToolSpec> = specs.into_iter().filter(|it| choice.has(it)).collect();
         let (mcp, described): (Vec<&ToolSpec>, Vec<&ToolSpec>) =
             specs.iter().partition(|spec| is_mcp(spec));
-        let (agents, skills) = (self.agent_entries(), self.skill_entries());
+        let (agents, skills) = (self.catalog.agent_entries(), self.catalog.skill_entries());
         let definitions = described.iter().map(|spec| {
             let description = outrigger_tools::builtin::describe(spec, &agents, &skills);
             definition(spec, &description)
@@ -76,17 +76,17 @@ impl AgentState {
         }
     }
 
-    /// Returns the skills for the `skill` tool.
-    pub(crate) fn skill_entries(&self) -> Vec<SkillEntry> {
-        let entry = |skill: &outrigger_config::skills::Skill| SkillEntry {
-            name: skill.name.clone(),
-            description: skill.description.clone().unwrap_or_default(),
-            content: skill.content.clone(),
-            dir: skill.dir.clone(),
-        };
-        self.skills.iter().map(entry).collect()
+    pub(crate) fn tool_limits(&self) -> outrigger_tools::Limits {
+        let tools = &self.config.settings.tools;
+        outrigger_tools::Limits {
+            max_lines: usize::try_from(tools.output_lines).unwrap_or(usize::MAX),
+            max_bytes: usize::try_from(tools.output_bytes).unwrap_or(usize::MAX),
+            ..outrigger_tools::Limits::default()
+        }
     }
+}
 
+impl Catalog {
     /// Returns the agents for the `task` tool.
     pub(crate) fn agent_entries(&self) -> Vec<AgentEntry> {
         let entry = |agent: &AgentInfo| AgentEntry {
@@ -101,13 +101,15 @@ impl AgentState {
             .collect()
     }
 
-    pub(crate) fn tool_limits(&self) -> outrigger_tools::Limits {
-        let tools = &self.config.settings.tools;
-        outrigger_tools::Limits {
-            max_lines: usize::try_from(tools.output_lines).unwrap_or(usize::MAX),
-            max_bytes: usize::try_from(tools.output_bytes).unwrap_or(usize::MAX),
-            ..outrigger_tools::Limits::default()
-        }
+    /// Returns the skills for the `skill` tool.
+    pub(crate) fn skill_entries(&self) -> Vec<SkillEntry> {
+        let entry = |skill: &outrigger_config::skills::Skill| SkillEntry {
+            name: skill.name.clone(),
+            description: skill.description.clone().unwrap_or_default(),
+            content: skill.content.clone(),
+            dir: skill.dir.clone(),
+        };
+        self.skills.iter().map(entry).collect()
     }
 }
 
@@ -130,7 +132,11 @@ impl<'a> ToolChoice<'a> {
         switches: Option<&'a Object>,
         session: &'a SessionId,
     ) -> Self {
-        let agent = state.agents.get(agent).map(|it| it.permission.clone());
+        let agent = state
+            .catalog
+            .agents
+            .get(agent)
+            .map(|it| it.permission.clone());
         let own = state.session_rules(session);
         Self {
             state,
@@ -146,7 +152,11 @@ impl<'a> ToolChoice<'a> {
         (spec.hidden || !self.is_off(spec))
             && self.is_wanted(spec)
             && outrigger_tools::builtin::suits(spec, &self.model)
-            && self.state.skill_servers.offers(Some(self.session), spec)
+            && self
+                .state
+                .tools
+                .skill_servers
+                .offers(Some(self.session), spec)
     }
 
     fn is_off(&self, spec: &ToolSpec) -> bool {
@@ -168,7 +178,7 @@ impl<'a> ToolChoice<'a> {
 
     /// Returns whether this is `question`, the one hidden tool that is offered if there is a user to answer.
     fn asks_questions(&self, spec: &ToolSpec) -> bool {
-        is_question(spec) && self.state.can_ask_questions() && !self.is_off(spec)
+        is_question(spec) && self.state.permissions.can_ask_questions() && !self.is_off(spec)
     }
 
     fn switch(&self, spec: &ToolSpec) -> Option<bool> {

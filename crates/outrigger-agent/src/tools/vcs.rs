@@ -23,15 +23,15 @@ impl Agent {
 
 impl VcsHost for Agent {
     fn place(&self) -> &ProjectLocation {
-        &self.state.place
+        &self.state.project.location
     }
 
     fn home(&self) -> &Path {
-        &self.state.folders.home
+        &self.state.project.folders.home
     }
 
     fn spawner(&self) -> &Spawner {
-        &self.state.spawner
+        &self.state.processes.spawner
     }
 
     fn kept(&self) -> BoxFuture<'_, Result<Option<Kept>, String>> {

@@ -145,11 +145,16 @@ fn payload(
     point: HookPoint,
 ) -> Result<HookPayload, AgentError> {
     let begin = turn.begin();
-    let agent = state.agents.get(&begin.agent).cloned().unwrap_or_default();
+    let agent = state
+        .catalog
+        .agents
+        .get(&begin.agent)
+        .cloned()
+        .unwrap_or_default();
     Ok(match point {
         HookPoint::LlmBeforeMessages => {
             let current = turn.message().map(|m| &m.id);
-            let (waiting, own) = (state.waiting.messages(session_id), &turn.user().id);
+            let (waiting, own) = (state.sessions.queue.messages(session_id), &turn.user().id);
             let history = state.history_as_read(session_id, current, &waiting, own)?;
             before_messages::Input::over(history)
         }
@@ -184,7 +189,8 @@ fn system(
     let resolved = state.models.resolve(&turn.begin().model)?;
     let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
     let own = state.session_rules(session_id)?;
-    let mcp = outrigger_mcp_tools::prompts::instructions(&state.mcp, &[&agent.permission, &own]);
+    let mcp =
+        outrigger_mcp_tools::prompts::instructions(&state.tools.mcp, &[&agent.permission, &own]);
     let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
     if structured::wanted(turn).is_some() {
         extra.push(outrigger_tools::answer::INSTRUCTION);

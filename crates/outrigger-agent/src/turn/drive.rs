@@ -109,14 +109,14 @@ impl Driver {
     /// Runs from this input to the end of the turn.
     pub(crate) async fn run(mut self: Box<Self>, first: Input) -> Result<TurnOutcome, AgentError> {
         let state = Arc::clone(&self.state);
-        let steered = state.turns.steer(&self.session_id, &self.sender);
+        let steered = state.sessions.turns.steer(&self.session_id, &self.sender);
         let result = self.follow(first).await;
         drop(steered);
         match &result {
             Ok(outcome) => self.joined.ended(self.turn.as_ref(), outcome),
             Err(error) => self.give_up(error),
         }
-        self.state.turns.forget_step(&self.turn_id);
+        self.state.sessions.turns.forget_step(&self.turn_id);
         sequence::announce(&self.state, &self.session_id, &self.turn_id);
         result
     }
@@ -165,7 +165,7 @@ impl Driver {
         match message {
             Msg::Input(input) => {
                 if let Input::Model { signal, .. } = &input {
-                    self.state.turns.retries_no_more(&self.session_id);
+                    self.state.sessions.turns.retries_no_more(&self.session_id);
                     self.note_used_call(signal).await?;
                 }
                 self.take(input).await
@@ -250,7 +250,7 @@ impl Driver {
     }
 
     fn waits_to_retry(&self, status: SessionStatus) {
-        let turns = &self.state.turns;
+        let turns = &self.state.sessions.turns;
         turns.waits_to_retry(&self.session_id, status.clone());
         self.state.broadcast(vec![numbered(Event::SessionStatus {
             session_id: self.session_id.clone(),
@@ -266,7 +266,10 @@ impl Driver {
         let agent = crate::state::Agent {
             state: Arc::clone(&self.state),
         };
-        let Some(text) = self.continuation.wanted(&self.state, result) else {
+        let Some(text) = self
+            .continuation
+            .wanted(&self.state.config.settings, result)
+        else {
             return Ok(());
         };
         let Some(turn) = &self.turn else {
@@ -305,7 +308,7 @@ impl Driver {
         }
         if let Some(turn) = &self.turn {
             let step = u64::from(turn.current_step());
-            self.state.turns.at_step(&self.turn_id, step);
+            self.state.sessions.turns.at_step(&self.turn_id, step);
             self.joined.stepped(turn);
         }
         let speaking = self.turn.as_ref().is_some_and(Turn::is_speaking);
@@ -341,7 +344,9 @@ impl Driver {
             } => self.changes.add(&output.metadata),
             Input::FilesTracked {
                 diffs: Some(diffs), ..
-            } => self.changes.adopt(diffs, &self.state.place.worktree),
+            } => self
+                .changes
+                .adopt(diffs, &self.state.project.location.worktree),
             _ => {}
         }
     }
@@ -381,12 +386,15 @@ impl Driver {
             if let Some(observer) = observer {
                 observer.input(input);
             }
-            state.deferred.published_now(session_id, input, events)
+            state
+                .sessions
+                .deferred
+                .published_now(session_id, input, events)
         };
         let records = vec![LogRecord::TurnStep(Box::new(step))];
         let completed = state.commit_publishing(records, events, published).await?;
         if release {
-            state.broadcast(state.deferred.release(session_id));
+            state.broadcast(state.sessions.deferred.release(session_id));
         }
         Ok(completed)
     }

@@ -132,7 +132,11 @@ impl Agent {
         let Some(command) = prompt.command.as_ref().filter(|_| !executor.asks()) else {
             return Ok(());
         };
-        let plugin = self.state.plugins.configured_by("command", &command.name);
+        let plugin = self
+            .state
+            .plugins
+            .host
+            .configured_by("command", &command.name);
         let lacks = |it: &PluginId| self.state.lacks(it, Grant::Prompt, "").is_some();
         let lacking = plugin.filter(lacks);
         lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
@@ -149,7 +153,7 @@ impl Agent {
         if executor.asks() || outrigger_executors::is_as_said(said, stored) {
             return Ok(());
         }
-        let plugins = self.state.plugins.pipeline();
+        let plugins = self.state.plugins.host.pipeline();
         let plugins = plugins.plugins_at(HookPoint::RunBeforeStart);
         let lacks = |it: &PluginId| self.state.lacks(it, Grant::Prompt, "").is_some();
         let lacking = plugins.into_iter().find(lacks);
@@ -207,17 +211,17 @@ impl Agent {
         let own = state.session_rules(id)?;
         let rules = [agent.permission.clone(), own].concat();
         // Guards check each call, which an executor that cannot ask does not submit to them.
-        let is_free = !state.plugins.pipeline().has(HookPoint::ToolBeforeCall);
+        let is_free = !state.plugins.host.pipeline().has(HookPoint::ToolBeforeCall);
         let unasked = Unasked {
-            edits: is_free && state.access.allows_all("edit", &rules),
-            commands: is_free && state.access.allows_all("bash", &rules),
+            edits: is_free && state.permissions.access.allows_all("edit", &rules),
+            commands: is_free && state.permissions.access.allows_all("bash", &rules),
         };
         let policy = state.confine(Some(id), rules).await;
         let place = ProcessContext {
-            spawner: state.commands_spawner.clone(),
+            spawner: state.processes.commands_spawner.clone(),
             policy: policy.map_err(|error| AgentError::Tools(error.to_string()))?,
-            env: outrigger_tools::builtin::shell_environment(&state.shell.shell_env, None),
-            home: state.folders.home.clone(),
+            env: outrigger_tools::builtin::shell_environment(&state.tools.options.shell_env, None),
+            home: state.project.folders.home.clone(),
             is_trusted: state.config.is_trusted,
         };
         let asked = Asked {
@@ -225,7 +229,7 @@ impl Agent {
             prompt,
             agent: &agent.name,
             instructions: agent.prompt.as_deref(),
-            path: state.message_path(),
+            path: state.project.message_path(),
             messages: &messages,
         };
         Ok(Work::new(executor, asked, unasked, place, ids::seed()))
@@ -236,7 +240,7 @@ impl AgentState {
     /// Returns the executor that the user's settings name for an agent that no plugin defined.
     fn executor_of_agent(&self, name: &str) -> Option<String> {
         let named = self.config.executor_of(name)?.to_owned();
-        let by_plugin = self.plugins.configured_by("agent", name).is_some();
+        let by_plugin = self.plugins.host.configured_by("agent", name).is_some();
         (!by_plugin).then_some(named)
     }
 }
@@ -285,7 +289,7 @@ impl Keeper for Keeping {
         let host = Arc::new(CallHost::new(turn, &call, agent, model, MadeBy::Model));
         let ctx = host.context(&call);
         Box::pin(async move {
-            let allowed = state.runtime.authorize(call, ctx).await;
+            let allowed = state.tools.runtime.authorize(call, ctx).await;
             allowed.map_err(|error| error.to_string())
         })
     }

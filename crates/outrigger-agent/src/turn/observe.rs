@@ -71,7 +71,10 @@ impl Observer<'_> {
                     self.notify(&input, &Context::default());
                 }
                 Effect::PrepareTools { step, .. } => {
-                    self.state.turns.at_step(self.turn, u64::from(*step));
+                    self.state
+                        .sessions
+                        .turns
+                        .at_step(self.turn, u64::from(*step));
                     self.step_begins(*step);
                 }
                 Effect::Finish {

@@ -21,14 +21,15 @@ impl AgentState {
         extra: &[&str],
     ) -> String {
         let found = instructions(
-            &self.place,
-            &self.folders.home,
-            &self.folders.config,
+            &self.project.location,
+            &self.project.folders.home,
+            &self.project.folders.config,
             &self.config.config.instructions,
             |path| self.instruction(path),
         );
         let skills: Vec<(String, String)> = if skills {
-            self.skills
+            self.catalog
+                .skills
                 .iter()
                 .filter_map(|s| Some((s.name.clone(), s.description.clone()?)))
                 .collect()
@@ -40,7 +41,7 @@ impl AgentState {
             agent_prompt: agent.prompt.as_deref(),
             model: &model.api.id,
             model_ref: &format!("{}/{}", model.provider_id, model.id),
-            place: &self.place,
+            place: &self.project.location,
             today: &today,
             instructions: &found,
             skills: &skills,
@@ -64,7 +65,7 @@ impl AgentState {
         let ms = |value| Some(Duration::from_millis(value));
         outrigger_models::StreamOptions {
             session_id: session.to_string(),
-            directory: self.place.directory.clone(),
+            directory: self.project.location.directory.clone(),
             deadlines: deadlines.then(|| outrigger_models::Deadlines {
                 first_byte: ms(models.first_byte_ms),
                 idle: ms(models.idle_ms),

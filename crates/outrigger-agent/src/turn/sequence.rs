@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outrigger_kernel::hooks::{HookPoint, Phase};
 use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use outrigger_protocol::id::{SessionId, TurnId};
-use outrigger_store::Scope;
+use outrigger_store::{Scope, Store};
 
 use crate::state::AgentState;
 use outrigger_session_state::notifications::{About, What};
@@ -24,12 +24,12 @@ pub(crate) fn announce(state: &Arc<AgentState>, session: &SessionId, turn: &Turn
 }
 
 /// Writes the line.
-pub(crate) async fn log(state: &AgentState, turn: &TurnId) {
+pub(crate) async fn log(store: &Store, turn: &TurnId) {
     // Records of background hooks are written with the next transaction.
-    if let Err(error) = state.store.flush(false).await {
+    if let Err(error) = store.flush(false).await {
         tracing::warn!(target: SEQ, "[plugin-seq] turn={turn}: {error}");
     }
-    match state.store.hooks(Scope::Turn(turn)) {
+    match store.hooks(Scope::Turn(turn)) {
         Ok(records) if records.is_empty() => {}
         Ok(records) => tracing::debug!(target: SEQ, "[plugin-seq] turn={turn} {}", line(&records)),
         Err(error) => tracing::warn!(target: SEQ, "[plugin-seq] turn={turn}: {error}"),

@@ -31,7 +31,7 @@ pub(crate) fn events_of(
             Effect::Publish { event } => {
                 let mut event = event.clone();
                 if let Event::MessageUpdated { info, .. } = &mut event {
-                    state.message_changes.complete(info);
+                    state.plugins.message_changes.complete(info);
                 }
                 events.push(event);
             }

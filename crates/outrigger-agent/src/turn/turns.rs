@@ -44,8 +44,8 @@ pub(crate) struct Registered<'a> {
 
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
-        self.state.turns.unregister(&self.id);
-        self.state.message_changes.end(&self.id);
+        self.state.sessions.turns.unregister(&self.id);
+        self.state.plugins.message_changes.end(&self.id);
     }
 }
 
@@ -81,7 +81,7 @@ impl Agent {
 
     async fn carry_out(&self, mut request: TurnRequest) -> Result<TurnOutcome, AgentError> {
         request.check_format()?;
-        command_sandbox::prepare(&self.state.config, &self.state.place);
+        command_sandbox::prepare(&self.state.config, &self.state.project.location);
         Box::pin(self.read_files(&mut request)).await;
         let TurnRequest {
             session: id,
@@ -117,7 +117,7 @@ impl Agent {
         origin: Origin,
     ) -> Result<TurnOutcome, AgentError> {
         self.state.providers_ready().await;
-        if self.state.turns.is_closing() {
+        if self.state.sessions.turns.is_closing() {
             return Err(AgentError::Lost("the program is ending".to_owned()));
         }
         if let Start::Prompt(prompt) = &start {
@@ -148,17 +148,18 @@ impl Agent {
         // A message that wants no reply need not wait for one.
         let start = match start {
             Start::Prompt(prompt)
-                if prompt.input.no_reply == Some(true) && self.state.turns.is_running(id) =>
+                if prompt.input.no_reply == Some(true)
+                    && self.state.sessions.turns.is_running(id) =>
             {
                 return Box::pin(self.beside(id, prompt, cancelled)).await;
             }
             start => start,
         };
-        let queue = self.state.session_locks.queue(id);
+        let queue = self.state.sessions.locks.queue(id);
         let (start, _place) = match queue.try_lock() {
             Ok(place) => (start, place),
             Err(_) => {
-                let waiting = self.state.waiting.enter(id, cancel.clone());
+                let waiting = self.state.sessions.queue.enter(id, cancel.clone());
                 let waited = self.wait(&waiting, start, &queue, cancelled.clone(), origin);
                 match Box::pin(waited).await? {
                     Waited::Begins(start, place) => (start, place),
@@ -167,7 +168,7 @@ impl Agent {
             }
         };
         let _owner = self.own(id)?;
-        self.state.turns.register(id, cancel)?;
+        self.state.sessions.turns.register(id, cancel)?;
         let _registered = Registered {
             state: &self.state,
             id: id.clone(),
@@ -206,7 +207,7 @@ impl Agent {
                     }
                 };
                 drop(ready);
-                if self.state.turns.is_running(id) {
+                if self.state.sessions.turns.is_running(id) {
                     let announced = self.announce(waiting, *prompt, cancelled.clone());
                     Start::Announced(Box::new(announced.await?))
                 } else {
@@ -376,7 +377,7 @@ impl Agent {
         }
         // The resumed turn does not read them.
         let held = for_others.iter().map(|prompt| {
-            let place = self.state.waiting.enter(id, watch::channel(false).0);
+            let place = self.state.sessions.queue.enter(id, watch::channel(false).0);
             prompt.message_id.iter().for_each(|it| place.holds(it));
             place
         });
@@ -412,7 +413,7 @@ impl Agent {
         let mut waited = Duration::ZERO;
         while waited < PLUGIN_PROMPT_TIMEOUT {
             tokio::time::sleep(POLL_INTERVAL).await;
-            waited = if self.state.turns.is_with_plugins(id) {
+            waited = if self.state.sessions.turns.is_with_plugins(id) {
                 waited + POLL_INTERVAL
             } else {
                 Duration::ZERO
@@ -432,9 +433,9 @@ impl Agent {
 
     /// Cancels running turns and waits for them, at most `limit`; no new turn starts.
     pub(crate) async fn finish_turns(&self, limit: Duration) {
-        self.state.turns.close();
+        self.state.sessions.turns.close();
         let all_over = async {
-            while self.state.turns.cancel_all() {
+            while self.state.sessions.turns.cancel_all() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -446,10 +447,10 @@ impl Agent {
     /// Cancels the running turn of a session, if any, and its queued prompts (as OpenCode does). The turn ends on its own and
     /// keeps its results.
     pub fn cancel(&self, id: &SessionId) -> bool {
-        self.state.turns.hurry();
+        self.state.sessions.turns.hurry();
         // Cancel queued prompts first: they must not start when the running turn ends.
-        let waited = self.state.waiting.cancel(id);
-        let ran = self.state.turns.cancel(id);
+        let waited = self.state.sessions.queue.cancel(id);
+        let ran = self.state.sessions.turns.cancel(id);
         waited || ran
     }
 
@@ -469,6 +470,6 @@ impl Agent {
 
     /// Acquires a session for this process.
     pub(crate) fn own(&self, id: &SessionId) -> Result<Owner, AgentError> {
-        own(&self.state.folders.data, id)
+        own(&self.state.project.folders.data, id)
     }
 }

@@ -23,19 +23,17 @@ use super::bootstrap::Bootstrap;
 use super::catalog::{Tools, all_commands};
 use crate::boot::notices;
 use crate::plugin_api::{capability_grants, contract_routes, plugin_tools};
-use crate::state::AgentState;
-use crate::state::histories::Histories;
+use crate::state::{
+    AgentState, Catalog, LoginServices, PermissionServices, PluginServices, ProcessServices,
+    ProjectContext, SessionServices, ToolServices,
+};
 use crate::tools::{lsp, mcp};
 use outrigger_contributions::message_changes::MessageChanges;
+use outrigger_permissions::callers::Callers;
 use outrigger_permissions::questions::{Questions, UserQuestions};
 use outrigger_session_state::background::Background;
 use outrigger_session_state::bus::Bus;
-use outrigger_session_state::deferred_events::DeferredEvents;
-use outrigger_session_state::logins::WaitingLogins;
 use outrigger_session_state::notifications::Notifications;
-use outrigger_session_state::prompt_queue::WaitingPrompts;
-use outrigger_session_state::session_locks::SessionLocks;
-use outrigger_session_state::turns::Turns;
 
 /// Results of the start steps.
 pub(super) struct Parts {
@@ -54,59 +52,64 @@ impl Bootstrap {
     pub(super) fn assemble(mut self, parts: Parts) -> Arc<AgentState> {
         let bridge = Arc::clone(&self.bridge);
         let env = lsp::environment(&self.boot);
-        let state = Arc::new_cyclic(|this| AgentState {
-            this: this.clone(),
-            access: self.access(),
+        let project = self.project_context();
+        let catalog = Catalog {
             agents: self.agents(&parts),
-            anchor: Anchor::hold(&self.place.directory).ok().map(Arc::new),
-            answering: self.boot.answering,
-            background: Background::default(),
-            bus: Bus::new(self.boot.sink.take()),
             commands: all_commands(&self.config, &parts.skills, &self.boot.folders),
-            callers: outrigger_permissions::callers::Callers::default(),
-            deferred: DeferredEvents::default(),
-            formatters: self.helpers.formatters(&self.owner(), env.clone()),
-            skipped_instructions: Mutex::default(),
-            logins: Mutex::default(),
-            loopback: self.helpers.loopback.clone(),
-            lsp: self.helpers.language_servers(&self.owner(), env),
-            mcp: parts.mcp,
-            mcp_waiting: parts.mcp_waiting,
-            message_changes: MessageChanges::default(),
-            models: parts.models,
-            notifications: Notifications::default(),
-            plugin_calls: bridge.calls(),
-            plugins: parts.plugins,
-            providers: tokio::sync::OnceCell::new(),
-            ptys: Ptys::default(),
-            questions: Questions::new(parts.ungranted),
+            skills: parts.skills,
+        };
+        let tools = ToolServices {
             runtime: parts.tools.runtime,
-            sdk: Mutex::default(),
-            session_locks: SessionLocks::default(),
-            histories: Histories::default(),
-            shell: parts.tools.options,
+            options: parts.tools.options,
+            mcp: parts.mcp,
+            unstarted_mcp: parts.mcp_waiting,
             server_launcher: Arc::clone(&self.helpers.launcher),
             skill_servers: SkillServers::default(),
-            skills: parts.skills,
-            snapshots: self.snapshots(),
-            publish_order: tokio::sync::Mutex::new(()),
-            temporary: Arc::clone(&self.helpers.temporary),
-            shown_instructions: Mutex::default(),
-            turns: Turns::default(),
-            user_questions: UserQuestions::default(),
+            formatters: self.helpers.formatters(&self.owner(), env.clone()),
+            lsp: self.helpers.language_servers(&self.owner(), env),
+            terminals: Ptys::default(),
+        };
+        let permissions = PermissionServices {
+            access: self.access(),
             user_rules: parts.user_rules,
-            waiting: WaitingPrompts::default(),
-            waiting_logins: WaitingLogins::default(),
-            admitted: self.admitted,
-            sandboxes: self.sandboxes,
-            commands_spawner: self.commands_spawner,
-            config: self.config,
-            folders: self.boot.folders,
-            place: self.place,
-            project: self.project,
-            spawner: self.spawner,
-            store: self.store,
+            callers: Callers::default(),
             workspace_trust: self.workspace_trust,
+            answering: self.boot.answering,
+            questions: Questions::new(parts.ungranted),
+            user_questions: UserQuestions::default(),
+        };
+        let plugins = PluginServices {
+            host: parts.plugins,
+            admitted: self.admitted,
+            calls: bridge.calls(),
+            providers_prepared: tokio::sync::OnceCell::new(),
+            sandboxes: self.sandboxes,
+            message_changes: MessageChanges::default(),
+            notifications: Notifications::default(),
+            sdk: Mutex::default(),
+        };
+        let processes = ProcessServices {
+            spawner: self.spawner,
+            commands_spawner: self.commands_spawner,
+            temporary: Arc::clone(&self.helpers.temporary),
+            loopback: self.helpers.loopback.clone(),
+        };
+        let state = Arc::new_cyclic(|this| AgentState {
+            this: this.clone(),
+            config: self.config,
+            store: self.store,
+            bus: Bus::new(self.boot.sink.take()),
+            models: parts.models,
+            project,
+            catalog,
+            plugins,
+            tools,
+            permissions,
+            processes,
+            sessions: SessionServices::default(),
+            logins: LoginServices::default(),
+            background: Background::default(),
+            publish_order: tokio::sync::Mutex::new(()),
         });
         bridge.connect(&state);
         state
@@ -120,18 +123,25 @@ impl Bootstrap {
         Access::new(&self.place, &folders.home).with_startup(outside)
     }
 
-    /// Returns snapshots of the project's files, without those that the model may not read.
-    fn snapshots(&self) -> Snapshots {
+    /// Returns the project, with snapshots of the files that the model may read.
+    fn project_context(&self) -> ProjectContext {
         let folders = &self.boot.folders;
         let withheld = Withheld::of(&self.config, &self.place, folders);
-        Snapshots::new(
+        let snapshots = Snapshots::new(
             &self.place,
             &self.project.id,
             &folders.data,
             &self.spawner,
             self.config.value.get("snapshot") != Some(&json!(false)),
             withheld.map(|it| -> WithheldFn { Arc::new(move |path| it.holds(path)) }),
-        )
+        );
+        ProjectContext {
+            location: self.place.clone(),
+            anchor: Anchor::hold(&self.place.directory).ok().map(Arc::new),
+            info: self.project.clone(),
+            folders: folders.clone(),
+            snapshots,
+        }
     }
 }
 
@@ -141,9 +151,12 @@ impl AgentState {
     pub(super) async fn bind(self: &Arc<Self>, notices: UnboundedReceiver<Notice>) {
         plugin_tools::register(self);
         mcp::bind(self).await;
-        let places = (|| self.temporary.folder(), &*self.folders.data);
-        let (settings, runtime) = (&self.config.settings.browser, &self.runtime);
-        let by = (&self.spawner, &self.store);
+        let places = (
+            || self.processes.temporary.folder(),
+            &*self.project.folders.data,
+        );
+        let (settings, runtime) = (&self.config.settings.browser, &self.tools.runtime);
+        let by = (&self.processes.spawner, &self.store);
         outrigger_browser::offer(settings, places, by, runtime, self.bus.listen());
         capability_grants::narrow(self);
         contract_routes::bind(self, self.config.env());
@@ -153,6 +166,6 @@ impl AgentState {
         let hide = outrigger_audit::credential_watcher(&self.store);
         self.models.credentials().watch(hide);
         self.notify_left_completions();
-        outrigger_audit::grants(&self.store, &self.plugins.list());
+        outrigger_audit::grants(&self.store, &self.plugins.host.list());
     }
 }

@@ -14,7 +14,7 @@ impl Agent {
     /// Returns the questions that wait for an answer.
     #[must_use]
     pub fn questions(&self) -> Vec<PermissionRequest> {
-        lock(&self.state.questions.open)
+        lock(&self.state.permissions.questions.open)
             .values()
             .map(|it| it.request.clone())
             .collect()
@@ -23,7 +23,7 @@ impl Agent {
     /// Returns why a client of this plugin may not approve this question for the user; `None` if it may.
     #[must_use]
     pub fn may_not_approve(&self, id: &PermissionId, plugin: &PluginId) -> Option<String> {
-        let why = match lock(&self.state.questions.firm).get(id) {
+        let why = match lock(&self.state.permissions.questions.firm).get(id) {
             Some(Firmness::Person) => "it is about what a plugin did",
             Some(Firmness::Startup) => "it is about a file that is executed later",
             Some(Firmness::Asked) | None => return self.state.may_not_approve(plugin),
@@ -59,7 +59,7 @@ impl Agent {
     /// # Errors
     /// The file cannot be changed; the question stays.
     pub fn grant(&self, id: &PermissionId) -> Result<Option<std::path::PathBuf>, AgentError> {
-        let open = lock(&self.state.questions.open);
+        let open = lock(&self.state.permissions.questions.open);
         let missing = open.get(id).and_then(|it| it.request.missing_grant.clone());
         let session = open.get(id).map(|it| it.request.session_id.clone());
         drop(open);
@@ -70,7 +70,7 @@ impl Agent {
             return Ok(None);
         };
         let file = crate::boot::settings_file::write_grant(
-            &self.state.folders,
+            &self.state.project.folders,
             &missing.name,
             grant,
             true,
@@ -79,7 +79,7 @@ impl Agent {
             let what = format!("{} of the plugin {}", missing.grant, missing.plugin);
             self.state.audit_grant(&session, &what, &[]);
         }
-        lock(&self.state.questions.granted).insert((missing.plugin, grant));
+        lock(&self.state.permissions.questions.granted).insert((missing.plugin, grant));
         let _ = self.answer(id, Reply::Once);
         Ok(Some(file))
     }
@@ -96,7 +96,7 @@ impl Agent {
     ) -> bool {
         let Some(OpenQuestion {
             request, answer, ..
-        }) = lock(&self.state.questions.open).remove(id)
+        }) = lock(&self.state.permissions.questions.open).remove(id)
         else {
             return false;
         };

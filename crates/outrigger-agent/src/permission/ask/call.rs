@@ -5,26 +5,13 @@ use outrigger_protocol::permission::CALL;
 use serde_json::{Map, Value, json};
 
 use super::Asker;
-use crate::state::AgentState;
+use crate::state::{PermissionServices, ToolServices};
 
 /// Why a previously allowed tool needs approval again.
 pub(super) const TOOL_CHANGED: &str =
     "its server changed what the tool says of itself since you allowed it with \"always\"";
 
-impl AgentState {
-    /// Returns the hash of an MCP tool's current definition; `None` for other permissions.
-    pub(super) fn mcp_tool_as(&self, permission: &str) -> Option<String> {
-        let spec = self.runtime.spec(permission)?;
-        outrigger_mcp_tools::is_mcp(&spec).then(|| {
-            outrigger_plugins::hash(&(&spec.source, &spec.description, &spec.input_schema))
-        })
-    }
-
-    /// Records that the user allowed the tool with "always", as it was defined when the question was asked.
-    pub(super) fn allowed_as(&self, tool: &str, tool_as: &str) {
-        lock(&self.questions.allowed_as).insert(tool.to_owned(), tool_as.to_owned());
-    }
-
+impl PermissionServices {
     /// Adds the call to the metadata of a question. The metadata of a tool, which may be a plugin's, cannot replace it.
     pub(super) fn with_call(&self, metadata: Value, permission: &str, asker: &Asker<'_>) -> Value {
         let mut fields = match metadata {
@@ -47,5 +34,20 @@ impl AgentState {
             fields.insert(CALL.to_owned(), call);
         }
         Value::Object(fields)
+    }
+
+    /// Records that the user allowed the tool with "always", as it was defined when the question was asked.
+    pub(super) fn allowed_as(&self, tool: &str, tool_as: &str) {
+        lock(&self.questions.allowed_as).insert(tool.to_owned(), tool_as.to_owned());
+    }
+}
+
+impl ToolServices {
+    /// Returns the hash of an MCP tool's current definition; `None` for other permissions.
+    pub(super) fn mcp_tool_as(&self, permission: &str) -> Option<String> {
+        let spec = self.runtime.spec(permission)?;
+        outrigger_mcp_tools::is_mcp(&spec).then(|| {
+            outrigger_plugins::hash(&(&spec.source, &spec.description, &spec.input_schema))
+        })
     }
 }

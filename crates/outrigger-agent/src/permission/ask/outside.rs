@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::Asker;
 use crate::permission::answering::Answering;
 use crate::permission::audit::Decided;
-use crate::state::AgentState;
+use crate::state::{AgentState, ProjectContext};
 use outrigger_permissions::questions::Firmness;
 use outrigger_session_state::ids;
 
@@ -66,7 +66,7 @@ impl AgentState {
         why: &str,
         printed: &str,
     ) -> bool {
-        let mut shown = self.files_of_line(command).await;
+        let mut shown = self.project.files_of_line(command).await;
         let mut changed: Option<String> = None;
         for _ in 0..MAX_QUESTIONS {
             let again = match (changed.take(), &shown) {
@@ -87,7 +87,7 @@ impl AgentState {
             if !self.ask_person(asker, (OUTSIDE, command), metadata).await {
                 return false;
             }
-            let now = self.files_of_line(command).await;
+            let now = self.project.files_of_line(command).await;
             if now == shown {
                 return true;
             }
@@ -99,23 +99,6 @@ impl AgentState {
             shown = now;
         }
         false
-    }
-
-    /// Returns the project files that a command line names, each as its name, a blank, and a digest of its content with its
-    /// [`identity`]. `None`: more files than are checked.
-    async fn files_of_line(&self, command: &str) -> Option<Vec<String>> {
-        let entry = json!({ "command": ["sh", "-c", command] });
-        let (project, home) = (self.place.directory.clone(), self.folders.home.clone());
-        let look = move || {
-            let files = outrigger_config::files_run_by(&entry, &project, &home)?;
-            let files = files.into_iter().map(|file| {
-                let path = file.rsplit_once(' ').map_or(file.as_str(), |it| it.0);
-                let identity = identity(&project.join(path), &project);
-                format!("{file},{identity}")
-            });
-            Some(files.collect())
-        };
-        tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 
     /// Asks whether the session's model may answer an MCP server.
@@ -142,8 +125,12 @@ impl AgentState {
         (permission, pattern): (&str, &str),
         metadata: Value,
     ) -> bool {
-        let denied = self.access.evaluate(permission, pattern, asker.rules) == Action::Deny;
-        if denied || self.answering != Answering::Ask {
+        let denied = self
+            .permissions
+            .access
+            .evaluate(permission, pattern, asker.rules)
+            == Action::Deny;
+        if denied || self.permissions.answering != Answering::Ask {
             return false;
         }
         let request = PermissionRequest {
@@ -152,12 +139,15 @@ impl AgentState {
             permission: permission.to_owned(),
             patterns: vec![pattern.to_owned()],
             always: Vec::new(),
-            metadata: self.with_call(metadata, permission, asker),
+            metadata: self.permissions.with_call(metadata, permission, asker),
             tool: asker.tool.clone(),
             provenance: asker.causes.clone(),
             missing_grant: None,
         };
-        let _firm = self.questions.hold_firm(&request.id, Firmness::Person);
+        let _firm = self
+            .permissions
+            .questions
+            .hold_firm(&request.id, Firmness::Person);
         let asked = PermissionAsk {
             permission: permission.to_owned(),
             patterns: vec![pattern.to_owned()],
@@ -181,5 +171,24 @@ impl AgentState {
             causes,
         });
         answer.is_ok()
+    }
+}
+
+impl ProjectContext {
+    /// Returns the project files that a command line names, each as its name, a blank, and a digest of its content with its
+    /// [`identity`]. `None`: more files than are checked.
+    async fn files_of_line(&self, command: &str) -> Option<Vec<String>> {
+        let entry = json!({ "command": ["sh", "-c", command] });
+        let (project, home) = (self.location.directory.clone(), self.folders.home.clone());
+        let look = move || {
+            let files = outrigger_config::files_run_by(&entry, &project, &home)?;
+            let files = files.into_iter().map(|file| {
+                let path = file.rsplit_once(' ').map_or(file.as_str(), |it| it.0);
+                let identity = identity(&project.join(path), &project);
+                format!("{file},{identity}")
+            });
+            Some(files.collect())
+        };
+        tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 }

@@ -27,14 +27,14 @@ impl AgentState {
         let rules = with(asker.wanted?, asker);
         let mut givers = self.givers_of_rules();
         let is_one = givers.len() == 1;
-        let would_allow = is_one && self.access.action(ask, &rules) == Action::Allow;
+        let would_allow = is_one && self.permissions.access.action(ask, &rules) == Action::Allow;
         would_allow.then(|| givers.pop()).flatten()
     }
 
     /// Returns the plugins that set rules for agents and lack the grant for wider ones.
     fn givers_of_rules(&self) -> Vec<UngrantedAction> {
         let what = "gives agents rules that would allow it";
-        let givers = self.questions.rule_givers.iter();
+        let givers = self.permissions.questions.rule_givers.iter();
         let lacking = givers.filter_map(|plugin| self.lacks(plugin, Grant::Approve, what));
         lacking.collect()
     }

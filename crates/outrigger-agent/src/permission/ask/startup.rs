@@ -21,11 +21,14 @@ impl AgentState {
         if ask.permission != "edit" || ask.by_command {
             return None;
         }
-        let written = self.user_rules.written(asker.rules);
-        let let_before = lock(&self.questions.startup).clone();
+        let written = self.permissions.user_rules.written(asker.rules);
+        let let_before = lock(&self.permissions.questions.startup).clone();
         let asked = patterns.iter().filter(|it| !let_before.contains(*it));
         let asked: Vec<String> = asked.cloned().collect();
-        let (access, worktree) = (self.access.clone(), self.place.worktree.clone());
+        let (access, worktree) = (
+            self.permissions.access.clone(),
+            self.project.location.worktree.clone(),
+        );
         let all = asked.clone();
         let look = move || access.runs_later(&worktree, &all, &written);
         let found = tokio::task::spawn_blocking(look).await;

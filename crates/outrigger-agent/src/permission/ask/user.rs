@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{ALWAYS, Allowed, Refusal};
 use crate::permission::answering::Answering;
-use crate::state::AgentState;
+use crate::state::{AgentState, PermissionServices};
 use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::questions::{Answered, OpenQuestion};
 
@@ -33,7 +33,7 @@ impl AgentState {
             alone,
             answer: sender,
         };
-        lock(&self.questions.open).insert(request.id.clone(), waiting);
+        lock(&self.permissions.questions.open).insert(request.id.clone(), waiting);
         if self.is_covered_by_now(&request.id) {
             return Ok(Allowed::by_rule());
         }
@@ -52,7 +52,7 @@ impl AgentState {
             }
         };
         open.request = None;
-        lock(&self.questions.open).remove(&request.id);
+        lock(&self.permissions.questions.open).remove(&request.id);
         let event = replied(&request, reply, by.clone());
         self.commit_whole(vec![event]).await;
         answered((reply, message, by), answering, &text)
@@ -61,12 +61,47 @@ impl AgentState {
     /// Withdraws a question that an "always" covers which was given while plugins were asked about it: [`Self::answer_others`]
     /// answers the open questions, and this one was not open yet.
     fn is_covered_by_now(&self, id: &PermissionId) -> bool {
-        let approvals = lock(&self.questions.approvals).clone();
-        let mut open = lock(&self.questions.open);
-        let is_covered = open.get(id).is_some_and(|it| self.covers(it, &approvals));
+        let approvals = lock(&self.permissions.questions.approvals).clone();
+        let mut open = lock(&self.permissions.questions.open);
+        let is_covered = open
+            .get(id)
+            .is_some_and(|it| self.permissions.covers(it, &approvals));
         is_covered && open.remove(id).is_some()
     }
 
+    /// Applies an answer to the other questions of its session: "always" answers those that it covers, a refusal refuses them
+    /// all, as in OpenCode.
+    pub(super) fn answer_others(&self, answered: &PermissionRequest, reply: Reply, by: &Actor) {
+        if reply == Reply::Always {
+            self.audit_grant(&answered.session_id, &answered.permission, &answered.always);
+            let rules = answered.always.iter().map(|pattern| Rule {
+                permission: answered.permission.clone(),
+                pattern: pattern.clone(),
+                action: Action::Allow,
+            });
+            lock(&self.permissions.questions.approvals).extend(rules);
+        }
+        let approvals = lock(&self.permissions.questions.approvals).clone();
+        let covered = |open: &OpenQuestion| match reply {
+            Reply::Once => false,
+            Reply::Reject => true,
+            Reply::Always => self.permissions.covers(open, &approvals),
+        };
+        let mut open = lock(&self.permissions.questions.open);
+        let others: Vec<PermissionId> = open
+            .iter()
+            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(it))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in others {
+            if let Some(waiting) = open.remove(&id) {
+                let _ = waiting.answer.send((reply, None, by.clone()));
+            }
+        }
+    }
+}
+
+impl PermissionServices {
     /// Returns whether "always" answers cover the whole question, as they would if it were asked now.
     fn covers(&self, open: &OpenQuestion, approvals: &[Rule]) -> bool {
         let OpenQuestion {
@@ -83,37 +118,6 @@ impl AgentState {
         !alone
             && patterns.all(|pattern| self.access.is_approved(ask, pattern, approvals))
             && spelled.is_none_or(|action| action == Action::Allow)
-    }
-
-    /// Applies an answer to the other questions of its session: "always" answers those that it covers, a refusal refuses them
-    /// all, as in OpenCode.
-    pub(super) fn answer_others(&self, answered: &PermissionRequest, reply: Reply, by: &Actor) {
-        if reply == Reply::Always {
-            self.audit_grant(&answered.session_id, &answered.permission, &answered.always);
-            let rules = answered.always.iter().map(|pattern| Rule {
-                permission: answered.permission.clone(),
-                pattern: pattern.clone(),
-                action: Action::Allow,
-            });
-            lock(&self.questions.approvals).extend(rules);
-        }
-        let approvals = lock(&self.questions.approvals).clone();
-        let covered = |open: &OpenQuestion| match reply {
-            Reply::Once => false,
-            Reply::Reject => true,
-            Reply::Always => self.covers(open, &approvals),
-        };
-        let mut open = lock(&self.questions.open);
-        let others: Vec<PermissionId> = open
-            .iter()
-            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(it))
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in others {
-            if let Some(waiting) = open.remove(&id) {
-                let _ = waiting.answer.send((reply, None, by.clone()));
-            }
-        }
     }
 }
 
@@ -168,7 +172,7 @@ impl Drop for Withdrawal<'_> {
         let Some(request) = self.request.take() else {
             return;
         };
-        lock(&self.state.questions.open).remove(&request.id);
+        lock(&self.state.permissions.questions.open).remove(&request.id);
         self.state
             .commit_beside(vec![replied(&request, Reply::Reject, Actor::User)]);
     }

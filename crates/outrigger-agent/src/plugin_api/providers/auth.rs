@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;
-use crate::state::{Agent, AgentState};
+use crate::state::{Agent, AgentState, PluginServices};
 
 /// Time limit for plugins when a list of providers is requested.
 const PROVIDERS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -89,16 +89,17 @@ impl AgentState {
     /// Lets plugins prepare their providers, once: before that neither their models nor their `fetch` exist. A failing plugin is
     /// reported and loses only its own part.
     pub(crate) async fn providers_ready(&self) {
-        self.providers
+        self.plugins
+            .providers_prepared
             .get_or_init(|| async {
                 self.plugin_providers();
                 // If several plugins handle one provider, the last one wins.
-                let hooks = self.plugins.provider_hooks().into_iter();
+                let hooks = self.plugins.host.provider_hooks().into_iter();
                 let hooks: BTreeMap<String, ProviderHook> =
                     hooks.map(|hook| (hook.provider.clone(), hook)).collect();
                 join_all(hooks.into_values().map(|hook| self.load_models(hook))).await;
                 let mut hooks: BTreeMap<String, AuthHook> = BTreeMap::new();
-                for hook in self.plugins.auth_hooks() {
+                for hook in self.plugins.host.auth_hooks() {
                     hooks.insert(hook.provider.clone(), hook);
                 }
                 join_all(hooks.into_values().map(|hook| self.load_auth(hook))).await;
@@ -118,10 +119,13 @@ impl AgentState {
             Err(error) => return tracing::warn!("[provider {provider}] {error}"),
         };
         let speaks = outrigger_contributions::providers::says_where(&before, &models);
-        let owner = self.auth_hook(provider).map(|owner| owner.plugin);
+        let owner = self.plugins.auth_hook(provider).map(|owner| owner.plugin);
         let owner =
-            owner.filter(|owner| *owner != hook.plugin && !self.plugins.is_of_project(owner));
-        if let (true, Some(owner)) = (speaks && self.plugins.is_of_project(&hook.plugin), owner) {
+            owner.filter(|owner| *owner != hook.plugin && !self.plugins.host.is_of_project(owner));
+        if let (true, Some(owner)) = (
+            speaks && self.plugins.host.is_of_project(&hook.plugin),
+            owner,
+        ) {
             return tracing::warn!(
                 "[provider {provider}] the models that the project's plugin {} lists are skipped: they are asked elsewhere, and \
                  the plugin {owner} of yours authenticates this provider",
@@ -129,7 +133,7 @@ impl AgentState {
             );
         }
         let route = self.models_route(&hook, &before, &models).await;
-        let speaker = speaker(&self.plugins, &PluginId(hook.plugin.clone()));
+        let speaker = speaker(&self.plugins.host, &PluginId(hook.plugin.clone()));
         self.models.overlay(provider, |overlay| {
             if speaks {
                 overlay.speaker = Some(speaker);
@@ -142,13 +146,13 @@ impl AgentState {
     /// Returns another plugin that sets the provider's URL and lacks the right to the user's keys.
     fn diverted_by(&self, hook: &AuthHook) -> Option<String> {
         let other = self.models.speaker(&hook.provider)?;
-        let speaker = speaker(&self.plugins, &PluginId(other.clone()));
+        let speaker = speaker(&self.plugins.host, &PluginId(other.clone()));
         (other != hook.plugin && !speaker.has_keys).then_some(other)
     }
 
     /// Returns whether a plugin provides the authentication of a provider.
     pub(crate) fn owns_auth(&self, plugin: &str, provider: &str) -> bool {
-        let hook = self.auth_hook(provider);
+        let hook = self.plugins.auth_hook(provider);
         hook.is_some_and(|hook| hook.plugin == plugin) || self.speaks_for(plugin, provider)
     }
 
@@ -162,13 +166,8 @@ impl AgentState {
         self.may_have(plugin, &stored).then_some(stored.credential)
     }
 
-    /// Returns whether the user lets a plugin be the model, with the keys and logins of its provider.
-    pub(super) fn may_have_keys(&self, plugin: &str) -> bool {
-        speaker(&self.plugins, &PluginId(plugin.to_owned())).has_keys
-    }
-
     fn may_have(&self, plugin: &str, stored: &Stored) -> bool {
-        let speaker = speaker(&self.plugins, &PluginId(plugin.to_owned()));
+        let speaker = speaker(&self.plugins.host, &PluginId(plugin.to_owned()));
         speaker.may_have(stored, self.speaks_for(plugin, &stored.provider))
     }
 
@@ -178,7 +177,7 @@ impl AgentState {
     pub(super) fn may_replace_credential(&self, plugin: &str, provider: &str) -> bool {
         match self.models.credentials().stored(provider) {
             Some(stored) => self.may_have(plugin, &stored),
-            None => self.may_have_keys(plugin) || self.speaks_for(plugin, provider),
+            None => self.plugins.may_have_keys(plugin) || self.speaks_for(plugin, provider),
         }
     }
 
@@ -194,12 +193,6 @@ impl AgentState {
         json!(self.models.provider_for_hooks(id, true).as_deref())
     }
 
-    pub(super) fn auth_hook(&self, provider: &str) -> Option<AuthHook> {
-        let mut hooks = self.plugins.auth_hooks();
-        hooks.retain(|hook| hook.provider == provider);
-        hooks.pop()
-    }
-
     /// Calls a loader if there is a credential for it.
     async fn load_auth(&self, hook: AuthHook) {
         let provider = hook.provider.clone();
@@ -209,7 +202,7 @@ impl AgentState {
         };
         if !self.may_have(&hook.plugin, &stored) {
             let id = PluginId(hook.plugin.clone());
-            let name = self.plugins.grant_name(&id).unwrap_or(hook.plugin);
+            let name = self.plugins.host.grant_name(&id).unwrap_or(hook.plugin);
             tracing::warn!(
                 "[provider {provider}] a plugin wants to use its credential, which another login stored: `model = true` under \
                  [plugins.\"{name}\"] in your own outrigger.toml lets it, as does a login by the plugin (`outrigger auth login`)"
@@ -230,7 +223,7 @@ impl AgentState {
                 let options = loaded.options.as_ref();
                 let speaks =
                     loaded.fetch.is_some() || options.is_some_and(outrigger_models::names_place);
-                let speaker = speaker(&self.plugins, &PluginId(hook.plugin.clone()));
+                let speaker = speaker(&self.plugins.host, &PluginId(hook.plugin.clone()));
                 self.models.overlay(&provider, |overlay| {
                     if speaks {
                         overlay.speaker = Some(speaker);
@@ -247,6 +240,19 @@ impl AgentState {
             }
             Err(error) => tracing::warn!("[provider {provider}] {error}"),
         }
+    }
+}
+
+impl PluginServices {
+    pub(super) fn auth_hook(&self, provider: &str) -> Option<AuthHook> {
+        let mut hooks = self.host.auth_hooks();
+        hooks.retain(|hook| hook.provider == provider);
+        hooks.pop()
+    }
+
+    /// Returns whether the user lets a plugin be the model, with the keys and logins of its provider.
+    pub(super) fn may_have_keys(&self, plugin: &str) -> bool {
+        speaker(&self.host, &PluginId(plugin.to_owned())).has_keys
     }
 }
 
@@ -287,22 +293,30 @@ impl Agent {
         let known = state.models.credentials().get(provider).is_some();
         // A key for a provider that a user plugin defines is for that plugin, also if a client stores it. A project plugin gets
         // only what the user gave it by name.
-        let speaks = || state.plugins.providers().into_iter().map(|it| it.plugin);
-        let is_known =
-            |plugin: &String| !state.plugins.is_of_project(plugin) || state.may_have_keys(plugin);
+        let speaks = || {
+            state
+                .plugins
+                .host
+                .providers()
+                .into_iter()
+                .map(|it| it.plugin)
+        };
+        let is_known = |plugin: &String| {
+            !state.plugins.host.is_of_project(plugin) || state.plugins.may_have_keys(plugin)
+        };
         let own = || {
             speaks()
                 .find(|plugin| state.speaks_for(plugin, provider))
                 .filter(is_known)
         };
         let by = by.map(str::to_owned).or_else(own);
-        let by = by.and_then(|plugin| state.plugins.grant_name(&PluginId(plugin)));
+        let by = by.and_then(|plugin| state.plugins.host.grant_name(&PluginId(plugin)));
         let credentials = state.models.credentials();
         credentials.set(provider, credential, by.as_deref())?;
         state.models.forget(provider);
         if !known
-            && state.providers.initialized()
-            && let Some(hook) = state.auth_hook(provider)
+            && state.plugins.providers_prepared.initialized()
+            && let Some(hook) = state.plugins.auth_hook(provider)
         {
             state.load_auth(hook).await;
         }

@@ -108,7 +108,7 @@ impl Agent {
             (provider, methods)
         });
         let mut all: BTreeMap<String, LoginMethods> = built_in.collect();
-        for hook in self.state.plugins.auth_hooks() {
+        for hook in self.state.plugins.host.auth_hooks() {
             let methods = LoginMethods {
                 plugin: Some(hook.plugin),
                 of_project: hook.of_project,
@@ -128,7 +128,7 @@ impl Agent {
     /// Returns methods for providers whose plugin provides no login: the plugin gets the key that the user types.
     fn keys_of_plugins(&self) -> BTreeMap<String, LoginMethods> {
         let state = &self.state;
-        let own = state.plugins.providers().into_iter();
+        let own = state.plugins.host.providers().into_iter();
         let own = own.filter(|own| state.speaks_for(&own.plugin, &own.declared.id));
         let methods = own.map(|own| {
             let key = AuthMethod {
@@ -137,7 +137,7 @@ impl Agent {
                 prompts: None,
             };
             let methods = LoginMethods {
-                of_project: state.plugins.is_of_project(&own.plugin),
+                of_project: state.plugins.host.is_of_project(&own.plugin),
                 plugin: Some(own.plugin),
                 methods: vec![key],
             };
@@ -160,7 +160,7 @@ impl Agent {
         // A plugin whose provider only needs a key has no hook.
         let hook = found
             .plugin
-            .and_then(|_| self.state.auth_hook(provider))
+            .and_then(|_| self.state.plugins.auth_hook(provider))
             .filter(|hook| !hook.methods.is_empty());
         let methods = hook.as_ref().map_or(&found.methods, |hook| &hook.methods);
         let found = methods.get(method).cloned().ok_or_else(missing)?;
@@ -243,7 +243,7 @@ impl Agent {
             }
         }
         // An earlier login may hold the port that this one needs.
-        lock(&self.state.logins).remove(provider);
+        lock(&self.state.logins.pending).remove(provider);
         let begun = match hook {
             Some(hook) => match hook.authorize(method, answers).await? {
                 Begun::Waits(flow) => Some(PendingLogin::Plugin(flow)),
@@ -258,8 +258,8 @@ impl Agent {
         };
         Ok(begun.map(|login| {
             let begun = login.begun().clone();
-            lock(&self.state.logins).insert(provider.to_owned(), Arc::new(login));
-            self.state.waiting_logins.begin(LoginAt::Provider, provider);
+            lock(&self.state.logins.pending).insert(provider.to_owned(), Arc::new(login));
+            self.state.logins.waiting.begin(LoginAt::Provider, provider);
             begun
         }))
     }
@@ -273,7 +273,7 @@ impl Agent {
         provider: &str,
         code: Option<String>,
     ) -> Result<(), LoginError> {
-        let login = lock(&self.state.logins).get(provider).cloned();
+        let login = lock(&self.state.logins.pending).get(provider).cloned();
         let login = login.ok_or_else(|| LoginError::NotBegun(provider.to_owned()))?;
         let wants_code = login.begun().method == "code";
         if wants_code && code.as_ref().is_none_or(String::is_empty) {
@@ -295,8 +295,8 @@ impl Agent {
     }
 
     fn login_ended(&self, provider: &str) {
-        lock(&self.state.logins).remove(provider);
-        self.state.waiting_logins.end(LoginAt::Provider, provider);
+        lock(&self.state.logins.pending).remove(provider);
+        self.state.logins.waiting.end(LoginAt::Provider, provider);
     }
 
     /// Logs in with a key, by a method of a plugin that may make another one of it.
@@ -339,9 +339,9 @@ impl Agent {
             reason: text("error").map(str::to_owned),
         })?;
         let named = text("provider").unwrap_or(provider);
-        if named != provider && !self.state.may_have_keys(plugin) {
+        if named != provider && !self.state.plugins.may_have_keys(plugin) {
             let id = PluginId(plugin.to_owned());
-            let name = self.state.plugins.grant_name(&id);
+            let name = self.state.plugins.host.grant_name(&id);
             let name = name.as_deref().unwrap_or(plugin);
             return Err(LoginError::Failed {
                 provider: provider.to_owned(),

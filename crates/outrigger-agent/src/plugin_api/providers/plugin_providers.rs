@@ -54,7 +54,7 @@ impl AgentState {
     /// wins, since no plugin may take over requests meant for another.
     pub(crate) fn plugin_providers(&self) {
         let mut taken: Vec<String> = Vec::new();
-        for provider in self.plugins.providers() {
+        for provider in self.plugins.host.providers() {
             let id = provider.declared.id.clone();
             let why = if taken.contains(&id) {
                 Some("another plugin brings it".to_owned())
@@ -64,7 +64,7 @@ impl AgentState {
             self.store
                 .audit_lazily(now(), vec![spoken(&provider, why.as_deref())]);
             if let Some(why) = why {
-                self.plugins.refuse_provider(&provider, &why);
+                self.plugins.host.refuse_provider(&provider, &why);
                 continue;
             }
             taken.push(id.clone());
@@ -74,7 +74,7 @@ impl AgentState {
                 granted: provider.granted.clone(),
             };
             let speaker = crate::plugin_api::providers::auth::speaker(
-                &self.plugins,
+                &self.plugins.host,
                 &PluginId(provider.plugin.clone()),
             );
             self.models.overlay(&id, |overlay| {
@@ -87,7 +87,7 @@ impl AgentState {
 
     /// Returns whether a plugin implements the protocol of a provider.
     pub(crate) fn speaks_for(&self, plugin: &str, provider: &str) -> bool {
-        let mut own = self.plugins.providers().into_iter();
+        let mut own = self.plugins.host.providers().into_iter();
         let first = own.find(|own| own.declared.id == provider);
         first.is_some_and(|own| own.plugin == plugin) && self.models.taken(provider).is_none()
     }

@@ -7,7 +7,7 @@ use outrigger_plugins::{AuthHook, LoadedAuth, ProviderHook};
 use outrigger_sandbox::SandboxOverride;
 use serde_json::{Map, Value};
 
-use crate::state::AgentState;
+use crate::state::{AgentState, PluginServices};
 
 impl AgentState {
     /// Returns the network route for a URL set by an `auth.loader`, if our process sends the request.
@@ -20,7 +20,7 @@ impl AgentState {
         let urls = urls.iter().filter_map(|key| options.get(*key)?.as_str());
         let urls: Vec<&str> = urls.collect();
         let own = hook.sandbox_for_requests(&urls).await;
-        self.route("auth", &hook.provider, own)
+        self.plugins.route("auth", &hook.provider, own)
     }
 
     /// Returns the network routes for models listed by a `provider` hook; models known `before` belong to no plugin.
@@ -34,13 +34,15 @@ impl AgentState {
         if named.is_empty() {
             return None;
         }
-        self.route(
+        self.plugins.route(
             "models",
             &hook.provider,
             hook.sandbox_for_requests(&named).await,
         )
     }
+}
 
+impl PluginServices {
     fn route(
         &self,
         what: &str,

@@ -14,7 +14,7 @@ impl CallHost {
             state: Arc::clone(&self.state),
         };
         self.may_go_deeper(&agent)?;
-        let known = self.state.agents.get(&request.agent);
+        let known = self.state.catalog.agents.get(&request.agent);
         let info = known.cloned().ok_or_else(|| {
             ToolError::failed(format!(
                 "Unknown agent type: {} is not a valid agent type",
@@ -33,20 +33,27 @@ impl CallHost {
                 agent.create_session(child).await.map_err(failed)?
             }
         };
-        self.state.callers.add(&session.id, self.callers_of_child());
+        self.state
+            .permissions
+            .callers
+            .add(&session.id, self.callers_of_child());
         let model = info.model.clone().unwrap_or_else(|| self.model.clone());
         self.started_subagent(&session.id, &model, &request);
         // Clients must learn of the child session before its events.
         self.sender.flushed().await;
         let prompt = self.subagent_prompt(&info.name, &model, request.prompt);
-        let _awaited = self.state.deferred.awaits(&session.id, &self.session_id);
+        let _awaited = self
+            .state
+            .sessions
+            .deferred
+            .awaits(&session.id, &self.session_id);
         // Dropping this cancels the child's turn, which then ends on its own.
         let outcome = tokio::select! {
             outcome = agent.run(TurnRequest::prompt(&session.id, prompt)) => outcome.map_err(failed),
             () = self.cancel.cancelled() => Err(ToolError::Cancelled),
         };
         // The task is finished; resuming it restarts them.
-        self.state.skill_servers.release(&session.id).await;
+        self.state.tools.skill_servers.release(&session.id).await;
         let outcome = outcome?;
         match outcome {
             TurnOutcome::Done { .. } => Ok(SubagentAnswer {

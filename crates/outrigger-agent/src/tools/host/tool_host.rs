@@ -104,7 +104,7 @@ impl ToolHost for CallHost {
     }
 
     fn started(&self, input: &Value) {
-        self.state.questions.begins(&self.call, input);
+        self.state.permissions.questions.begins(&self.call, input);
         let _ = self.sender.send(Msg::Input(Input::ToolStarted {
             effect: self.effect,
             input: input.clone(),
@@ -138,7 +138,7 @@ impl ToolHost for CallHost {
         after: &'a [u8],
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let Some(trust) = self.state.workspace_trust.clone() else {
+            let Some(trust) = self.state.permissions.workspace_trust.clone() else {
                 return;
             };
             let before = before.and_then(|it| workspace_trust::digest(file, it));
@@ -232,12 +232,17 @@ impl ToolHost for CallHost {
     }
 
     fn skills(&self) -> Vec<SkillEntry> {
-        self.state.skill_entries()
+        self.state.catalog.skill_entries()
     }
 
     fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
-            let skill = self.state.skills.iter().find(|skill| skill.name == name)?;
+            let skill = self
+                .state
+                .catalog
+                .skills
+                .iter()
+                .find(|skill| skill.name == name)?;
             start_skill_servers(&host(&self.state), &self.session_id, skill).await
         })
     }
@@ -249,17 +254,17 @@ impl ToolHost for CallHost {
     }
 
     fn agents(&self) -> Vec<AgentEntry> {
-        self.state.agent_entries()
+        self.state.catalog.agent_entries()
     }
 
     fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Formatted> {
-        Box::pin(self.state.formatters.format(file))
+        Box::pin(self.state.tools.formatters.format(file))
     }
 
     fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
         Box::pin(async move {
-            self.state.lsp.touch(file).await;
-            self.state.lsp.diagnostics()
+            self.state.tools.lsp.touch(file).await;
+            self.state.tools.lsp.diagnostics()
         })
     }
 
@@ -269,11 +274,11 @@ impl ToolHost for CallHost {
         method: &'a str,
         params: Value,
     ) -> BoxFuture<'a, Option<Vec<Value>>> {
-        Box::pin(async move { self.state.lsp.ask(file, method, &params).await })
+        Box::pin(async move { self.state.tools.lsp.ask(file, method, &params).await })
     }
 
     fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
-        Box::pin(self.state.lsp.symbols(query))
+        Box::pin(self.state.tools.lsp.symbols(query))
     }
 
     fn read_rules(&self) -> ReadRules {
@@ -281,8 +286,8 @@ impl ToolHost for CallHost {
             return Box::new(|_: &Path| Action::Allow);
         }
         let own = self.own_rules();
-        let approvals = lock(&self.state.questions.approvals).clone();
-        let access = self.state.access.clone();
+        let approvals = lock(&self.state.permissions.questions.approvals).clone();
+        let access = self.state.permissions.access.clone();
         let rules = access.rules(&[&self.agent.permission, &own]);
         let approvals = access.rules(&[&approvals]);
         let rules = SearchRules::new(rules).with_approvals(approvals);
@@ -296,7 +301,7 @@ impl ToolHost for CallHost {
     }
 
     fn names_address(&self, url: &str) -> bool {
-        let approvals = lock(&self.state.questions.approvals).clone();
+        let approvals = lock(&self.state.permissions.questions.approvals).clone();
         let own = self.own_rules();
         let layers: [&[Rule]; 3] = [&self.agent.permission, &own, &approvals];
         self.is_users() || hosts::is_named(url, &layers)
@@ -308,13 +313,13 @@ impl ToolHost for CallHost {
     }
 
     fn opened(&self, file: &Path) {
-        self.state.lsp.warm(file);
+        self.state.tools.lsp.warm(file);
     }
 
     /// Returns instructions of folders below the working directory, each shown once in a session.
     fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
-        let mut shown = lock(&self.state.shown_instructions);
-        nearby_instruction_files(file, &self.state.place.directory)
+        let mut shown = lock(&self.state.sessions.shown_instructions);
+        nearby_instruction_files(file, &self.state.project.location.directory)
             .into_iter()
             .filter(|path| shown.insert((self.session_id.clone(), path.clone())))
             .filter_map(|path| {

@@ -14,7 +14,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Mcp`] for an entry that is none.
     pub async fn mcp_add(&self, name: &str, entry: &Value) -> Result<Status, AgentError> {
-        Ok(self.state.mcp.add(name, entry).await?)
+        Ok(self.state.tools.mcp.add(name, entry).await?)
     }
 
     /// Switches an MCP server on, starting it anew, or off.
@@ -22,7 +22,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Mcp`] for a name that no server has.
     pub async fn mcp_switch(&self, name: &str, on: bool) -> Result<Status, AgentError> {
-        Ok(self.state.mcp.switch(name, on).await?)
+        Ok(self.state.tools.mcp.switch(name, on).await?)
     }
 
     /// Begins a login; the caller passes the code to [`Self::mcp_finish_auth`].
@@ -30,8 +30,8 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Mcp`].
     pub async fn mcp_start_auth(&self, name: &str) -> Result<AuthStart, AgentError> {
-        let start = self.state.mcp.start_auth(name).await?;
-        self.state.waiting_logins.begin(LoginAt::McpServer, name);
+        let start = self.state.tools.mcp.start_auth(name).await?;
+        self.state.logins.waiting.begin(LoginAt::McpServer, name);
         Ok(start)
     }
 
@@ -45,8 +45,8 @@ impl Agent {
         code: &str,
         iss: Option<&str>,
     ) -> Result<Status, AgentError> {
-        let status = self.state.mcp.finish_auth(name, code, iss).await?;
-        self.state.waiting_logins.end(LoginAt::McpServer, name);
+        let status = self.state.tools.mcp.finish_auth(name, code, iss).await?;
+        self.state.logins.waiting.end(LoginAt::McpServer, name);
         Ok(status)
     }
 
@@ -62,6 +62,7 @@ impl Agent {
     ) -> Result<Status, AgentError> {
         let status = self
             .state
+            .tools
             .mcp
             .authenticate(name, async |url: &str| {
                 show(url);
@@ -76,18 +77,18 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Mcp`].
     pub fn mcp_remove_auth(&self, name: &str) -> Result<(), AgentError> {
-        Ok(self.state.mcp.remove_auth(name)?)
+        Ok(self.state.tools.mcp.remove_auth(name)?)
     }
 
     /// Returns the login state of a server; `None` if it has no login.
     #[must_use]
     pub fn mcp_auth_state(&self, name: &str) -> Option<AuthState> {
-        self.state.mcp.auth_state(name)
+        self.state.tools.mcp.auth_state(name)
     }
 
     /// Returns the resources of all MCP servers, by OpenCode's keys, `SERVER:URI`.
     pub async fn mcp_resources(&self) -> Value {
-        let listed = self.state.mcp.resources(None).await;
+        let listed = self.state.tools.mcp.resources(None).await;
         let entries = listed.into_iter().filter_map(|listed| {
             let uri = listed.entry["uri"].as_str()?;
             let server = listed.server.replace('%', "%25").replace(':', "%3A");

@@ -26,15 +26,15 @@ use crate::state::{Agent, AgentState};
 
 impl McpHost for AgentState {
     fn mcp(&self) -> &McpServers {
-        &self.mcp
+        &self.tools.mcp
     }
 
     fn skill_servers(&self) -> &SkillServers {
-        &self.skill_servers
+        &self.tools.skill_servers
     }
 
     fn runtime(&self) -> &ToolRuntime {
-        &self.runtime
+        &self.tools.runtime
     }
 
     fn config(&self) -> &Loaded {
@@ -42,33 +42,33 @@ impl McpHost for AgentState {
     }
 
     fn folders(&self) -> &Folders {
-        &self.folders
+        &self.project.folders
     }
 
     fn options(&self) -> outrigger_mcp::Options {
         let sandboxed = outrigger_permissions::sandbox_policy::spawner(
-            &self.spawner,
+            &self.processes.spawner,
             &self.config,
-            &self.place,
-            &self.folders,
-            self.workspace_trust.as_ref(),
+            &self.project.location,
+            &self.project.folders,
+            self.permissions.workspace_trust.as_ref(),
         );
         outrigger_mcp::Options {
-            launcher: Some(Arc::clone(&self.server_launcher) as _),
-            tokens: watched_tokens(&self.folders, &self.store),
+            launcher: Some(Arc::clone(&self.tools.server_launcher) as _),
+            tokens: watched_tokens(&self.project.folders, &self.store),
             ..options(
                 self.config.env(),
                 &self.config,
-                &self.place,
+                &self.project.location,
                 &sandboxed,
-                &self.folders,
+                &self.project.folders,
             )
         }
     }
 
     fn registered(&self, tool: &str) {
         let settings = &self.config.settings.tool_execution;
-        outrigger_contributions::grants::narrow(&self.runtime, tool, settings);
+        outrigger_contributions::grants::narrow(&self.tools.runtime, tool, settings);
     }
 }
 
@@ -81,9 +81,9 @@ impl Agent {
     /// Returns the MCP servers with their status.
     #[must_use]
     pub fn mcp(&self) -> Vec<Status> {
-        let mut all = self.state.mcp.status();
+        let mut all = self.state.tools.mcp.status();
         for status in &mut all {
-            if let Some(why) = self.state.mcp_waiting.get(&status.name)
+            if let Some(why) = self.state.tools.unstarted_mcp.get(&status.name)
                 && status.state == State::Disabled
             {
                 status.code = Some("mcp.not_allowed");
@@ -178,15 +178,15 @@ fn watched_tokens(folders: &Folders, store: &Store) -> TokenStore {
 /// Waits for the servers, registers their tools after the existing ones, and follows changes: servers that start late
 /// and changed lists of tools.
 pub(crate) async fn bind(state: &Arc<AgentState>) {
-    state.mcp.ready().await;
-    let (owner, mut changes) = (Arc::downgrade(state), state.mcp.changes());
+    state.tools.mcp.ready().await;
+    let (owner, mut changes) = (Arc::downgrade(state), state.tools.mcp.changes());
     register(&host(state));
-    let mut before = offered(state);
+    let mut before = offered(&state.tools.mcp);
     tokio::spawn(async move {
         while changes.changed().await.is_ok() {
             let Some(state) = owner.upgrade() else { return };
             register(&host(&state));
-            let after = offered(&state);
+            let after = offered(&state.tools.mcp);
             publish_changes(&state, &before, &after).await;
             before = after;
         }
@@ -196,8 +196,8 @@ pub(crate) async fn bind(state: &Arc<AgentState>) {
 /// Tools of the connected servers and of those that have ended.
 type Offered = BTreeMap<String, (State, Vec<String>)>;
 
-fn offered(state: &AgentState) -> Offered {
-    let status = state.mcp.status().into_iter();
+fn offered(servers: &McpServers) -> Offered {
+    let status = servers.status().into_iter();
     status
         .filter(|status| matches!(status.state, State::Connected | State::Failed))
         .map(|status| (status.name, (status.state, status.tools)))
@@ -227,7 +227,7 @@ async fn publish_changes(state: &AgentState, before: &Offered, after: &Offered) 
 impl Agent {
     /// Returns the prompts of all MCP servers, by their command names.
     pub async fn mcp_prompts(&self) -> Vec<McpPrompt> {
-        outrigger_mcp_tools::prompts::prompts(&self.state.mcp).await
+        outrigger_mcp_tools::prompts::prompts(&self.state.tools.mcp).await
     }
 
     /// The command of that name: configured, or a prompt of an MCP server, whose text is not fetched yet.
@@ -235,17 +235,17 @@ impl Agent {
     /// # Errors
     /// [`AgentError::NoCommand`].
     pub async fn find_command(&self, name: &str) -> Result<CommandInfo, AgentError> {
-        if let Some(info) = self.state.commands.get(name) {
+        if let Some(info) = self.state.catalog.commands.get(name) {
             return Ok(info.clone());
         }
-        let found = outrigger_mcp_tools::prompts::describe(&self.state.mcp, name).await;
+        let found = outrigger_mcp_tools::prompts::describe(&self.state.tools.mcp, name).await;
         found.ok_or_else(|| self.no_command(name))
     }
 
     pub(crate) fn no_command(&self, name: &str) -> AgentError {
         AgentError::NoCommand {
             name: name.to_owned(),
-            known: self.state.commands.keys().cloned().collect(),
+            known: self.state.catalog.commands.keys().cloned().collect(),
         }
     }
 }

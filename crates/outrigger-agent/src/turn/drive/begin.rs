@@ -239,6 +239,7 @@ impl Driver {
         }
         let state = Arc::clone(&self.state);
         let agent = state
+            .catalog
             .agents
             .get(&turn.begin().agent)
             .cloned()
@@ -275,7 +276,7 @@ impl Driver {
         });
         spawn_effect(sender, lost, async move {
             outrigger_store::fault::point("tool.before_run");
-            let executed = state.runtime.execute(call, ctx).await;
+            let executed = state.tools.runtime.execute(call, ctx).await;
             outrigger_store::fault::point("tool.after_run");
             let (outcome, mut record) = (executed.outcome, executed.record);
             record.audit = host.audit(&outcome);
@@ -318,7 +319,7 @@ impl Driver {
     fn begin_loop_question(&self, effect: EffectId, call: &ToolCall) {
         let Some(turn) = &self.turn else { return };
         let state = Arc::clone(&self.state);
-        let agent = state.agents.get(&turn.begin().agent).cloned();
+        let agent = state.catalog.agents.get(&turn.begin().agent).cloned();
         let (call, cancel) = (call.clone(), self.abort.1.clone());
         let about = (self.session_id.clone(), self.turn_id.clone());
         let answered =

@@ -71,7 +71,7 @@ impl ModelTask {
 
     /// Restores the options that were hidden from hooks.
     fn put_back(&self, resolved: &Resolved, request: &mut ModelRequest) {
-        let agent = self.state.agents.get(&self.step.agent).cloned();
+        let agent = self.state.catalog.agents.get(&self.step.agent).cloned();
         let (agent, left) = (agent.unwrap_or_default(), &mut request.params);
         request_options::put_back(left, &agent, resolved, &self.session_id, false);
     }
@@ -133,7 +133,13 @@ impl ModelTask {
     /// Returns the error of a request that failed for good, with the additions of `llm.on_error` hooks appended to its
     /// message (C4), so that everyone who reads the error sees them. A stopped turn does not wait for plugins.
     async fn explained(&self, mut error: NamedError) -> NamedError {
-        if !self.state.plugins.pipeline().has(HookPoint::LlmOnError) {
+        if !self
+            .state
+            .plugins
+            .host
+            .pipeline()
+            .has(HookPoint::LlmOnError)
+        {
             return error;
         }
         let input = on_error::Input {

@@ -11,7 +11,7 @@ use outrigger_workspace::snapshot::{FileDiff, SnapshotError};
 use serde_json::json;
 
 use crate::permission::ask::Asker;
-use crate::state::AgentState;
+use crate::state::{AgentState, ProjectContext};
 
 impl AgentState {
     /// Creates a snapshot and returns the changes since another one. A failure loses the snapshot but never fails
@@ -22,7 +22,7 @@ impl AgentState {
         since: Option<String>,
         first: Option<String>,
     ) -> Input {
-        let tree = match self.snapshots.track().await {
+        let tree = match self.project.snapshots.track().await {
             Ok(tree) => Some(tree),
             Err(error) => {
                 tracing::warn!("[snapshot] {error}");
@@ -33,7 +33,11 @@ impl AgentState {
         if let (Some(tree), Some(since)) = (&tree, &since)
             && tree != since
         {
-            match self.changes_between(since, first.as_ref(), tree).await {
+            match self
+                .project
+                .changes_between(since, first.as_ref(), tree)
+                .await
+            {
                 Ok(found) => (changed, diffs) = (found.0, Some(found.1)),
                 Err(error) => tracing::warn!("[snapshot] {error}"),
             }
@@ -44,26 +48,6 @@ impl AgentState {
             changed,
             diffs: diffs.map(|diffs| diffs.iter().map(FileDiff::to_wire).collect()),
         }
-    }
-
-    /// Returns the files that a step changed and those that the turn changed so far.
-    async fn changes_between(
-        &self,
-        since: &str,
-        first: Option<&String>,
-        tree: &str,
-    ) -> Result<(Vec<String>, Vec<FileDiff>), SnapshotError> {
-        let from = first.map_or(since, String::as_str);
-        let diffs = self.snapshots.diff(from, tree).await?;
-        let changed = if from == since {
-            diffs.iter().map(|diff| diff.file.clone()).collect()
-        } else {
-            self.snapshots.changed(since, tree).await?
-        };
-        let absolute = changed
-            .iter()
-            .map(|file| self.snapshots.absolute(file).display().to_string());
-        Ok((absolute.collect(), diffs))
     }
 
     /// Asks whether a repeated call may run: permission `doom_loop`, as in OpenCode.
@@ -97,5 +81,27 @@ impl AgentState {
         answer
             .map(|it| it.text)
             .map_err(crate::permission::ask::Refusal::text)
+    }
+}
+
+impl ProjectContext {
+    /// Returns the files that a step changed and those that the turn changed so far.
+    async fn changes_between(
+        &self,
+        since: &str,
+        first: Option<&String>,
+        tree: &str,
+    ) -> Result<(Vec<String>, Vec<FileDiff>), SnapshotError> {
+        let from = first.map_or(since, String::as_str);
+        let diffs = self.snapshots.diff(from, tree).await?;
+        let changed = if from == since {
+            diffs.iter().map(|diff| diff.file.clone()).collect()
+        } else {
+            self.snapshots.changed(since, tree).await?
+        };
+        let absolute = changed
+            .iter()
+            .map(|file| self.snapshots.absolute(file).display().to_string());
+        Ok((absolute.collect(), diffs))
     }
 }

@@ -20,6 +20,7 @@ use outrigger_protocol::turn::{Begin, HookPayload};
 use crate::error::AgentError;
 use crate::state::{Agent, AgentState};
 use crate::turn::queue::steering::stored;
+use outrigger_config::settings::Settings;
 use outrigger_session_state::ids;
 use outrigger_workspace::clock::now;
 
@@ -60,14 +61,14 @@ impl Continuation {
     /// Returns what to do before the turn ends, unless the limit is reached.
     pub(crate) fn wanted(
         &mut self,
-        state: &AgentState,
+        settings: &Settings,
         result: &PipelineResult,
     ) -> Option<(String, Provenance)> {
         if result.stop.is_some() || result.block.is_some() {
             return None;
         }
         let text = before_stop::read(result.outputs.first()?)?.to_owned();
-        let most = state.config.settings.agent.max_continuations;
+        let most = settings.agent.max_continuations;
         let most = most.unwrap_or(MAX_CONTINUATIONS);
         if self.times >= most {
             tracing::warn!(

@@ -48,7 +48,7 @@ impl Joined {
         let open = turn.joined();
         let taken = self.waiting.iter().map(|(id, _)| id);
         let taken: Vec<MessageId> = taken.filter(|id| !open.contains(id)).cloned().collect();
-        self.state.waiting.release(&self.session, &taken);
+        self.state.sessions.queue.release(&self.session, &taken);
     }
 
     /// Notifies the callers whose prompts the turn answered. The others continue separately, unless they were cancelled
@@ -70,7 +70,7 @@ impl Agent {
         id: &SessionId,
         prompt: &Prompt,
     ) -> Result<Option<oneshot::Receiver<TurnOutcome>>, AgentError> {
-        let Some(turn) = self.state.turns.steering(id) else {
+        let Some(turn) = self.state.sessions.turns.steering(id) else {
             return Ok(None);
         };
         // A prompt for another vendor's agent is not answered by the running model.
@@ -110,7 +110,7 @@ impl Agent {
 
     /// Withdraws a prompt that a running turn may hold.
     pub(crate) fn leave(&self, id: &SessionId, message: &MessageId) {
-        if let Some(turn) = self.state.turns.steering(id) {
+        if let Some(turn) = self.state.sessions.turns.steering(id) {
             let message_id = message.clone();
             let _ = turn.send(Msg::Input(Input::Left { message_id }));
         }

@@ -67,7 +67,7 @@ impl Agent {
 
     /// Waits until no plugin is active for the session: a prompt sent from a hook would run the same hook again.
     pub(crate) async fn free_of_plugins(&self, id: &SessionId) {
-        while self.state.turns.is_with_plugins(id) {
+        while self.state.sessions.turns.is_with_plugins(id) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
