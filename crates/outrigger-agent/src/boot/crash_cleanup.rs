@@ -11,7 +11,7 @@ use outrigger_protocol::turn::Input;
 
 use crate::error::AgentError;
 use crate::state::Agent;
-use crate::state::histories::Conversation;
+use outrigger_session_state::histories::Conversation;
 use outrigger_workspace::clock::now;
 
 impl Agent {

@@ -12,9 +12,9 @@ use tokio::sync::oneshot;
 
 use crate::error::AgentError;
 use crate::state::Agent;
-use crate::state::histories::Conversation;
 use crate::turn::request::Origin;
 use crate::turn::start::Start;
+use outrigger_session_state::histories::Conversation;
 use outrigger_session_state::turn_channel::Compact;
 use outrigger_session_state::turn_channel::{CompactionAsk, Msg};
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use outrigger_kernel::hooks::{HookInput, HookPoint};
-use outrigger_protocol::id::SessionId;
+use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
 
 use crate::state::AgentState;
-use crate::turn::sequence;
+use outrigger_session_state::hook_sequence;
 use outrigger_session_state::notifications::{About, MAX_PENDING, Notification, Put, What};
 
 /// Sends the notifications of one queue until it is empty.
@@ -40,7 +40,7 @@ impl Notifier {
             What::Point(point, payload) => Some((point, payload)),
             What::Completed(message) => self.state.take_completion(session?, &message).await,
             What::Sequence(turn) => {
-                sequence::log(&self.state.store, &turn).await;
+                hook_sequence::log(&self.state.store, &turn).await;
                 None
             }
         }
@@ -98,6 +98,14 @@ impl AgentState {
     ) {
         if self.plugins.host.pipeline().has(point) {
             self.notify(What::Point(point, payload), about);
+        }
+    }
+
+    /// Logs the hooks that a turn called if enabled, once plugins have been notified of everything that the turn reached.
+    pub(crate) fn log_sequence(self: &Arc<Self>, session: &SessionId, turn: &TurnId) {
+        if hook_sequence::is_logged() {
+            let about = About::Turn(session.clone(), turn.clone());
+            self.notify(What::Sequence(turn.clone()), about);
         }
     }
 

@@ -15,8 +15,8 @@ use crate::error::AgentError;
 use crate::session::edit::plugins_that_prompted;
 use crate::session::sessions::is_placeholder;
 use crate::state::Agent;
-use crate::state::histories::Conversation;
 use crate::turn::start::Prompt;
+use outrigger_session_state::histories::Conversation;
 use outrigger_session_state::ids;
 
 /// Step limit of a turn if neither the agent nor the settings set one. A turn always needs a limit (C16).

@@ -1,6 +1,5 @@
 //! State of a running agent.
 
-pub(crate) mod histories;
 mod services;
 
 use std::collections::BTreeMap;
@@ -15,11 +14,13 @@ use outrigger_plugins::{EventRow, PerfRow, PluginStatus, PointRow, ProviderRow};
 use outrigger_prompt::command::CommandInfo;
 use outrigger_protocol::descriptor::{SandboxProfile, ToolDescriptor};
 use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::{CompletionRecord, LogRecord};
 use outrigger_protocol::session::{Project, Session};
 use outrigger_session_state::background::Background;
 use outrigger_session_state::bus::{Bus, numbered};
+use outrigger_session_state::histories::Conversation;
 use outrigger_store::Store;
 use outrigger_workspace::clock::now;
 use outrigger_workspace::{Folders, ProjectLocation};
@@ -141,6 +142,17 @@ impl AgentState {
             self.bus.publish(Arc::new(event.clone()));
         }
         self.plugins.host.events(&events);
+    }
+
+    /// Returns the messages of a session as stored now, sorted by id.
+    pub(crate) fn history(&self, id: &SessionId) -> Result<History, AgentError> {
+        Ok(self.sessions.histories.messages(&self.store, id)?)
+    }
+
+    /// Returns the messages of a session with their summary.
+    pub(crate) fn conversation(&self, id: &SessionId) -> Result<Conversation, AgentError> {
+        let (histories, worktree) = (&self.sessions.histories, &self.project.location.worktree);
+        Ok(histories.conversation(&self.store, worktree, id)?)
     }
 
     /// Adds records that nothing waits for; they are stored with the next transaction.
@@ -271,6 +283,15 @@ impl Agent {
     /// Sets the service that answers SDK requests of plugins.
     pub fn serve_sdk(&self, service: Arc<dyn SdkService>) {
         *lock(&self.state.plugins.sdk) = Some(service);
+    }
+
+    /// Returns the messages of a session as stored now, sorted by id. Messages that have not changed since the last call are not
+    /// read again.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn history(&self, id: &SessionId) -> Result<History, AgentError> {
+        self.state.history(id)
     }
 
     /// The session, from the store.

@@ -23,6 +23,7 @@ use outrigger_protocol::message::MessagePath;
 use outrigger_protocol::session::Project;
 use outrigger_sandbox::{Anchor, Loopback, SandboxOverrides, Spawner};
 use outrigger_session_state::deferred_events::DeferredEvents;
+use outrigger_session_state::histories::Histories;
 use outrigger_session_state::logins::{PendingLogin, WaitingLogins};
 use outrigger_session_state::notifications::Notifications;
 use outrigger_session_state::plugin_calls::PluginCalls;
@@ -36,7 +37,6 @@ use outrigger_workspace::snapshot::Snapshots;
 use outrigger_workspace::terminals::Ptys;
 use outrigger_workspace::{Folders, ProjectLocation};
 
-use super::histories::Histories;
 use crate::permission::answering::Answering;
 use crate::plugin_api::sdk_service::SdkService;
 
@@ -86,6 +86,26 @@ pub(crate) struct PluginServices {
     pub(crate) notifications: Notifications,
     /// Cleared at shutdown: the service holds the agent that holds it.
     pub(crate) sdk: Mutex<Option<Arc<dyn SdkService>>>,
+}
+
+impl PluginServices {
+    pub(crate) fn new(
+        host: Plugins,
+        admitted: Snapshot,
+        calls: Arc<PluginCalls>,
+        sandboxes: SandboxOverrides,
+    ) -> Self {
+        Self {
+            host,
+            admitted,
+            calls,
+            providers_prepared: tokio::sync::OnceCell::new(),
+            sandboxes,
+            message_changes: MessageChanges::default(),
+            notifications: Notifications::default(),
+            sdk: Mutex::default(),
+        }
+    }
 }
 
 /// Tools, and the servers and terminals behind them.

@@ -155,7 +155,8 @@ fn payload(
         HookPoint::LlmBeforeMessages => {
             let current = turn.message().map(|m| &m.id);
             let (waiting, own) = (state.sessions.queue.messages(session_id), &turn.user().id);
-            let history = state.history_as_read(session_id, current, &waiting, own)?;
+            let histories = &state.sessions.histories;
+            let history = histories.as_read(&state.store, session_id, current, &waiting, own)?;
             before_messages::Input::over(history)
         }
         HookPoint::LlmBeforeSystem => system(state, session_id, turn, &agent)?,

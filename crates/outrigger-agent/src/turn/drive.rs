@@ -12,7 +12,7 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{Decision, HookRecord};
-use outrigger_protocol::id::{PluginId, SessionId, TurnId};
+use outrigger_protocol::id::{CallId, PluginId, SessionId, TurnId};
 use outrigger_protocol::log::{CompletionRecord, LogRecord, TurnStep};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
@@ -28,7 +28,7 @@ use crate::turn::effects::spawn::is_raised;
 use crate::turn::observe::Observer;
 use crate::turn::queue::continuation::{self, Continuation};
 use crate::turn::queue::steering::Joined;
-use crate::turn::{sequence, step_events};
+use crate::turn::step_events;
 use outrigger_session_state::bus::numbered;
 use outrigger_session_state::turn_channel::{Inbox, Msg, Outbox};
 use outrigger_workspace::clock::now;
@@ -117,7 +117,7 @@ impl Driver {
             Err(error) => self.give_up(error),
         }
         self.state.sessions.turns.forget_step(&self.turn_id);
-        sequence::announce(&self.state, &self.session_id, &self.turn_id);
+        self.state.log_sequence(&self.session_id, &self.turn_id);
         result
     }
 
@@ -320,15 +320,20 @@ impl Driver {
         Ok(())
     }
 
+    /// Returns whether a tool call of the session used this id.
+    fn has_stored_call(&self, id: &CallId) -> Result<bool, AgentError> {
+        let state = &self.state;
+        let (histories, worktree) = (&state.sessions.histories, &state.project.location.worktree);
+        Ok(histories.has_call(&state.store, worktree, &self.session_id, id)?)
+    }
+
     /// Reports to the kernel that the model reuses a call id of the session. Providers reject duplicate ids.
     async fn note_used_call(&mut self, signal: &ModelSignal) -> Result<(), AgentError> {
         let Some(id) = signal.call_id() else {
             return Ok(());
         };
         let is_known = |turn: &Turn| turn.has_used_call(&id);
-        if self.turn.as_ref().is_some_and(is_known)
-            || !self.state.has_call(&self.session_id, &id)?
-        {
+        if self.turn.as_ref().is_some_and(is_known) || !self.has_stored_call(&id)? {
             return Ok(());
         }
         let ids = vec![id.0];

@@ -10,7 +10,6 @@ pub(crate) mod queue;
 pub(crate) mod replay;
 pub(crate) mod request;
 pub(crate) mod request_options;
-pub(crate) mod sequence;
 pub(crate) mod start;
 pub(crate) mod step_events;
 pub(crate) mod turns;

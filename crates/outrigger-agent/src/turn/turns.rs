@@ -12,12 +12,12 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 use crate::error::AgentError;
 use crate::session::edit::may_send;
 use crate::session::owner::{Owner, own};
-use crate::state::histories::Conversation;
 use crate::state::{Agent, AgentState};
 use crate::turn::drive::Driver;
 use crate::turn::effects::spawn::is_raised;
 use crate::turn::request::{Origin, TurnInput, TurnRequest};
 use crate::turn::start::{Prompt, Start};
+use outrigger_session_state::histories::Conversation;
 use outrigger_session_state::prompt_queue::InQueue;
 
 /// Time for which a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the

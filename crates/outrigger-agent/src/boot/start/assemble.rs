@@ -1,7 +1,7 @@
 //! Assembles the agent from its parts and connects the sources of its reports.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use outrigger_config::skills::Skill;
 use outrigger_mcp::McpServers;
@@ -28,12 +28,10 @@ use crate::state::{
     ProjectContext, SessionServices, ToolServices,
 };
 use crate::tools::{lsp, mcp};
-use outrigger_contributions::message_changes::MessageChanges;
 use outrigger_permissions::callers::Callers;
 use outrigger_permissions::questions::{Questions, UserQuestions};
 use outrigger_session_state::background::Background;
 use outrigger_session_state::bus::Bus;
-use outrigger_session_state::notifications::Notifications;
 
 /// Results of the start steps.
 pub(super) struct Parts {
@@ -78,16 +76,8 @@ impl Bootstrap {
             questions: Questions::new(parts.ungranted),
             user_questions: UserQuestions::default(),
         };
-        let plugins = PluginServices {
-            host: parts.plugins,
-            admitted: self.admitted,
-            calls: bridge.calls(),
-            providers_prepared: tokio::sync::OnceCell::new(),
-            sandboxes: self.sandboxes,
-            message_changes: MessageChanges::default(),
-            notifications: Notifications::default(),
-            sdk: Mutex::default(),
-        };
+        let plugins =
+            PluginServices::new(parts.plugins, self.admitted, bridge.calls(), self.sandboxes);
         let processes = ProcessServices {
             spawner: self.spawner,
             commands_spawner: self.commands_spawner,

@@ -12,9 +12,9 @@ use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use tokio::sync::oneshot;
 
 use crate::error::AgentError;
-use crate::state::histories::Conversation;
 use crate::state::{Agent, AgentState};
 use crate::turn::start::Prompt;
+use outrigger_session_state::histories::Conversation;
 use outrigger_session_state::turn_channel::{Joining, Msg};
 
 /// A prompt handed to a driver, with its caller.

@@ -2,29 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use outrigger_kernel::hooks::{HookPoint, Phase};
 use outrigger_protocol::hook::{HookRecord, OutcomeKind};
-use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::id::TurnId;
 use outrigger_store::{Scope, Store};
-
-use crate::state::AgentState;
-use outrigger_session_state::notifications::{About, What};
 
 /// Target of these lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
 const SEQ: &str = "plugin::seq";
 
-/// Logs the line of a turn if enabled, once plugins have been notified of everything that the turn reached.
-pub(crate) fn announce(state: &Arc<AgentState>, session: &SessionId, turn: &TurnId) {
-    if tracing::enabled!(target: SEQ, tracing::Level::DEBUG) {
-        let about = About::Turn(session.clone(), turn.clone());
-        state.notify(What::Sequence(turn.clone()), about);
-    }
+/// Returns whether the lines are logged.
+#[must_use]
+pub fn is_logged() -> bool {
+    tracing::enabled!(target: SEQ, tracing::Level::DEBUG)
 }
 
-/// Writes the line.
-pub(crate) async fn log(store: &Store, turn: &TurnId) {
+/// Writes the line of a turn. The caller has waited until plugins were notified of everything that the turn reached.
+pub async fn log(store: &Store, turn: &TurnId) {
     // Records of background hooks are written with the next transaction.
     if let Err(error) = store.flush(false).await {
         tracing::warn!(target: SEQ, "[plugin-seq] turn={turn}: {error}");

@@ -12,9 +12,7 @@ use outrigger_protocol::id::{CallId, MessageId, SessionId};
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_store::{Store, StoreError, StoredHistory};
 
-use crate::error::AgentError;
-use crate::state::{Agent, AgentState};
-use outrigger_session_state::facts::{Facts, KeptFacts};
+use crate::facts::{Facts, KeptFacts};
 
 /// Maximum bytes of stored text for all cached histories, except the last used one, which may be larger.
 const MAX_BYTES: usize = 48 << 20;
@@ -23,7 +21,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Histories by session.
 #[derive(Debug, Default)]
-pub(crate) struct Histories(Arc<Mutex<Entries>>);
+pub struct Histories(Arc<Mutex<Entries>>);
 
 #[derive(Debug, Default)]
 struct Entries {
@@ -34,13 +32,13 @@ struct Entries {
 
 #[derive(Debug)]
 struct Entry {
-    kept: Arc<Mutex<Kept>>,
+    cached: Arc<Mutex<CachedHistory>>,
     used: Instant,
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedHistory {
     stored: StoredHistory,
     facts: KeptFacts,
     grown: Grown,
@@ -48,59 +46,124 @@ struct Kept {
 
 /// The messages of a session with their summary.
 #[derive(Clone, Debug)]
-pub(crate) struct Conversation {
+pub struct Conversation {
     /// Sorted by id, as stored.
-    pub(crate) history: History,
-    pub(crate) facts: Facts,
+    pub history: History,
+    /// What is known of the history without reading it again.
+    pub facts: Facts,
 }
 
 impl Conversation {
     /// Returns the position of a message.
-    pub(crate) fn place(&self, id: &str) -> Option<usize> {
-        place(&self.history, id)
+    #[must_use]
+    pub fn position(&self, id: &str) -> Option<usize> {
+        position(&self.history, id)
     }
 
     /// Returns a message.
-    pub(crate) fn message(&self, id: &MessageId) -> Option<&MessageWithParts> {
-        self.history.get(self.place(id.as_str())?)?.stored()
+    #[must_use]
+    pub fn message(&self, id: &MessageId) -> Option<&MessageWithParts> {
+        self.history.get(self.position(id.as_str())?)?.stored()
     }
 
     /// Returns the tokens of the last finished step.
-    pub(crate) fn used(&self) -> u64 {
-        self.facts.used.tokens(|id| self.place(id))
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.facts.used.tokens(|id| self.position(id))
     }
 }
 
 /// Returns the position of a message in a stored history.
-pub(crate) fn place(history: &History, id: &str) -> Option<usize> {
-    let place = history.partition_point(|message| message.id().is_some_and(|it| it < id));
-    let found = history.get(place)?.id() == Some(id);
-    found.then_some(place)
+fn position(history: &History, id: &str) -> Option<usize> {
+    let position = history.partition_point(|message| message.id().is_some_and(|other| other < id));
+    let found = history.get(position)?.id() == Some(id);
+    found.then_some(position)
 }
 
 impl Histories {
+    /// Returns the messages of a session as stored now, sorted by id.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn messages(&self, store: &Store, id: &SessionId) -> Result<History, StoreError> {
+        self.read(store, id, |cached| cached.stored.messages().clone())
+    }
+
+    /// Returns the messages that a request is made from, in order: see [`as_read`](outrigger_prompt::history::read::as_read).
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn as_read(
+        &self,
+        store: &Store,
+        id: &SessionId,
+        current: Option<&MessageId>,
+        waiting: &BTreeSet<MessageId>,
+        own: &MessageId,
+    ) -> Result<History, StoreError> {
+        self.read(store, id, |cached| {
+            let stored = cached.stored.messages();
+            cached.grown.as_read(stored, current, waiting, own)
+        })
+    }
+
+    /// Returns the messages of a session with their summary.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn conversation(
+        &self,
+        store: &Store,
+        worktree: &Path,
+        id: &SessionId,
+    ) -> Result<Conversation, StoreError> {
+        self.read(store, id, |cached| {
+            let history = cached.stored.messages().clone();
+            let facts = cached.facts.of(&history, worktree);
+            Conversation { history, facts }
+        })
+    }
+
+    /// Returns whether a tool call of a session used this id.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn has_call(
+        &self,
+        store: &Store,
+        worktree: &Path,
+        session: &SessionId,
+        id: &CallId,
+    ) -> Result<bool, StoreError> {
+        self.read(store, session, |cached| {
+            cached
+                .facts
+                .has_call(cached.stored.messages(), worktree, id)
+        })
+    }
+
     /// Calls `read` with the cached session, updated to the stored state.
     fn read<T>(
         &self,
         store: &Store,
         id: &SessionId,
-        read: impl FnOnce(&mut Kept) -> T,
+        read: impl FnOnce(&mut CachedHistory) -> T,
     ) -> Result<T, StoreError> {
-        let kept = {
+        let cached = {
             let mut entries = lock(&self.0);
             let entry = entries.of.entry(id.clone());
             let entry = entry.or_insert_with(|| Entry {
-                kept: Arc::default(),
+                cached: Arc::default(),
                 used: Instant::now(),
                 bytes: 0,
             });
             entry.used = Instant::now();
-            Arc::clone(&entry.kept)
+            Arc::clone(&entry.cached)
         };
         let (found, bytes) = {
-            let mut kept = lock(&kept);
-            store.update_history(id, &mut kept.stored)?;
-            (read(&mut kept), kept.stored.bytes())
+            let mut cached = lock(&cached);
+            store.update_history(id, &mut cached.stored)?;
+            (read(&mut cached), cached.stored.bytes())
         };
         let mut entries = lock(&self.0);
         if let Some(entry) = entries.of.get_mut(id) {
@@ -160,58 +223,6 @@ impl Entries {
     }
 }
 
-impl AgentState {
-    /// Returns the messages of a session as stored now, sorted by id.
-    pub(crate) fn history(&self, id: &SessionId) -> Result<History, AgentError> {
-        let read = |kept: &mut Kept| kept.stored.messages().clone();
-        Ok(self.sessions.histories.read(&self.store, id, read)?)
-    }
-
-    /// Returns the messages that a request is made from, in order: see [`as_read`](outrigger_prompt::history::read::as_read).
-    pub(crate) fn history_as_read(
-        &self,
-        id: &SessionId,
-        current: Option<&MessageId>,
-        waiting: &BTreeSet<MessageId>,
-        own: &MessageId,
-    ) -> Result<History, AgentError> {
-        let read = |kept: &mut Kept| {
-            let stored = kept.stored.messages();
-            kept.grown.as_read(stored, current, waiting, own)
-        };
-        Ok(self.sessions.histories.read(&self.store, id, read)?)
-    }
-
-    /// Returns the messages of a session with their summary.
-    pub(crate) fn conversation(&self, id: &SessionId) -> Result<Conversation, AgentError> {
-        let worktree: &Path = &self.project.location.worktree;
-        let read = |kept: &mut Kept| {
-            let history = kept.stored.messages().clone();
-            let facts = kept.facts.of(&history, worktree);
-            Conversation { history, facts }
-        };
-        Ok(self.sessions.histories.read(&self.store, id, read)?)
-    }
-
-    /// Returns whether a tool call of a session used this id.
-    pub(crate) fn has_call(&self, session: &SessionId, id: &CallId) -> Result<bool, AgentError> {
-        let worktree: &Path = &self.project.location.worktree;
-        let read = |kept: &mut Kept| kept.facts.has_call(kept.stored.messages(), worktree, id);
-        Ok(self.sessions.histories.read(&self.store, session, read)?)
-    }
-}
-
-impl Agent {
-    /// The messages of a session as they are stored now, by identifier. What has not changed since it was last asked for is not
-    /// read again.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn history(&self, id: &SessionId) -> Result<History, AgentError> {
-        self.state.history(id)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,7 +234,7 @@ mod tests {
         let began = Instant::now();
         for n in 0..5 {
             let entry = Entry {
-                kept: Arc::default(),
+                cached: Arc::default(),
                 used: began + Duration::from_secs(n),
                 bytes: 10,
             };
