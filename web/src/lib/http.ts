@@ -6,6 +6,8 @@ export class RequestError extends Error {
     message: string,
     /** 0: no answer. */
     readonly status: number,
+    /** Name of the error, if the server has one. */
+    readonly kind: string | null = null,
   ) {
     super(message)
   }
@@ -71,17 +73,20 @@ export async function request(path: string, options: Options = {}): Promise<Resp
   }
   // The server has ended and another one has taken its place.
   if (response.status === 401) server.lost()
-  if (!response.ok) throw new RequestError(await reason(response), response.status)
+  if (!response.ok) {
+    const { text, kind } = await reason(response)
+    throw new RequestError(text, response.status, kind)
+  }
   return response
 }
 
-async function reason(response: Response): Promise<string> {
+async function reason(response: Response): Promise<{ text: string; kind: string | null }> {
   const text = await response.text().catch(() => '')
   try {
-    const body = JSON.parse(text) as { data?: { message?: string }; message?: string }
-    return body.data?.message ?? body.message ?? `The server answers ${response.status}.`
+    const body = JSON.parse(text) as { name?: string; data?: { message?: string }; message?: string }
+    return { text: body.data?.message ?? body.message ?? `The server answers ${response.status}.`, kind: body.name ?? null }
   } catch {
-    return text.slice(0, 300) || `The server answers ${response.status}.`
+    return { text: text.slice(0, 300) || `The server answers ${response.status}.`, kind: null }
   }
 }
 

@@ -11,6 +11,7 @@ import { Copy } from './Copy'
 import { Icon } from './Icon'
 import { Markdown } from './Markdown'
 import { ToolCard } from './cards'
+import { RefusedUndo, useUndo } from './undo'
 
 const PICTURES = /^data:image\/(png|jpeg|gif|webp);base64,/
 
@@ -105,7 +106,7 @@ function PromptTools({ entry, directory }: { entry: Entry; directory: string }) 
       drafts.write(copy.id, entry.message.content)
       go({ view: 'conversation', id: copy.id, tab: 'talk' })
     }, failed)
-  const revert = () => void post(`/session/${id}/revert`, { messageID }, { directory }).then(() => drafts.write(id, entry.message.content), failed)
+  const undo = useUndo(`/session/${id}/revert`, directory, () => drafts.write(id, entry.message.content))
   return (
     <span className="prompt-tools">
       {error && (
@@ -113,10 +114,11 @@ function PromptTools({ entry, directory }: { entry: Entry; directory: string }) 
           {error}
         </span>
       )}
+      {undo.refusal && <RefusedUndo refusal={undo.refusal} label="Take back anyway" onForce={() => undo.send({ messageID, force: true })} onDismiss={undo.dismiss} />}
       <button type="button" className="icon-button small" aria-label="Fork: go on from before this prompt in a copy" title="Fork: go on from before this prompt in a copy" onClick={fork}>
         <Icon name="fork" />
       </button>
-      <button type="button" className="icon-button small" aria-label="Take back this prompt, all that came after, and its changes of files" title="Take back this prompt, all that came after, and its changes of files" onClick={revert}>
+      <button type="button" className="icon-button small" aria-label="Take back this prompt, all that came after, and its changes of files" title="Take back this prompt, all that came after, and its changes of files" onClick={() => undo.send({ messageID })}>
         <Icon name="undo" />
       </button>
     </span>

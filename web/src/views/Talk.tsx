@@ -2,13 +2,13 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { Virtualizer, type VirtualizerHandle } from 'virtua'
 import type { Conversation } from '../api'
 import { plural } from '../lib/format'
-import { post } from '../lib/http'
 import { drafts } from '../state/drafts'
-import { live, message, type Open } from '../state/live'
+import { live, type Open } from '../state/live'
 import { useSignal } from '../state/signal'
 import { EntryRow, Writing } from '../ui/EntryRow'
 import { Icon } from '../ui/Icon'
 import { Empty, Failed, Loading } from '../ui/states'
+import { RefusedUndo, useUndo } from '../ui/undo'
 import { WaitingCard } from '../ui/Waiting'
 
 /** Pixels from the top at which older messages are asked for. */
@@ -25,20 +25,19 @@ function takenBack(info: Conversation): string | null {
 
 /** What was taken back is there until the next prompt. */
 function TakenBack({ info, count }: { info: Conversation; count: number }) {
-  const [error, setError] = useState<string | null>(null)
-  const restore = () =>
-    void post(`/session/${info.id}/unrevert`, {}, { directory: info.directory }).then(
-      () => drafts.write(info.id, ''),
-      (problem: unknown) => setError(message(problem)),
-    )
+  const undo = useUndo(`/session/${info.id}/unrevert`, info.directory, () => drafts.write(info.id, ''))
   return (
     <div className="notice taken" role="status">
       <Icon name="undo" />
       <div>
         <strong>{plural(count, 'message')} taken back, with the changes of files.</strong>
-        <p>{error ?? 'They are gone with your next prompt.'}</p>
+        {undo.refusal ? (
+          <RefusedUndo refusal={undo.refusal} label="Bring back anyway" onForce={() => undo.send({ force: true })} onDismiss={undo.dismiss} />
+        ) : (
+          <p>They are gone with your next prompt.</p>
+        )}
       </div>
-      <button type="button" onClick={restore}>
+      <button type="button" onClick={() => undo.send({})}>
         Bring back
       </button>
     </div>
@@ -162,12 +161,13 @@ export function Talk({ open, info, at }: { open: Open; info: Conversation; at: s
         <button
           type="button"
           className="to-end"
+          aria-label="To the end"
           onClick={() => {
             sticks.current = true
             toEnd()
           }}
         >
-          <Icon name="down" /> To the end
+          <Icon name="down" /> <span>To the end</span>
         </button>
       )}
     </div>

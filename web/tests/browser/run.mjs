@@ -401,6 +401,31 @@ try {
     await leave(page)
   })
 
+  await test('take back what others changed', async () => {
+    const id = await world.session('Changed by others')
+    const page = await visit(`#/c/${id}`)
+    await world.prompt(id, 'write notes')
+    await shows(page, 'Noted.')
+    await page.locator('.working').waitFor({ state: 'detached', timeout: 30_000 })
+    const notes = path.join(world.project, 'notes.md')
+    fs.writeFileSync(notes, 'of the user\n')
+    const takeBack = page.locator('.row.user').last().getByRole('button', { name: /^Take back this/ })
+    await page.locator('.row.user').last().hover()
+    await takeBack.click()
+    await shows(page, /nothing was taken back: .*notes\.md/)
+    await accessible(page, 'refused undo')
+    await page.getByRole('button', { name: 'Leave the files' }).click()
+    assert.equal(await page.getByText(/nothing was taken back/).count(), 0)
+    assert.equal(fs.readFileSync(notes, 'utf8'), 'of the user\n')
+    await takeBack.click()
+    await page.getByRole('button', { name: 'Take back anyway' }).click()
+    await shows(page, 'taken back, with the changes of files')
+    assert.equal(fs.existsSync(notes), false)
+    // The browser reports each refused request.
+    page.problems = page.problems.filter((it) => !/status of 409/.test(it))
+    await leave(page)
+  })
+
   await test('take back', async () => {
     const id = await world.session('Taken back')
     const page = await visit(`#/c/${id}`)

@@ -74,6 +74,7 @@ function rules(project) {
       },
       { match: 'run the release check', turns: [call('bash', { command: 'date +%Y && echo released', description: 'release check' }), { text: 'The release check ran.' }] },
       { match: 'ask me', turns: [call('question', { questions: [{ question: 'Which store should the limiter use?', header: 'Store', options: [{ label: 'Memory', description: 'Fast, lost at a restart' }, { label: 'Redis', description: 'Shared between processes' }] }] }), { text: 'You chose.' }] },
+      { match: 'write notes', turns: [call('write', { filePath: path.join(project, 'notes.md'), content: 'of the agent\n' }), { text: 'Noted.' }] },
       { match: 'talk slowly', turns: [{ text: Array.from({ length: 60 }, (_, n) => `word${n}`).join(' '), delay: 40 }] },
       { match: 'print a lot', turns: [call('bash', { command: 'seq 1 20000', description: 'numbers' }), { text: 'Printed.' }] },
       { match: 'Comments on your changes', turns: [{ text: 'I read your comments.' }] },

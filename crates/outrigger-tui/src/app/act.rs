@@ -95,7 +95,7 @@ impl App {
         match action {
             Action::Copy => self.copy(),
             Action::UndoMessage => self.undo_message(),
-            Action::RedoMessage => self.session_call("unrevert", json!({})),
+            Action::RedoMessage => self.redo_message(),
             Action::NewSession => {
                 self.leave_session();
                 Vec::new()
@@ -163,22 +163,6 @@ impl App {
         let text = answer.to_owned();
         self.say("the last answer is in the clipboard", Role::Good);
         vec![Effect::Copy(text)]
-    }
-
-    /// Undoes the last active prompt and its changes.
-    fn undo_message(&mut self) -> Vec<Effect> {
-        let reverted = self.session.as_ref().and_then(|it| it.revert.as_ref());
-        let counts =
-            |id: &outrigger_protocol::id::MessageId| reverted.is_none_or(|it| *id < it.message_id);
-        let last = self.conversation.prompts().rev().find(|(id, _)| counts(id));
-        let Some((id, text)) = last.map(|(id, text)| (id.to_string(), text.to_owned())) else {
-            self.say("there is no prompt to take back", Role::Dim);
-            return Vec::new();
-        };
-        if self.editor.is_empty() {
-            self.editor.set(text);
-        }
-        self.session_call("revert", json!({ "messageID": id }))
     }
 
     /// Requests a change of this session.

@@ -1,6 +1,7 @@
 //! Long conversations: what is in memory, the cost of a key, and search results.
 
 use crossterm::event::KeyCode;
+use outrigger_client::ClientError;
 use ratatui::layout::Position;
 use serde_json::{Value, json};
 
@@ -281,4 +282,54 @@ fn a_search_of_all_conversations_goes_to_a_message_far_back() {
         screen(&mut app)
     );
     assert!(app.has_newer && app.has_older);
+}
+
+/// A refused undo names the files and asks; leaving them is the first choice, so that Enter overwrites nothing.
+#[test]
+fn an_undo_that_would_overwrite_files_asks_first() {
+    let mut app = talking(70, 16);
+    user(&mut app, 1, "fix it");
+    assistant(&mut app, 2, true);
+    let undo = |app: &mut App| {
+        control(app, 'x', 0);
+        only(key(app, KeyCode::Char('u'), 0))
+    };
+    let (path, body, then) = undo(&mut app);
+    assert_eq!(path, "/session/ses_1/revert");
+    assert_eq!(body, json!({ "messageID": "msg_00001" }));
+    let conflict = || {
+        ClientError::new(
+            "agent.conflict",
+            "nothing was taken back: a file was changed since by someone else: a.txt",
+            None,
+        )
+    };
+    app.update(Input::Reply(then.clone(), Err(conflict())), 0);
+    let shown = screen(&mut app);
+    assert!(shown.contains("Take it back anyway?"), "{shown}");
+    assert!(shown.contains("leave the files as they are"), "{shown}");
+    assert!(key(&mut app, KeyCode::Enter, 0).is_empty());
+
+    app.update(Input::Reply(then, Err(conflict())), 0);
+    key(&mut app, KeyCode::Down, 0);
+    let (path, body, then) = only(key(&mut app, KeyCode::Enter, 0));
+    assert_eq!(path, "/session/ses_1/revert");
+    assert_eq!(body, json!({ "messageID": "msg_00001", "force": true }));
+
+    // Another error leaves no choice.
+    let busy = ClientError::new("agent.busy", "the session is busy", None);
+    app.update(Input::Reply(then, Err(busy)), 0);
+    assert!(!screen(&mut app).contains("anyway"));
+}
+
+/// Returns path, body and purpose of the only request.
+fn only(effects: Vec<Effect>) -> (String, Value, Then) {
+    match effects.as_slice() {
+        [
+            Effect::Call {
+                path, body, then, ..
+            },
+        ] => (path.clone(), body.clone().unwrap(), then.clone()),
+        other => panic!("{other:?}"),
+    }
 }

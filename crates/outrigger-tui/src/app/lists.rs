@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::session::Session;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::App;
 use super::history::get;
@@ -181,6 +181,7 @@ impl App {
                 self.picker = Some(Picker::new(ListKind::Prompt, "This prompt", items));
             }
             ListKind::Prompt => return self.prompt_choice(&chosen),
+            ListKind::ForceUndo => return self.force_undo(&chosen),
             ListKind::History => self.editor.set(chosen),
             ListKind::Plugins | ListKind::Help => {}
         }
@@ -203,7 +204,7 @@ impl App {
             }
             "revert" => {
                 self.editor.set(text);
-                self.session_call("revert", json!({ "messageID": message }))
+                self.revert(&message)
             }
             _ => Vec::new(),
         }

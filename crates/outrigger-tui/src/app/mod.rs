@@ -17,6 +17,7 @@ mod questions;
 mod replies;
 #[cfg(test)]
 mod tests;
+mod undo;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -32,7 +33,7 @@ use crate::state::asking::Asking;
 use crate::state::attachments::Attachments;
 use crate::state::conversation::Conversation;
 use crate::state::editor::Editor;
-use crate::state::effect::{Effect, Input, Start, Then};
+use crate::state::effect::{Effect, Input, Start, Then, Undo};
 use crate::state::keys::Keymap;
 use crate::state::layout::{Scroll, Shape};
 use crate::state::picker::{Completion, Item, Picker};
@@ -133,6 +134,8 @@ pub struct App {
     pub(crate) sought: found::Sought,
     /// The prompt selected in the timeline.
     pub(crate) chosen_prompt: Option<String>,
+    /// An undo that was refused; the user is asked whether to force it.
+    refused_undo: Option<Undo>,
     pub(crate) start: Start,
 }
 
@@ -186,6 +189,7 @@ impl App {
             leaves_until: 0,
             sought: found::Sought::default(),
             chosen_prompt: None,
+            refused_undo: None,
             start: Start::default(),
         }
     }

@@ -29,7 +29,7 @@ impl App {
             Err(error) => return self.refused(&then, &error),
         };
         match then {
-            Then::Nothing | Then::Shell => {}
+            Then::Nothing | Then::Shell | Then::Undone(_) => {}
             Then::Enter => return self.entered(value),
             Then::Made => return self.made(value),
             Then::Messages(id) => self.messages(&id, value),
@@ -151,6 +151,10 @@ impl App {
             Then::Made => {
                 self.waiting.clear();
                 self.give_back_unstored();
+            }
+            Then::Undone(undo) => {
+                self.undo_refused(undo, error);
+                return Vec::new();
             }
             // The question was answered elsewhere.
             Then::Nothing if error.is_refusal() => {

@@ -83,6 +83,17 @@ pub enum Then {
     Plugins,
     /// The result of a shell line.
     Shell,
+    /// The result of an undo or redo.
+    Undone(Undo),
+}
+
+/// A request that changes which messages are taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undo {
+    /// Last segment of the route: `revert` or `unrevert`.
+    pub route: &'static str,
+    /// The body.
+    pub body: Value,
 }
 
 /// An input.

@@ -22,6 +22,8 @@ pub enum ListKind {
     Timeline,
     /// Actions on one of them.
     Prompt,
+    /// Whether to go on with an undo that was refused.
+    ForceUndo,
     /// Lines of the conversation.
     Search,
     /// Texts of all conversations.
