@@ -21,7 +21,7 @@ use outrigger_workspace::Folders;
 use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::git_policy;
 
-use crate::home_files::HomeFiles;
+use crate::home_files::{self, Beginning, HomeFiles, command_caches};
 
 /// Terminals, and named shared memory.
 const DEVICES: [&str; 3] = ["/dev/ptmx", "/dev/pts", "/dev/shm"];
@@ -103,9 +103,6 @@ pub fn prepare(config: &Loaded, place: &ProjectLocation) {
     }
 }
 
-/// Folder next to the cache folder with the caches of commands.
-const COMMAND_CACHES: &str = "outrigger-commands";
-
 /// Input of the sandbox.
 pub struct Around<'a> {
     /// Settings of the sandbox and of tools.
@@ -151,8 +148,16 @@ impl Around<'_> {
             policy.write.extend(project);
             let more = &self.config.settings.tools.write;
             policy.write.extend(more.iter().map(PathBuf::from));
-            policy.write.extend(files.caches.iter().cloned());
-            self.own_caches(&mut policy);
+            // What is below an open folder is open; a command could have put a link there.
+            let real = |it: &Path| it.canonicalize().ok();
+            let open: Vec<PathBuf> = policy.write.iter().filter_map(|it| real(it)).collect();
+            let is_open = |path: &Path| {
+                let folder = path.parent().and_then(real);
+                folder.is_some_and(|it| open.iter().any(|open| it.starts_with(open)))
+            };
+            let caches = files.caches.iter().filter(|it| !is_open(it));
+            policy.write.extend(caches.cloned());
+            self.own_caches(&mut policy, is_open);
             self.keep(&mut policy, &files)?;
         }
         // The project itself may be in there.
@@ -168,19 +173,32 @@ impl Around<'_> {
     }
 
     /// Gives commands their own caches: files in the user's caches are run as found (environments of `uvx`, compiled sources of
-    /// Bun and Deno), or are shared with another project (Bun makes hard links), so commands must not change them.
-    fn own_caches(&self, policy: &mut Policy) {
-        let folder = self.folders.cache.with_file_name(COMMAND_CACHES);
-        if std::fs::create_dir_all(&folder).is_ok() {
-            let place = |name| OsString::from(folder.join(name));
-            policy.variables = vec![
-                ("UV_CACHE_DIR".into(), place("uv")),
-                ("DENO_DIR".into(), place("deno")),
-                ("BUN_INSTALL_CACHE_DIR".into(), place("bun")),
-                ("BUN_RUNTIME_TRANSPILER_CACHE_PATH".into(), "0".into()),
-            ];
-            policy.write.push(folder);
+    /// Bun and Deno, pickles of Python's tools, what a shell sources), or are shared with another project (Bun makes hard links), so
+    /// commands must not change them.
+    fn own_caches(&self, policy: &mut Policy, is_open: impl Fn(&Path) -> bool) {
+        let mut folder = command_caches::folder(self.folders);
+        // Where the user's cache folder is part of the project, it is as open as the rest of it.
+        if !is_open(&folder) {
+            let write = &self.config.settings.tools.write;
+            let write: Vec<PathBuf> = write.iter().map(PathBuf::from).collect();
+            folder = match command_caches::prepare(self.folders, &write) {
+                Ok(folder) => folder,
+                Err(error) => {
+                    tracing::warn!("[sandbox] cannot create {}: {error}", folder.display());
+                    return;
+                }
+            };
+            policy.write.push(folder.clone());
+            let whole = OsString::from(folder.clone());
+            policy.variables.push(("XDG_CACHE_HOME".into(), whole));
         }
+        let place = |name| OsString::from(folder.join(name));
+        policy.variables.extend([
+            ("UV_CACHE_DIR".into(), place("uv")),
+            ("DENO_DIR".into(), place("deno")),
+            ("BUN_INSTALL_CACHE_DIR".into(), place("bun")),
+            ("BUN_RUNTIME_TRANSPILER_CACHE_PATH".into(), "0".into()),
+        ]);
     }
 
     /// Returns the folders of the project: the working directory, the root, and the repository if it is elsewhere. Never the root
@@ -238,6 +256,9 @@ impl Around<'_> {
                     .extend(Some(placed(&path, &mut real)).filter(|it| is_open(it))),
             }
         }
+        if self.process == Process::Command {
+            self.keep_free(policy, &open, &mut real);
+        }
         protected_paths::hold(policy, there);
         // A folder that may itself be changed stays in place.
         policy.held.retain(|it| !open.contains(it));
@@ -247,6 +268,21 @@ impl Around<'_> {
             restore(policy, worktree);
         }
         Ok(())
+    }
+
+    /// Has start-up files with `*` in their names stay free in the writable folders `open`.
+    fn keep_free(&self, policy: &mut Policy, open: &[PathBuf], real: &mut RealPaths) {
+        let named = home_files::of_startup(self.folders).filter_map(|it| {
+            let folder = real.of(&it.folder);
+            let folder = folder.unwrap_or_else(|_| placed(&it.folder, real));
+            let root = open.iter().find(|root| folder.starts_with(root))?;
+            Some((root.clone(), it.at(folder)))
+        });
+        let named: Vec<(PathBuf, Beginning)> = named.collect();
+        if !named.is_empty() {
+            let clear = home_files::keep_free(named);
+            policy.clear = policy.clear.clone().and(clear);
+        }
     }
 }
 

@@ -207,7 +207,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Each of these would be run later by another program. `G` is `.git`.
-const PLANTS: [&str; 69] = [
+const PLANTS: [&str; 73] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
@@ -232,6 +232,10 @@ const PLANTS: [&str; 69] = [
     "mkdir -p ~/.cache/pre-commit && echo x > ~/.cache/pre-commit/db.db",
     "echo evil >> ~/.cache/uv/archive-v0/a.py; mkdir -p ~/.cache/uv/environments-v2 && echo evil > ~/.cache/uv/environments-v2/b.py",
     "echo evil >> ~/.cache/pypoetry/virtualenvs/a/bin/python; echo evil >> ~/.cache/selenium/chromedriver/x; mkdir -p ~/.cache/torch/hub && echo evil > ~/.cache/torch/hub/a.py",
+    "echo evil > ~/.cache/p10k-instant-prompt-me.zsh; echo evil > ~/.cache/zcompdump-x; mkdir -p ~/.cache/claude-cli && echo evil > ~/.cache/claude-cli/x",
+    "echo evil >> ~/.cache/parso/a.pkl; mkdir -p ~/.cache/jedi ~/.cache/gstreamer-1.0; echo evil | tee ~/.cache/parso/b.pkl ~/.cache/jedi/c.pkl ~/.cache/gstreamer-1.0/registry.x86_64.bin ~/.cache/ksycoca5_x",
+    "rm -rf ~/.cache/outrigger-commands; ln -sT ~/.config ~/.cache/outrigger-commands; mv ~/.cache/pip ~/.cache/p; ln -sT ~/.config ~/.cache/pip",
+    "echo evil | tee ~/.config/evil ~/.cache/pip/evil ~/.cache/outrigger-commands/evil",
     "mkdir -p ~/.cache/deno/gen && echo evil > ~/.cache/deno/gen/a.js",
     "echo evil >> ~/.bun/install/cache/@t@/a.pile; mkdir -p ~/.cache/bun/@t@ && echo evil > ~/.cache/bun/@t@/a.pile; mkdir -p ~/.cache/.bun && echo evil > ~/.cache/.bun/x",
     "echo 'preload = [\"./evil.js\"]' > bunfig.toml; echo 'node path:evil' > .tool-versions; echo x > .envrc.local",
@@ -324,7 +328,8 @@ fn commands_change_nothing_that_runs_the_next_time() {
     home_file(&world, ".bashrc", "# mine\n");
     home_file(&world, ".profile", "# mine\n");
     home_file(&world, ".gitconfig", "[user]\nname=me\n");
-    home_file(&world, ".cache/pip/x", "");
+    home_file(&world, ".cache/pip/evil", "evil\n");
+    home_file(&world, ".cache/parso/a.pkl", "");
     home_file(&world, ".cache/uv/archive-v0/a.py", "");
     home_file(&world, ".cache/pypoetry/virtualenvs/a/bin/python", "");
     home_file(&world, ".cache/selenium/chromedriver/x", "");
@@ -431,15 +436,36 @@ fn ordinary_work_goes_on() {
         "cat $TMPDIR/kept; echo shm > /dev/shm/x && cat /dev/shm/x",
         "ls /dev/shm; cat ~/.gitconfig",
         "mkdir -p $UV_CACHE_DIR && echo uv > $UV_CACHE_DIR/x && cat $UV_CACHE_DIR/x",
+        // As tools find their caches: pip's is the user's, and so is what was fetched for them; others are of commands alone.
+        "cd ${XDG_CACHE_HOME:-~/.cache} && echo w > pip/w && mkdir -p go-build jedi && echo g > go-build/g && echo j > jedi/j && cat pip/w go-build/g jedi/j ms-playwright/browser mine/x && echo m > mine/x",
+        "cd ${XDG_CACHE_HOME:-~/.cache} && cat pip/w go-build/g jedi/j mine/x",
     ];
     let world = with(&rows);
     repository(&world);
     home_file(&world, ".gitconfig", "[user]\nname=me\n");
-    home_file(&world, ".cache/pip/x", "");
+    for name in ["pip/x", "ms-playwright/browser", "mine/x", "jedi/x"] {
+        home_file(&world, &format!(".cache/{name}"), "there\n");
+    }
+    granting(
+        &world,
+        "[agent]\nmax_steps = 100\n[tools]\nwrite = [\"~/.cache/mine\"]\n",
+    );
     world.run(&["do it"]).ok();
     let answers = world.mock.last().texts("tool");
     let wants = [
-        "2", "side", "a.txt", "four", "[side]", "here", "y", "", "t\nshm", "name=me", "uv",
+        "2",
+        "side",
+        "a.txt",
+        "four",
+        "[side]",
+        "here",
+        "y",
+        "",
+        "t\nshm",
+        "name=me",
+        "uv",
+        "w\ng\nj\nthere\nthere",
+        "w\ng\nj\nm",
     ];
     for ((row, answer), want) in rows.iter().zip(&answers).zip(wants) {
         assert!(answer.contains(want), "{row}: {answer}");
@@ -449,6 +475,10 @@ fn ordinary_work_goes_on() {
         );
     }
     assert!(!answers[9].contains('x'), "{}", answers[9]);
+    let cache = |name: &str| world.home().join(".cache").join(name);
+    assert!(cache("pip/w").exists() && cache("mine/x").exists());
+    // Of a cache that is none of builds, the user's programs read nothing of commands.
+    assert!(!cache("jedi/j").exists() && !cache("go-build").exists());
     // The folder for temporary files is removed with the agent.
     let left = fs::read_dir(world.root().join("tmp")).unwrap().flatten();
     let left = left.filter(|it| it.path().join("kept").is_file());
@@ -466,6 +496,8 @@ fn the_home_folder_as_a_project_keeps_its_startup_files() {
         "mkdir -p .config/fish && echo x > .config/fish/config.fish; mv .config c2; echo x > .gitconfig",
         "mkdir -p .config/autostart .config/opencode; echo x > .config/opencode/opencode.json; cat .netrc",
         "echo fine > notes.txt",
+        "mkdir -p .cache/parso && echo x > .cache/p10k-instant-prompt-me.zsh && echo x > .cache/parso/x",
+        "mv .cache moved; mkdir .cache2; ln -s .cache2 .cache; echo x > .cache/zcompdump-me",
     ];
     let world = with(&rows);
     home_file(&world, ".bashrc", "# mine\n");
@@ -492,6 +524,8 @@ fn the_home_folder_as_a_project_keeps_its_startup_files() {
         ".local/bin/ls",
         ".config/fish",
         ".config/autostart",
+        ".cache/p10k-instant-prompt-me.zsh",
+        ".cache/zcompdump-me",
     ] {
         assert!(!home.join(name).exists(), "{name}: {answers:#?}");
     }

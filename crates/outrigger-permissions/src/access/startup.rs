@@ -73,6 +73,11 @@ impl Outside {
             .collect()
     }
 
+    /// Returns the names of start-up files that may not be there yet.
+    fn beginnings(&self) -> impl Iterator<Item = home_files::Beginning> {
+        self.folders.iter().flat_map(home_files::of_startup)
+    }
+
     /// Returns the paths that contain such files, with the program that runs them.
     fn places(&self) -> Vec<(PathBuf, &'static str)> {
         let Some(folders) = &self.folders else {
@@ -177,6 +182,14 @@ impl Access {
             })
             .or_else(|| self.of_git(path, root.map(PathBuf::as_path)))
             .or_else(|| of_direnv(path, root?))
+            .or_else(|| {
+                let mut beginnings = self.outside.beginnings();
+                let entry = beginnings.find_map(|it| it.holds(path).map(Path::to_path_buf))?;
+                Some(Startup {
+                    name: entry.file_name()?.to_string_lossy().into_owned(),
+                    runs: AT_LOGIN,
+                })
+            })
             .or_else(|| {
                 let holds = |place: &Path| path.starts_with(place) && !folder.starts_with(place);
                 let found = places.iter().find(|(place, _)| {
@@ -353,6 +366,10 @@ mod tests {
             (
                 "../.local/share/opencode/auth.json",
                 "~/.local/share/opencode/auth.json",
+            ),
+            (
+                "../.cache/p10k-instant-prompt-me.zsh",
+                "~/.cache/p10k-instant-prompt-me.zsh",
             ),
             ("../other/.git/hooks/x", "~/other/.git/*"),
             ("tools/guard.sh", "tools/guard.sh"),

@@ -1,4 +1,4 @@
-//! The list of secrets, of files that run at the next login or start of an agent, and of caches. docs/sandbox.md shows it.
+//! The list of secrets, and of files that run at the next login or start of an agent. docs/sandbox.md shows it.
 //!
 //! An entry is relative to the home folder. If it begins with `.config/`, `.local/share/` or `.cache/` it also means the XDG
 //! folder of that kind; `*` at the end of a name matches any rest.
@@ -445,52 +445,4 @@ pub const STARTUP: &[&str] = &[
     ".cache/zcompdump*",
     ".cache/Cypress",
     ".cache/electron",
-];
-
-/// Existing paths outside the project that commands may change: what builds fetch and store, not the settings, credentials and
-/// programs next to them.
-pub const CACHES: &[&str] = &[
-    ".cache",
-    ".cargo/registry",
-    ".cargo/git",
-    ".cargo/.package-cache",
-    ".cargo/.package-cache-mutate",
-    ".cargo/.global-cache",
-    ".npm/_cacache",
-    ".npm/_logs",
-    ".npm/_prebuilds",
-    ".local/share/pnpm/store",
-    ".pnpm-store",
-    ".yarn/berry/cache",
-    ".yarn/berry/metadata",
-    "go/pkg",
-    ".gradle/caches",
-    ".gradle/daemon",
-    ".gradle/notifications",
-    ".m2/repository",
-    ".ivy2/cache",
-    ".sbt/boot",
-    ".nuget/packages",
-    ".composer/cache",
-    ".cabal/packages",
-    ".hex/packages",
-    ".ccache",
-    ".conan2/p",
-    ".julia/compiled",
-    ".terraform.d/plugin-cache",
-];
-
-/// Caches at a path given by a variable.
-pub(super) const CACHES_BY_VARIABLE: &[(&str, &str)] = &[
-    ("CARGO_HOME", "registry"),
-    ("CARGO_HOME", "git"),
-    ("CARGO_HOME", ".package-cache"),
-    ("CARGO_HOME", ".package-cache-mutate"),
-    ("CARGO_TARGET_DIR", ""),
-    ("GOCACHE", ""),
-    ("GOMODCACHE", ""),
-    ("PIP_CACHE_DIR", ""),
-    ("npm_config_cache", "_cacache"),
-    ("CCACHE_DIR", ""),
-    ("SCCACHE_DIR", ""),
 ];

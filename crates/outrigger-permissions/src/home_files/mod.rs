@@ -1,5 +1,7 @@
 //! The home folder in the sandbox of commands: the files that the [lists] mean, for this user and environment.
 
+mod beginnings;
+pub mod command_caches;
 mod lists;
 mod settings;
 
@@ -9,10 +11,13 @@ use std::path::{Path, PathBuf};
 use outrigger_sandbox::path_masks::Covers;
 use outrigger_workspace::Folders;
 
-pub use lists::{CACHES, SECRETS, STARTUP};
+pub use beginnings::{Beginning, keep_free, of_startup};
+pub use command_caches::CACHES;
+pub use lists::{SECRETS, STARTUP};
 pub use settings::settings_folders;
 
-use lists::{CACHES_BY_VARIABLE, SECRETS_BY_VARIABLE};
+use command_caches::CACHES_BY_VARIABLE;
+use lists::SECRETS_BY_VARIABLE;
 
 /// A user's files and folders from the lists. Created once for an agent.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +48,8 @@ impl HomeFiles {
 /// Returns existing caches, which commands can change. Reads the disk.
 pub fn caches(folders: &Folders) -> Vec<PathBuf> {
     let mut caches = all(folders, CACHES, CACHES_BY_VARIABLE);
-    caches.retain(|it| it.exists() && is_a_cache(it, &folders.home));
+    let inner = folders.cache.parent().unwrap_or(&folders.home);
+    caches.retain(|it| it.exists() && is_a_cache(it, &folders.home) && is_a_cache(it, inner));
     caches
 }
 
@@ -61,7 +67,8 @@ pub fn keep_from_plugins(
     covers
         .hide
         .extend(secrets.filter(|it| is_held_by(project, it)));
-    let startup = files.startup.into_iter();
+    let beginnings = of_startup(folders).map(|it| it.folder.join("*"));
+    let startup = files.startup.into_iter().chain(beginnings);
     for path in startup.filter(|it| is_held_by(project, it)) {
         if path.exists() {
             covers.read_only.push(path)
@@ -94,7 +101,7 @@ fn is_held_by(project: [&Path; 2], path: &Path) -> bool {
     roots.any(|root| path != *root && path.starts_with(root)) && !project[0].starts_with(path)
 }
 
-/// Returns the start-up files, existing or not.
+/// Returns the start-up files, existing or not; of names with `*` ([`of_startup`]) the existing ones.
 pub fn startup(folders: &Folders) -> Vec<PathBuf> {
     all(folders, STARTUP, &[])
 }
@@ -120,17 +127,18 @@ fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
     unknown.map(String::as_str).collect()
 }
 
-/// Returns whether a path can be a cache: a variable that names the home folder, or one above it, would open all of it.
-fn is_a_cache(path: &Path, home: &Path) -> bool {
-    path.parent().is_some() && !home.starts_with(path)
+/// Returns whether a path can be a cache: a variable that names the home folder or that of all caches, or one above it, would open
+/// all of it.
+fn is_a_cache(path: &Path, inner: &Path) -> bool {
+    path.parent().is_some() && !inner.starts_with(path)
 }
 
 fn all(folders: &Folders, entries: &[&str], variables: &'static [(&str, &str)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in entries {
         for path in places(folders, entry) {
-            match path.to_string_lossy().strip_suffix('*') {
-                Some(start) => found.extend(beginning(Path::new(start))),
+            match Beginning::of(&path) {
+                Some(all) => found.extend(all.there()),
                 None => found.push(path),
             }
         }
@@ -171,24 +179,7 @@ fn places(folders: &Folders, entry: &str) -> impl Iterator<Item = PathBuf> {
         let below = entry.strip_prefix(kind)?;
         Some(base?.join(below))
     });
-    let whole = (entry == ".cache")
-        .then(|| folders.cache.parent())
-        .flatten();
-    [folders.home.join(entry)]
-        .into_iter()
-        .chain(xdg)
-        .chain(whole.map(Path::to_path_buf))
-}
-
-/// Lists siblings of `start` whose names share its prefix.
-fn beginning(start: &Path) -> Vec<PathBuf> {
-    let (Some(folder), Some(name)) = (start.parent(), start.file_name()) else {
-        return Vec::new();
-    };
-    let name = name.to_string_lossy().into_owned();
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let named = entries.filter(|it| it.file_name().to_string_lossy().starts_with(&name));
-    named.map(|it| it.path()).collect()
+    [folders.home.join(entry)].into_iter().chain(xdg)
 }
 
 #[cfg(test)]
@@ -301,8 +292,8 @@ mod tests {
         assert!(!is_a_cache(Path::new("/home/me"), Path::new("/home/me")));
         assert!(!is_a_cache(Path::new("/home"), Path::new("/home/me")));
         assert!(is_a_cache(
-            Path::new("/home/me/.cache"),
-            Path::new("/home/me")
+            Path::new("/home/me/.cache/x"),
+            Path::new("/home/me/.cache")
         ));
         for list in [SECRETS, STARTUP, CACHES] {
             let unique: BTreeSet<_> = list.iter().collect();

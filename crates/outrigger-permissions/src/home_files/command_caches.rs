@@ -1,0 +1,196 @@
+//! Caches that commands change, and the cache folder of commands (`XDG_CACHE_HOME`): one of their own, next to our cache folder, with
+//! links to those folders of the user's that the lists here name. What a command keeps there under another name, the user's programs
+//! do not read. Entries are as in the [other lists](super::lists).
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use outrigger_workspace::Folders;
+
+/// Existing paths outside the project that commands may change: what builds fetch and store, not the settings, credentials and
+/// programs next to them. Of `.cache` these alone: much else there is run, sourced or unpickled by the user's programs. What else a
+/// command keeps there is in a folder of its own.
+pub const CACHES: &[&str] = &[
+    ".cache/outrigger-commands",
+    ".cache/ccache",
+    ".cache/sccache",
+    ".cache/go-build",
+    ".cache/zig",
+    ".cache/pip",
+    ".cache/pdm",
+    ".cache/pypoetry/cache",
+    ".cache/pypoetry/artifacts",
+    ".cache/node-gyp",
+    ".cache/pnpm",
+    ".cache/yarn",
+    ".cache/cabal",
+    ".cache/composer",
+    ".cache/coursier",
+    ".cache/dune",
+    ".cache/rebar3",
+    ".cache/vcpkg",
+    ".cache/org.swift.swiftpm",
+    ".cargo/registry",
+    ".cargo/git",
+    ".cargo/.package-cache",
+    ".cargo/.package-cache-mutate",
+    ".cargo/.global-cache",
+    ".npm/_cacache",
+    ".npm/_logs",
+    ".npm/_prebuilds",
+    ".local/share/pnpm/store",
+    ".pnpm-store",
+    ".yarn/berry/cache",
+    ".yarn/berry/metadata",
+    "go/pkg",
+    ".gradle/caches",
+    ".gradle/daemon",
+    ".gradle/notifications",
+    ".m2/repository",
+    ".ivy2/cache",
+    ".sbt/boot",
+    ".nuget/packages",
+    ".composer/cache",
+    ".cabal/packages",
+    ".hex/packages",
+    ".ccache",
+    ".conan2/p",
+    ".julia/compiled",
+    ".terraform.d/plugin-cache",
+];
+
+/// Folders of `.cache` that commands use as they find them and do not change: programs and data that were fetched for the user.
+const READ_CACHES: &[&str] = &[
+    ".cache/bazelisk",
+    ".cache/Cypress",
+    ".cache/electron",
+    ".cache/hermit",
+    ".cache/huggingface",
+    ".cache/mise",
+    ".cache/ms-playwright",
+    ".cache/node",
+    ".cache/opencode",
+    ".cache/pipx",
+    ".cache/pre-commit",
+    ".cache/prisma",
+    ".cache/puppeteer",
+    ".cache/rattler",
+    ".cache/selenium",
+    ".cache/torch",
+    ".cache/torch_extensions",
+    ".cache/tree-sitter",
+    ".cache/virtualenv",
+];
+
+/// Caches at a path given by a variable.
+pub(super) const CACHES_BY_VARIABLE: &[(&str, &str)] = &[
+    ("CARGO_HOME", "registry"),
+    ("CARGO_HOME", "git"),
+    ("CARGO_HOME", ".package-cache"),
+    ("CARGO_HOME", ".package-cache-mutate"),
+    ("CARGO_TARGET_DIR", ""),
+    ("GOCACHE", ""),
+    ("GOMODCACHE", ""),
+    ("PIP_CACHE_DIR", ""),
+    ("npm_config_cache", "_cacache"),
+    ("CCACHE_DIR", ""),
+    ("SCCACHE_DIR", ""),
+];
+
+/// Its name in the user's cache folder.
+const NAME: &str = "outrigger-commands";
+
+/// Returns the cache folder of commands.
+#[must_use]
+pub fn folder(folders: &Folders) -> PathBuf {
+    folders.cache.with_file_name(NAME)
+}
+
+/// Creates the cache folder of commands with its links. `more`: paths that the user lets commands change. The user's cache folder is
+/// not one that commands may change, or they could have us write elsewhere. Changes the disk: blocking.
+///
+/// # Errors
+/// The system's, also if something else has its name.
+pub fn prepare(folders: &Folders, more: &[PathBuf]) -> io::Result<PathBuf> {
+    let folder = folder(folders);
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)?;
+    if !fs::symlink_metadata(&folder)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    let users = folders.cache.parent().unwrap_or(Path::new("/"));
+    for name in linked(users, more) {
+        let link = folder.join(name);
+        if users.join(name).exists() {
+            match symlink(Path::new("..").join(name), &link) {
+                // Also where the user had none and a command has made its own.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                done => done?,
+            }
+        } else if link.is_symlink() {
+            // It would keep a program from making the folder.
+            fs::remove_file(&link)?;
+        }
+    }
+    Ok(folder)
+}
+
+/// Returns the names in the user's cache folder that commands see.
+fn linked<'a>(users: &Path, more: &'a [PathBuf]) -> BTreeSet<&'a OsStr> {
+    let listed = CACHES.iter().chain(READ_CACHES);
+    let listed = listed.filter_map(|it| it.strip_prefix(".cache/").map(Path::new));
+    let more = more.iter().filter_map(|it| it.strip_prefix(users).ok());
+    let names = listed.chain(more).filter_map(|it| it.iter().next());
+    names.filter(|it| *it != NAME).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_see_the_caches_of_builds_and_keep_others_to_themselves() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let folders = Folders {
+            home: root.path().to_path_buf(),
+            config: at(".config"),
+            data: at(".local/share/outrigger"),
+            cache: at(".cache/outrigger"),
+        };
+        for name in ["pip/http", "pypoetry/virtualenvs", "parso", "mine/x", "zsh"] {
+            fs::create_dir_all(at(".cache").join(name)).unwrap();
+        }
+        let more = [at(".cache/mine/x"), at("elsewhere")];
+        let own = prepare(&folders, &more).unwrap();
+        assert_eq!(own, at(".cache/outrigger-commands"));
+        let names = || -> BTreeSet<String> {
+            let entries = fs::read_dir(&own).unwrap().flatten();
+            entries
+                .map(|it| it.file_name().into_string().unwrap())
+                .collect()
+        };
+        let expected = ["mine", "pip", "pypoetry"].map(str::to_owned);
+        assert_eq!(names(), expected.into());
+        assert!(own.join("pip/http").is_dir());
+        // One that a command has made stays, and no link leads nowhere.
+        fs::create_dir(own.join("yarn")).unwrap();
+        fs::create_dir(at(".cache/yarn")).unwrap();
+        fs::remove_dir_all(at(".cache/pip")).unwrap();
+        prepare(&folders, &more).unwrap();
+        assert!(!own.join("yarn").is_symlink());
+        assert!(!own.join("pip").is_symlink());
+        // A link in its place is not followed.
+        fs::remove_dir_all(&own).unwrap();
+        symlink(at("elsewhere"), &own).unwrap();
+        fs::create_dir(at("elsewhere")).unwrap();
+        assert!(prepare(&folders, &[]).is_err());
+        assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), 0);
+    }
+}
