@@ -19,3 +19,4 @@ pub mod pattern;
 pub mod site;
 pub mod snapshot;
 pub mod untrusted;
+pub mod verdict;

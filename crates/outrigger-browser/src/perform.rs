@@ -7,6 +7,7 @@ use outrigger_browser_core::expect::{self, Expectation, Unmet};
 use outrigger_browser_core::field::FieldKind;
 use outrigger_browser_core::lease::{Grant, LeaseError, Owner};
 use outrigger_browser_core::snapshot::Snapshot;
+use outrigger_browser_core::verdict::{self, Attempt};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::SessionId;
 use serde_json::json;
@@ -21,8 +22,6 @@ use crate::record::now;
 
 /// How long a page may take to load after an action.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a click may take to show an effect before it is said to have none.
-const EFFECT_TIMEOUT: Duration = Duration::from_millis(600);
 /// How long a field has to hold what it was given.
 const VALUE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Pause between two looks.
@@ -240,7 +239,7 @@ impl Browser {
         let tab = &planned.tab.tab;
         let mut usual = self.usual(planned, action, &done);
         let mut outcome = Outcome {
-            status: "done",
+            status: verdict::DONE,
             unmet: Vec::new(),
             done,
             seen: None,
@@ -250,12 +249,19 @@ impl Browser {
         if kind == Kind::TabClose {
             return Ok(outcome);
         }
+        let attempt = Attempt {
+            kind,
+            expects: !action.expect.is_empty(),
+            timeout_ms: action.timeout_ms,
+        };
         let begun = Instant::now();
         let mut last: Option<String> = None;
         loop {
             outcome.dialog = provider.dialog(tab);
             if let Some(dialog) = &outcome.dialog {
-                outcome.unmet = unmet_behind(dialog, action).chain(usual).collect();
+                let expected = action.expect.iter().map(|it| json!(it).to_string());
+                let dialog = (dialog.kind.as_str(), dialog.message.as_str());
+                outcome.unmet = verdict::unmet_behind(dialog, expected).chain(usual).collect();
                 if !outcome.unmet.is_empty() {
                     outcome.status = expect::FAILED;
                 }
@@ -278,8 +284,8 @@ impl Browser {
             let changed = has_changed(kind, before, &seen)
                 || provider.tabs().len() != tabs
                 || !seen.facts.downloads.is_empty();
-            let verdict = verdict(kind, action, &outcome.unmet, changed, begun.elapsed());
-            if let Some(status) = verdict {
+            let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            if let Some(status) = attempt.verdict(outcome.unmet.is_empty(), changed, elapsed) {
                 outcome.status = status;
                 outcome.seen = Some(seen);
                 return Ok(outcome);
@@ -289,41 +295,14 @@ impl Browser {
     }
 
     /// What each kind of action is expected to lead to without being said.
-    fn usual(&self, planned: &Planned, action: &Action, done: &Done) -> Vec<Unmet> {
-        let Some(value) = &done.value else {
-            return Vec::new();
+    fn usual(&self, planned: &Planned, action: &Action, done: &Done) -> Option<Unmet> {
+        let kind = planned.step.kind;
+        let wanted = match kind {
+            Kind::Select => done.chosen.as_deref(),
+            _ => planned.step.text.as_deref(),
         };
-        let wanted = match planned.step.kind {
-            Kind::Fill => planned.step.text.clone(),
-            Kind::Type => planned.step.text.clone(),
-            Kind::Select => done.chosen.clone(),
-            Kind::Check => Some("true".to_owned()),
-            Kind::Uncheck => Some("false".to_owned()),
-            _ => None,
-        };
-        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let Some(wanted) = wanted else {
-            return Vec::new();
-        };
-        let holds = match planned.step.kind {
-            Kind::Type => flat(value).contains(&flat(&wanted)),
-            _ => flat(value) == flat(&wanted),
-        };
-        if holds {
-            return Vec::new();
-        }
         let is_kept = planned.field.is_some() || action.secret.is_some();
-        let shown = |text: &str| {
-            if is_kept {
-                "(not shown)".to_owned()
-            } else {
-                format!("{text:?}")
-            }
-        };
-        vec![Unmet {
-            expected: format!("the field to hold {}", shown(&wanted)),
-            seen: shown(value),
-        }]
+        verdict::unmet_field(kind, wanted, done.value.as_deref(), is_kept)
     }
 
     /// Writes an action into the audit: lease, target, hashes of what was seen before and after, verdict.
@@ -391,39 +370,6 @@ async fn value_now(
     found.value
 }
 
-/// What is expected cannot be looked at while a dialog is open.
-fn unmet_behind(dialog: &Dialog, action: &Action) -> impl Iterator<Item = Unmet> {
-    let seen = format!("a dialog ({}) is open: {}", dialog.kind, dialog.message);
-    action.expect.iter().map(move |it| Unmet {
-        expected: json!(it).to_string(),
-        seen: seen.clone(),
-    })
-}
-
-/// The status of an action by what is seen now; `None`: it may still change.
-fn verdict(
-    kind: Kind,
-    action: &Action,
-    unmet: &[Unmet],
-    changed: bool,
-    elapsed: Duration,
-) -> Option<&'static str> {
-    let wait = action.timeout_ms.unwrap_or(expect::WAIT_MS);
-    let wait = Duration::from_millis(wait.min(expect::MAX_WAIT_MS));
-    let expects = !action.expect.is_empty();
-    if !unmet.is_empty() {
-        let is_late = elapsed >= wait || (!expects && elapsed >= EFFECT_TIMEOUT);
-        return is_late.then_some(expect::FAILED);
-    }
-    if expects {
-        return Some(expect::VERIFIED);
-    }
-    if changed || !kind.should_change_something() {
-        return Some("done");
-    }
-    (elapsed >= EFFECT_TIMEOUT).then_some(expect::UNCHANGED)
-}
-
 /// What is done, in full.
 fn step_of(
     action: &Action,
@@ -449,13 +395,11 @@ fn step_of(
     step
 }
 
-/// Whether a page is another one than before. That a click moves the focus is not an effect of it; of a key it may be all.
+/// Whether a page is another one than before.
 fn has_changed(kind: Kind, before: Option<&Seen>, after: &Seen) -> bool {
-    let text = |seen: &Seen| match kind {
-        Kind::Press => seen.snapshot.text(),
-        _ => seen.snapshot.text().replace(" focused", ""),
-    };
-    before.is_none_or(|it| text(it) != text(after)) || !after.facts.requests.is_empty()
+    let text = |seen: &Seen| seen.snapshot.text();
+    before.is_none_or(|it| verdict::has_changed(kind, &text(it), &text(after)))
+        || !after.facts.requests.is_empty()
 }
 
 /// A stale element, under the name that the call gave it.

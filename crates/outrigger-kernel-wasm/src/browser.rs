@@ -1,6 +1,7 @@
 //! A browser's decisions (C12): leases, what a page shows and has changed, whether an action had its effect, which addresses and
 //! fields are left alone.
 
+mod judge;
 mod pages;
 
 use outrigger_browser_core::action::{Action, Kind, is_grave};
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{Answer, Failure, NOTHING, text};
+use judge::Judged;
 use pages::{Observed, Pages};
 
 /// Operations about a browser.
@@ -92,6 +94,9 @@ pub(crate) enum BrowserOp {
         tab: String,
         expect: Vec<Expectation>,
     },
+    /// What an action has come to so far.
+    #[serde(rename = "browser.judge")]
+    Judge(Box<Judged>),
     /// The element of a reference.
     #[serde(rename = "browser.element")]
     Element { tab: String, reference: String },
@@ -216,6 +221,7 @@ impl Browser {
                 .show(&tab, reference.as_deref(), full, (page, budget))?,
             BrowserOp::Changed { tab } => self.pages.changed(&tab)?,
             BrowserOp::Unmet { tab, expect } => self.pages.unmet(&tab, &expect)?,
+            BrowserOp::Judge(it) => self.pages.judge(&it)?,
             BrowserOp::Element { tab, reference } => self.pages.element(&tab, &reference)?,
         })
     }

@@ -58,6 +58,21 @@ export interface Unmet {
   seen: string
 }
 
+/** An action that was sent, and what is known of its effect. */
+export interface Judged {
+  tab: string
+  kind: string
+  expect: Json[]
+  timeout_ms?: number
+  before: string
+  came: boolean
+  wanted?: string
+  holds?: string
+  is_kept: boolean
+  dialog?: { kind: string; message: string }
+  elapsed: number
+}
+
 export interface Change {
   path: (string | number)[]
   value?: Json
@@ -163,6 +178,7 @@ export interface Answers {
   'browser.show': Call<{ tab: string; reference?: string; full?: boolean; page?: number; budget?: number }, string>
   'browser.changed': Call<{ tab: string }, string>
   'browser.unmet': Call<{ tab: string; expect: Json[] }, { unmet: Unmet[]; sentence: string }>
+  'browser.judge': Call<Judged, { status: 'verified' | 'failed_verify' | 'unchanged' | 'done' | null; unmet: Unmet[]; sentence: string }>
   'browser.element': Call<{ tab: string; reference: string }, { key: Key; words: string }>
 }
 

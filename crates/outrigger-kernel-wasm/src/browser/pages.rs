@@ -218,10 +218,19 @@ impl Pages {
         Ok(json!({ "key": key, "words": words }).to_string())
     }
 
-    fn view(&mut self, tab: &str) -> Result<&mut View, Failure> {
-        let missing = || Failure::new("kernel.place", format!("there is no tab {tab}"));
-        self.0.get_mut(tab).ok_or_else(missing)
+    /// What was observed last of a tab, and the text of its page.
+    pub(super) fn observed(&self, tab: &str) -> Result<(&Facts, String), Failure> {
+        let view = self.0.get(tab).ok_or_else(|| missing(tab))?;
+        Ok((&view.facts, view.now.text()))
     }
+
+    fn view(&mut self, tab: &str) -> Result<&mut View, Failure> {
+        self.0.get_mut(tab).ok_or_else(|| missing(tab))
+    }
+}
+
+fn missing(tab: &str) -> Failure {
+    Failure::new("kernel.place", format!("there is no tab {tab}"))
 }
 
 fn stale(reference: &str) -> Failure {

@@ -14,6 +14,8 @@ import { chord, type Press } from './keys'
 export interface Done {
   /** The value that a field has now. */
   value?: string
+  /** The labels of the options that were chosen. */
+  chosen?: string
   notes: string[]
   /** A file that came, and is not in the workspace yet. */
   download?: Download
@@ -211,8 +213,8 @@ export class Writer {
   async #script(action: Fields, code: string, ...values: Parameters<Element['run']>[1][]): Promise<Done> {
     const element = await this.#element(action)
     this.context.host.desk.check(this.grant)
-    await element.run(code, ...values)
-    return { value: String((await element.run(VALUE))['value'] ?? ''), notes: [] }
+    const { chosen } = await element.run(code, ...values)
+    return { value: String((await element.run(VALUE))['value'] ?? ''), ...(typeof chosen === 'string' && { chosen }), notes: [] }
   }
 
   async #check(action: Fields, wanted: boolean): Promise<Done> {

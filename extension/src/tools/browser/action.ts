@@ -147,7 +147,7 @@ async function carriedOut(context: Context, grant: Grant, planned: Planned, poin
     desk.uses(it)
     if (about.kind === 'tab_close') return await closed(planned, points)
     if (came.download) came.notes.push(await taken(context, input, came.download))
-    const verdict = await judged(context, it, input, about, { ...sent, before, came })
+    const verdict = await judged(context, it, input, about.kind, { ...sent, before, came })
     const added = (await points.after()) + (await points.verified(verdict))
     const answer = answerOf(context, planned, came, verdict, sent.opened)
     await desk.keep()

@@ -1,0 +1,160 @@
+//! The verdict about an action (C12), by what is observed after it: all providers use this code.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::action::Kind;
+use crate::expect::{FAILED, MAX_WAIT_MS, UNCHANGED, Unmet, VERIFIED, WAIT_MS};
+
+/// How long an action may take to show an effect before it is said to have none, in milliseconds.
+pub const EFFECT_MS: u64 = 600;
+/// The word for an action that had an effect, where nothing was expected.
+pub const DONE: &str = "done";
+
+/// An action that was sent, as far as its verdict depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// What was done.
+    pub kind: Kind,
+    /// The call has expectations.
+    pub expects: bool,
+    /// How long these are waited for, in milliseconds; `None`: [`WAIT_MS`].
+    pub timeout_ms: Option<u64>,
+}
+
+impl Attempt {
+    /// Returns the status by what is seen now; `None` if it may still change.
+    ///
+    /// `met` says whether all expectations are met, those that were not said included; `changed` whether anything that can
+    /// be observed changed; `elapsed_ms` is the time since the action.
+    #[must_use]
+    pub fn verdict(&self, met: bool, changed: bool, elapsed_ms: u64) -> Option<&'static str> {
+        let wait = self.timeout_ms.unwrap_or(WAIT_MS).min(MAX_WAIT_MS);
+        let has_had_time = elapsed_ms >= EFFECT_MS;
+        if !met {
+            let is_late = elapsed_ms >= wait || (!self.expects && has_had_time);
+            return is_late.then_some(FAILED);
+        }
+        if self.expects {
+            return Some(VERIFIED);
+        }
+        if changed || !self.kind.should_change_something() {
+            return Some(DONE);
+        }
+        has_had_time.then_some(UNCHANGED)
+    }
+}
+
+/// Compares the text of a page with that before an action. That a click moves the focus is not an effect of it; of a key it may
+/// be the only one.
+#[must_use]
+pub fn has_changed(kind: Kind, before: &str, after: &str) -> bool {
+    match kind {
+        Kind::Press => before != after,
+        _ => before.replace(" focused", "") != after.replace(" focused", ""),
+    }
+}
+
+/// What is expected of some actions without being said: a field holds what was put into it.
+///
+/// `wanted` is what was typed, or the labels of the options that were chosen; `holds` is what the field holds now, `None`
+/// where the action has none. Neither is shown if the field is the user's own (`is_kept`).
+#[must_use]
+pub fn unmet_field(kind: Kind, wanted: Option<&str>, holds: Option<&str>, is_kept: bool) -> Option<Unmet> {
+    let wanted = match kind {
+        Kind::Fill | Kind::Type | Kind::Select => wanted?,
+        Kind::Check => "true",
+        Kind::Uncheck => "false",
+        _ => return None,
+    };
+    let holds = holds?;
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_met = match kind {
+        Kind::Type => flat(holds).contains(&flat(wanted)),
+        _ => flat(holds) == flat(wanted),
+    };
+    let shown = |text: &str| match is_kept {
+        true => String::from("(not shown)"),
+        false => format!("{text:?}"),
+    };
+    (!is_met).then(|| Unmet {
+        expected: format!("the field to hold {}", shown(wanted)),
+        seen: shown(holds),
+    })
+}
+
+/// What is not met while a dialog is open: nothing that is expected can be looked at. `expected` are the expectations as
+/// the call gave them.
+pub fn unmet_behind(
+    (kind, message): (&str, &str),
+    expected: impl Iterator<Item = String>,
+) -> impl Iterator<Item = Unmet> {
+    let seen = format!("a dialog ({kind}) is open: {message}");
+    expected.map(move |expected| Unmet {
+        expected,
+        seen: seen.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_by_table() {
+        let (click, fill) = (Kind::Click, Kind::Fill);
+        for (kind, expects, timeout_ms, (met, changed, elapsed), wanted) in [
+            (click, false, None, (true, true, 0), Some("done")),
+            (click, false, None, (true, false, 599), None),
+            (click, false, None, (true, false, 600), Some("unchanged")),
+            (fill, false, None, (true, false, 0), Some("done")),
+            (fill, false, None, (false, true, 599), None),
+            (fill, false, None, (false, true, 600), Some("failed_verify")),
+            (click, true, None, (true, false, 0), Some("verified")),
+            (click, true, None, (false, true, 4_999), None),
+            (click, true, None, (false, true, 5_000), Some("failed_verify")),
+            (click, true, Some(0), (false, true, 0), Some("failed_verify")),
+            (click, true, Some(90_000), (false, true, 59_999), None),
+            (click, true, Some(90_000), (false, true, 60_000), Some("failed_verify")),
+        ] {
+            let attempt = Attempt {
+                kind,
+                expects,
+                timeout_ms,
+            };
+            assert_eq!(
+                attempt.verdict(met, changed, elapsed),
+                wanted,
+                "{attempt:?} {met} {changed} {elapsed}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_focus_is_an_effect_of_a_key_only() {
+        let (before, after) = ("button \"Pay\"", "button \"Pay\" focused");
+        assert!(has_changed(Kind::Press, before, after));
+        assert!(!has_changed(Kind::Click, before, after));
+        assert!(has_changed(Kind::Click, before, "button \"Paid\""));
+    }
+
+    #[test]
+    fn fields_hold_what_was_put_into_them() {
+        let met = |kind, wanted, holds| unmet_field(kind, wanted, holds, false).is_none();
+        assert!(met(Kind::Fill, Some("a b"), Some(" a  b ")));
+        assert!(!met(Kind::Fill, Some("a"), Some("ab")));
+        assert!(met(Kind::Type, Some("b"), Some("ab")));
+        assert!(met(Kind::Select, Some("Large"), Some("Large")));
+        assert!(!met(Kind::Select, Some("Large"), Some("Small")));
+        assert!(met(Kind::Check, None, Some("true")));
+        assert!(!met(Kind::Uncheck, None, Some("true")));
+        assert!(met(Kind::Fill, Some("a"), None));
+        assert!(met(Kind::Click, Some("a"), Some("b")));
+        let unmet = unmet_field(Kind::Fill, Some("hunter22"), Some("x"), true).unwrap();
+        assert_eq!(
+            (unmet.expected.as_str(), unmet.seen.as_str()),
+            ("the field to hold (not shown)", "(not shown)")
+        );
+    }
+}
