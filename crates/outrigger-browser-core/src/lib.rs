@@ -14,6 +14,7 @@ extern crate std;
 pub mod action;
 pub mod expect;
 pub mod field;
+pub mod frame;
 pub mod lease;
 pub mod pattern;
 pub mod site;

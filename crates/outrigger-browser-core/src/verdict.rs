@@ -61,7 +61,12 @@ pub fn has_changed(kind: Kind, before: &str, after: &str) -> bool {
 /// `wanted` is what was typed, or the labels of the options that were chosen; `holds` is what the field holds now, `None`
 /// where the action has none. Neither is shown if the field is the user's own (`is_kept`).
 #[must_use]
-pub fn unmet_field(kind: Kind, wanted: Option<&str>, holds: Option<&str>, is_kept: bool) -> Option<Unmet> {
+pub fn unmet_field(
+    kind: Kind,
+    wanted: Option<&str>,
+    holds: Option<&str>,
+    is_kept: bool,
+) -> Option<Unmet> {
     let wanted = match kind {
         Kind::Fill | Kind::Type | Kind::Select => wanted?,
         Kind::Check => "true",
@@ -74,9 +79,12 @@ pub fn unmet_field(kind: Kind, wanted: Option<&str>, holds: Option<&str>, is_kep
         Kind::Type => flat(holds).contains(&flat(wanted)),
         _ => flat(holds) == flat(wanted),
     };
-    let shown = |text: &str| match is_kept {
-        true => String::from("(not shown)"),
-        false => format!("{text:?}"),
+    let shown = |text: &str| {
+        if is_kept {
+            String::from("(not shown)")
+        } else {
+            format!("{text:?}")
+        }
     };
     (!is_met).then(|| Unmet {
         expected: format!("the field to hold {}", shown(wanted)),
@@ -113,10 +121,28 @@ mod tests {
             (fill, false, None, (false, true, 600), Some("failed_verify")),
             (click, true, None, (true, false, 0), Some("verified")),
             (click, true, None, (false, true, 4_999), None),
-            (click, true, None, (false, true, 5_000), Some("failed_verify")),
-            (click, true, Some(0), (false, true, 0), Some("failed_verify")),
+            (
+                click,
+                true,
+                None,
+                (false, true, 5_000),
+                Some("failed_verify"),
+            ),
+            (
+                click,
+                true,
+                Some(0),
+                (false, true, 0),
+                Some("failed_verify"),
+            ),
             (click, true, Some(90_000), (false, true, 59_999), None),
-            (click, true, Some(90_000), (false, true, 60_000), Some("failed_verify")),
+            (
+                click,
+                true,
+                Some(90_000),
+                (false, true, 60_000),
+                Some("failed_verify"),
+            ),
         ] {
             let attempt = Attempt {
                 kind,

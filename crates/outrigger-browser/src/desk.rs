@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use outrigger_browser_core::expect::{Element, Facts};
 use outrigger_browser_core::field::FieldKind;
+use outrigger_browser_core::frame::name_strangers;
 use outrigger_browser_core::lease::{Grant, Owner};
 use outrigger_browser_core::snapshot::{Key, References, Snapshot};
 use outrigger_files::sync::lock;
 use outrigger_sandbox::Spawner;
 
 use crate::chromium::{Chromium, Source};
+use crate::dialog::Denies;
 use crate::error::BrowserError;
 use crate::perform::refused;
 use crate::provider::{Mark, Provider, TabInfo};
@@ -220,8 +222,14 @@ impl Browser {
         provider: &dyn Provider,
         tab: &str,
         since: Mark,
+        denies: Denies<'_>,
     ) -> Result<Seen, BrowserError> {
-        let mut look = provider.look(tab).await?;
+        let look = provider.look(tab).await;
+        let mut look = look.map_err(|error| error.withheld(denies))?;
+        for frame in &mut look.frames {
+            frame.denied = denies(&frame.site.address());
+        }
+        name_strangers(&mut look.nodes, &look.origin, &look.frames);
         for node in &mut look.nodes {
             let is_kept = node
                 .field

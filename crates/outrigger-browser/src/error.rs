@@ -1,7 +1,10 @@
 //! What can go wrong with a browser. The text of an error is what the model reads.
 
+use outrigger_browser_core::frame::NotTyped;
 use outrigger_browser_core::lease::LeaseError;
 use outrigger_browser_core::site::Refused;
+
+use crate::dialog::{Denies, Dialog};
 
 /// Why something was not done in a browser, or not known to be done.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -59,13 +62,8 @@ pub enum BrowserError {
         why: String,
     },
     /// A dialog of the page is open, and nothing else is done before it is answered.
-    #[error("A dialog is open ({kind}: {message:?}). Answer it with the action `dialog`.")]
-    Dialog {
-        /// `alert`, `confirm`, `prompt`, `beforeunload`.
-        kind: String,
-        /// What it says.
-        message: String,
-    },
+    #[error("A dialog is open ({}: {:?}). Answer it with the action `dialog`.", .0.kind, .0.message)]
+    Dialog(Dialog),
     /// No lease, or one that does not count (C9, 6).
     #[error("Not done: {0}.")]
     Lease(LeaseError),
@@ -90,28 +88,9 @@ pub enum BrowserError {
         /// `password`, `card`, `code`.
         field: &'static str,
     },
-    /// A secret that is not there, or not for this site.
-    #[error(
-        "There is no secret {name} for {host}. The user lists them as `browser.secrets` in outrigger.toml."
-    )]
-    Secret {
-        /// Name.
-        name: String,
-        /// Host of the page.
-        host: String,
-    },
-    /// A secret that is not for the site of a frame that the field is in.
-    #[error(
-        "The secret {name} is not typed: the field is in a frame of {site}, inside {page}, and {name} is not for that site."
-    )]
-    SecretFrame {
-        /// Name.
-        name: String,
-        /// Site of the frame.
-        site: String,
-        /// Site of the page.
-        page: String,
-    },
+    /// A secret that is not there, or not for the sites that its field is of.
+    #[error("{0}.")]
+    Secret(NotTyped),
     /// It cannot be asked for like this.
     #[error("{0}")]
     Input(String),
@@ -129,12 +108,12 @@ impl BrowserError {
             Self::Crashed { .. } => "browser.crashed",
             Self::Stale { .. } => "browser.stale",
             Self::NotDone { .. } => "browser.not_done",
-            Self::Dialog { .. } => "browser.dialog",
+            Self::Dialog(_) => "browser.dialog",
             Self::Lease(refusal) => refusal.code(),
             Self::Site { refused, .. } => refused.code(),
             Self::Unknown => "browser.unknown",
             Self::Field { .. } => "browser.field",
-            Self::Secret { .. } | Self::SecretFrame { .. } => "browser.secret",
+            Self::Secret(_) => "browser.secret",
             Self::Input(_) => "browser.input",
         }
     }
@@ -143,6 +122,14 @@ impl BrowserError {
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::Lost { .. } | Self::Crashed { .. })
+    }
+
+    /// The same without what a dialog says whose frame a rule denies.
+    pub(crate) fn withheld(self, denies: Denies<'_>) -> Self {
+        match self {
+            Self::Dialog(dialog) => Self::Dialog(dialog.withheld(denies)),
+            other => other,
+        }
     }
 
     /// What a person can do about it.
@@ -158,7 +145,7 @@ impl BrowserError {
             Self::Field { .. } => {
                 Some("`browser.fields` in outrigger.toml grants fields of a kind")
             }
-            Self::Secret { .. } => Some(
+            Self::Secret(NotTyped::NoSecret { .. }) => Some(
                 "`browser.secrets = [\"NAME@HOST\"]` in outrigger.toml; the value is the environment variable NAME",
             ),
             _ => None,

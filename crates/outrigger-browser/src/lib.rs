@@ -11,6 +11,7 @@ mod attach;
 mod cdp;
 mod chromium;
 mod desk;
+mod dialog;
 mod error;
 mod frames;
 mod network;

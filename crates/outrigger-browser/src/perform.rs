@@ -15,9 +15,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::address::without_query;
 use crate::desk::{Browser, Seen};
+use crate::dialog::{Denies, Dialog};
 use crate::error::BrowserError;
-use crate::frames::{frames, secret};
-use crate::provider::{ActionTarget, Dialog, Done, FrameSite, Mark, Provider, Step, TabInfo};
+use crate::frames::frames;
+use crate::provider::{ActionTarget, Done, FrameSite, Mark, Provider, Step, TabInfo};
 use crate::record::now;
 
 /// How long a page may take to load after an action.
@@ -55,6 +56,31 @@ pub(crate) struct Outcome {
     pub(crate) done: Done,
     pub(crate) seen: Option<Seen>,
     pub(crate) dialog: Option<Dialog>,
+}
+
+impl Outcome {
+    /// Behind a dialog nothing that is expected can be looked at.
+    fn behind(mut self, dialog: Dialog, action: &Action, usual: Option<Unmet>) -> Self {
+        let expected = action.expect.iter().map(|it| json!(it).to_string());
+        let open = (dialog.kind.as_str(), dialog.message.as_str());
+        self.unmet = verdict::unmet_behind(open, expected).chain(usual).collect();
+        if !self.unmet.is_empty() {
+            self.status = expect::FAILED;
+        }
+        self.dialog = Some(dialog);
+        self
+    }
+}
+
+/// What was there before an action, and what is looked at after it.
+#[derive(Clone, Copy)]
+struct Earlier<'a> {
+    seen: Option<&'a Seen>,
+    /// Number of tabs.
+    tabs: usize,
+    /// What comes after it belongs to the action.
+    mark: Mark,
+    denies: Denies<'a>,
 }
 
 impl Browser {
@@ -95,7 +121,7 @@ impl Browser {
             return Err(BrowserError::Field { field: kind.name() });
         }
         let text = match &action.secret {
-            Some(name) => Some(secret(&self.options.secrets, name, &frames)?),
+            Some(name) => Some(self.options.secrets.get(name, &frames)?.to_owned()),
             None => action.text.clone(),
         };
         let mut step = step_of(action, (at, to), text);
@@ -123,7 +149,7 @@ impl Browser {
             (&action.secret, &planned.step.place)
         {
             let frames = provider.frames(&planned.tab.tab, Some(key)).await?;
-            secret(&self.options.secrets, name, &frames)?;
+            self.options.secrets.get(name, &frames)?;
         }
         provider.act(grant, &planned.step).await
     }
@@ -141,10 +167,7 @@ impl Browser {
         }
         match provider.dialog(tab) {
             Some(it) if !matches!(kind, Kind::Dialog | Kind::TabClose) => {
-                Err(BrowserError::Dialog {
-                    kind: it.kind,
-                    message: it.message,
-                })
+                Err(BrowserError::Dialog(it))
             }
             _ => Ok(()),
         }
@@ -189,11 +212,12 @@ impl Browser {
         grant: &Grant,
         planned: &Planned,
         action: &Action,
+        denies: Denies<'_>,
     ) -> Result<Outcome, BrowserError> {
         let tab = &planned.tab.tab;
         let mark = provider.mark(tab);
         let before = match provider.dialog(tab) {
-            None => self.observe(provider, tab, mark).await.ok(),
+            None => self.observe(provider, tab, mark, denies).await.ok(),
             Some(_) => None,
         };
         let tabs = provider.tabs().len();
@@ -201,17 +225,18 @@ impl Browser {
         let hash = |seen: Option<&Seen>| seen.map(|it| hash(&it.snapshot));
         let result = match result {
             Ok(done) => {
-                self.judge(
-                    provider,
-                    planned,
-                    action,
-                    (before.as_ref(), tabs),
+                let earlier = Earlier {
+                    seen: before.as_ref(),
+                    tabs,
                     mark,
-                    done,
-                )
-                .await
+                    denies,
+                };
+                self.judge(provider, planned, action, earlier, done).await
             }
-            Err(error) => Err(named(error, action.target.as_deref().unwrap_or_default())),
+            Err(error) => {
+                let name = action.target.as_deref().unwrap_or_default();
+                Err(named(error, name).withheld(denies))
+            }
         };
         if result.as_ref().is_err_and(BrowserError::is_unknown) {
             self.lost_sight(tab);
@@ -232,8 +257,7 @@ impl Browser {
         provider: &dyn Provider,
         planned: &Planned,
         action: &Action,
-        (before, tabs): (Option<&Seen>, usize),
-        mark: Mark,
+        earlier: Earlier<'_>,
         done: Done,
     ) -> Result<Outcome, BrowserError> {
         let tab = &planned.tab.tab;
@@ -257,19 +281,14 @@ impl Browser {
         let begun = Instant::now();
         let mut last: Option<String> = None;
         loop {
-            outcome.dialog = provider.dialog(tab);
-            if let Some(dialog) = &outcome.dialog {
-                let expected = action.expect.iter().map(|it| json!(it).to_string());
-                let dialog = (dialog.kind.as_str(), dialog.message.as_str());
-                outcome.unmet = verdict::unmet_behind(dialog, expected).chain(usual).collect();
-                if !outcome.unmet.is_empty() {
-                    outcome.status = expect::FAILED;
-                }
-                return Ok(outcome);
+            if let Some(dialog) = provider.dialog(tab) {
+                let dialog = dialog.withheld(earlier.denies);
+                return Ok(outcome.behind(dialog, action, usual));
             }
-            let mut seen = match self.observe(provider, tab, mark).await {
+            let look = self.observe(provider, tab, earlier.mark, earlier.denies);
+            let mut seen = match look.await {
                 // It opened while it was looked at.
-                Err(BrowserError::Dialog { .. }) => continue,
+                Err(BrowserError::Dialog(_)) => continue,
                 other => other?,
             };
             if let Some(value) = value_now(provider, planned, &outcome.done, begun).await {
@@ -281,8 +300,8 @@ impl Browser {
             last = Some(text);
             outcome.unmet = expect::unmet(&action.expect, &seen.facts);
             outcome.unmet.extend(usual.iter().cloned());
-            let changed = has_changed(kind, before, &seen)
-                || provider.tabs().len() != tabs
+            let changed = has_changed(kind, earlier.seen, &seen)
+                || provider.tabs().len() != earlier.tabs
                 || !seen.facts.downloads.is_empty();
             let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
             if let Some(status) = attempt.verdict(outcome.unmet.is_empty(), changed, elapsed) {
@@ -427,11 +446,14 @@ pub(crate) async fn verified(
     tab: &str,
     all: &[Expectation],
     wait: Duration,
+    denies: Denies<'_>,
 ) -> Result<(Vec<Unmet>, Seen), BrowserError> {
     let begun = Instant::now();
     let mut last: Option<String> = None;
     loop {
-        let mut seen = browser.observe(provider, tab, Mark::default()).await?;
+        let mut seen = browser
+            .observe(provider, tab, Mark::default(), denies)
+            .await?;
         let text = seen.snapshot.text();
         seen.facts.stable = last.as_ref() == Some(&text);
         last = Some(text);

@@ -8,10 +8,11 @@ use futures_util::future::BoxFuture;
 use outrigger_browser_core::action::{Kind, Point};
 use outrigger_browser_core::expect::{Download, Request};
 use outrigger_browser_core::field::FieldKind;
+pub use outrigger_browser_core::frame::{FrameSite, Inside};
 use outrigger_browser_core::lease::{Grant, Owner};
 use outrigger_browser_core::snapshot::{Key, Node};
 
-use crate::address::{host_of, without_query};
+pub use crate::dialog::Dialog;
 use crate::error::BrowserError;
 
 /// What a call comes to.
@@ -41,6 +42,10 @@ pub struct Look {
     pub title: String,
     /// Its elements, those of frames where the frames are.
     pub nodes: Vec<Node>,
+    /// The origin of the page.
+    pub origin: String,
+    /// Which of the elements are of which frames. Whether a rule denies one is for the caller to say.
+    pub frames: Vec<Inside>,
 }
 
 /// How far the records of a tab go: what comes after it belongs to what was done after it.
@@ -100,44 +105,6 @@ pub struct Target {
     pub submits: bool,
     /// What a field holds; of a list the labels that are chosen, of a checkbox whether it is checked.
     pub value: Option<String>,
-}
-
-/// Whose a frame is. Rules and secrets go by it, not by the tab's address: what is in a frame is its site's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FrameSite {
-    /// Origin, as the browser enforces it: `https://shop.example`; `null` for one of nobody (sandboxed, `data:`).
-    pub origin: String,
-    /// Address.
-    pub url: String,
-}
-
-impl FrameSite {
-    /// Its host; empty where it is of nobody.
-    #[must_use]
-    pub fn host(&self) -> String {
-        host_of(&self.origin)
-    }
-
-    /// The address that rules go by: a frame without one of its own (`about:srcdoc`) has that of its origin.
-    #[must_use]
-    pub fn address(&self) -> String {
-        let has_own = self.url.starts_with("http://") || self.url.starts_with("https://");
-        if has_own || self.host().is_empty() {
-            self.url.clone()
-        } else {
-            format!("{}/", self.origin)
-        }
-    }
-
-    /// As it is named to people and the model.
-    #[must_use]
-    pub fn name(&self) -> String {
-        if self.host().is_empty() {
-            format!("nobody's origin ({})", without_query(&self.url))
-        } else {
-            self.origin.clone()
-        }
-    }
 }
 
 /// Where something is done.
@@ -215,15 +182,6 @@ pub struct Frame {
     pub element: Option<Key>,
     /// Elements that get a frame and their reference.
     pub marked: Vec<(String, Key)>,
-}
-
-/// A dialog of a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dialog {
-    /// `alert`, `confirm`, `prompt`, `beforeunload`.
-    pub kind: String,
-    /// What it says.
-    pub message: String,
 }
 
 /// A browser.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outrigger_browser_core::pattern;
+use outrigger_browser_core::frame::{FrameSite, may_type};
 
 use crate::error::BrowserError;
 
@@ -46,21 +46,15 @@ impl Secrets {
         Self { all }
     }
 
-    /// The value of a secret, for a page of this host.
+    /// The value of a secret, for a field in these frames, from the innermost to the page.
     ///
     /// # Errors
     /// [`BrowserError::Secret`].
-    pub(crate) fn get(&self, name: &str, host: &str) -> Result<&str, BrowserError> {
-        let found = self
-            .all
-            .get(name)
-            .filter(|(hosts, _)| pattern::whole(hosts, host));
-        found
-            .map(|(_, value)| value.as_str())
-            .ok_or_else(|| BrowserError::Secret {
-                name: name.to_owned(),
-                host: host.to_owned(),
-            })
+    pub(crate) fn get(&self, name: &str, frames: &[FrameSite]) -> Result<&str, BrowserError> {
+        let found = self.all.get(name);
+        let hosts = found.map(|(hosts, _)| hosts.as_str());
+        may_type(name, hosts, frames).map_err(BrowserError::Secret)?;
+        Ok(found.map_or("", |(_, value)| value))
     }
 
     /// Puts names in place of values.
@@ -87,7 +81,16 @@ mod tests {
         let secrets = Secrets::of(&list, |name| {
             (name != "NONE").then(|| "hunter22".to_owned())
         });
-        assert_eq!(secrets.get("PASS", "a.shop.example").unwrap(), "hunter22");
+        let page = |host: &str| {
+            [FrameSite {
+                origin: format!("https://{host}"),
+                url: String::new(),
+            }]
+        };
+        assert_eq!(
+            secrets.get("PASS", &page("a.shop.example")).unwrap(),
+            "hunter22"
+        );
         for (name, host) in [
             ("PASS", "shop.example.evil"),
             ("NONE", "x"),
@@ -95,7 +98,7 @@ mod tests {
             ("OTHER", "x"),
         ] {
             assert_eq!(
-                secrets.get(name, host).unwrap_err().code(),
+                secrets.get(name, &page(host)).unwrap_err().code(),
                 "browser.secret",
                 "{name} {host}"
             );

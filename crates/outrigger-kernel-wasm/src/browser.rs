@@ -7,8 +7,8 @@ mod pages;
 use outrigger_browser_core::action::{Action, Kind, is_grave};
 use outrigger_browser_core::expect::Expectation;
 use outrigger_browser_core::field::{Attributes, kind_of};
+use outrigger_browser_core::frame::{FrameSite, NotTyped, may_type, others};
 use outrigger_browser_core::lease::{Grant, LeaseError, Leases, Owner};
-use outrigger_browser_core::pattern;
 use outrigger_browser_core::site::{Address, SiteRules};
 use outrigger_browser_core::untrusted::mark;
 use outrigger_protocol::Millis;
@@ -66,9 +66,19 @@ pub(crate) enum BrowserOp {
     /// Why an address is not shown, or nothing.
     #[serde(rename = "browser.site")]
     Site(SiteQuestion),
-    /// Whether a host is one of those that a pattern names: where a secret may be typed.
-    #[serde(rename = "browser.host")]
-    Host { hosts: String, host: String },
+    /// The addresses of frames of other sites than the page's, which rules are asked about, too.
+    #[serde(rename = "browser.frames")]
+    Frames {
+        page: String,
+        frames: Vec<FrameSite>,
+    },
+    /// Why a secret is not typed into a field in these frames, or nothing. `hosts`: what it is for, where there is one.
+    #[serde(rename = "browser.secret")]
+    Secret {
+        name: String,
+        hosts: Option<String>,
+        frames: Vec<FrameSite>,
+    },
     /// Text of a page, marked for the model.
     #[serde(rename = "browser.mark")]
     Mark { url: String, text: String },
@@ -175,6 +185,12 @@ impl From<LeaseError> for Failure {
     }
 }
 
+impl From<NotTyped> for Failure {
+    fn from(refused: NotTyped) -> Self {
+        Self::new("browser.secret", refused.to_string())
+    }
+}
+
 impl Browser {
     pub(crate) fn answer(&mut self, op: BrowserOp) -> Answer {
         Ok(match op {
@@ -207,7 +223,15 @@ impl Browser {
             } => about(&action, &target, submits),
             BrowserOp::Field(it) => it.answer(),
             BrowserOp::Site(it) => it.answer()?,
-            BrowserOp::Host { hosts, host } => text(&pattern::whole(&hosts, &host)),
+            BrowserOp::Frames { page, frames } => text(&others(&page, &frames)),
+            BrowserOp::Secret {
+                name,
+                hosts,
+                frames,
+            } => {
+                may_type(&name, hosts.as_deref(), &frames)?;
+                NOTHING.to_owned()
+            }
             BrowserOp::Mark { url, text: said } => text(&mark(&url, &said)),
             BrowserOp::Observe(observed) => self.pages.observe(*observed),
             BrowserOp::Show {

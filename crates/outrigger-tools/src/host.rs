@@ -306,6 +306,10 @@ pub trait ToolHost: Send + Sync {
         let _ = url;
         false
     }
+    /// Returns whether a user's rule denies that a page of this URL is read: a rule about the URL, or one of the permission `browser`.
+    fn denies_page(&self, url: &str) -> bool {
+        self.denies_address(url)
+    }
     /// Reports that a file was read and is likely to be changed.
     fn opened(&self, file: &Path) {
         let _ = file;

@@ -53,6 +53,11 @@ export interface PageNode {
   field?: string
   actionable: boolean
 }
+/** Whose a frame is, as the browser enforces it. */
+export interface FrameSite {
+  origin: string
+  url: string
+}
 export interface Unmet {
   expected: string
   seen: string
@@ -169,7 +174,8 @@ export interface Answers {
   >
   'browser.field': Call<{ kind: string; autocomplete: string; name: string; id: string }, string | null>
   'browser.site': Call<{ scheme: string; host: string; port: number; is_local: boolean; local: string[] }, null>
-  'browser.host': Call<{ hosts: string; host: string }, boolean>
+  'browser.frames': Call<{ page: string; frames: FrameSite[] }, string[]>
+  'browser.secret': Call<{ name: string; hosts: string | null; frames: FrameSite[] }, null>
   'browser.mark': Call<{ url: string; text: string }, string>
   'browser.observe': Call<
     { tab: string; url: string; title: string; nodes: PageNode[]; requests?: { method: string; url: string; status: number | null }[]; errors?: string[]; downloads?: { name: string; complete: boolean }[] },

@@ -1,4 +1,5 @@
 import type { Kernel } from '../kernel/kernel'
+import type { FrameSite } from '../kernel/operations'
 import { ToolError } from '../tools/tool'
 
 /** Values shorter than this are not looked for in pages: they would be found everywhere. */
@@ -17,13 +18,17 @@ export class Secrets {
     private readonly kept: () => Kept,
   ) {}
 
-  /** The value of a secret, for a page of this host. */
-  get(name: string, host: string): string {
+  /** The value of a secret, for a field in these frames, from the innermost to the page. */
+  get(name: string, frames: FrameSite[]): string {
     const { list, values } = this.kept()
     const hosts = list.find((entry) => entry.startsWith(`${name}@`))?.slice(name.length + 1)
-    const value = values[name]
-    if (hosts && value && this.kernel.call('browser.host', { hosts, host })) return value
-    throw ToolError.denied(`There is no secret ${name} for ${host}; the user names secrets in the settings, as NAME@HOST`)
+    const value = values[name] ?? ''
+    try {
+      this.kernel.call('browser.secret', { name, hosts: hosts && value ? hosts : null, frames })
+    } catch (error) {
+      throw ToolError.denied(`${error instanceof Error ? error.message : String(error)}; the user names secrets in the settings, as NAME@HOST`)
+    }
+    return value
   }
 
   /** Puts names in place of values. */

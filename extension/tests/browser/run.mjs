@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { Chromium } from './chromium.mjs'
 import { conformance } from './conformance.mjs'
+import { frames } from './frames.mjs'
 import { handover } from './handover.mjs'
 import { kills } from './kills.mjs'
 import { large } from './large.mjs'
@@ -11,7 +12,7 @@ import { wake } from './wake.mjs'
 import { World } from './world.mjs'
 
 /** Each with the build that it needs. */
-const TESTS = { turn: [turn, 'dist'], person: [person, 'dist-faults'], conformance: [conformance, 'dist'], handover: [handover, 'dist'], large: [large, 'dist'], wake: [wake, 'dist'], kills: [kills, 'dist-faults'] }
+const TESTS = { turn: [turn, 'dist'], person: [person, 'dist-faults'], conformance: [conformance, 'dist'], frames: [frames, 'dist'], handover: [handover, 'dist'], large: [large, 'dist'], wake: [wake, 'dist'], kills: [kills, 'dist-faults'] }
 const only = process.argv.slice(2)
 
 for (const [name, [test, build]] of Object.entries(TESTS)) {

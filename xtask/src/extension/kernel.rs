@@ -19,7 +19,7 @@ const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 /// The target size of the module in bytes, uncompressed and with gzip.
 const GOAL: (u64, u64) = (1_000_000, 300_000);
 /// The current maximum after optimisation, with Debian's compiler: it must shrink, not grow.
-const MAX_SIZE: (u64, u64) = (1_000_000, 390_000);
+const MAX_SIZE: (u64, u64) = (990_000, 382_000);
 /// The same with rustup's, whose standard library is built with texts for panics.
 const MAX_RUSTUP_SIZE: (u64, u64) = (1_100_000, 420_000);
 /// The current maximum without the optimiser, with either compiler.
@@ -27,8 +27,10 @@ const MAX_PLAIN_SIZE: (u64, u64) = (1_350_000, 460_000);
 /// The optimiser: `wasm-opt`, from `binaryen`, a package that only the build of the extension needs.
 const OPTIMISER: &str = "extension/node_modules/.bin/wasm-opt";
 /// Features of every Chromium that the extension runs in. `--all-features` emits some that no browser has.
-const OPTIMISER_FLAGS: [&str; 7] = [
+const OPTIMISER_FLAGS: [&str; 8] = [
     "-Oz",
+    // Functions with one caller that stay apart are alike, which compresses better.
+    "--one-caller-inline-max-function-size=0",
     "--enable-bulk-memory",
     "--enable-sign-ext",
     "--enable-mutable-globals",
@@ -110,6 +112,7 @@ impl Toolchain {
         if self == Self::Debian {
             cargo
                 .arg("-Zbuild-std=std,panic_abort")
+                .arg("-Zbuild-std-features=optimize_for_size")
                 .env("RUSTC", DEBIAN_RUSTC)
                 .env("RUSTC_BOOTSTRAP", "1")
                 // A panic ends the module either way, and its message would go nowhere.

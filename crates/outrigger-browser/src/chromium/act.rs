@@ -29,10 +29,7 @@ impl Chromium {
             let it = self.known(&state, tab)?;
             match &it.dialog {
                 Some(dialog) if step.kind != Kind::Dialog && step.kind != Kind::TabClose => {
-                    return Err(BrowserError::Dialog {
-                        kind: dialog.kind.clone(),
-                        message: dialog.message.clone(),
-                    });
+                    return Err(BrowserError::Dialog(dialog.clone()));
                 }
                 _ => {}
             }

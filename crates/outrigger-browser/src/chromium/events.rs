@@ -238,11 +238,12 @@ fn of_page(tab: &mut Tab, session: &str, method: &str, params: &Value) {
             tab.loading.remove(text(params, "frameId"));
         }
         "Page.javascriptDialogOpening" => {
-            let (kind, message) = (
-                text(params, "type").to_owned(),
-                text(params, "message").to_owned(),
-            );
-            tab.dialog = Some(Dialog { kind, message });
+            let of = |key| text(params, key).to_owned();
+            tab.dialog = Some(Dialog {
+                kind: of("type"),
+                message: of("message"),
+                url: of("url"),
+            });
         }
         "Page.javascriptDialogClosed" => tab.dialog = None,
         "Inspector.targetCrashed" => tab.crashed = true,

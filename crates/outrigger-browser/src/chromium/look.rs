@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use outrigger_browser_core::field::{self, Attributes, FieldKind};
+use outrigger_browser_core::frame::Inside;
 use outrigger_browser_core::snapshot::Node;
 use outrigger_files::sync::lock;
 use serde_json::{Value, json};
@@ -100,15 +101,18 @@ impl Chromium {
                 .map(|(id, it)| (id, it.session))
                 .collect(),
             sites: sites.into_iter().collect(),
-            main: main.clone(),
             nodes: Vec::new(),
+            frames: Vec::new(),
         };
+        let origin = page.sites.get(&main).map(|it| it.origin.clone());
         let title = page.title(&main).unwrap_or(title);
         page.add(&main, 0, 0);
         Ok(Look {
             url,
             title,
             nodes: page.nodes,
+            origin: origin.unwrap_or_default(),
+            frames: page.frames,
         })
     }
 
@@ -342,21 +346,14 @@ struct Page {
     sessions: HashMap<String, String>,
     /// Whose the frames are.
     sites: HashMap<String, FrameSite>,
-    main: String,
     nodes: Vec<Node>,
+    frames: Vec<Inside>,
 }
 
 impl Page {
     fn title(&self, frame: &str) -> Option<String> {
         let root = self.parts.get(frame)?.nodes.first()?;
         Some(root["name"]["value"].as_str()?.to_owned())
-    }
-
-    /// What is said of a frame of another site than the page's: what is in it is not the page's.
-    fn stranger(&self, frame: &str) -> Option<String> {
-        let site = self.sites.get(frame)?;
-        let page = self.sites.get(&self.main)?;
-        (site.origin != page.origin).then(|| format!("frame of {}", site.name()))
     }
 
     /// Adds what a frame shows at a depth.
@@ -390,13 +387,15 @@ impl Page {
             let id = made.key.node;
             self.nodes.push(made);
             if let Some(inside) = part.inside.get(&id).filter(|_| level < MAX_DEPTH) {
-                if let (Some(whose), Some(holder)) = (self.stranger(inside), self.nodes.last_mut())
-                {
-                    // Whatever the page says that it is: this line stays, and is not the page's to write.
-                    "iframe".clone_into(&mut holder.role);
-                    holder.hint = whose;
-                }
+                let holder = self.nodes.len() - 1;
                 self.add(inside, depth + 1, level + 1);
+                self.frames.push(Inside {
+                    holder,
+                    end: self.nodes.len(),
+                    // One that does not say whose it is, is nobody's.
+                    site: self.sites.remove(inside).unwrap_or_default(),
+                    denied: false,
+                });
                 continue;
             }
             if is_field {

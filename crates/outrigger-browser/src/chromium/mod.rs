@@ -320,10 +320,7 @@ impl Chromium {
             });
         }
         match &it.dialog {
-            Some(dialog) => Err(BrowserError::Dialog {
-                kind: dialog.kind.clone(),
-                message: dialog.message.clone(),
-            }),
+            Some(dialog) => Err(BrowserError::Dialog(dialog.clone())),
             None => Ok(()),
         }
     }

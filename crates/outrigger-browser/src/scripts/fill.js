@@ -13,7 +13,7 @@ function (text, how) {
     return field.value === text || field.type === "range" ? { set: true } : { why: `it does not take ${JSON.stringify(text)} (type ${field.type})` }
   }
   if (field.localName === "input" || field.localName === "textarea") {
-    if (["checkbox", "radio", "file", "submit", "button", "image", "reset", "hidden"].includes(field.type)) return { why: `it is no field for text (type ${field.type})` }
+    if (["checkbox", "radio", "file", "submit", "button", "image", "reset", "hidden"].includes(field.type)) return { why: `it is not a field for text (type ${field.type})` }
     field.focus()
     if (how !== "add") field.select()
     return how === "by keys" ? { typed: true, empty: field.value === "" } : put()
@@ -25,5 +25,5 @@ function (text, how) {
     const selection = getSelection(); selection.removeAllRanges(); selection.addRange(range)
     return how === "by keys" ? { typed: true, empty: field.textContent === "" } : put()
   }
-  return { why: "it is no field for text" }
+  return { why: "it is not a field for text" }
 }

@@ -1,6 +1,6 @@
 // Called on a list: chooses options by label or value.
 function (values) {
-  if (this.localName !== "select") return { why: "it is no list of the browser's own: click it, and then the option" }
+  if (this.localName !== "select") return { why: "it is not a list of the browser's own: click it, and then the option" }
   if (this.disabled) return { why: "it is disabled" }
   const flat = (text) => text.replace(/\s+/g, " ").trim()
   const options = [...this.options], chosen = []
@@ -10,7 +10,7 @@ function (values) {
     if (option.disabled) return { why: `its option ${JSON.stringify(value)} is disabled` }
     chosen.push(option)
   }
-  if (!this.multiple && chosen.length > 1) return { why: "one option only can be chosen" }
+  if (!this.multiple && chosen.length > 1) return { why: "only one option can be chosen" }
   this.focus()
   if (this.multiple) for (const option of options) option.selected = chosen.includes(option)
   else chosen[0].selected = true

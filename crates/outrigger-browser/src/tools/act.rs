@@ -1,10 +1,12 @@
 //! The tools that change something.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use outrigger_browser_core::action::{Action, Kind};
 use outrigger_browser_core::expect;
+use outrigger_browser_core::frame::others;
 use outrigger_browser_core::lease::Grant;
 use outrigger_browser_core::site::{is_listed, looks_like_another};
 use outrigger_browser_core::snapshot::{Snapshot, changes};
@@ -18,7 +20,7 @@ use url::Url;
 
 use super::look::{BUDGET, output, shown, tab};
 use super::points::Points;
-use super::{PERMISSION, address, ask, text};
+use super::{PERMISSION, address, ask, denies, text};
 use crate::address::host_of;
 use crate::desk::Browser;
 use crate::error::BrowserError;
@@ -62,11 +64,16 @@ pub(super) async fn open(
         .await;
     let tab = match opened {
         Ok(tab) => tab,
-        Err(error) => return Err(points.failed(refused(error, url.as_str())).await),
+        Err(error) => {
+            let error = error.withheld(&denies(ctx));
+            return Err(points.failed(refused(error, url.as_str())).await);
+        }
     };
     let added = points.after().await;
     browser.uses(session, &tab);
-    let seen = browser.observe(&*provider, &tab, Mark::default()).await?;
+    let seen = browser
+        .observe(&*provider, &tab, Mark::default(), &denies(ctx))
+        .await?;
     stays_allowed(
         browser,
         &*provider,
@@ -176,7 +183,8 @@ pub(super) async fn run(
         _ => {}
     }
     let provider = browser.current()?;
-    let mut planned = browser.plan(&*provider, &action, session).await?;
+    let planned = browser.plan(&*provider, &action, session).await;
+    let mut planned = planned.map_err(|error| error.withheld(&denies(ctx)))?;
     if action.action == Kind::Upload {
         planned.step.file = Some(staged(browser, &action, ctx)?);
     }
@@ -187,7 +195,7 @@ pub(super) async fn run(
     let (tab, url) = (&planned.tab.tab, &planned.tab.url);
     let mark = provider.mark(tab);
     let carried_out = browser
-        .carry_out(&*provider, &grant, &planned, &action)
+        .carry_out(&*provider, &grant, &planned, &action, &denies(ctx))
         .await;
     let outcome = match carried_out {
         Ok(outcome) => outcome,
@@ -252,8 +260,10 @@ async fn leased(
         }
         other => other?,
     };
-    let frames = planned.frames.iter().map(FrameSite::address);
-    for url in addresses(url, frames) {
+    let mut urls = vec![url.clone()];
+    urls.extend(planned.frames.iter().map(FrameSite::address));
+    let mut asked = HashSet::new();
+    for url in urls.into_iter().filter(|it| asked.insert(it.clone())) {
         if !is_listed(&browser.options.ask, &host_of(&url), &url) {
             continue;
         }
@@ -267,26 +277,9 @@ async fn leased(
     Ok(grant)
 }
 
-/// A tab's address and those of frames, each once.
-fn addresses(tab: &str, frames: impl Iterator<Item = String>) -> Vec<String> {
-    let mut all = vec![tab.to_owned()];
-    for frame in frames {
-        if !all.contains(&frame) {
-            all.push(frame);
-        }
-    }
-    all
-}
-
 /// What rules say of the frames that an action may reach. The tab's address has been asked about.
 async fn frames_allowed(planned: &Planned, ctx: &ToolContext) -> Result<(), ToolError> {
-    let origin = |url: &str| Url::parse(url).ok().map(|it| it.origin());
-    let page = origin(&planned.tab.url);
-    let frames = planned.frames.iter().map(FrameSite::address);
-    let others =
-        frames.filter(|it| origin(it) != page && Url::parse(it).is_ok_and(|it| it.has_host()));
-    let mut urls = addresses(&planned.tab.url, others);
-    urls.remove(0);
+    let urls = others(&planned.tab.url, &planned.frames);
     if let Some(denied) = urls.iter().find(|it| ctx.host.denies_address(it)) {
         return Err(ToolError::Denied(format!(
             "A rule denies {denied}, a frame of which the page shows"
@@ -450,7 +443,8 @@ pub(super) async fn eval(
     points.before().await?;
     let mut answer = provider
         .eval(&grant, text(input, "code").unwrap_or_default())
-        .await?;
+        .await
+        .map_err(|error| error.withheld(&denies(ctx)))?;
     browser.options.secrets.hide(&mut answer);
     Ok(output(
         tab.url.clone(),

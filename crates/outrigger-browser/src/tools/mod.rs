@@ -90,10 +90,9 @@ impl From<BrowserError> for ToolError {
             .map(|it| format!(" ({it})"))
             .unwrap_or_default();
         match error {
-            BrowserError::Site { .. }
-            | BrowserError::Field { .. }
-            | BrowserError::Secret { .. }
-            | BrowserError::SecretFrame { .. } => Self::Denied(format!("{error}{hint}")),
+            BrowserError::Site { .. } | BrowserError::Field { .. } | BrowserError::Secret(_) => {
+                Self::Denied(format!("{error}{hint}"))
+            }
             other => Self::failed(format!("{other}{hint}")),
         }
     }
@@ -106,6 +105,11 @@ fn text<'a>(input: &'a Value, key: &str) -> Option<&'a str> {
 fn action(input: &Value) -> Result<Action, ToolError> {
     serde_json::from_value(input.clone())
         .map_err(|error| ToolError::failed(format!("browser_action: {error}")))
+}
+
+/// Whether a rule of an agent denies a page.
+fn denies(ctx: &ToolContext) -> impl Fn(&str) -> bool + Send + Sync {
+    |url| ctx.host.denies_page(url)
 }
 
 /// An address that a call names.

@@ -174,3 +174,118 @@ async fn rules_about_a_site_count_for_its_frames_in_pages_of_others() {
     );
     it.browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_frame_of_a_denied_address_shows_is_not_read() {
+    let other = elsewhere(vec![(
+        "/frame",
+        "<p>balance 4711</p><button>Transfer</button>".to_owned(),
+    )])
+    .await;
+    let page = format!(
+        r#"<h1>Outer</h1><iframe src="{other}/frame" role=presentation aria-label="balance 4711"></iframe>"#
+    );
+    let at = site(vec![("/", page)]).await;
+    let Some(it) = room(&at, &other, &[]).await else {
+        return;
+    };
+    it.call("open", json!({ "url": at })).await;
+    // Without a rule it is shown.
+    with(&it, &["balance 4711", "\"Transfer\""]).await;
+    it.call("screenshot", json!({})).await;
+    let network = it
+        .call("network", json!({ "filter": "/frame" }))
+        .await
+        .output;
+    let number = network
+        .lines()
+        .find(|it| it.contains("/frame"))
+        .and_then(|it| it.split(' ').next()?.parse::<u64>().ok());
+    let number = number.unwrap_or_else(|| panic!("{network}"));
+    *it.host.denied.lock().unwrap() = Some(("browser", "localhost".into()));
+    let shown = it.call("snapshot", json!({ "full": true })).await.output;
+    assert!(
+        shown.contains("\"Outer\"") && shown.contains(&format!("(frame of {other}: denied)")),
+        "{shown}"
+    );
+    assert!(!shown.contains("Transfer"), "{shown}");
+    let waits = json!({ "action": "wait", "timeout_ms": 1, "expect": [{ "text": "4711" }] });
+    for (tool, input) in [
+        ("action", waits),
+        (
+            "verify",
+            json!({ "expect": [{ "role": "button", "name": "Transfer" }], "timeout_ms": 1 }),
+        ),
+    ] {
+        let said = it.call(tool, input).await;
+        assert_eq!(said.metadata["status"], "failed_verify", "{tool}");
+        assert!(!said.output.contains("\"Transfer\" e"), "{}", said.output);
+    }
+    for input in [json!({}), json!({ "full": true }), json!({ "marks": true })] {
+        let (code, said) = it.refused("screenshot", input).await;
+        assert!(
+            code == "tool.denied" && said.contains("a frame of http://localhost:"),
+            "{said}"
+        );
+    }
+    let (code, said) = it.refused("network", json!({ "number": number })).await;
+    assert!(
+        code == "tool.denied" && said.contains("A rule denies"),
+        "{said}"
+    );
+    it.browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dialog_is_judged_by_the_frame_that_opens_it() {
+    let other = elsewhere(vec![(
+        "/frame",
+        "<script>onmessage = () => document.title = confirm('balance 4711')</script>".to_owned(),
+    )])
+    .await;
+    let page = format!(
+        r#"<button onclick="f.contentWindow.postMessage('', '*')">Ask</button><iframe id=f src="{other}/frame"></iframe>"#
+    );
+    let at = site(vec![("/", page)]).await;
+    let Some(it) = room(&at, &other, &["localhost"]).await else {
+        return;
+    };
+    it.call("open", json!({ "url": at })).await;
+    let shown = with(&it, &["\"Ask\"", &format!("frame of {other}")]).await;
+    let click = json!({ "action": "click", "ref": reference(&shown, "\"Ask\"") });
+    let asked = it.call("action", click.clone()).await.output;
+    assert!(
+        asked.contains("confirm") && asked.contains("balance 4711"),
+        "{asked}"
+    );
+    let answer = json!({ "action": "dialog", "accept": true });
+    // `ask` names the frame's site.
+    let (code, said) = it.refused("action", answer.clone()).await;
+    assert!(
+        code == "tool.denied" && said.contains("localhost") && said.contains("nobody gave it"),
+        "{said}"
+    );
+    *it.host.person.lock().unwrap() = Some("Go on");
+    *it.host.denied.lock().unwrap() = Some(("browser", "localhost".into()));
+    for (tool, input) in [
+        ("snapshot", json!({})),
+        ("screenshot", json!({})),
+        ("action", click.clone()),
+    ] {
+        let (_, said) = it.refused(tool, input).await;
+        assert!(
+            said.contains("not shown: it is of http://localhost:") && !said.contains("4711"),
+            "{tool}: {said}"
+        );
+    }
+    assert_eq!(it.refused("action", answer.clone()).await.0, "tool.denied");
+    *it.host.denied.lock().unwrap() = None;
+    it.call("action", answer).await;
+    *it.host.denied.lock().unwrap() = Some(("browser", "localhost".into()));
+    let asked = it.call("action", click).await.output;
+    assert!(
+        asked.contains("not shown: it is of http://localhost:") && !asked.contains("4711"),
+        "{asked}"
+    );
+    it.browser.close().await;
+}

@@ -125,6 +125,12 @@ impl ToolHost for Host {
             Ok("allow".into())
         }))
     }
+    fn denies_page(&self, url: &str) -> bool {
+        let denied = self.denied.lock().unwrap();
+        denied
+            .as_ref()
+            .is_some_and(|(name, part)| *name == "browser" && url.contains(part))
+    }
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         self.asked
             .lock()

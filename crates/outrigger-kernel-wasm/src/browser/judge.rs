@@ -58,10 +58,13 @@ impl Pages {
         if let Some(dialog) = &it.dialog {
             let expected = it.expect.iter().map(|it| json!(it).to_string());
             let dialog = (dialog.kind.as_str(), dialog.message.as_str());
-            let unmet: Vec<Unmet> = verdict::unmet_behind(dialog, expected).chain(field).collect();
-            let status = match unmet.is_empty() {
-                true => verdict::DONE,
-                false => expect::FAILED,
+            let unmet: Vec<Unmet> = verdict::unmet_behind(dialog, expected)
+                .chain(field)
+                .collect();
+            let status = if unmet.is_empty() {
+                verdict::DONE
+            } else {
+                expect::FAILED
             };
             return Ok(said(Some(status), &unmet));
         }
@@ -81,9 +84,10 @@ impl Pages {
 }
 
 fn said(status: Option<&str>, unmet: &[Unmet]) -> String {
-    let sentence = match unmet.is_empty() {
-        true => String::new(),
-        false => expect::sentence(unmet),
+    let sentence = if unmet.is_empty() {
+        String::new()
+    } else {
+        expect::sentence(unmet)
     };
     json!({ "status": status, "unmet": unmet, "sentence": sentence }).to_string()
 }

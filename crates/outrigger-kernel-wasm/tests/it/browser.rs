@@ -155,14 +155,37 @@ fn actions_sites_and_fields_by_table() {
             "{site}"
         );
     }
-    for (hosts, host, want) in [
-        ("*.shop.example", "www.shop.example", true),
-        ("*.shop.example", "shop.example.evil", false),
-        ("127.0.0.1", "127.0.0.1", true),
+    let frame = |origin: &str| json!({ "origin": origin, "url": format!("{origin}/") });
+    let shop = frame("https://www.shop.example");
+    for (hosts, frames, want) in [
+        (json!("*.shop.example"), json!([shop]), true),
+        (json!("*.shop.example"), json!([shop, shop]), true),
+        (json!(null), json!([shop]), false),
+        (
+            json!("*.shop.example"),
+            json!([frame("https://shop.example.evil")]),
+            false,
+        ),
+        (
+            json!("*.shop.example"),
+            json!([frame("https://ads.example"), shop]),
+            false,
+        ),
+        (json!("*"), json!([frame("null"), shop]), false),
     ] {
-        let asked = asked.call("browser.host", json!({ "hosts": hosts, "host": host }));
-        assert_eq!(asked, Ok(json!(want)), "{hosts} {host}");
+        let with = json!({ "name": "PASS", "hosts": hosts, "frames": frames });
+        let want = if want {
+            Ok(Value::Null)
+        } else {
+            Err("browser.secret".to_owned())
+        };
+        assert_eq!(asked.call("browser.secret", with.clone()), want, "{with}");
     }
+    let with = json!({ "page": "https://www.shop.example/", "frames": [frame("https://ads.example"), shop] });
+    assert_eq!(
+        asked.call("browser.frames", with),
+        Ok(json!(["https://ads.example/"]))
+    );
     let field = asked
         .call("browser.field", json!({ "kind": "password" }))
         .unwrap();

@@ -25,6 +25,8 @@ export interface Done {
 export interface Given {
   /** What is typed: the text of the call, or a secret. */
   text: string
+  /** The name of the secret that it is: it goes into the field itself, not to what has the focus, which another frame may take meanwhile. */
+  secret?: string
   /** The file that is uploaded. */
   file?: { name: string; bytes: Uint8Array }
 }
@@ -151,6 +153,7 @@ export class Writer {
   }
 
   async #type(action: Fields, text: string): Promise<Done> {
+    if (this.given.secret !== undefined) return this.#fill(action, text)
     await this.#click(await this.#place(action, 'type'), 1, 'left')
     await this.#send('Input.insertText', { text })
     if (action['submit'] !== true) return action['ref'] ? { value: await this.#value(action), notes: [] } : { notes: [] }
@@ -197,8 +200,13 @@ export class Writer {
 
   async #fill(action: Fields, text: string): Promise<Done> {
     const element = await this.#element(action)
-    this.context.host.desk.check(this.grant)
-    const ready = await element.run(FILL, text)
+    const { desk, settings } = this.context.host
+    const { secret } = this.given
+    // Between the plan and now a person may have been asked: whose the field is, is looked at again.
+    if (secret !== undefined) settings.secrets.get(secret, await element.sites())
+    desk.check(this.grant)
+    const how = secret === undefined ? 'by keys' : action['action'] === 'type' ? 'add' : 'replace'
+    const ready = await element.run(FILL, text, how)
     if (ready['typed'] === true) {
       if (text) await this.#send('Input.insertText', { text })
       else if (ready['empty'] !== true) await this.#press('Delete')

@@ -1,4 +1,4 @@
-import type { Grant } from '../../kernel/operations'
+import type { FrameSite, Grant } from '../../kernel/operations'
 import type { Fields, Json, ToolOutput } from '../../kernel/types'
 import { normal } from '../../workspace/path'
 import { fileQuestion } from '../files'
@@ -69,11 +69,32 @@ export const action: Tool = {
 
 async function permissions(input: Fields, context: Context): Promise<Ask[]> {
   if (input['action'] === 'navigate') return [permissionOf(String(input['url']))]
-  const asks = await page(input, context)
+  const asks = [...(await page(input, context)), ...(await reached(input, context))]
   const file = { filePath: input['path'] ?? '' }
   if (input['action'] === 'upload') asks.push(...(await fileQuestion('read')(file)))
   if (input['action'] === 'download') asks.push(...(await fileQuestion('edit')(file)))
   return asks
+}
+
+/** The questions about frames of other sites that an action may reach: those of its elements, or all of the page's, as natively. */
+async function reached(input: Fields, context: Context): Promise<Ask[]> {
+  const { kernel, desk } = context.host
+  const it = provided(context).tab(context.call.session_id, input['tab'])
+  // Behind a dialog no frame answers; the rules of the tab count.
+  if (desk.records.dialog(it.id)) return []
+  const sites: FrameSite[] = []
+  for (const reference of [input['ref'], input['to']]) {
+    if (typeof reference === 'string') sites.push(...(await (await Element.of(kernel, desk, it, reference)).sites()))
+  }
+  const isAnywhere = (input['at'] && !input['ref']) || (input['to_at'] && !input['to']) || (input['action'] === 'press' && !input['ref'])
+  if (isAnywhere) {
+    const target = desk.target(it)
+    // One of them may go meanwhile.
+    const all = await Promise.all((await target.frames()).map((frame) => target.site(frame).catch(() => null)))
+    sites.push(...all.filter((site) => site !== null))
+  }
+  const { url = '' } = await chrome.tabs.get(it.id)
+  return kernel.call('browser.frames', { page: url, frames: sites }).map(permissionOf)
 }
 
 /** Decides what an action is about. */
@@ -92,13 +113,17 @@ async function plan(input: Fields, context: Context): Promise<Planned> {
   }
   if (typeof input['url'] === 'string') siteOf(context.host, input['url'])
   const { url = '' } = await chrome.tabs.get(it.id)
-  return { tab: it, url, input, about, aim, given: await given(input, context, url) }
+  return { tab: it, url, input, about, aim, given: await given(input, context, it) }
 }
 
 /** What is typed or uploaded. */
-async function given(input: Fields, { host }: Context, url: string): Promise<Given> {
+async function given(input: Fields, { host }: Context, it: Tab): Promise<Given> {
   const { secret } = input
-  const typed = typeof secret === 'string' ? host.settings.secrets.get(secret, URL.canParse(url) ? new URL(url).hostname : '') : String(input['text'] ?? '')
+  if (typeof secret === 'string') {
+    const element = await Element.of(host.kernel, host.desk, it, String(input['ref'] ?? ''))
+    return { text: host.settings.secrets.get(secret, await element.sites()), secret }
+  }
+  const typed = String(input['text'] ?? '')
   if (input['action'] !== 'upload') return { text: typed }
   const path = normal(String(input['path']))
   const bytes = await host.workspace.read(path)

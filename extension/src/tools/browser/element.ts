@@ -1,4 +1,5 @@
 import type { Kernel } from '../../kernel/kernel'
+import type { FrameSite } from '../../kernel/operations'
 import type { Fields, Json } from '../../kernel/types'
 import LOCATE from '../../../../crates/outrigger-browser/src/scripts/locate.js?raw'
 import OUTER from '../../../../crates/outrigger-browser/src/scripts/outer.js?raw'
@@ -43,16 +44,25 @@ export class Element {
     return asked(await this.target.on(this.object, this.frame.session, code, ...values))
   }
 
+  /** Whose its frame is, and those around it, from the innermost to the page: as the frames themselves say it, now. */
+  async sites(): Promise<FrameSite[]> {
+    const sites = [await this.target.site(this.frame)]
+    for (let frame = this.frame; frame.parent !== null; ) {
+      frame = around(this.frames, frame)
+      sites.push(await this.target.site(frame))
+    }
+    return sites
+  }
+
   /** Where it, and nothing else, is hit: a point of the tab, through the frames that it is in. */
   async locate(action: string): Promise<Point> {
     let at = pointOf(await this.run(LOCATE, action))
     for (let frame: Frame = this.frame; frame.parent !== null; ) {
-      const around = this.frames.find((it) => it.id === frame.parent)
-      if (!around) throw ToolError.failed('It was not done: the frame that it is in is gone')
-      const { backendNodeId } = await this.target.call('DOM.getFrameOwner', { frameId: frame.id }, around.session)
-      const owner = await this.target.resolve(around, Number(backendNodeId))
-      at = pointOf(asked(await this.target.on(owner, around.session, OUTER, at.x, at.y)))
-      frame = around
+      const outer = around(this.frames, frame)
+      const { backendNodeId } = await this.target.call('DOM.getFrameOwner', { frameId: frame.id }, outer.session)
+      const owner = await this.target.resolve(outer, Number(backendNodeId))
+      at = pointOf(asked(await this.target.on(owner, outer.session, OUTER, at.x, at.y)))
+      frame = outer
     }
     return at
   }
@@ -61,6 +71,12 @@ export class Element {
   describe(): Promise<Fields> {
     return this.run(TARGET)
   }
+}
+
+function around(frames: Frame[], frame: Frame): Frame {
+  const outer = frames.find((it) => it.id === frame.parent)
+  if (!outer) throw ToolError.failed('It was not done: the frame that it is in is gone')
+  return outer
 }
 
 function asked(said: Fields): Fields {

@@ -1,12 +1,23 @@
 import type { Host } from '../../session/host'
 import { type Ask, ToolError } from '../tool'
 
-const LOCAL = /^(localhost|.*\.localhost|127\..*|10\..*|192\.168\..*|169\.254\..*|172\.(1[6-9]|2\d|3[01])\..*|0\.0\.0\.0|\[.*\])$/
+/** Hosts of this machine and its network, as a part of a regular expression that both JavaScript and the browser's rules (RE2) have. */
+export const LOCAL = [
+  'localhost\\.?', '[^/?#]*\\.localhost\\.?', '(0|10|127|22[4-9]|2[3-5]\\d)\\.[\\d.]*', '100\\.(6[4-9]|[7-9]\\d|1[01]\\d|12[0-7])\\.[\\d.]*', '169\\.254\\.[\\d.]*',
+  '172\\.(1[6-9]|2\\d|3[01])\\.[\\d.]*', '192\\.(168|0\\.0)\\.[\\d.]*', '198\\.1[89]\\.[\\d.]*', '\\[[^\\]]*\\]',
+].join('|')
+const IS_LOCAL = new RegExp(`^(${LOCAL})$`)
 
 /** The question about an address. */
 export function permissionOf(url: string): Ask {
   const parsed = URL.canParse(url) ? new URL(url) : null
   return { permission: 'browser', pattern: url, always: parsed ? `${parsed.origin}/*` : url, title: `Use ${parsed?.host ?? url}` }
+}
+
+/** The origin of an address; empty where it has none, or a `*` stands in it. */
+export function originOf(url: string): string {
+  const { origin, protocol } = URL.canParse(url) ? new URL(url) : { origin: 'null', protocol: '' }
+  return protocol.startsWith('http') && !origin.includes('*') ? origin : ''
 }
 
 /** An address that may be shown, as the kernel judges; a person or a rule has allowed it by name, or it would not have come here. */
@@ -16,6 +27,6 @@ export function siteOf({ kernel }: Host, url: string): string {
   const scheme = protocol.slice(0, -1)
   const number = port ? Number(port) : scheme === 'https' ? 443 : 80
   const local = [`${scheme}://${hostname}:${number}`]
-  kernel.call('browser.site', { scheme, host: hostname, port: number, is_local: LOCAL.test(hostname), local })
+  kernel.call('browser.site', { scheme, host: hostname, port: number, is_local: IS_LOCAL.test(hostname), local })
   return href
 }

@@ -1,3 +1,4 @@
+import type { FrameSite } from '../../kernel/operations'
 import type { Fields, Json } from '../../kernel/types'
 import WATCH from '../../../../crates/outrigger-browser/src/scripts/watch.js?raw'
 import { ToolError } from '../tool'
@@ -23,6 +24,10 @@ const SETUP: [string, Fields][] = [
   // A tab in the background behaves as one that is looked at, so that the person's focus can be left where it is.
   ['Emulation.setFocusEmulationEnabled', { enabled: true }],
 ]
+
+/** A tab in the background is drawn only while something captures it, and clicks in frames of other sites go by what was drawn last. The
+ * pictures are not used, and as small as they can be. */
+const SCREENCAST: Fields = { format: 'jpeg', quality: 1, maxWidth: 1, maxHeight: 1 }
 
 /** A frame of a page. */
 export interface Frame {
@@ -72,9 +77,22 @@ export class Target {
 
   /** The object of a node in our world of its frame. */
   async resolve(frame: Frame, node: number): Promise<string> {
-    const { executionContextId: world } = await this.call('Page.createIsolatedWorld', { frameId: frame.id, worldName: WORLD }, frame.session)
-    const { object } = await this.call('DOM.resolveNode', { backendNodeId: node, executionContextId: world ?? 0 }, frame.session)
+    const { object } = await this.call('DOM.resolveNode', { backendNodeId: node, executionContextId: await this.#world(frame) }, frame.session)
     return String((object as Fields)['objectId'])
+  }
+
+  /** Whose a frame is, as the frame itself says it in a world that no page has a hand in. */
+  async site(frame: Frame): Promise<FrameSite> {
+    const params = { expression: '[origin, location.href]', contextId: await this.#world(frame), returnByValue: true }
+    const { result } = await this.call('Runtime.evaluate', params, frame.session)
+    const [origin, url] = ((result as Fields)['value'] ?? []) as Json[]
+    if (typeof origin !== 'string' || typeof url !== 'string') throw ToolError.failed('It was not done: the frame that it is in is gone')
+    return { origin, url }
+  }
+
+  async #world(frame: Frame): Promise<number> {
+    const { executionContextId } = await this.call('Page.createIsolatedWorld', { frameId: frame.id, worldName: WORLD }, frame.session)
+    return Number(executionContextId)
   }
 
   /** The frames of the page, its main one first. A frame may go while they are asked for; the page itself may not. */
@@ -135,8 +153,10 @@ export class Target {
       }
       // Frames that were attached to then are said anew.
       await this.#send(undefined, 'Target.setAutoAttach', { autoAttach: false, waitForDebuggerOnStart: false, flatten: true })
+      await this.#send(undefined, 'Page.stopScreencast', {})
     }
     await this.#setUp(undefined)
+    await this.#send(undefined, 'Page.startScreencast', SCREENCAST)
   }
 }
 

@@ -312,6 +312,14 @@ impl ToolHost for CallHost {
         !self.is_users() && hosts::decide(url, &[&self.agent.permission, &own]) == Action::Deny
     }
 
+    fn denies_page(&self, url: &str) -> bool {
+        let own = self.own_rules();
+        let layers: [&[Rule]; 2] = [&self.agent.permission, &own];
+        self.denies_address(url)
+            || (!self.is_users()
+                && outrigger_kernel::permission::evaluate("browser", url, &layers) == Action::Deny)
+    }
+
     fn opened(&self, file: &Path) {
         self.state.tools.lsp.warm(file);
     }
