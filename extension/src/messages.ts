@@ -66,6 +66,7 @@ export async function answer(host: Host, ask: Ask): Promise<Messages[keyof Messa
       return { settings: host.settings.current, hasKey: host.settings.hasKey }
     case 'save':
       await host.settings.save(ask.with.settings, ask.with.key, ask.with.secrets)
+      await host.desk.network.apply()
       return null
     case 'files':
       return host.workspace.list(ask.with.folder)

@@ -44,7 +44,7 @@ export class Host {
     this.workspace = new Workspace(database)
     this.hooks = new Pipeline(kernel, admitted(kernel), (rows) => this.log.note(rows))
     this.tools = new Tools(this)
-    this.desk = new Desk(kernel, (text) => this.settings.secrets.hide(text))
+    this.desk = new Desk(kernel, (text) => this.settings.secrets.hide(text), () => this.settings.rules())
     this.questions = new Questions(
       () => this.notify({ notice: 'questions' }),
       ({ permission, always }) => this.settings.save({ rules: [...this.settings.current.rules, { permission, pattern: always ?? '', action: 'allow' }] }),

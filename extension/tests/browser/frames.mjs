@@ -11,7 +11,7 @@ export async function frames({ page, world }) {
   const rule = (site, action) => ({ permission: 'browser', pattern: `${site}/*`, action })
   const rules = (action) => page.tell('save', { settings: { rules: [rule(world.url, 'allow'), rule(other, action)], secrets: ['SHOP_PASSWORD@127.0.0.1'], maxSteps: 200 }, secrets: { SHOP_PASSWORD: 'hunter22' } })
   const hand = new Hand(world, page, 'ses_frames')
-  await rules('deny')
+  await rules('allow')
   world.pages = {
     '/': `${button('Own')}<iframe src="${other}/frame"></iframe>`,
     '/frame': button('Transfer'),
@@ -25,6 +25,7 @@ export async function frames({ page, world }) {
   const shown = await shows(hand, '"Own"', '"Transfer"')
   const [own, transfer] = ['"Own"', '"Transfer"'].map((part) => reference(shown, part))
   // What is not aimed at an element may be of any frame.
+  await rules('deny')
   const inside = [{ action: 'click', ref: transfer }, { action: 'click', at: { x: 30, y: 90 } }, { action: 'press', text: 'Enter' }, { action: 'drag', ref: own, to: transfer }]
   for (const input of inside) assert.match(await hand.call('browser_action', input), /A rule denies browser of http:\/\/localhost:/, JSON.stringify(input))
   const said = await hand.call('browser_action', { action: 'click', ref: own })

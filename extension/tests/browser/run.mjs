@@ -6,13 +6,14 @@ import { frames } from './frames.mjs'
 import { handover } from './handover.mjs'
 import { kills } from './kills.mjs'
 import { large } from './large.mjs'
+import { network } from './network.mjs'
 import { person } from './person.mjs'
 import { turn } from './turn.mjs'
 import { wake } from './wake.mjs'
 import { World } from './world.mjs'
 
 /** Each with the build that it needs. */
-const TESTS = { turn: [turn, 'dist'], person: [person, 'dist-faults'], conformance: [conformance, 'dist'], frames: [frames, 'dist'], handover: [handover, 'dist'], large: [large, 'dist'], wake: [wake, 'dist'], kills: [kills, 'dist-faults'] }
+const TESTS = { turn: [turn, 'dist'], person: [person, 'dist-faults'], conformance: [conformance, 'dist'], frames: [frames, 'dist'], network: [network, 'dist'], handover: [handover, 'dist'], large: [large, 'dist'], wake: [wake, 'dist'], kills: [kills, 'dist-faults'] }
 const only = process.argv.slice(2)
 
 for (const [name, [test, build]] of Object.entries(TESTS)) {

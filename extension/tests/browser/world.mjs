@@ -18,6 +18,8 @@ export class World {
   hand = null
   /** Pages of the site by their path. */
   pages = {}
+  /** Where paths of the site lead. */
+  redirects = {}
 
   async start() {
     this.server = createServer((request, response) => void this.#answer(request, response))
@@ -35,11 +37,12 @@ export class World {
     response.setHeader('access-control-allow-headers', '*')
     if (request.method === 'OPTIONS') return response.end()
     const path = request.url.split('?')[0]
+    if (this.redirects[path]) return response.writeHead(302, { location: this.redirects[path] }).end()
     const page = this.pages[path]
     if (page !== undefined) {
       // As a server of the native suite: what is called a file is handed out as one.
       if (path.startsWith('/file-')) response.setHeader('content-disposition', 'attachment')
-      return response.setHeader('content-type', path.startsWith('/file-') ? 'application/octet-stream' : 'text/html; charset=utf-8').end(page)
+      return response.setHeader('content-type', path.startsWith('/file-') ? 'application/octet-stream' : path.endsWith('.js') ? 'text/javascript' : 'text/html; charset=utf-8').end(page)
     }
     if (request.url === '/page') return response.setHeader('content-type', 'text/html').end(PAGE.replace('COUNT', String(this.clicks)))
     if (request.url === '/click') return response.end(String(++this.clicks))

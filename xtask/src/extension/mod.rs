@@ -64,7 +64,7 @@ pub(crate) fn stage(registry: bool) -> Result<Option<&'static str>> {
         return Ok(Some("extension: there is no Chromium to try it in"));
     }
     // Testing a crash at each boundary takes minutes, and the time to wake depends on the machine: `--browser` includes these.
-    in_browser(&["turn", "person", "conformance", "frames"])?;
+    in_browser(&["turn", "person", "conformance", "frames", "network"])?;
     Ok(None)
 }
 

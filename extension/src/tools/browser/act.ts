@@ -9,6 +9,7 @@ import type { Tab } from './desk'
 import { type Download, downloadOf, put } from './transfer'
 import { Element, type Point } from './element'
 import { chord, type Press } from './keys'
+import { notArrived } from './network'
 
 /** What came of an action that was sent. */
 export interface Done {
@@ -247,7 +248,7 @@ export class Writer {
 
   async #navigate(url: string): Promise<Done> {
     const { errorText } = await this.#send('Page.navigate', { url })
-    if (errorText && errorText !== 'net::ERR_ABORTED') throw ToolError.failed(`${url} did not come: ${String(errorText)}`)
+    if (errorText && errorText !== 'net::ERR_ABORTED') throw ToolError.failed(notArrived(url, errorText))
     return this.#loaded()
   }
 

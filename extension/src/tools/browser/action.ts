@@ -111,7 +111,7 @@ async function plan(input: Fields, context: Context): Promise<Planned> {
   if (aim.field && input['secret'] === undefined && (about.kind === 'type' || about.kind === 'fill')) {
     throw ToolError.denied(`The field holds a ${aim.field} of the user's: it is neither read nor typed in without a grant; a secret of the user is typed by its name`)
   }
-  if (typeof input['url'] === 'string') siteOf(context.host, input['url'])
+  if (typeof input['url'] === 'string') await siteOf(context.host, input['url'])
   const { url = '' } = await chrome.tabs.get(it.id)
   return { tab: it, url, input, about, aim, given: await given(input, context, it) }
 }

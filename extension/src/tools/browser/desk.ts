@@ -1,8 +1,9 @@
 import type { Kernel } from '../../kernel/kernel'
-import type { Grant, Owner } from '../../kernel/operations'
+import type { Grant, Owner, Rule } from '../../kernel/operations'
 import type { Fields, Json } from '../../kernel/types'
 import { ToolError } from '../tool'
 import { Front } from './front'
+import { Network, notArrived } from './network'
 import { OwnEvents } from './own'
 import { Records } from './records'
 import { PERSON, Target } from './target'
@@ -41,6 +42,7 @@ export class Desk {
   readonly #persons = new Set<string>()
   readonly #targets = new Map<number, Target>()
   readonly #front = new Front()
+  readonly network: Network
   readonly records = new Records()
   /** Clicks and keys of ours that are on their way. */
   readonly own = new OwnEvents()
@@ -49,7 +51,10 @@ export class Desk {
     private readonly kernel: Kernel,
     /** Puts the names of secrets in place of their values. */
     readonly hide: (text: string) => string,
+    /** The rules that count. */
+    rules: () => Rule[],
   ) {
+    this.network = new Network(kernel, rules)
     chrome.tabs.onRemoved.addListener((id) => this.#removed(id))
     chrome.webNavigation.onCreatedNavigationTarget.addListener(({ sourceTabId, tabId }) => this.#created(sourceTabId, tabId))
     chrome.debugger.onDetach.addListener(({ tabId }) => tabId !== undefined && this.#targets.get(tabId)?.detached())
@@ -57,7 +62,7 @@ export class Desk {
   }
 
   async load(): Promise<void> {
-    const [stored] = await Promise.all([chrome.storage.session.get(KEPT), this.#front.load()])
+    const [stored] = await Promise.all([chrome.storage.session.get(KEPT), this.#front.load(), this.network.load()])
     const kept = stored[KEPT] as Kept | undefined
     if (!kept) return
     const open = new Set((await chrome.tabs.query({})).map((tab) => tab.id))
@@ -65,6 +70,12 @@ export class Desk {
     this.#turns = kept.turns
     this.#tabs = kept.tabs.filter((tab) => open.has(tab.id))
     this.kernel.call('browser.recall', { kept: kept.kernel })
+    await this.#cover()
+  }
+
+  /** What pages of the tabs ask for is judged. */
+  #cover(): Promise<void> {
+    return this.network.covers(this.#tabs.map((tab) => tab.id))
   }
 
   /** Writes down what outlives the worker. */
@@ -80,11 +91,11 @@ export class Desk {
     this.#last += 1
     const tab = { name: `t${this.#last}`, id, session }
     this.#tabs.push(tab)
-    await this.keep()
+    await Promise.all([this.keep(), this.#cover()])
     const { errorText } = await this.target(tab).call('Page.navigate', { url })
     if (errorText && errorText !== 'net::ERR_ABORTED') {
       await this.close(tab)
-      throw ToolError.failed(`${url} did not come: ${String(errorText)}`)
+      throw ToolError.failed(notArrived(url, errorText))
     }
     return tab
   }
@@ -168,6 +179,7 @@ export class Desk {
     if (tabId === undefined) return
     this.#targets.get(tabId)?.take(sessionId, method, params)
     this.records.take(tabId, method, params)
+    this.network.take(method, params)
     if (method === 'Runtime.bindingCalled' && params['name'] === PERSON) this.#touched(tabId, String(params['payload']))
   }
 
@@ -189,6 +201,7 @@ export class Desk {
     // The tab that the session uses stays the one that it has used.
     this.#tabs.unshift({ name: `t${this.#last}`, id, session: opener.session, opener: opener.name })
     void this.#front.opened(id)
+    void this.#cover()
     void this.keep()
   }
 
@@ -199,6 +212,7 @@ export class Desk {
     this.#targets.delete(id)
     this.records.forget(id)
     this.kernel.call('browser.forget', { tab: tab.name })
+    void this.#cover()
     void this.keep()
   }
 }

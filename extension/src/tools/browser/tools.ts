@@ -19,7 +19,7 @@ const open: Tool = {
   permissions: async (input) => [permissionOf(String(input['url']))],
   async run(input, context) {
     const desk = provided(context)
-    const url = siteOf(context.host, String(input['url']))
+    const url = await siteOf(context.host, String(input['url']))
     const points = new Points(context, { action: 'open', risk: 'navigate', tab: '', url: '', target: '', field: null, to: url })
     await points.before()
     const opened = await arrived(context, url).catch(async (error: unknown) => {
