@@ -156,6 +156,9 @@ impl Remote {
 
     async fn connect(&self) -> Result<Link, ToolError> {
         let (host, port) = &self.address;
+        if outrigger_sandbox::command_listens(host, *port) {
+            return Err(self.unavailable("a command that Outrigger runs listens there"));
+        }
         let stream = TcpStream::connect((host.as_str(), *port))
             .await
             .map_err(|error| self.unavailable(error))?;

@@ -39,6 +39,16 @@ pub enum Refused {
         /// The resolved address.
         address: IpAddr,
     },
+    /// A command of a session listens where a service of the user's is expected.
+    #[error(
+        "a command that Outrigger runs listens at {host}:{port}, so nothing is sent there (start your service, or end that command)"
+    )]
+    Command {
+        /// As named in the URL.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
 }
 
 impl Refused {
@@ -48,6 +58,7 @@ impl Refused {
         match self {
             Self::Forbidden { .. } => "network.forbidden",
             Self::Local { .. } => "network.private",
+            Self::Command { .. } => "network.command",
         }
     }
 }
@@ -87,6 +98,19 @@ pub fn check(url: &Url) -> Result<(), Refused> {
 /// # Errors [`Refused::Forbidden`].
 pub fn check_text(url: &str) -> Result<(), Refused> {
     Url::parse(url).map_or(Ok(()), |url| check(&url))
+}
+
+/// Checks that no command of a session has taken the place of a service on this machine, for requests with the user's keys. Reads
+/// `/proc` for a URL of this machine.
+///
+/// # Errors [`Refused::Command`].
+pub fn check_receiver(url: &Url) -> Result<(), Refused> {
+    let host = host_of(url);
+    let port = url.port_or_known_default().unwrap_or_default();
+    if outrigger_sandbox::command_listens(&host, port) {
+        return Err(Refused::Command { host, port });
+    }
+    Ok(())
 }
 
 /// Returns the host of a URL as named in rules.

@@ -30,7 +30,7 @@ pub use namespaces::support::has_views;
 pub use policy::Policy;
 pub use policy::level::Level;
 pub use processes::procfs::start_time;
-pub use processes::socket_owners::ProcSockets;
+pub use processes::socket_owners::{ProcSockets, command_listens};
 pub use processes::{cgroup, ledger, memory, open_files, usage};
 pub use seccomp::calls::Calls;
 pub use seccomp::connects::Loopback;

@@ -134,6 +134,7 @@ mod strict;
 mod structured;
 mod subplugins;
 mod support;
+mod taken_ports;
 mod telegram;
 mod terminal;
 mod terminal_interface;

@@ -467,7 +467,8 @@ pub(crate) async fn post(
     text: String,
 ) -> Result<(StatusCode, Value), String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
-    outrigger_net::check(url).map_err(|refused| refused.to_string())?;
+    let checked = outrigger_net::check(url).and_then(|()| outrigger_net::check_receiver(url));
+    checked.map_err(|refused| refused.to_string())?;
     let client = way.client(url, Redirects::None).map_err(failed)?;
     let mut request = client
         .post(url.clone())

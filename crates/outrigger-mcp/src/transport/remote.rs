@@ -118,6 +118,11 @@ impl Remote {
         request: RequestBuilder,
         token: Option<&str>,
     ) -> Result<Response, McpError> {
+        if (token.is_some() || !self.headers.is_empty())
+            && let Ok(url) = reqwest::Url::parse(&self.url)
+        {
+            outrigger_net::check_receiver(&url).map_err(|it| self.http(it.to_string()))?;
+        }
         let request = match token {
             Some(token) => request.bearer_auth(token),
             None => request,

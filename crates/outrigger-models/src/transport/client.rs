@@ -50,7 +50,7 @@ impl Http {
 
     /// Returns the client for a URL, or why there is none.
     pub(crate) fn client(&self, url: &str) -> Result<&Client, String> {
-        outrigger_net::check_text(url).map_err(|refused| refused.to_string())?;
+        check(url).map_err(|refused| refused.to_string())?;
         let kind = kind(url);
         let cell = match kind {
             Kind::Local => &self.local,
@@ -61,6 +61,14 @@ impl Http {
             .as_ref()
             .map_err(Clone::clone)
     }
+}
+
+/// Checks that a model's requests, with the key and the conversation, may be sent to a URL.
+///
+/// # Errors The policy forbids the host, or a command of a session listens there.
+pub(crate) fn check(url: &str) -> Result<(), outrigger_net::Refused> {
+    outrigger_net::check_text(url)?;
+    reqwest::Url::parse(url).map_or(Ok(()), |url| outrigger_net::check_receiver(&url))
 }
 
 fn kind(url: &str) -> Kind {

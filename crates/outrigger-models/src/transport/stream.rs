@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::adapters::wire::{Decode, MakeDecoder, Progress, Target};
 use crate::error::ModelError;
 use crate::transport::answer::{Answer, NotAuthorised, NotSent, Way};
+use crate::transport::client;
 use crate::transport::event_stream::EventStream;
 use crate::transport::retry::{Deadlines, RetryPolicy};
 use outrigger_sse::{Event as SseEvent, Parser};
@@ -416,7 +417,7 @@ impl Driver {
             };
         }
         let (provider, url) = (target.provider.clone(), target.secrets.scrub(&target.url));
-        match outrigger_net::check_text(&target.url) {
+        match client::check(&target.url) {
             Ok(()) => ModelError::Connect {
                 provider,
                 url,

@@ -40,14 +40,14 @@ pub(crate) fn stat(pid: u32) -> Option<Stat> {
 
 /// Returns all visible processes.
 pub(crate) fn all() -> Vec<Stat> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .take(MAX_SCAN)
-        .filter_map(stat)
-        .collect()
+    pids().filter_map(stat).collect()
+}
+
+/// Returns the numbers of all visible processes.
+pub(crate) fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers.take(MAX_SCAN)
 }
 
 /// Parses a line. The name in the second field may contain spaces and parentheses, so the fields are counted from its

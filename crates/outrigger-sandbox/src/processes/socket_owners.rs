@@ -1,7 +1,9 @@
 //! Checks whether a process, or one that it started, and no other process listens at an address.
 
+use std::collections::HashSet;
 use std::fs;
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use outrigger_network_proxy::ProcessSockets;
 
@@ -51,6 +53,61 @@ pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
         .all(|socket| members.iter().any(|member| has_open(member.pid, socket)))
 }
 
+/// Returns whether a connection to this host, which is of this machine, goes to a command in a sandbox of any Outrigger of this user.
+/// What the user's settings name there is somebody else's: a command that has taken the port would be sent the user's keys. Other
+/// hosts than loopback addresses and `localhost` are not looked at. Reads `/proc`; the tables of sockets only where commands have some.
+#[must_use]
+pub fn command_listens(host: &str, port: u16) -> bool {
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.');
+    let is_local =
+        host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
+    let addresses: Vec<IpAddr> = match host.parse::<IpAddr>() {
+        Ok(ip) if ip.to_canonical().is_loopback() || ip.is_unspecified() => vec![ip],
+        Err(_) if is_local => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        _ => return false,
+    };
+    let (commands, others): (Vec<u32>, Vec<u32>) =
+        procfs::pids().partition(|it| tag::is_of_command(*it));
+    let open: Vec<Option<Vec<u64>>> = commands.into_iter().map(open_sockets).collect();
+    // A process can hide its files from a host that is not root.
+    let is_hidden = open.iter().any(Option::is_none);
+    let theirs: HashSet<u64> = open.into_iter().flatten().flatten().collect();
+    if theirs.is_empty() && !is_hidden {
+        return false;
+    }
+    let listening: Vec<u64> = addresses
+        .into_iter()
+        .flat_map(|ip| sockets(ip, port))
+        .collect();
+    let is_of_others = || {
+        let known = others.into_iter().flat_map(open_sockets).flatten();
+        let known: HashSet<u64> = known.collect();
+        listening.iter().all(|it| known.contains(it))
+    };
+    listening.iter().any(|it| theirs.contains(it))
+        || is_hidden && !listening.is_empty() && !is_of_others()
+}
+
+/// Returns the inodes of a process's sockets; `None` if its files cannot be seen.
+fn open_sockets(pid: u32) -> Option<Vec<u64>> {
+    let open = match fs::read_dir(format!("/proc/{pid}/fd")) {
+        Ok(open) => open,
+        // It has ended.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Vec::new()),
+        Err(_) => return None,
+    };
+    let links = open
+        .flatten()
+        .filter_map(|it| fs::read_link(it.path()).ok());
+    Some(links.filter_map(|it| inode(it.to_str()?)).collect())
+}
+
+/// Returns the number in the name of a socket among the open files of a process.
+fn inode(name: &str) -> Option<u64> {
+    let number = name.strip_prefix("socket:[")?.strip_suffix(']')?;
+    number.parse().ok()
+}
+
 /// Returns the inodes of the sockets that may receive a connection to this address and port.
 pub(crate) fn sockets(to: IpAddr, port: u16) -> Vec<u64> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
@@ -61,21 +118,15 @@ pub(crate) fn sockets(to: IpAddr, port: u16) -> Vec<u64> {
         .collect();
     // "Every address" means this machine's loopback.
     let to = match to {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         other => other,
-    };
-    let number = |name: &str| {
-        name.strip_prefix("socket:[")?
-            .strip_suffix(']')?
-            .parse()
-            .ok()
     };
     let found = answering(&all, to);
     // A socket whose owner cannot be determined has none.
     found
         .into_iter()
-        .map(|name| number(name).unwrap_or(0))
+        .map(|name| inode(name).unwrap_or(0))
         .collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use outrigger_sandbox::{Calls, Loopback, Policy, Spec, Stdio};
+use outrigger_sandbox::{Calls, Child, Loopback, Policy, Spec, Stdio, command_listens};
 use tokio::io::AsyncReadExt as _;
 
 use super::{eventually, output, spawner};
@@ -69,6 +69,60 @@ async fn services_of_others_are_not_reached() {
     }
 }
 
+/// Reads the port that [`SERVES`] prints.
+async fn port_of(child: &mut Child) -> u16 {
+    let stdout = child.stdout.as_mut().unwrap();
+    let mut port = String::new();
+    while !port.ends_with('\n') {
+        port.push(char::from(stdout.read_u8().await.unwrap()));
+    }
+    port.trim().parse().unwrap()
+}
+
+/// A command that listens where a service of the user's is expected is known as one, however it hides.
+#[tokio::test]
+async fn a_command_that_listens_is_known() {
+    let own = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = own.local_addr().unwrap().port();
+    let hidden = SERVES.replace(
+        "print $s->sockport",
+        "syscall(157, 4, 0); print $s->sockport",
+    );
+    let moved = "(setsid bash -c \"$S\" &); sleep 60";
+    let loopback = Loopback::new(Vec::new());
+    for script in [SERVES, &hidden, moved] {
+        let spec = bash(script).var("S", SERVES).stdout(Stdio::Pipe);
+        let mut child = spawner()
+            .spawn(spec.policy(policy(&loopback)))
+            .await
+            .unwrap();
+        let port = port_of(&mut child).await;
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "::1",
+            "[::ffff:127.0.0.1]",
+            "0.0.0.0",
+        ] {
+            let is_reached = host != "::1";
+            assert_eq!(command_listens(host, port), is_reached, "{host} {script}");
+        }
+        assert!(!command_listens("127.0.0.2", port) && !command_listens("8.8.8.8", port));
+        assert!(!command_listens("127.0.0.1", own));
+        drop(child);
+        let is_over = || !command_listens("127.0.0.1", port);
+        eventually("the command has ended", is_over).await;
+    }
+    // A server or plugin with the user's word for its port is none.
+    let spec = bash(SERVES).stdout(Stdio::Pipe);
+    let mut child = spawner()
+        .spawn(spec.policy(Policy::system()))
+        .await
+        .unwrap();
+    let port = port_of(&mut child).await;
+    assert!(!command_listens("127.0.0.1", port));
+}
+
 /// A cloud's metadata service gives the machine's credentials to every client.
 #[tokio::test]
 async fn metadata_services_are_not_reached() {
@@ -98,23 +152,19 @@ async fn services_of_the_session_are_reached() {
     let (session, other) = (Loopback::new(Vec::new()), Loopback::new(Vec::new()));
     let serves = bash(SERVES).policy(policy(&session)).stdout(Stdio::Pipe);
     let mut server = spawner().spawn(serves).await.unwrap();
-    let mut stdout = server.stdout.take().unwrap();
-    let mut port = String::new();
-    while !port.ends_with('\n') {
-        port.push(char::from(stdout.read_u8().await.unwrap()));
-    }
+    let port = port_of(&mut server).await.to_string();
     let asks = "exec 3<>/dev/tcp/127.0.0.1/$P && cat <&3";
     for (loopback, reached) in [(&session, true), (&other, false)] {
-        let spec = bash(asks).var("P", port.trim()).policy(policy(loopback));
+        let spec = bash(asks).var("P", &port).policy(policy(loopback));
         let output = output(spec).await.unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(said.contains("own"), reached, "{said}");
     }
     drop(server);
     // Another session's service at the same port.
-    let taken = TcpListener::bind(format!("127.0.0.1:{}", port.trim()));
+    let taken = TcpListener::bind(format!("127.0.0.1:{}", &port));
     if taken.is_ok() {
-        let spec = bash(asks).var("P", port.trim()).policy(policy(&session));
+        let spec = bash(asks).var("P", &port).policy(policy(&session));
         assert!(!output(spec).await.unwrap().exit.success());
     }
     // A server and its client in one command, and no listener at all.

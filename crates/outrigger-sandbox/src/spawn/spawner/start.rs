@@ -124,7 +124,9 @@ fn fork(
     level: Option<Level>,
 ) -> io::Result<Started> {
     let (ends, theirs) = pairs(spec)?;
-    let tag = tag::fresh();
+    // Commands have services of their session; plugins and servers of the user's do not.
+    let is_command = spec.policy.as_ref().is_some_and(|it| it.loopback.is_some());
+    let tag = tag::fresh(is_command);
     let (view, filter) = beyond_files(spec)?;
     let rules = connect_rules(spec);
     let pair = rules.as_ref().map(|_| connects::pair()).transpose()?;
