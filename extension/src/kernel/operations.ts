@@ -58,6 +58,12 @@ export interface FrameSite {
   origin: string
   url: string
 }
+/** Which elements of a page are of a frame: those after its holder. */
+export interface Inside {
+  holder: number
+  end: number
+  site: FrameSite
+}
 export interface Unmet {
   expected: string
   seen: string
@@ -178,7 +184,7 @@ export interface Answers {
   'browser.secret': Call<{ name: string; hosts: string | null; frames: FrameSite[] }, null>
   'browser.mark': Call<{ url: string; text: string }, string>
   'browser.observe': Call<
-    { tab: string; url: string; title: string; nodes: PageNode[]; requests?: { method: string; url: string; status: number | null }[]; errors?: string[]; downloads?: { name: string; complete: boolean }[] },
+    { tab: string; url: string; title: string; nodes: PageNode[]; origin: string; frames: Inside[]; rules: Rule[]; requests?: { method: string; url: string; status: number | null }[]; errors?: string[]; downloads?: { name: string; complete: boolean }[] },
     { text: string; stable: boolean }
   >
   'browser.show': Call<{ tab: string; reference?: string; full?: boolean; page?: number; budget?: number }, string>

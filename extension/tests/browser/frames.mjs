@@ -24,8 +24,15 @@ export async function frames({ page, world }) {
   await hand.call('browser_open', { url: `${world.url}/` })
   const shown = await shows(hand, '"Own"', '"Transfer"')
   const [own, transfer] = ['"Own"', '"Transfer"'].map((part) => reference(shown, part))
-  // What is not aimed at an element may be of any frame.
+  assert.match(shown, new RegExp(`iframe \\(frame of ${other}\\)`))
+  assert.match(await hand.call('browser_screenshot', {}), /The picture is attached/)
   await rules('deny')
+  // What is in it is not read.
+  const without = await hand.call('browser_snapshot', { full: true })
+  assert.match(without, new RegExp(`iframe \\(frame of ${other}: denied\\)`))
+  assert.doesNotMatch(without, /Transfer/)
+  assert.match(await hand.call('browser_screenshot', {}), /a frame of http:\/\/localhost:\d+\/frame, which a rule denies/)
+  // What is not aimed at an element may be of any frame.
   const inside = [{ action: 'click', ref: transfer }, { action: 'click', at: { x: 30, y: 90 } }, { action: 'press', text: 'Enter' }, { action: 'drag', ref: own, to: transfer }]
   for (const input of inside) assert.match(await hand.call('browser_action', input), /A rule denies browser of http:\/\/localhost:/, JSON.stringify(input))
   const said = await hand.call('browser_action', { action: 'click', ref: own })

@@ -258,6 +258,9 @@ impl Chromium {
     }
 
     /// Enables what is needed of a tab, or of a frame in another process, and lets it go on.
+    ///
+    /// With a window, a tab in the background is drawn only while something captures it. Without that no picture of it is ever taken, and
+    /// clicks in frames of other sites go by what was drawn last. So it is captured all the time, as small as it can be.
     async fn set_up(&self, session: &str, tab: &str) {
         for (method, params) in domains(self.interception()) {
             self.connection.post(session, method, &params);
@@ -284,6 +287,11 @@ impl Chromium {
         }
         if let Some(it) = state.tabs.get_mut(tab).filter(|it| it.session == session) {
             it.is_ready = true;
+            self.connection.post(
+                session,
+                "Page.startScreencast",
+                &json!({ "format": "jpeg", "quality": 1, "maxWidth": 1, "maxHeight": 1 }),
+            );
         }
         drop(state);
         self.changed

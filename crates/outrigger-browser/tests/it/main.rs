@@ -10,3 +10,4 @@ mod refusals;
 mod shared;
 mod support;
 mod tools;
+mod windows;

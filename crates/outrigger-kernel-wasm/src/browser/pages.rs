@@ -3,15 +3,20 @@
 use std::collections::BTreeMap;
 
 use outrigger_browser_core::expect::{self, Download, Expectation, Facts, Request};
+use outrigger_browser_core::frame::{Inside, name_strangers};
 use outrigger_browser_core::snapshot::{
     KeptReferences, Line, Node, References, Snapshot, changes, number, page,
 };
 use outrigger_browser_core::untrusted::mark;
+use outrigger_kernel::permission::evaluate;
+use outrigger_protocol::permission::{Action, Rule};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{Answer, Failure, text};
 
+/// The permission whose patterns are addresses of pages.
+const PERMISSION: &str = "browser";
 /// Tokens of a snapshot where nothing is said.
 const BUDGET: usize = 3_000;
 /// Tokens of what has changed.
@@ -24,6 +29,15 @@ pub(crate) struct Observed {
     url: String,
     title: String,
     nodes: Vec<Node>,
+    /// The origin of the page.
+    #[serde(default)]
+    origin: String,
+    /// Which of the elements are of which frames.
+    #[serde(default)]
+    frames: Vec<Inside>,
+    /// The rules that say which frames are not shown, in rising precedence.
+    #[serde(default)]
+    rules: Vec<Rule>,
     #[serde(default)]
     requests: Vec<SeenRequest>,
     #[serde(default)]
@@ -85,7 +99,12 @@ impl Pages {
     }
 
     /// Takes a page in, and answers with its text: what its hash is made of.
-    pub(crate) fn observe(&mut self, it: Observed) -> String {
+    pub(crate) fn observe(&mut self, mut it: Observed) -> String {
+        for frame in &mut it.frames {
+            let address = frame.site.address();
+            frame.denied = evaluate(PERMISSION, &address, &[&it.rules]) == Action::Deny;
+        }
+        name_strangers(&mut it.nodes, &it.origin, &it.frames);
         let view = self.0.entry(it.tab).or_default();
         let words: Vec<&str> = it
             .nodes

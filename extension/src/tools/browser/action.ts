@@ -80,8 +80,10 @@ async function permissions(input: Fields, context: Context): Promise<Ask[]> {
 async function reached(input: Fields, context: Context): Promise<Ask[]> {
   const { kernel, desk } = context.host
   const it = provided(context).tab(context.call.session_id, input['tab'])
-  // Behind a dialog no frame answers; the rules of the tab count.
-  if (desk.records.dialog(it.id)) return []
+  const { url = '' } = await chrome.tabs.get(it.id)
+  const open = desk.records.dialog(it.id)
+  // A dialog is its frame's. Behind it no frame answers; the rules of the tab count.
+  if (open) return URL.canParse(open.url) ? kernel.call('browser.frames', { page: url, frames: [{ origin: new URL(open.url).origin, url: open.url }] }).map(permissionOf) : []
   const sites: FrameSite[] = []
   for (const reference of [input['ref'], input['to']]) {
     if (typeof reference === 'string') sites.push(...(await (await Element.of(kernel, desk, it, reference)).sites()))
@@ -93,7 +95,6 @@ async function reached(input: Fields, context: Context): Promise<Ask[]> {
     const all = await Promise.all((await target.frames()).map((frame) => target.site(frame).catch(() => null)))
     sites.push(...all.filter((site) => site !== null))
   }
-  const { url = '' } = await chrome.tabs.get(it.id)
   return kernel.call('browser.frames', { page: url, frames: sites }).map(permissionOf)
 }
 
@@ -101,7 +102,7 @@ async function reached(input: Fields, context: Context): Promise<Ask[]> {
 async function plan(input: Fields, context: Context): Promise<Planned> {
   const desk = provided(context)
   const it = desk.tab(context.call.session_id, input['tab'])
-  const open = desk.records.dialog(it.id)
+  const open = desk.dialog(it)
   if (open && input['action'] !== 'dialog' && input['action'] !== 'tab_close') {
     throw new ToolError('browser.dialog', `A dialog is open (${open.type}): ${JSON.stringify(open.message)}; answer it with the action dialog`)
   }

@@ -5,7 +5,7 @@ import { ToolError } from '../tool'
 import { Front } from './front'
 import { Network, notArrived } from './network'
 import { OwnEvents } from './own'
-import { Records } from './records'
+import { type Dialog, Records } from './records'
 import { PERSON, Target } from './target'
 
 /** How long a place in the queue for a tab is kept. */
@@ -52,7 +52,7 @@ export class Desk {
     /** Puts the names of secrets in place of their values. */
     readonly hide: (text: string) => string,
     /** The rules that count. */
-    rules: () => Rule[],
+    readonly rules: () => Rule[],
   ) {
     this.network = new Network(kernel, rules)
     chrome.tabs.onRemoved.addListener((id) => this.#removed(id))
@@ -107,6 +107,17 @@ export class Desk {
     if (tab) return tab
     const names = own.map((it) => it.name).join(', ') || 'none'
     throw ToolError.failed(typeof name === 'string' ? `There is no tab ${name}; this conversation has ${names}` : 'No tab is open: browser_open opens one')
+  }
+
+  /** Whether a rule denies that a page of this address is read. */
+  denies(url: string): boolean {
+    return this.kernel.call('rule.permission', { permission: 'browser', pattern: url, rules: this.rules() }) === 'deny'
+  }
+
+  /** The dialog that is open in a tab, without what it says where a rule denies its frame. */
+  dialog(tab: Tab): Dialog | undefined {
+    const open = this.records.dialog(tab.id)
+    return open && this.denies(open.url) ? { ...open, message: '(not shown: it is of a frame that a rule denies)' } : open
   }
 
   /** A session uses a tab from now on, where it names none. */

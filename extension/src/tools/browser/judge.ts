@@ -46,7 +46,7 @@ export async function judged(context: Context, tab: Tab, action: Fields, kind: s
     ...(came.value !== undefined && { holds: came.value, wanted: came.chosen ?? sent.typed }),
   }
   for (const begun = Date.now(); ; ) {
-    const open = desk.records.dialog(tab.id)
+    const open = desk.dialog(tab)
     const url = open ? '' : (await observe(kernel, desk, tab, sent.since)).url
     const dialog = open && { kind: open.type, message: open.message }
     const said = kernel.call('browser.judge', { ...about, ...(dialog && { dialog }), came: moved(context, tab, sent), elapsed: Date.now() - begun })

@@ -1,5 +1,5 @@
 import type { Kernel } from '../../kernel/kernel'
-import type { PageNode } from '../../kernel/operations'
+import type { FrameSite, Inside, PageNode } from '../../kernel/operations'
 import type { Fields, Json } from '../../kernel/types'
 import type { Desk, Tab } from './desk'
 import { type Details, detailsOf } from './details'
@@ -26,16 +26,20 @@ export async function observe(kernel: Kernel, desk: Desk, tab: Tab, since = desk
   const frames = await target.frames()
   const [main] = frames
   const sessions = [...new Set(frames.map((frame) => frame.session))]
-  const [parts, ...all] = await Promise.all([partsOf(target, frames), ...sessions.map((session) => detailsOf(kernel, target, session))])
+  const [parts, sites, ...all] = await Promise.all([partsOf(target, frames), sitesOf(target, frames), ...sessions.map((session) => detailsOf(kernel, target, session))])
   const details = new Map(sessions.map((session, place) => [session, all[place]]))
   const nodes: Found[] = []
-  add(nodes, parts, main.id, 0, 0)
+  const inside: Inside[] = []
+  add({ nodes, parts, sites, inside }, main.id, 0, 0)
   const hide = (text: string) => desk.hide(text)
   const seen = kernel.call('browser.observe', {
     tab: tab.name,
     url: main.url,
     title: hide(nodes[0]?.node.name ?? ''),
     nodes: nodes.map(({ node, session }) => described(node, details.get(session), hide)),
+    origin: sites.get(main.id)?.origin ?? '',
+    frames: inside,
+    rules: desk.rules(),
     requests: desk.records.requests(tab.id, since).map(({ method, url: asked, status }) => ({ method, url: asked, status })),
     errors: desk.records.lines(tab.id, since).filter((line) => line.level === 'error').map((line) => hide(line.text)),
     downloads: desk.records.downloads(tab.id, since),
@@ -87,8 +91,24 @@ interface AxNode {
   properties?: { name: string; value: AxValue }[]
 }
 
+/** Whose the frames are. One that does not say it is nobody's. */
+async function sitesOf(target: Target, frames: Frame[]): Promise<Map<string, FrameSite>> {
+  const nobody = { origin: 'null', url: '' }
+  return new Map(await Promise.all(frames.map(async (frame) => [frame.id, await target.site(frame).catch(() => nobody)] as const)))
+}
+
+/** A page that is put together of its frames. */
+interface Whole {
+  nodes: Found[]
+  parts: Map<string, Part>
+  sites: Map<string, FrameSite>
+  /** Which of the nodes are of which frames. */
+  inside: Inside[]
+}
+
 /** Adds what a frame shows, and the frames in it where they are. */
-function add(nodes: Found[], parts: Map<string, Part>, id: string, depth: number, level: number): void {
+function add(whole: Whole, id: string, depth: number, level: number): void {
+  const { nodes, parts, sites, inside } = whole
   const part = parts.get(id)
   if (!part) return
   const { document, session } = part.frame
@@ -103,7 +123,9 @@ function add(nodes: Found[], parts: Map<string, Part>, id: string, depth: number
     nodes.push({ node: made, session })
     const frame = part.inside.get(made.key.node)
     if (frame !== undefined && level < MAX_DEPTH) {
-      add(nodes, parts, frame, at + 1, level + 1)
+      const holder = nodes.length - 1
+      add(whole, frame, at + 1, level + 1)
+      inside.push({ holder, end: nodes.length, site: sites.get(frame) ?? { origin: 'null', url: '' } })
       continue
     }
     // What stands in a field is its value.

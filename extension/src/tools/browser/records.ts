@@ -20,6 +20,13 @@ export interface SeenDownload {
   complete: boolean
 }
 
+export interface Dialog {
+  type: string
+  message: string
+  /** The address of the frame that opened it. */
+  url: string
+}
+
 /** What is kept of a tab at most. */
 const MAX = 500
 
@@ -31,7 +38,7 @@ export class Records {
   readonly #downloads = new Map<number, SeenDownload[]>()
   /** What is being dragged, by tab. */
   readonly #drags = new Map<number, Json>()
-  readonly #dialogs = new Map<number, { type: string; message: string }>()
+  readonly #dialogs = new Map<number, Dialog>()
   /** Who waits for a dialog to open, by tab. */
   readonly #waiting = new Map<number, Set<() => void>>()
 
@@ -48,7 +55,7 @@ export class Records {
     return (this.#lines.get(tab) ?? []).filter((it) => it.number > since)
   }
 
-  dialog(tab: number): { type: string; message: string } | undefined {
+  dialog(tab: number): Dialog | undefined {
     return this.#dialogs.get(tab)
   }
 
@@ -114,7 +121,7 @@ export class Records {
         return
       }
       case 'Page.javascriptDialogOpening':
-        this.#dialogs.set(tab, { type: String(params['type']), message: String(params['message']) })
+        this.#dialogs.set(tab, { type: String(params['type']), message: String(params['message']), url: String(params['url']) })
         for (const opened of this.#waiting.get(tab) ?? []) opened()
         return
       case 'Input.dragIntercepted':
