@@ -70,7 +70,8 @@ export class Desk {
     this.#turns = kept.turns
     this.#tabs = kept.tabs.filter((tab) => open.has(tab.id))
     this.kernel.call('browser.recall', { kept: kept.kernel })
-    await this.#cover()
+    // The rules outlive the worker: what wakes does not wait for them.
+    void this.#cover()
   }
 
   /** What pages of the tabs ask for is judged. */
