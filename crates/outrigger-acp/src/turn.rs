@@ -11,6 +11,7 @@ use outrigger_jsonrpc::{Peer, RpcError};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{AssistantMessage, MessageInfo, MessageWithParts, NamedError};
+use outrigger_protocol::provenance::Deed;
 use outrigger_protocol::question::QuestionRequest;
 use outrigger_protocol::session::{PromptInput, Session, SessionStatus};
 use serde_json::{Value, json};
@@ -276,11 +277,14 @@ impl Turn {
         }
     }
 
-    /// Reports a change of the agent, as after a plan.
+    /// Reports a change of the agent, as after a plan. The next prompt goes to it, so a plugin's message changes nothing.
     async fn mode_of(&self, info: &MessageInfo) {
         let MessageInfo::User(user) = info else {
             return;
         };
+        if !user.provenance.plugins_that(Deed::Prompted).is_empty() {
+            return;
+        }
         let options = {
             let mut chosen = self.open.chosen();
             let now = self.open.offer.mode(&chosen);

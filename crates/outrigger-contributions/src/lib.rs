@@ -3,12 +3,15 @@
 
 mod entries;
 pub mod grants;
+mod hold_settings;
 pub mod message_changes;
+pub mod model_settings;
 mod provider_files;
 pub mod providers;
 pub mod startup_api;
 
 pub use entries::sandbox_contributions;
+pub use hold_settings::hold_settings;
 
 /// Why a plugin's URL is not requested.
 pub const NOTHING: &str = "the plugin may connect to nothing, and the address would be asked for it; grant the plugin its host \

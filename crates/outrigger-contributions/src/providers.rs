@@ -62,6 +62,12 @@ pub fn speakers(plugins: &Plugins, before: &Value, after: &Value) -> Vec<(String
         .collect()
 }
 
+/// Returns whether an entry names a destination: URLs, or names of a location in a cloud.
+#[must_use]
+pub fn names_place(entry: &Value) -> bool {
+    !places(entry).is_empty()
+}
+
 /// Returns the destination settings of an entry: URLs, and names of a location in a cloud.
 pub(crate) fn places(entry: &Value) -> Vec<String> {
     let options = entry.get("options");

@@ -36,6 +36,8 @@ pub const DEFECT: &str = "the tool call ended in a panic; this is a defect of Ou
 #[derive(Default)]
 pub struct ToolRuntime {
     entries: RwLock<Vec<Entry>>,
+    /// The bundled tools, also those that a plugin's tool replaces.
+    bundled: RwLock<Vec<Entry>>,
     routes: RwLock<Arc<Routes>>,
     listeners: RwLock<Arc<Vec<Listener>>>,
     same: Same,

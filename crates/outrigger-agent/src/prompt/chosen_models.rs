@@ -1,6 +1,8 @@
-//! Models that plugins name. Their provider has to be one that the user has chosen: a token that is in the environment for
+//! Models and agents that plugins name in prompts. A model's provider has to be one that the user has chosen: a token that is in the environment for
 //! another purpose (`GITHUB_TOKEN`) would otherwise send conversations to a service that the user did not choose.
 
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::turn::Turn;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::message::{ModelRef, PartKind};
@@ -31,17 +33,24 @@ impl AgentState {
         lacking.next().map(|it| it.why)
     }
 
-    /// Restores the model of a user message if a plugin changed it to one of a provider that the user has not chosen.
-    pub(crate) fn hold_model(
+    /// Restores what plugins chose in a user message at a point: its model and those of subtasks, if the user has not chosen
+    /// their provider, and its agent, if that may do more than the one before.
+    pub(crate) fn hold_choices(
         &self,
-        before: &ModelRef,
-        output: &mut Option<Value>,
+        turn: &Turn,
+        point: HookPoint,
+        output: &mut Value,
         changed_by: &[PluginId],
     ) {
-        let model = output
-            .as_mut()
-            .and_then(|it| it.pointer_mut("/message/model"));
-        let Some(value) = model else {
+        self.hold_subtasks(turn, point, output, changed_by);
+        if point == HookPoint::RunBeforeStart {
+            self.hold_model(&turn.user().model, output, changed_by);
+            self.hold_agent(&turn.user().agent, output, changed_by);
+        }
+    }
+
+    fn hold_model(&self, before: &ModelRef, output: &mut Value, changed_by: &[PluginId]) {
+        let Some(value) = output.pointer_mut("/message/model") else {
             return;
         };
         let named = serde_json::from_value::<ModelRef>(value.clone());
@@ -56,6 +65,66 @@ impl AgentState {
             );
             *value = json!(before);
         }
+    }
+
+    /// A subtask without a model has that of its agent, or of the session.
+    fn hold_subtasks(
+        &self,
+        turn: &Turn,
+        point: HookPoint,
+        output: &mut Value,
+        changed_by: &[PluginId],
+    ) {
+        let known: Vec<&Value> = turn.parts_before(point).filter_map(of_subtask).collect();
+        let parts = output.get_mut("parts").and_then(Value::as_array_mut);
+        for part in parts.into_iter().flatten() {
+            let Some(fields) = part.as_object_mut() else {
+                continue;
+            };
+            let is_subtask = fields.get("type").is_some_and(|it| it == "subtask");
+            let model = fields
+                .get("model")
+                .filter(|it| is_subtask && !known.contains(it));
+            let named = model.and_then(|it| serde_json::from_value::<ModelRef>(it.clone()).ok());
+            let Some(named) = named else {
+                continue;
+            };
+            if let Some(why) = self.not_chosen(changed_by, &named) {
+                tracing::warn!(
+                    "[model] a subtask does not ask a model of {}: {why}",
+                    named.provider_id
+                );
+                fields.shift_remove("model");
+            }
+        }
+    }
+
+    /// The agent of the message is that of the user's next prompt in an editor.
+    fn hold_agent(&self, before: &str, output: &mut Value, changed_by: &[PluginId]) {
+        let Some(agent) = output.pointer_mut("/message/agent") else {
+            return;
+        };
+        let named = agent.as_str().unwrap_or_default();
+        if named == before {
+            return;
+        }
+        let may = |plugin: &&PluginId| self.may_leave_agent(plugin, Some(before), named);
+        if let Some(plugin) = changed_by.iter().find(|it| !may(it)) {
+            let what = format!("names the agent {named:?} in your message, which may do more");
+            let why = self.lacks(plugin, Grant::Prompt, &what).map(|it| it.why);
+            tracing::warn!(
+                "[agent] the message stays one for {before}: {}",
+                why.unwrap_or_default()
+            );
+            *agent = json!(before);
+        }
+    }
+}
+
+fn of_subtask(part: &PartKind) -> Option<&Value> {
+    match part {
+        PartKind::Subtask(task) => task.get("model"),
+        _ => None,
     }
 }
 
@@ -83,10 +152,8 @@ impl Agent {
             };
             current.as_ref().is_some_and(same)
         };
-        let of_subtask = |part: &PartInput| match &part.kind {
-            PartKind::Subtask(task) => serde_json::from_value(task.get("model")?.clone()).ok(),
-            _ => None,
-        };
+        let of_subtask =
+            |part: &PartInput| serde_json::from_value(of_subtask(&part.kind)?.clone()).ok();
         let of_subtasks = parts.iter().filter_map(of_subtask);
         let named = model.cloned().into_iter().chain(of_subtasks);
         let mut named = named.filter(|it| !is_current(it));

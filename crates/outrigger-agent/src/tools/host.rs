@@ -93,6 +93,8 @@ pub(crate) enum MadeBy {
     Plugin,
     /// Another agent (`outrigger mcp serve`).
     Client,
+    /// Another vendor's agent, which also runs it: no plugin's tool does, whatever it is called.
+    Executor,
 }
 
 impl CallHost {
@@ -130,15 +132,21 @@ impl CallHost {
             input_hash: Mutex::default(),
             made_by,
         };
-        if let Some(plugin) = host.state.replaces_bundled(&call.tool) {
+        let replaced = host.state.replaces_bundled(&call.tool);
+        if let Some(plugin) = replaced.filter(|_| made_by != MadeBy::Executor) {
             let causes = Provenance::default().by_replaced_tool(&plugin, &call.tool);
             lock(&host.causes).extend(causes);
         }
-        if made_by == MadeBy::Model {
+        if matches!(made_by, MadeBy::Model | MadeBy::Executor) {
             let caller = host.state.caller(&host.model.provider_id);
             host.caused_by(caller, Deed::Called, None);
         }
         host
+    }
+
+    /// Returns the tool that runs, if it is one of the registered.
+    fn own_tool(&self) -> Option<&str> {
+        (self.made_by != MadeBy::Executor).then_some(self.call.tool.as_str())
     }
 
     /// Returns the session's own rules; without them every question is refused.
@@ -265,12 +273,11 @@ impl CallHost {
             permission: self.call.tool.clone(),
             ..PermissionAsk::default()
         };
-        let tool = self.call.tool.as_str();
         let causes = self.causes();
-        AgentState::is_loud(tool)
+        AgentState::is_loud(&self.call.tool)
             && self
                 .state
-                .prompted_without_grant(&causes, Some(tool), &ask)
+                .prompted_without_grant(&causes, self.own_tool(), &ask)
                 .is_some()
     }
 
@@ -324,7 +331,7 @@ impl CallHost {
             return Some(ApprovalReason::Ungranted(lacking.clone()));
         }
         let causes = self.causes();
-        let tool = Some(self.call.tool.as_str());
+        let tool = self.own_tool();
         let prompted = self.state.prompted_without_grant(&causes, tool, ask);
         let hook = match ask.permission.as_str() {
             EXTERNAL_DIRECTORY => None,

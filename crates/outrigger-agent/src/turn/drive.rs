@@ -236,9 +236,9 @@ impl Driver {
         };
         let output = result.outputs.into_iter().next();
         let mut output = output.and_then(|output| self.draft.take(point, output, result.history));
-        if let (HookPoint::RunBeforeStart, Some(turn)) = (point, &self.turn) {
-            let before = &turn.user().model;
-            self.state.hold_model(before, &mut output, &changed_by);
+        if let (false, Some(turn), Some(output)) = (changed_by.is_empty(), &self.turn, &mut output)
+        {
+            self.state.hold_choices(turn, point, output, &changed_by);
         }
         self.take(Input::HookDone {
             effect,

@@ -74,6 +74,7 @@ impl Agent {
         self.is_no_plugins_command(&executor, &prompt)?;
         let session = self.session(id)?;
         let agent = self.choose_agent(prompt.input.agent.as_deref())?;
+        self.is_no_plugins_agent(&executor, &agent.name)?;
         let model = self.choose_model(&session, &agent, prompt.input.model.clone());
         let model = model.unwrap_or_else(|_| ModelRef {
             provider_id: executor.to_string(),
@@ -139,6 +140,18 @@ impl Agent {
             .configured_by("command", &command.name);
         let lacks = |it: &PluginId| self.state.lacks(it, Grant::Prompt, "").is_some();
         let lacking = plugin.filter(lacks);
+        lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
+    }
+
+    /// Checks that no plugin wrote the prompt of the agent: it is the first text of the executor's session.
+    fn is_no_plugins_agent(&self, executor: &Executor, agent: &str) -> Result<(), AgentError> {
+        if executor.asks() {
+            return Ok(());
+        }
+        let plugins = &self.state.plugins.host;
+        let writers = plugins.all_that_configured(&["agent", agent, "prompt"]);
+        let lacks = |it: &PluginId| self.state.lacks(it, Grant::Prompt, "").is_some();
+        let lacking = writers.into_iter().find(lacks);
         lacking.map_or(Ok(()), |it| Err(unasked_text(executor, &it)))
     }
 
@@ -286,7 +299,7 @@ impl Keeper for Keeping {
             speaking,
         };
         let (agent, model) = (self.agent.clone(), self.model.clone());
-        let host = Arc::new(CallHost::new(turn, &call, agent, model, MadeBy::Model));
+        let host = Arc::new(CallHost::new(turn, &call, agent, model, MadeBy::Executor));
         let ctx = host.context(&call);
         Box::pin(async move {
             let allowed = state.tools.runtime.authorize(call, ctx).await;

@@ -235,7 +235,11 @@ fn world_with_token(turns: impl IntoIterator<Item = Value>) -> World {
 
 /// Runs a prompt there; answers the errors, and whether the token was sent.
 fn with_token(world: &World) -> (String, bool) {
-    let mut run = world.command(&["run", "hi"]);
+    with_token_of(world, &["run", "hi"])
+}
+
+fn with_token_of(world: &World, args: &[&str]) -> (String, bool) {
+    let mut run = world.command(args);
     run.env("GITHUB_TOKEN", "ghp_of-something-else")
         .env("OPENCODE_MODELS_PATH", world.root().join("catalog.json"));
     let done = world.start(run).end();
@@ -251,6 +255,7 @@ fn a_hook_chooses_no_provider_that_the_user_did_not() {
         "config: async (c) => { c.model = 'github-models/m'; c.small_model = 'github-models/m' }",
         "config: async (c) => { c.provider['github-models'] = {}; c.agent = { ...c.agent, build: { ...c.agent?.build, model: 'github-models/m' } } }",
         "'chat.message': async (_, o) => { o.message.model = { providerID: 'github-models', modelID: 'm' } }",
+        "'chat.message': async (_, o) => { if (o.message.agent === 'build') o.parts.push({ type: 'subtask', agent: 'general', description: 'd', prompt: 'look', model: { providerID: 'github-models', modelID: 'm' } }) }",
     ] {
         for granted in [false, true] {
             let world = world_with_token([done()]);
@@ -261,11 +266,31 @@ fn a_hook_chooses_no_provider_that_the_user_did_not() {
             }
             let (says, sent) = with_token(&world);
             // What a message names counts for a later compaction only.
-            let is_asked = !hook.starts_with("'chat.message'");
+            let is_asked = !hook.contains("message.model");
             assert_eq!(sent, granted && is_asked, "{hook}: {says}");
             let hint = format!("`model = true` under [plugins.{plugin:?}]");
             assert_eq!(says.contains(&hint), !granted, "{hook}: {says}");
         }
+    }
+}
+
+/// Nor does a hook before a command, by the model of a subtask.
+#[test]
+fn a_hook_before_a_command_chooses_no_provider_that_the_user_did_not() {
+    let task = "{ type: 'subtask', agent: 'general', description: 'd', prompt: 'look', model: { providerID: 'github-models', modelID: 'm' } }";
+    for granted in [false, true] {
+        let world = world_with_token([done(), done(), done()]);
+        world.config(json!({ "command": { "hello": { "template": "hello" } } }));
+        let source = format!(
+            "export const P = async () => ({{ 'command.execute.before': async (_, o) => {{ o.parts.splice(0, o.parts.length, {task}) }} }})\n"
+        );
+        let plugin = world.plugin("adds", &source);
+        if granted {
+            granting(&world, &format!("[plugins.{plugin:?}]\nmodel = true\n"));
+        }
+        let (says, sent) = with_token_of(&world, &["run", "--command", "hello", "x"]);
+        assert_eq!(sent, granted, "{says}");
+        assert_eq!(says.contains("a subtask does not ask"), !granted, "{says}");
     }
 }
 

@@ -81,6 +81,7 @@ mod mcp_serve;
 mod mcp_shapes;
 mod mcp_working_folder;
 mod message_completed;
+mod model_settings;
 mod network;
 mod npm;
 mod npm_auth;

@@ -36,7 +36,7 @@ use outrigger_protocol::compaction::CompactRequest;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{CallId, IdMaker, MessageId, PartId};
 use outrigger_protocol::message::{
-    AssistantMessage, MessageInfo, MessageTime, ModelRef, NamedError, Part, UserMessage,
+    AssistantMessage, MessageInfo, MessageTime, ModelRef, NamedError, Part, PartKind, UserMessage,
 };
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
@@ -219,6 +219,16 @@ impl Turn {
     #[must_use]
     pub fn user(&self) -> &UserMessage {
         &self.user
+    }
+
+    /// Returns the parts of the user message before the hooks at a point saw them.
+    pub fn parts_before(&self, point: HookPoint) -> impl Iterator<Item = &PartKind> {
+        let (drafts, offered) = match point {
+            HookPoint::RunBeforeStart => (&[][..], &self.offered[..]),
+            _ => (&self.begin.parts[..], &[][..]),
+        };
+        let drafts = drafts.iter().map(|part| &part.kind);
+        drafts.chain(offered.iter().map(|part| &part.kind))
     }
 
     /// Returns the step of the model, from 1; 0 before the first.

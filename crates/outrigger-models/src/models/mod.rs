@@ -195,6 +195,13 @@ impl Models {
             .collect()
     }
 
+    /// Returns whether requests to a provider can be made.
+    #[must_use]
+    pub fn is_usable(&self, id: &str) -> bool {
+        let provider = self.provider(id).ok().flatten();
+        provider.is_some_and(|it| it.can_be_used())
+    }
+
     /// Returns why requests to a provider have no key although the user has one for it.
     #[must_use]
     pub fn withheld(&self, id: &str) -> Option<ModelError> {

@@ -67,6 +67,17 @@ impl Plugins {
         id.map(PluginId)
     }
 
+    /// Returns all plugins whose `config` hooks changed this place of the configuration, something in it, or what it is in, in
+    /// load order.
+    #[must_use]
+    pub fn all_that_configured(&self, path: &[&str]) -> Vec<PluginId> {
+        let touches = |change: &Change| {
+            let mut steps = change.path.iter().zip(path);
+            steps.all(|(step, wanted)| matches!(step, Key::Name(it) if it == *wanted))
+        };
+        self.that_changed(touches)
+    }
+
     /// Returns the plugins whose `config` hooks changed any of these keys of the configuration, in load order.
     #[must_use]
     pub fn configured_keys(&self, keys: &[&str]) -> Vec<PluginId> {
@@ -75,12 +86,16 @@ impl Plugins {
             // The configuration as a whole.
             _ => true,
         };
+        self.that_changed(touches)
+    }
+
+    fn that_changed(&self, touches: impl Fn(&Change) -> bool) -> Vec<PluginId> {
         let registry = &self.0.registry;
         let all = 0..registry.list().len();
         let touched = all.filter_map(|index| {
             registry.with(index, |plugin| {
                 let mut configured = plugin.configured.iter();
-                let changed = configured.any(|it| it.changes.iter().any(touches));
+                let changed = configured.any(|it| it.changes.iter().any(&touches));
                 changed.then(|| PluginId(plugin.id.clone()))
             })
         });

@@ -45,14 +45,15 @@ const HARMLESS: [&str; 20] = [
 ];
 
 impl ToolRuntime {
-    /// Passes a call through everything that precedes the run of its tool. A call that matches no tool of ours is asked about under
-    /// its own name.
+    /// Passes a call through everything that precedes the run of its tool. It is judged as a call of our bundled tool of that name:
+    /// a plugin's or a server's tool does not run here, whatever it is called. A call that matches no tool of ours is asked about
+    /// under its own name.
     ///
     /// # Errors Why it must not be made.
     pub async fn authorize(&self, call: ToolCall, ctx: ToolContext) -> Result<(), ToolError> {
         let ctx = ctx.for_call(call);
         let (tool, input) = (ctx.call.tool.clone(), ctx.call.input.clone());
-        let entry = self.find(&tool);
+        let entry = self.find_bundled(&tool);
         let entry = entry.filter(|entry| check(entry, &input, &tool, false).is_ok());
         let asked = before_call::Input {
             tool: &tool,
@@ -76,7 +77,7 @@ impl ToolRuntime {
                 let bound = Routes::default().bind(None, &input, &ctx);
                 questions(entry, &input, &bound, requires_approval, &ctx)?
             }
-            None => about(self.find("bash").as_ref(), &ctx)?,
+            None => about(self.find_bundled("bash").as_ref(), &ctx)?,
         };
         ctx.host.started(&input);
         for question in questions {

@@ -55,7 +55,10 @@ impl ToolRuntime {
         let schema = Schema::of_bundled(tool.argument_schema());
         let output = declared.output_schema.as_ref();
         let output = output.map(OutputSchema::of_bundled);
-        self.register_as(tool, (schema, output), declared, rooted)
+        let name = tool.spec().name.clone();
+        self.register_as(tool, (schema, output), declared, rooted)?;
+        sync::write(&self.bundled).extend(self.find(&name));
+        Ok(())
     }
 
     fn register_as(
@@ -177,6 +180,14 @@ impl ToolRuntime {
             .find(|e| e.descriptor.spec.name == name)
             .cloned()
     }
+
+    /// Returns the bundled tool of that name, whatever is registered in its place.
+    pub(super) fn find_bundled(&self, name: &str) -> Option<Entry> {
+        let bundled = sync::read(&self.bundled);
+        let mut named = bundled.iter().filter(|e| e.descriptor.spec.name == name);
+        named.next_back().cloned()
+    }
+
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<Entry>> {
         sync::read(&self.entries)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outrigger_contributions::providers::speakers;
-use outrigger_contributions::sandbox_contributions;
+use outrigger_contributions::{hold_settings, sandbox_contributions};
 use outrigger_mcp::McpServers;
 use outrigger_permissions::pinned_rules::UserRules;
 use outrigger_plugins::{Grant, Plugins};
@@ -40,6 +40,7 @@ impl Bootstrap {
         let file_providers = self.config.config.provider.clone();
         let given = self.config.redacted();
         let (mut value, records) = plugins.configure(given.clone()).await;
+        hold_settings(plugins, &given, &mut value, || self.models_of_files());
         sandbox_contributions(plugins, &given, &mut value, &self.place, &self.sandboxes).await;
         for pointer in self.config.restore(&mut value) {
             tracing::warn!(

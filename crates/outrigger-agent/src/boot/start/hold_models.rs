@@ -1,5 +1,6 @@
 //! Models that `config` hooks choose: of providers that the user has chosen, unless the plugin has the grant.
 
+use outrigger_contributions::providers::names_place;
 use outrigger_models::Models;
 use outrigger_plugins::{Grant, Plugins};
 use outrigger_protocol::id::PluginId;
@@ -15,8 +16,14 @@ const MODELS: [&str; 2] = ["model", "small_model"];
 const SECTIONS: [&str; 3] = ["agent", "command", "mode"];
 
 impl Bootstrap {
+    /// The models as the user's settings and variables have them, without plugins.
+    pub(super) fn models_of_files(&self) -> Models {
+        Models::new(model_options(&self.boot, &self.config))
+    }
+
     /// Restores the models that plugins chose in `value`, if they would be asked with a key that the user has for something
-    /// else. `speakers`: the providers for which a plugin sends the requests, without keys of the user.
+    /// else, or with a plugin's account and not over its proxy. `speakers`: the providers for which a plugin sends the
+    /// requests, without keys of the user.
     pub(super) fn hold_models(
         &self,
         plugins: &Plugins,
@@ -24,17 +31,27 @@ impl Bootstrap {
         speakers: &[(String, PluginId)],
     ) {
         let mut models = None;
+        let entries = value.get("provider").cloned().unwrap_or_default();
         let mut is_held = |model: &str| {
             let Some(model) = ModelRef::parse(model) else {
                 return false;
             };
             let provider = &model.provider_id;
-            if self.config.has_chosen(provider) || speakers.iter().any(|(it, _)| it == provider) {
+            let entry = entries.get(provider);
+            let is_elsewhere =
+                entry.is_some_and(names_place) && speakers.iter().any(|(it, _)| it == provider);
+            if self.config.has_chosen(provider) || is_elsewhere {
                 return false;
             }
+            let known = self.config.value.pointer("/provider");
+            if entry != known.and_then(|it| it.get(provider)) {
+                return true;
+            }
             // As the user's settings and variables have them: one that cannot be asked has an error of its own.
-            let of_files = || Models::new(model_options(&self.boot, &self.config));
-            models.get_or_insert_with(of_files).resolve(&model).is_ok()
+            models
+                .get_or_insert_with(|| self.models_of_files())
+                .resolve(&model)
+                .is_ok()
         };
         let mut held = Vec::new();
         for (section, pointer) in places(value) {

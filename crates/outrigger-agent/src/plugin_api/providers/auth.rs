@@ -11,6 +11,7 @@ use outrigger_models::{
     Stored,
 };
 use outrigger_plugins::{AuthHook, Grant, PluginFetch, Plugins, ProviderHook};
+use outrigger_protocol::Object;
 use outrigger_protocol::auth::Credential;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::login::AuthFetch;
@@ -113,11 +114,12 @@ impl AgentState {
         let provider = &hook.provider;
         let auth = self.credential_for(&hook.plugin, provider);
         let before = self.provider_value(provider);
-        let models = match hook.models(before.clone(), auth).await {
+        let mut models = match hook.models(before.clone(), auth).await {
             Ok(Some(models)) => models,
             Ok(None) => return,
             Err(error) => return tracing::warn!("[provider {provider}] {error}"),
         };
+        self.hold_listed(&hook, &before, &mut models);
         let speaks = outrigger_contributions::providers::says_where(&before, &models);
         let owner = self.plugins.auth_hook(provider).map(|owner| owner.plugin);
         let owner =
@@ -141,6 +143,25 @@ impl AgentState {
             overlay.models = Some(models);
             overlay.models_route = route;
         });
+    }
+
+    /// Puts back what a `provider` hook without the grant changed of the models of a provider that the user pays for.
+    fn hold_listed(&self, hook: &ProviderHook, before: &Value, models: &mut Object) {
+        let provider = &hook.provider;
+        let speaker = speaker(&self.plugins.host, &PluginId(hook.plugin.clone()));
+        let stored = self.models.credentials().stored(provider);
+        let is_by_it = stored.is_some_and(|it| it.by.is_some() && it.by == speaker.name);
+        if speaker.has_keys || is_by_it || self.speaks_for(&hook.plugin, provider) {
+            return;
+        }
+        let name = speaker.name.as_ref().unwrap_or(&hook.plugin);
+        for place in outrigger_contributions::model_settings::hold_listed_models(before, models) {
+            tracing::warn!(
+                "[provider {provider}] the plugin {} changed `{place}`, which decides whose account pays for requests or what answers \
+                 them: it stays as it was; `model = true` under [plugins.\"{name}\"] in your own outrigger.toml lets it",
+                hook.plugin
+            );
+        }
     }
 
     /// Returns another plugin that sets the provider's URL and lacks the right to the user's keys.

@@ -40,7 +40,7 @@ impl ToolHost for CallHost {
             let output = self.output_left(point, &fallback, output, &result.records);
             let requires_approval = match (point, &output) {
                 (HookPoint::ToolBeforeCall, Some(output)) => {
-                    let by_model = self.made_by == MadeBy::Model;
+                    let by_model = matches!(self.made_by, MadeBy::Model | MadeBy::Executor);
                     let model = by_model.then_some(self.model.provider_id.as_str());
                     self.state.approval_reason(
                         &self.call,

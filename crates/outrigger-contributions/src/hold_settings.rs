@@ -1,0 +1,101 @@
+//! What `config` hooks change of the user's providers and of the options of agents: not whose account pays, where requests go
+//! and what answers them, unless the plugin has the grant.
+
+use outrigger_models::Models;
+use outrigger_plugins::{Grant, Plugins};
+use outrigger_protocol::Object;
+use outrigger_protocol::id::PluginId;
+use serde_json::Value;
+
+use crate::model_settings::{hold_agent, hold_provider};
+
+/// Puts back in `value` what plugins without the grant changed. `given`: the configuration that they were given, without its
+/// secrets, which return where they were. `models`: those of the user's settings and variables.
+pub fn hold_settings(
+    plugins: &Plugins,
+    given: &Value,
+    value: &mut Value,
+    models: impl Fn() -> Models,
+) {
+    for name in changed("agent", given, value) {
+        let path = ["agent", &name];
+        let Some(by) = lacking(plugins, &path) else {
+            continue;
+        };
+        if let Some(entry) = section(value, "agent").and_then(|it| it.get_mut(&name)) {
+            let before = given.get("agent").and_then(|it| it.get(&name));
+            warn(&hold_agent(before, entry), path, &by);
+        }
+    }
+    let mut of_files = None;
+    for name in changed("provider", given, value) {
+        let path = ["provider", &name];
+        let Some(by) = lacking(plugins, &path) else {
+            continue;
+        };
+        let models = of_files.get_or_insert_with(&models);
+        let before = given.get("provider").and_then(|it| it.get(&name));
+        if before.is_none() && !is_users(models, &name) {
+            continue;
+        }
+        let Some(entries) = section(value, "provider") else {
+            continue;
+        };
+        let mut entry = entries.get(&name).cloned();
+        let held = hold_provider(before, &mut entry, &|model| models.has_model(&name, model));
+        match entry {
+            Some(entry) => entries.insert(name.clone(), entry),
+            None => entries.shift_remove(&name),
+        };
+        warn(&held, path, &by);
+    }
+}
+
+/// Returns whether the user can ask a provider that the configuration does not name, with a credential that no plugin stored.
+fn is_users(models: &Models, provider: &str) -> bool {
+    let stored = models.credentials().stored(provider);
+    stored.is_none_or(|it| it.by.is_none()) && models.is_usable(provider)
+}
+
+/// Returns the names of the entries of a section that were changed, added or removed.
+fn changed(section: &str, given: &Value, value: &Value) -> Vec<String> {
+    let entries = |of: &'_ Value| of.get(section).and_then(Value::as_object).cloned();
+    let (before, after) = (entries(given), entries(value));
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
+    names.sort();
+    names.dedup();
+    names.retain(|name| before.get(name) != after.get(name));
+    names
+}
+
+/// Returns the entries of a section, which is an object afterwards.
+fn section<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Object> {
+    let section = value.as_object_mut()?.entry(name).or_insert(Value::Null);
+    if !section.is_object() {
+        *section = Value::Object(Object::new());
+    }
+    section.as_object_mut()
+}
+
+/// Returns a plugin that changed this place without the grant, and the table that grants it.
+fn lacking(plugins: &Plugins, path: &[&str]) -> Option<(PluginId, String)> {
+    let by = plugins.all_that_configured(path).into_iter();
+    let mut lacking = by.filter_map(|plugin| {
+        let table = plugins.grant_missing(&plugin, Grant::Model)?;
+        Some((plugin, table))
+    });
+    lacking.next()
+}
+
+fn warn(held: &[String], path: [&str; 2], (plugin, table): &(PluginId, String)) {
+    let [section, name] = path;
+    for place in held {
+        let place = format!("{section}.{name}.{place}");
+        let place = place.trim_end_matches('.');
+        tracing::warn!(
+            "[config] the plugin {plugin} changed `{place}`, which decides whose account pays for requests, where they go or what \
+             answers them: it stays as it was; `model = true` under [plugins.\"{table}\"] in your own outrigger.toml lets it"
+        );
+    }
+}
