@@ -130,9 +130,16 @@ fn answers(request: &PermissionRequest) -> Vec<Value> {
     let mut all = vec![answer("once", "Allow once", "allow_once")];
     if !request.always.is_empty() {
         let patterns = request.always.join(", ");
-        let name = match patterns.as_str() {
-            "*" => "Always allow".to_owned(),
-            patterns => {
+        let name = match (&request.missing_grant, patterns.as_str()) {
+            (Some(lacks), _) => {
+                let plugin = outrigger_terminal::brief(&lacks.name, MAX_PATTERNS);
+                format!(
+                    "Allow, and grant {plugin} `{}` until Outrigger ends",
+                    lacks.grant
+                )
+            }
+            (None, "*") => "Always allow".to_owned(),
+            (None, patterns) => {
                 let patterns = outrigger_terminal::brief(patterns, MAX_PATTERNS);
                 format!("Always allow {patterns}")
             }

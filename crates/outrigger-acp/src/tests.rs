@@ -324,6 +324,23 @@ fn questions_show_the_whole_call() {
     }
 }
 
+/// "Always" says what it gives: where a plugin lacks a grant, that grant.
+#[test]
+fn a_lasting_answer_names_the_grant_that_it_gives() {
+    let mut asked = permission("bash", "bash", json!({ "command": "touch a" }), json!({}));
+    let lasting = |asked: &PermissionRequest| {
+        let question = permissions::question("ses_1", asked, Path::new("/p"));
+        question["options"][1]["name"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(lasting(&asked), "Always allow rm *");
+    let lacks = json!({ "plugin": "good", "name": "acme-good", "grant": "prompt" });
+    asked.missing_grant = Some(serde_json::from_value(lacks).unwrap());
+    assert_eq!(
+        lasting(&asked),
+        "Allow, and grant acme-good `prompt` until Outrigger ends"
+    );
+}
+
 /// The destination of a move is in the title, the locations, the changes and the frame.
 #[test]
 fn a_patch_that_moves_a_file_shows_where_to() {

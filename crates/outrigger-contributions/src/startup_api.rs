@@ -3,6 +3,8 @@
 //! Only requests that need no session, no configuration and no other plugin are answered: the program's identity, and
 //! lines for the log. The rest is refused with 503 instead of waiting, since the agent waits for the plugins.
 
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,17 +20,25 @@ pub struct LogLine {
 }
 
 impl LogLine {
-    /// Writes it to our log.
+    /// Writes it to our log. A plugin's line starts with its id, which the plugin does not choose: it must not look like a line
+    /// of this program.
     ///
     /// # Errors
-    /// Its level is none, in words for the client.
-    pub fn write(self) -> Result<(), String> {
+    /// A message for the client if the level is unknown.
+    pub fn write(self, by: Option<&PluginId>) -> Result<(), String> {
         let Self {
             service,
             level,
             message,
             extra,
         } = self;
+        let service: Vec<&str> = service.split_whitespace().collect();
+        let service = service.join(" ");
+        let (service, message) = match by {
+            Some(plugin) if plugin.0 == service => (format!("plugin:{plugin}"), message),
+            Some(plugin) => (format!("plugin:{plugin}"), format!("{service}: {message}")),
+            None => (service, message),
+        };
         let extra = if extra.is_null() {
             String::new()
         } else {
@@ -64,7 +74,9 @@ pub fn answer(request: &SdkRequest) -> SdkResponse {
         ("POST", "/log") => {
             let body = request.body.as_deref().unwrap_or_default();
             let line = serde_json::from_str::<LogLine>(body).map_err(|error| error.to_string());
-            match line.and_then(LogLine::write) {
+            let plugin = request.plugin.clone();
+            let plugin = PluginId(plugin.unwrap_or_else(|| UNKNOWN_PLUGIN.to_owned()));
+            match line.and_then(|line| line.write(Some(&plugin))) {
                 Ok(()) => answered(200, &json!(true)),
                 Err(message) => answered(400, &error("BadRequest", &message)),
             }

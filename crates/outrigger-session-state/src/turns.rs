@@ -1,7 +1,7 @@
 //! Running turns: which sessions have one, how each is reached and cancelled, and whether new ones may start.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use outrigger_files::sync::lock;
@@ -30,6 +30,8 @@ pub struct Turns {
     steps: Mutex<HashMap<TurnId, u64>>,
     /// Number of open plugin calls, by session.
     plugin_calls: Mutex<HashMap<SessionId, usize>>,
+    /// Number of turns that plugins have started in all sessions since the last prompt that no plugin sent.
+    started_by_plugins: AtomicU64,
     /// Nothing new may start.
     closing: AtomicBool,
     /// A turn was cancelled: its caller does not want to wait for titles.
@@ -198,6 +200,25 @@ impl Turns {
     /// Returns whether [`Self::close`] was called.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Counts a turn that a plugin starts. `in_session` is the number that the history of its session has.
+    ///
+    /// # Errors
+    /// The number of turns so far, if it has reached the limit.
+    pub fn count_plugin_turn(&self, in_session: u64, limit: u64) -> Result<(), u64> {
+        let add = |counted: u64| {
+            let so_far = counted.max(in_session);
+            (so_far < limit).then_some(so_far + 1)
+        };
+        let counter = &self.started_by_plugins;
+        let counted = counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
+        counted.map(drop).map_err(|counted| counted.max(in_session))
+    }
+
+    /// Starts a new count of turns that plugins start: somebody else has sent a prompt.
+    pub fn forget_plugin_turns(&self) {
+        self.started_by_plugins.store(0, Ordering::SeqCst);
     }
 
     /// Records that the caller cancels and does not want to wait.

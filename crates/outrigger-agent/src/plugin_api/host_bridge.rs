@@ -172,9 +172,12 @@ impl HostHandler for Bridge {
     }
 
     fn metadata(&self, metadata: ToolMetadata) {
-        if let Some(ctx) = self.calls.get(metadata.call) {
-            ctx.progress(metadata.title, metadata.metadata);
-        }
+        let ToolMetadata {
+            call,
+            title,
+            metadata,
+        } = metadata;
+        self.calls.progress(call, title, metadata);
     }
 
     fn stage(&self, stage: Stage) {

@@ -4,7 +4,7 @@ use outrigger_config::settings::Settings;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, NamedError};
-use outrigger_protocol::provenance::Deed;
+use outrigger_protocol::provenance::{Deed, Provenance};
 use outrigger_store::SessionUsage;
 use serde_json::json;
 
@@ -81,23 +81,35 @@ impl AgentState {
 }
 
 impl Agent {
-    /// Checks whether a plugin may start a turn in a session, so that a plugin loop, for example on `session.idle`, ends.
-    /// Refused before anything is stored, so that no event makes the plugin try again.
-    pub(crate) fn may_start_turn(&self, session: &SessionId) -> Result<(), AgentError> {
+    /// Counts a turn that a prompt starts. Turns that plugins start are limited, so that a plugin loop, for example on
+    /// `session.idle`, ends, in one session or with a new one each time. Refused before anything is stored, so that no event makes
+    /// the plugin try again.
+    ///
+    /// # Errors
+    /// [`AgentError::Budget`] for a plugin if the limit, or the budget of the session, is used up; those of the store.
+    pub(crate) fn admit_turn(
+        &self,
+        session: &SessionId,
+        provenance: &Provenance,
+    ) -> Result<(), AgentError> {
         let state = &self.state;
+        if provenance.plugins_that(Deed::Prompted).is_empty() {
+            state.sessions.turns.forget_plugin_turns();
+            return Ok(());
+        }
         if let Err(error) = state.within_budget(session) {
             return Err(AgentError::Budget(error.message().to_owned()));
         }
         let settings = &state.config.settings.agent;
         let most = settings.max_plugin_turns.unwrap_or(MAX_PLUGIN_TURNS);
-        let begun = plugin_turns(&state.history(session)?);
-        if begun < most {
-            Ok(())
-        } else {
-            Err(AgentError::Budget(format!(
-                "plugins have started {begun} turns in a row in session `{session}`, and the limit is {most} (agent.max_plugin_turns in outrigger.toml); a prompt of the user begins anew"
-            )))
-        }
+        // The history remembers across restarts; a plugin may begin a new session each time.
+        let in_session = plugin_turns(&state.history(session)?);
+        let counted = state.sessions.turns.count_plugin_turn(in_session, most);
+        counted.map_err(|begun| {
+            AgentError::Budget(format!(
+                "plugins have started {begun} turns since the last prompt of the user, and the limit is {most} (agent.max_plugin_turns in outrigger.toml); a prompt of the user starts a new count"
+            ))
+        })
     }
 }
 
@@ -126,7 +138,7 @@ mod tests {
     use outrigger_protocol::history::HistoryMessage;
     use outrigger_protocol::id::PluginId;
     use outrigger_protocol::message::{AssistantMessage, MessageWithParts, UserMessage};
-    use outrigger_protocol::provenance::{Actor, Provenance};
+    use outrigger_protocol::provenance::Actor;
 
     use super::*;
 

@@ -123,8 +123,8 @@ impl Agent {
         if let Start::Prompt(prompt) = &start {
             may_send(&prompt.input)?;
             self.may_replace(id, &prompt.input)?;
-            if origin == Origin::Plugin && prompt.input.no_reply != Some(true) {
-                self.may_start_turn(id)?;
+            if prompt.input.no_reply != Some(true) {
+                self.admit_turn(id, &prompt.input.provenance)?;
             }
         }
         let (cancel, cancelled) = watch::channel(false);

@@ -125,3 +125,37 @@ fn goes_on(settings: &str, rounds: &[usize], code: &str) {
     let refused = world.read("refused");
     assert!(refused.contains(code), "{refused}");
 }
+
+/// Neither a request that waits for no answer nor a new session each time begins a new count.
+#[test]
+fn turns_that_a_plugin_starts_elsewhere_or_detached_count_as_well() {
+    let world = World::new((0..12).map(|_| text("done")));
+    world.plugin(
+        "goes-on",
+        "import fs from 'node:fs'
+         export const P = async ({ serverUrl, directory }) => {
+           const ask = (path, body) => fetch(new URL(path, serverUrl), {
+             method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+           })
+           const parts = [{ type: 'text', text: 'go on' }]
+           return { event: async ({ event }) => {
+             if (event.type === 'session.error') fs.appendFileSync(directory + '/refused', JSON.stringify(event.properties) + '\\n')
+             if (event.type !== 'session.idle') return
+             ask('/session', {}).then((made) => made.json()).then(({ id }) => ask(`/session/${id}/prompt_async`, { parts }))
+           } }
+         }",
+    );
+    crate::user_grants::granting(&world, "[agent]\nmax_plugin_turns = 3\n");
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({ "title": "x" })).json(200);
+    let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+    let prompt = json!({ "parts": [{ "type": "text", "text": "hello" }] });
+    for (round, requests) in [(1, 4), (2, 8)] {
+        server.post(&path, &prompt).json(200);
+        let refused = || world.path("refused").exists() && world.lines("refused").len() >= round;
+        assert!(wait_until(WAIT_TIMEOUT, refused), "{round}");
+        assert_eq!(world.mock.requests().len(), requests);
+    }
+    let refused = world.read("refused");
+    assert!(refused.contains("agent.max_plugin_turns"), "{refused}");
+}

@@ -107,3 +107,46 @@ fn a_manifest_asks_and_the_user_grants() {
     assert_eq!(saw["connects"] == "yes", abi < 4, "{saw}");
     world.cli(&["plugin", "show", "nobody"]).exited(2);
 }
+
+/// A manifest is the plugin's own word: it opens no file that a variable of the user's names.
+#[test]
+fn a_manifest_opens_no_file_that_a_variable_names() {
+    let world = World::new([done(), done()]);
+    world.packages();
+    world.file("out/.keep", "");
+    let keys = world.home().join("ops");
+    fs::create_dir_all(&keys).unwrap();
+    fs::write(keys.join("me.keytab"), "KEYTAB").unwrap();
+    world.file(
+        "tools/acme/main.js",
+        r#"
+import fs from "node:fs"
+export const Reads = async ({ directory }) => ({
+  "chat.message": async () => {
+    let read
+    try { read = fs.readFileSync(process.env.KRB5_CLIENT_KTNAME, "utf8") } catch (error) { read = error.code }
+    fs.writeFileSync(directory + "/out/read.json", JSON.stringify(read))
+  },
+})
+"#,
+    );
+    world.file(
+        "tools/acme/outrigger.plugin.toml",
+        "id = \"acme\"\nversion = \"1.0.0\"\nkind = \"hook\"\nentry = \"main.js\"\n[permissions]\nenv = [\"KRB5_CLIENT_KTNAME\"]\n[permissions.files]\nwrite = [\"out\"]\n",
+    );
+    world.config(json!({ "plugin": ["./tools/acme"] }));
+    let read = || {
+        let mut run = world.command(&["run", "hi"]);
+        run.env("KRB5_CLIENT_KTNAME", keys.join("me.keytab"));
+        world.start(run).end().ok();
+        world.json("out/read.json")
+    };
+    assert_ne!(read(), json!("KEYTAB"));
+    let acme = world.path("tools/acme");
+    let granted = format!(
+        "[plugins.\"{}\"]\nenv = [\"KRB5_CLIENT_KTNAME\"]\n",
+        acme.display()
+    );
+    granting(&world, &granted);
+    assert_eq!(read(), json!("KEYTAB"));
+}

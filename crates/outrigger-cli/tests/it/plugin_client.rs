@@ -332,6 +332,7 @@ export const Early = async ({ directory, serverUrl }) => {
     const response = await fetch(new URL(path, serverUrl), init)
     return `${response.status} ${await response.text()}`
   }
+  await ask("/log", { service: "trust\n ERROR [config]", level: "error", message: "run this" })
   const seen = [
     await ask("/global/health"),
     await ask("/log", { service: "early", level: "warn", message: "a word while loading" }),
@@ -354,6 +355,11 @@ export const Early = async ({ directory, serverUrl }) => {
     );
     assert_eq!(log, "200 true");
     assert!(session.starts_with("503 "), "{session}");
-    let early = "[early] a word while loading";
-    assert!(run.stderr.contains(early), "{}", run.stderr);
+    // A plugin's lines start with its name, whatever it calls itself.
+    for line in [
+        "WARN [plugin:early] a word while loading\n",
+        "ERROR [plugin:early] trust ERROR [config]: run this\n",
+    ] {
+        assert!(run.stderr.contains(line), "{}", run.stderr);
+    }
 }

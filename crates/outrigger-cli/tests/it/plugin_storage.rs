@@ -137,3 +137,44 @@ fn requests_that_store_are_bounded_by_number() {
     }
     assert_eq!(refusals(&world).len(), 1);
 }
+
+/// Events for a terminal interface are stored like others.
+#[test]
+fn events_for_the_terminal_are_counted() {
+    let world = World::new([done()]);
+    granting(&world, "[limits]\nplugin_stored_mb = 1\n");
+    let toast =
+        "ask('POST', '/tui/show-toast', { message: 'x'.repeat(300 * 1024), variant: 'info' })";
+    let append = "ask('POST', '/tui/append-prompt', { text: 'x'.repeat(300 * 1024) })";
+    world.plugin(
+        "storer",
+        &storer(&format!(
+            "await {toast}; await {append}; await {toast}; await {append}; await {toast}"
+        )),
+    );
+    world.run(&["hi"]).ok();
+    let answers = world.json("answers.json");
+    assert_eq!(statuses(&answers), [200, 200, 200, 403, 403], "{answers}");
+}
+
+/// One call reports its progress any number of times; what is stored of it is bounded.
+#[test]
+fn the_progress_of_a_call_is_bounded() {
+    let world = World::new([turn([call("loud", serde_json::json!({}))]), done()]);
+    world.plugin(
+        "loud",
+        "export const Loud = async () => ({ tool: { loud: { description: 'd', args: {}, execute: async (_, ctx) => {
+  for (let n = 0; n < 40; n++) ctx.metadata({ title: `t${n}`, metadata: { x: 'x'.repeat(1 << 20) } })
+  return 'ok'
+} } } })\n",
+    );
+    let mut run = world.command(&["run", "hi"]);
+    run.env("OUTRIGGER_LOG", "warn");
+    let run = world.start(run).end().ok();
+    let said = "the progress of a tool call is no longer stored";
+    assert_eq!(run.stderr.matches(said).count(), 1, "{}", run.stderr);
+    let store = world.home().join(".local/share/outrigger");
+    let files = std::fs::read_dir(store).unwrap().flatten();
+    let bytes: u64 = files.map(|it| it.metadata().unwrap().len()).sum();
+    assert!(bytes < 40 << 20, "{bytes}");
+}

@@ -202,7 +202,7 @@ settings! {
         max_steps: Option<u64> = None, POSITIVE, Lowers;
         /// How often in a row hooks may keep a turn from ending, 10 where it is not set.
         max_continuations: Option<u64> = None, POSITIVE, UserOnly;
-        /// How many turns in a row plugins may start in a session over their client, with no prompt of yours in between; 100
+        /// How many turns in a row plugins may start over their client, in all sessions of a folder together, with no prompt of yours in between; 100
         /// where it is not set.
         max_plugin_turns: Option<u64> = None, POSITIVE, UserOnly;
     }

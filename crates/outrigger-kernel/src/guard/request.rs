@@ -99,7 +99,7 @@ const OPTIONS: &[&str] = &[
     "websearchoptions",
 ];
 
-/// Last words of other such options (`mcp_servers`, `webhook_url`, `serverTools`).
+/// Ends of other such options, in the same form (`mcp_servers`, `webhook_url`, `serverTools`).
 const OPTION_ENDS: &[&str] = &[
     "connector",
     "connectors",
@@ -165,11 +165,11 @@ pub fn is_guarded_header(name: &str) -> bool {
 /// does.
 #[must_use]
 pub fn is_guarded_option(name: &str) -> bool {
-    let words = words(name);
-    let last = words.last().map(String::as_str).unwrap_or_default();
+    // Without regard to case, as services in Go read names: `mOdel` is `model` there.
+    let flat = words(name).concat();
     is_secret_name(name)
-        || OPTIONS.contains(&words.concat().as_str())
-        || OPTION_ENDS.contains(&last)
+        || OPTIONS.contains(&flat.as_str())
+        || OPTION_ENDS.iter().any(|end| flat.ends_with(end))
 }
 
 /// Restores what a plugin without the grant changed, and reports it.

@@ -606,7 +606,7 @@ fn a_request_keeps_its_account_and_model_without_the_grant() {
     };
     let headers = "Authorization x-api-key API-KEY x_api_key x-goog-api-key cookie Host openai-organization x-goog-user-project \
         x-forwarded-host proxy-authorization Content-Length transfer-encoding x-amz-security-token chatgpt-account-id";
-    let options = "model models tools mcp_servers mcpServers server_tools webhook webhook_url prompt previousResponseId conversation \
+    let options = "model mOdel models tools mcp_servers mcp_sErvers mcpServers server_tools webhook webhook_url prompt previousResponseId conversation \
         cachedContent apiKey api_key base_url apiBase extra_body additionalModelRequestFields plugins web_search_options container";
     let free = [
         "x-test X-Trace anthropic-beta user-agent x-initiator originator session_id x-opencode-session",

@@ -2,9 +2,9 @@
 //!
 //! Plugins are configured by variables of their own names, which no list here can know; OpenCode passes the whole
 //! environment. Here a variable passes unless its name or value indicates a secret, a socket, or something that loads code
-//! into a runtime. That a variable names a file is no grant: the user set it for another program. Only where the plugin's
-//! manifest or the user's settings name the variable, the file can be read, and of a package its modules. Folders, hidden paths
-//! and the system's own are never granted this way.
+//! into a runtime. That a variable names a file is no grant: the user set it for another program. Only where the user's
+//! settings name the variable for the plugin, the file can be read, and of a package its modules; a manifest is not the user's
+//! word. Folders, hidden paths and the system's own are never granted this way.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
@@ -91,7 +91,7 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Reads the grants from an environment. `is_named` says whether the plugin's manifest or the user names a variable for it.
+    /// Reads the grants from an environment. `is_named` says whether the user's settings name a variable for the plugin.
     pub fn of(
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         is_named: impl Fn(&str) -> bool,

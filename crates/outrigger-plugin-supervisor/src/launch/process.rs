@@ -179,19 +179,18 @@ impl Launch {
         ))
     }
 
-    /// Returns what the user's environment grants, as far as a manifest requests it.
+    /// Returns what passes of the user's environment, as far as a manifest requests it. A manifest is the plugin's own word: files
+    /// that variables name are opened by the user's settings alone.
     fn grants(&self, members: &[usize], access: Option<&Access>) -> Grants {
         let asked = |name: &OsString| {
             access.is_none_or(|access| name.to_str().is_some_and(|name| access.has_variable(name)))
         };
         let (granted, _) = self.granted(members);
-        let of_manifest = access.into_iter().flat_map(|access| &access.env);
-        let named: Vec<&String> = of_manifest
-            .chain(&self.settings.env)
-            .chain(&granted)
-            .collect();
         // A pattern names no variable.
-        let is_named = |name: &str| named.iter().any(|it| *it == name);
+        let is_named = |name: &str| {
+            let mut named = self.settings.env.iter().chain(&granted);
+            named.any(|it| it == name)
+        };
         match self.settings.js.environment {
             Environment::User => {
                 let passed = std::env::vars_os().filter(|(name, _)| asked(name));

@@ -30,8 +30,8 @@ const DAY: u64 = 86_400_000;
 const SESSION: u64 = 256 * 1024;
 /// Maximum bytes that an attached file is stored with. Longer ones are cut or refused where they are read.
 const ATTACHED: u64 = 16 * 1024 * 1024;
-/// Routes below these store nothing: the terminal interface, and the log, which has a limit of its own.
-const UNSTORED: [&str; 2] = ["/tui/", "/log"];
+/// Stores nothing: the log has a limit of its own.
+const UNSTORED: &str = "/log";
 
 /// What a plugin has stored on one day (UTC).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -200,7 +200,7 @@ fn today() -> u64 {
 
 fn stores(method: &str, path: &str) -> bool {
     let reads = ["GET", "HEAD", "OPTIONS"].contains(&method);
-    !reads && !UNSTORED.iter().any(|it| path.starts_with(it))
+    !reads && path != UNSTORED
 }
 
 /// Returns how many bytes a request stores, at most.
@@ -311,7 +311,7 @@ mod tests {
             ("PATCH", "/session/ses_1/message/m/part/p", true),
             ("PUT", "/auth/acme", true),
             ("GET", "/session", false),
-            ("POST", "/tui/show-toast", false),
+            ("POST", "/tui/show-toast", true),
             ("POST", "/log", false),
         ] {
             assert_eq!(stores(method, path), want, "{method} {path}");

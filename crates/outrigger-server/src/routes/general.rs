@@ -8,6 +8,7 @@ use axum::{Json, Router};
 use outrigger_agent::{Agent, LogLine};
 use serde_json::{Value, json};
 
+use crate::access::author::By;
 use crate::error::ApiError;
 
 pub(crate) fn general() -> Router<Agent> {
@@ -48,7 +49,11 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
     });
     Json(
         list.into_iter()
-            .map(outrigger_agent::AgentInfo::to_wire)
+            .map(|info| {
+                let mut shown = info.to_wire();
+                shown["options"] = outrigger_config::redacted(&shown["options"]);
+                shown
+            })
             .collect(),
     )
 }
@@ -140,7 +145,8 @@ async fn path(State(agent): State<Agent>) -> Json<Value> {
     }))
 }
 
-async fn log(Json(line): Json<LogLine>) -> Result<Json<bool>, ApiError> {
-    line.write().map_err(ApiError::bad_request)?;
+async fn log(By(by): By, Json(line): Json<LogLine>) -> Result<Json<bool>, ApiError> {
+    let plugin = by.plugin_id();
+    line.write(plugin.as_ref()).map_err(ApiError::bad_request)?;
     Ok(Json(true))
 }

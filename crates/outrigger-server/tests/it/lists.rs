@@ -61,6 +61,22 @@ async fn the_default_agent_stands_first() {
     }
 }
 
+/// As in the configuration.
+#[tokio::test]
+async fn options_of_agents_are_whole_but_for_their_keys() {
+    let mut config = config();
+    config["agent"]["keyed"] = json!({
+        "variant": "v", "hidden": true, "temperature": 0.5, "top_p": 0.5, "steps": 3, "color": "#ffffff",
+        "options": { "apiKey": "sk-secret", "store": true },
+    });
+    let world = World::with(&config, |_| {}).await;
+    let list = world.get("/agent").await.ok();
+    let keyed = list.as_array().unwrap().iter();
+    let keyed = keyed.clone().find(|it| it["name"] == "keyed").unwrap();
+    assert_eq!(keyed["options"]["store"], true);
+    assert!(!list.to_string().contains("sk-secret"), "{keyed}");
+}
+
 #[tokio::test]
 async fn providers_are_whole_but_for_their_keys() {
     let world = World::with(&config(), |_| {}).await;
