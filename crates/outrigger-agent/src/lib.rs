@@ -33,7 +33,7 @@ pub use outrigger_mcp::{
     AuthStart, AuthState, McpError, Placement as McpPlacement, State as McpState,
     Status as McpStatus, TokenStore,
 };
-pub use outrigger_mcp_tools::{AllowedServers, McpPrompt, servers_of_skills};
+pub use outrigger_mcp_tools::{AllowedServers, McpPrompt};
 pub use outrigger_permissions::TrustError;
 pub use outrigger_permissions::agents::{self, AgentInfo};
 pub use outrigger_permissions::allowed_hooks::AllowedHooks;

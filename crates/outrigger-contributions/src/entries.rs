@@ -65,6 +65,7 @@ pub async fn sandbox_contributions(
         .filter_map(|it| Some(it.source?.dir))
         .collect();
     keep_own_instructions(before, after, place, &folders);
+    sandbox_skill_paths(plugins, before, after, place, sandboxes).await;
     for (key, label) in STARTED {
         for name in changed(key, before, after) {
             match plugins.sandbox_of(key, &name).await {
@@ -173,6 +174,46 @@ fn keep_own_instructions(
             stays
         });
     }
+}
+
+/// Notes the folders of skills that plugins named: what skills there start runs in the sandbox of their plugin. Without one they are
+/// removed.
+async fn sandbox_skill_paths(
+    plugins: &Plugins,
+    before: &Value,
+    after: &mut Value,
+    place: &ProjectLocation,
+    sandboxes: &SandboxOverrides,
+) {
+    let pointer = "/skills/paths";
+    let known = before.pointer(pointer).and_then(Value::as_array).cloned();
+    let known = known.unwrap_or_default();
+    let Some(named) = after.pointer_mut(pointer).and_then(Value::as_array_mut) else {
+        return;
+    };
+    if named.iter().all(|path| known.contains(path)) {
+        return;
+    }
+    let own = plugins.sandbox_of("skills", "paths").await;
+    named.retain(|entry| {
+        if known.contains(entry) {
+            return true;
+        }
+        let path = resolve(
+            &place.directory,
+            Path::new(entry.as_str().unwrap_or_default()),
+        );
+        match &own {
+            Ok(Some(own)) => {
+                sandboxes.set(outrigger_skills::folder_label(&path), own.clone());
+            }
+            Ok(None) => {}
+            Err(why) => tracing::warn!(
+                "[skills] a plugin named {entry}, and it has no sandbox: {why}; skipped"
+            ),
+        }
+        own.is_ok()
+    });
 }
 
 async fn sandbox_skills(

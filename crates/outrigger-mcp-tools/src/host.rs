@@ -1,7 +1,10 @@
 //! The owner of the servers.
 
+use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
+use outrigger_config::skills::Skill;
 use outrigger_mcp::{McpServers, Options};
+use outrigger_sandbox::SandboxOverride;
 use outrigger_tools::ToolRuntime;
 use outrigger_workspace::Folders;
 
@@ -21,6 +24,15 @@ pub trait McpHost: Send + Sync {
     fn folders(&self) -> &Folders;
     /// Returns the environment in which servers are started.
     fn options(&self) -> Options;
+    /// Returns whether a plugin brought a skill: it lies in the plugin's folder, or in one that its `config` hook named.
+    fn is_of_plugin(&self, skill: &Skill) -> bool;
+    /// Returns the sandbox of what a skill of a plugin starts; `None` for any other skill, and if plugins are not sandboxed.
+    ///
+    /// # Errors Why there is none. Nothing of the skill must be started then.
+    fn sandbox_of_skill<'a>(
+        &'a self,
+        skill: &'a Skill,
+    ) -> BoxFuture<'a, Result<Option<SandboxOverride>, String>>;
     /// Reports a registered tool, so that the user's settings are applied to it.
     fn registered(&self, tool: &str);
 }

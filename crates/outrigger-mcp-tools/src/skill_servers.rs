@@ -10,6 +10,7 @@ use outrigger_files::sync::lock;
 use outrigger_mcp::McpServers;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::tool::ToolSpec;
+use outrigger_sandbox::SandboxOverrides;
 use serde_json::{Map, Value};
 
 /// Prefix of the source of tools of skills' servers.
@@ -32,6 +33,8 @@ pub(crate) struct Held {
     pub(crate) tools: Mutex<BTreeMap<String, (String, String)>>,
     /// The processes, while there are any.
     pub(crate) live: tokio::sync::Mutex<Option<McpServers>>,
+    /// The sandboxes of those that a plugin's skill brought, by the label of the process.
+    pub(crate) sandboxes: SandboxOverrides,
     pub(crate) used: Mutex<Option<Instant>>,
     calls: AtomicUsize,
 }

@@ -3,6 +3,7 @@
 //! fetched ones need the user's approval, like those of `.mcp.json`.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -28,14 +29,15 @@ use crate::tool::{McpTool, answered_as, call, declared};
 /// Maximum wait for a server's start within a call, in addition to the call's own.
 const START: Duration = Duration::from_secs(30);
 
-/// Returns the servers of skills that need approval, by `SKILL:SERVER`.
-#[must_use]
+/// Returns the servers of skills that need approval, by `SKILL:SERVER`. `is_of_plugin`: whether a plugin brought a skill.
 pub fn servers_of_skills(
     skills: &[Skill],
     config: &Loaded,
     folders: &Folders,
+    is_of_plugin: impl Fn(&Skill) -> bool,
 ) -> Vec<(String, ClaudeServer)> {
-    let foreign = skills.iter().filter(|skill| wants_leave(skill, folders));
+    let foreign = skills.iter();
+    let foreign = foreign.filter(|skill| is_of_plugin(skill) || is_foreign(skill, folders));
     foreign
         .flat_map(|skill| {
             let (servers, _) = config.skill_servers(skill);
@@ -45,16 +47,22 @@ pub fn servers_of_skills(
         .collect()
 }
 
-/// Returns whether the user did not write a skill, so that its servers need approval.
-fn wants_leave(skill: &Skill, folders: &Folders) -> bool {
+/// Returns whether a skill is not in a folder of the user's, so that its servers need approval.
+fn is_foreign(skill: &Skill, folders: &Folders) -> bool {
+    let own = users_skill_folders(folders);
+    !own.iter().any(|dir| skill.dir.starts_with(dir))
+}
+
+/// Returns the folders of the user's own skills. A plugin's folder may lie in one of them.
+#[must_use]
+pub fn users_skill_folders(folders: &Folders) -> [PathBuf; 4] {
     let home = &folders.home;
-    let own = [
+    [
         home.join(".claude"),
         home.join(".agents"),
         home.join(".opencode"),
         folders.config.join("opencode"),
-    ];
-    !own.iter().any(|dir| skill.dir.starts_with(dir))
+    ]
 }
 
 /// Starts the servers of a skill that a session has loaded, and returns the result as text; `None` for a skill without
@@ -74,9 +82,17 @@ pub async fn start_skill_servers(
         tracing::warn!("[mcp] {problem}");
         failed.push((skill.name.clone(), problem.to_string()));
     }
+    let own = host.sandbox_of_skill(skill).await;
     let mut wanted = Vec::new();
     for server in servers {
-        match may_start(&**host, skill, &server, &held) {
+        let sandboxed = own
+            .as_ref()
+            .map_err(|why| format!("it has no sandbox: {why}"));
+        match sandboxed.and_then(|own| {
+            let entry = may_start(&**host, skill, &server, &held)?;
+            held.sandbox(&server.name, own.clone());
+            Ok(entry)
+        }) {
             Ok(entry) => wanted.push((server.name, entry)),
             Err(why) => {
                 tracing::warn!("[mcp:{}] of the skill {}: {why}", server.name, skill.name);
@@ -121,7 +137,7 @@ fn may_start(
         return Err("another skill of this session has a server of that name".to_owned());
     }
     let allowed = AllowedServers::new(host.folders());
-    if wants_leave(skill, host.folders())
+    if (host.is_of_plugin(skill) || is_foreign(skill, host.folders()))
         && !allowed.holds(server)
         && !host.config().lets_server(server)
     {
@@ -146,7 +162,8 @@ async fn start_wanted(
     lock(&held.entries).extend(wanted.iter().cloned());
     let mut live = held.live.lock().await;
     let fresh = live.is_none();
-    let servers = live.get_or_insert_with(|| McpServers::start(&Map::new(), host.options()));
+    let servers =
+        live.get_or_insert_with(|| McpServers::start(&Map::new(), held.options(host.options())));
     let known = servers.status();
     let start = wanted.iter().map(|(name, entry)| {
         let there = known.iter().find(|status| status.name == *name).cloned();
@@ -247,7 +264,7 @@ async fn skill_tool(
     let mut live = held.live.lock().await;
     if live.is_none() {
         let entries = lock(&held.entries).clone();
-        let servers = McpServers::start(&entries, host.options());
+        let servers = McpServers::start(&entries, held.options(host.options()));
         servers.ready().await;
         *live = Some(servers);
         watch_idle(host, session, &held);

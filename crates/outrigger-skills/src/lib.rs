@@ -1,11 +1,12 @@
 //! Skills: finding them, also at URLs, and running them as slash commands.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_config::skills::{Skill, discover};
 use outrigger_config::{Loaded, OpenCodeConfig};
 use outrigger_prompt::command::{CommandInfo, CommandSource};
-use outrigger_sandbox::SandboxOverrides;
+use outrigger_sandbox::{SandboxOverride, SandboxOverrides};
 use outrigger_workspace::Folders;
 
 mod fetch;
@@ -21,7 +22,7 @@ pub async fn find(
     effective: &OpenCodeConfig,
     folders: &Folders,
     sandboxes: &SandboxOverrides,
-    contributed: Vec<std::path::PathBuf>,
+    contributed: Vec<PathBuf>,
 ) -> Vec<Skill> {
     let mut search = config.skill_search(effective);
     search.plugins = contributed;
@@ -47,9 +48,24 @@ pub fn sandbox_label(url: &str) -> String {
     format!("skills:{url}")
 }
 
+/// Returns the label of the sandbox for what the skills below a folder start, which a plugin named in `skills.paths`.
+#[must_use]
+pub fn folder_label(folder: &Path) -> String {
+    let real = folder.canonicalize();
+    format!("skills-in:{}", real.as_deref().unwrap_or(folder).display())
+}
+
+/// Returns the sandbox of the plugin that named a folder of `skills.paths` in which a skill's folder lies.
+#[must_use]
+pub fn sandbox_of_named(dir: &Path, sandboxes: &SandboxOverrides) -> Option<SandboxOverride> {
+    let real = dir.canonicalize();
+    let mut above = real.as_deref().unwrap_or(dir).ancestors();
+    above.find_map(|folder| sandboxes.of(&folder_label(folder)))
+}
+
 /// Returns the folder of fetched skills.
 #[must_use]
-pub fn cache(folders: &Folders) -> std::path::PathBuf {
+pub fn cache(folders: &Folders) -> PathBuf {
     folders.cache.join("skills")
 }
 

@@ -2,7 +2,7 @@
 
 use outrigger_agent::{
     Agent, AgentError, AllowedServers, AuthState, Boot, McpError, McpPlacement, McpState,
-    McpStatus, ProjectLocation, servers_of_skills,
+    McpStatus, ProjectLocation,
 };
 use outrigger_config::claude::ClaudeServer;
 use serde_json::{Map, Value, json};
@@ -217,7 +217,7 @@ async fn waiting(boot: Boot, name: Option<&str>) -> Result<Vec<(String, ClaudeSe
         return Ok(servers.collect());
     }
     let agent = Agent::boot(boot).await?;
-    let of_skills = servers_of_skills(agent.skills(), agent.config(), agent.folders());
+    let of_skills = agent.skill_servers_to_allow();
     agent.shutdown().await;
     Ok(servers.chain(of_skills).collect())
 }

@@ -121,6 +121,8 @@ fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
         (format!("GET /path?directory={own}%2F..%2Fother"), 403),
         (format!("GET /path?directory={link}"), 403),
         (format!("GET /path?directory={there}%2Fnot%2Fthere"), 403),
+        (format!("GET /path?directory={own}%2Fnot%2Fthere"), 404),
+        (format!("GET /event?directory={own}%2Fnot%2Fthere"), 404),
         (format!("GET /event?directory={there}"), 403),
         (format!("POST /session?directory={there}"), 403),
         (format!("POST /instance/dispose?directory={there}"), 403),
@@ -169,6 +171,66 @@ fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
     assert!(!world.path("shell.txt").exists());
     // The user sees all of them.
     assert_eq!(server.get(&format!("/path?directory={there}")).status, 200);
+}
+
+/// Each folder that a plugin names gets an agent with processes of its own, so only a few of them run at a time.
+#[test]
+fn a_plugin_starts_a_few_agents_and_no_more() {
+    let slow = json!({ "text": "at length", "stall": 1 });
+    let world = World::new([done(), done(), done()]);
+    world.mock.when("at length", slow);
+    world.plugin("asker", ASKER);
+    let users = world.home().join(".config/opencode");
+    std::fs::create_dir_all(&users).unwrap();
+    std::fs::copy(world.path("opencode.json"), users.join("opencode.json")).unwrap();
+    let folders: Vec<_> = (0..7).map(|n| world.path(&format!("f{n}"))).collect();
+    for folder in &folders {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+    let ask = |folders: &[std::path::PathBuf]| -> Vec<Value> {
+        let lines = folders.iter();
+        let lines = lines.map(|it| format!("GET /path?directory={}", encoded(it)));
+        world.file("ask.txt", &lines.collect::<Vec<_>>().join("\n"));
+        let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
+        server.post(&path, &prompt).json(200);
+        world.json("answers.json").as_array().unwrap().clone()
+    };
+    let mut events = server.events("/global/event");
+    for answer in ask(&folders[..4]) {
+        assert_eq!(answer["status"], 200, "{answer}");
+    }
+    // Two more: two that are idle end.
+    for answer in ask(&folders[4..6]) {
+        assert_eq!(answer["status"], 200, "{answer}");
+    }
+    events.until("server.instance.disposed");
+    events.until("server.instance.disposed");
+    // Agents at work stay.
+    for folder in &folders[..6] {
+        let query = format!("?directory={}", encoded(folder));
+        let made = server.post(&format!("/session{query}"), &json!({}));
+        let made = made.json(200)["id"].as_str().unwrap().to_owned();
+        let prompt = json!({ "parts": [{ "type": "text", "text": "at length" }] });
+        let path = format!("/session/{made}/prompt_async{query}");
+        assert_eq!(server.post(&path, &prompt).status, 204);
+    }
+    let at_work = || {
+        let requests = world.mock.requests();
+        let asked = requests.iter();
+        asked
+            .filter(|it| it.body.to_string().contains("at length"))
+            .count()
+            >= 6
+    };
+    assert!(wait_until(WAIT_TIMEOUT, at_work));
+    let answers = ask(&folders[6..]);
+    assert_eq!(answers[0]["status"], 429, "{answers:?}");
+    let said = answers[0]["body"]["data"]["message"].as_str().unwrap();
+    let said = said.replace(&world.root().display().to_string(), "ROOT");
+    insta::assert_snapshot!(said, @"4 folders of this project have agents at work that plugins started; ROOT/project/f6 gets one when one of them is idle");
 }
 
 /// API routes that wait for an event.

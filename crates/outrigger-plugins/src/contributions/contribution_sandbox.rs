@@ -59,6 +59,24 @@ impl Plugins {
         sandbox_of_contributions(&group, index).await.map(Some)
     }
 
+    /// Returns the sandbox of what lies in a plugin's folder and is started for it; `None` if plugins are not sandboxed.
+    ///
+    /// # Errors
+    /// Why there is none. Nothing of the plugin must be started then.
+    pub async fn sandbox_of_plugin(
+        &self,
+        id: &PluginId,
+    ) -> Result<Option<SandboxOverride>, String> {
+        if !self.0.settings.sandbox {
+            return Ok(None);
+        }
+        let all = self.0.registry.list();
+        let index = all.iter().position(|(_, status)| status.id == id.0);
+        let index = index.ok_or_else(|| format!("the plugin {} is not there", id.0))?;
+        let group = self.0.group_of(index)?;
+        sandbox_of_contributions(&group, index).await.map(Some)
+    }
+
     /// Returns the plugin whose `config` hook changed this entry last.
     #[must_use]
     pub fn configured_by(&self, key: &str, name: &str) -> Option<PluginId> {

@@ -1,8 +1,9 @@
 //! Skill folders contributed by plugins (D9).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outrigger_plugin_status::Stage;
+use outrigger_protocol::id::PluginId;
 
 use crate::plugins::Plugins;
 
@@ -42,5 +43,21 @@ impl Plugins {
             }
         }
         folders
+    }
+
+    /// Returns the plugin in whose folder a skill lies. `others` are folders in which more than a plugin lies: a plugin's folder with
+    /// one of them in it is not its own alone.
+    #[must_use]
+    pub fn plugin_around(&self, skill: &Path, others: &[PathBuf]) -> Option<PluginId> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let skill = real(skill);
+        let others: Vec<PathBuf> = others.iter().map(|it| real(it)).collect();
+        let around = self.list().into_iter().filter_map(|status| {
+            let folder = real(&status.source?.dir);
+            let is_own = !others.iter().any(|other| other.starts_with(&folder));
+            (is_own && skill.starts_with(&folder)).then_some((folder, status.id))
+        });
+        let nearest = around.max_by_key(|(folder, _)| folder.components().count());
+        nearest.map(|(_, id)| PluginId(id))
     }
 }

@@ -50,6 +50,40 @@ impl Scope {
         }
     }
 
+    /// Returns the plugin's own folder.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns the root of its repository.
+    pub(crate) fn worktree(&self) -> &Path {
+        &self.worktree
+    }
+
+    /// Refuses an agent that the plugin must not reach. The name of the folder was checked before the agent was started; what
+    /// counts is the folder that the agent is in.
+    ///
+    /// # Errors 403 for an agent in another project, 404 for one in a folder that was not there when it was started: nothing holds
+    /// that name, and a link may have it by now.
+    pub(crate) fn admit(&self, agent: &Agent) -> Result<(), ApiError> {
+        let folder = &agent.place().directory;
+        if !self.holds(folder) {
+            return Err(self.foreign(folder));
+        }
+        if *folder != self.directory && agent.folder()?.is_none() {
+            return Err(absent(folder));
+        }
+        Ok(())
+    }
+
+    fn foreign(&self, folder: &Path) -> ApiError {
+        ApiError::forbidden(format!(
+            "{} is not in the project of this plugin ({}): a plugin's client reaches its own project only",
+            folder.display(),
+            self.worktree.display()
+        ))
+    }
+
     /// Returns whether a folder belongs to the project. The path is absolute and without links.
     pub(crate) fn holds(&self, folder: &Path) -> bool {
         folder.starts_with(&self.directory)
@@ -90,16 +124,20 @@ impl Scope {
             }
         };
         if !self.holds(&folder) {
-            return Err(ApiError::forbidden(format!(
-                "{} is not in the project of this plugin ({}): a plugin's client reaches its own project only",
-                folder.display(),
-                self.worktree.display()
-            )));
+            return Err(self.foreign(&folder));
         }
         request.extensions_mut().insert(Within(folder));
         request.extensions_mut().insert(self.clone());
         Ok(request)
     }
+}
+
+/// Creates the error for a folder that is not there, which a plugin's client does not reach.
+pub(crate) fn absent(folder: &Path) -> ApiError {
+    ApiError::missing(format!(
+        "There is no folder {}: a plugin's client reaches folders that are there",
+        folder.display()
+    ))
 }
 
 /// Returns whether the caller may see a session: a plugin sees those of its own project.

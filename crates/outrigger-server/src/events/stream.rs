@@ -49,10 +49,10 @@ pub(crate) async fn of_folder(
     State(hub): State<Hub>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let directory = hub.folder_of(&request);
+    let target = hub.target(&request);
     // Its first event comes after `server.connected`.
-    let feed = Feed::of_hub(&hub, Some(directory.clone()), scope_of(&request));
-    hub.instance(&directory).await?;
+    let feed = Feed::of_hub(&hub, Some(target.directory.clone()), target.scope.clone());
+    hub.instance_for(&target).await?;
     Ok(answer(feed))
 }
 

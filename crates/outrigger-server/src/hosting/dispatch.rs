@@ -1,13 +1,11 @@
 //! The outer router: routes without a folder, and the dispatch of all others to the agent of their folder.
 
-use std::path::Path;
-
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, patch, post};
 use axum::{Json, Router};
 use http::Method;
-use outrigger_agent::{AgentError, Working};
+use outrigger_agent::Working;
 use tower::ServiceExt as _;
 
 use crate::access::guard;
@@ -17,7 +15,8 @@ use crate::error::ApiError;
 use crate::events::stream;
 use crate::hosting::hub::{Hub, Instance};
 use crate::hosting::move_session::move_session;
-use crate::request::{MAX_BYTES, directory_of};
+use crate::hosting::plugin_agents::Target;
+use crate::request::MAX_BYTES;
 use crate::routes::conversation::Source;
 use crate::routes::settings;
 
@@ -54,24 +53,24 @@ pub fn serve_router(hub: Hub) -> Router {
 }
 
 async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
-    let directory = hub.folder_of(&request);
+    let target = hub.target(&request);
     let instance = if request.extensions().get::<ByTicket>().is_some() {
-        match hub.running(&directory).await {
+        match hub.running(&target.directory).await {
             Some(instance) => instance,
             None => return guard::refused(),
         }
     } else {
-        match hub.instance(&directory).await {
+        match hub.instance_for(&target).await {
             Ok(instance) => instance,
-            Err(error) => return ApiError::from(error).into_response(),
+            Err(error) => return error.into_response(),
         }
     };
     if let Err(error) = instance.agent.folder() {
         return ApiError::from(error).into_response();
     }
-    let (instance, _working) = match at_work(&hub, &directory, instance, request.method()).await {
+    let (instance, _working) = match at_work(&hub, &target, instance, request.method()).await {
         Ok(it) => it,
-        Err(error) => return ApiError::from(error).into_response(),
+        Err(error) => return error.into_response(),
     };
     match instance.router.oneshot(request).await {
         Ok(response) => response,
@@ -84,24 +83,24 @@ async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
 /// may wait forever (`/tui/control/next`).
 async fn at_work(
     hub: &Hub,
-    directory: &Path,
+    target: &Target,
     instance: Instance,
     method: &Method,
-) -> Result<(Instance, Option<Working>), AgentError> {
+) -> Result<(Instance, Option<Working>), ApiError> {
     if method.is_safe() {
         return Ok((instance, None));
     }
     if let Some(working) = instance.agent.begin_work() {
         return Ok((instance, Some(working)));
     }
-    let instance = hub.instance(directory).await?;
+    let instance = hub.instance_for(target).await?;
     let working = instance.agent.begin_work();
     Ok((instance, working))
 }
 
 /// After `git init`, the folder's agent still does not see a repository: its next request starts another agent.
 async fn init_git(State(hub): State<Hub>, request: Request) -> Response {
-    let directory = hub.resolve(directory_of(&request).as_deref());
+    let directory = hub.folder_of(&request);
     let from_plugin = request.extensions().get::<FromPlugin>().is_some();
     let answer = dispatch(State(hub.clone()), request).await;
     let stale = match hub.running(&directory).await {

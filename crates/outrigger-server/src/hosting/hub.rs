@@ -18,6 +18,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::access::scope::Within;
 use crate::events::lines::Lines;
+use crate::hosting::plugin_agents::PluginAgents;
 use crate::hosting::sdk_service::serve_plugins_of;
 use crate::request::directory_of;
 use crate::routes::conversation::feed_of_hub;
@@ -88,6 +89,8 @@ pub(crate) struct HubState {
     closing: watch::Sender<bool>,
     /// Plugins to suspend when a folder's next agent starts, because its last one was only renewed.
     suspended: Mutex<HashMap<PathBuf, Vec<String>>>,
+    /// The agents that plugins' requests started.
+    by_plugins: PluginAgents,
     /// New entries of conversations; created with the store.
     feed: Mutex<Option<Feed>>,
 }
@@ -96,6 +99,7 @@ impl Hub {
     /// Creates a hub without agents. `directory` is the folder of requests that name none.
     #[must_use]
     pub fn new(folders: Folders, directory: PathBuf, make: MakeBoot) -> Self {
+        let directory = directory.canonicalize().unwrap_or(directory);
         Self {
             inner: Arc::new(HubState {
                 folders,
@@ -106,6 +110,7 @@ impl Hub {
                 events: broadcast::channel(CAPACITY).0,
                 closing: watch::Sender::new(false),
                 suspended: Mutex::default(),
+                by_plugins: PluginAgents::default(),
                 feed: Mutex::default(),
             }),
         }
@@ -117,8 +122,9 @@ impl Hub {
         &self.inner.folders
     }
 
-    /// Resolves the folder of a request: absolute, and without links if it exists. A folder with a running agent stays the same
-    /// even after a link has replaced it: its agent then reports that the folder is missing, and no client sees the link's target.
+    /// Resolves the folder of a request: absolute, and without links if it exists. The server's own folder and one that has or had
+    /// an agent stay the same even after a link has replaced them: the request is then refused, and no client sees the link's
+    /// target.
     #[must_use]
     pub fn resolve(&self, named: Option<&str>) -> PathBuf {
         let path = match named.filter(|name| !name.is_empty()) {
@@ -127,7 +133,7 @@ impl Hub {
         };
         let goes_up = path.components().any(|it| it == Component::ParentDir);
         let named = normal(&path);
-        if !goes_up && self.knows(&named) {
+        if !goes_up && self.keeps(&named) {
             named
         } else {
             path.canonicalize().unwrap_or(named)
@@ -192,6 +198,10 @@ impl Hub {
             directory: directory.clone(),
             project: OnceLock::new(),
         });
+        // Found before anything of the other folder is read, if the link stays.
+        if directory.canonicalize().is_ok_and(|real| real != directory) {
+            return Err(AgentError::Moved(directory.display().to_string()));
+        }
         let mut boot = self.boot(directory);
         boot.shared = Some(self.shared()?);
         let (events, from) = (self.inner.events.clone(), Arc::clone(&origin));
@@ -202,8 +212,9 @@ impl Hub {
             let _ = events.send(Published::new(Some(Arc::clone(&from)), Arc::clone(event)));
         }));
         let agent = Agent::boot(boot).await?;
-        // The request was for a folder: a link that has replaced it points to another one.
-        if agent.place().directory != origin.directory && origin.directory.is_dir() {
+        // The request was for a folder: a link in its place points to another one. Whether the link is still there does not
+        // matter, because the agent stays in the folder that it was started in.
+        if agent.place().directory != origin.directory {
             agent.shutdown().await;
             return Err(AgentError::Moved(origin.directory.display().to_string()));
         }
@@ -281,6 +292,16 @@ impl Hub {
         let slots = lock(&self.inner.slots);
         let slot = slots.get(directory);
         slot.is_some_and(|slot| slot.try_lock().map_or(true, |place| place.is_some()))
+    }
+
+    /// Returns whether a folder is the server's own, or has or had an agent.
+    fn keeps(&self, directory: &Path) -> bool {
+        directory == self.inner.directory || lock(&self.inner.slots).contains_key(directory)
+    }
+
+    /// Returns the agents that plugins' requests started.
+    pub(super) fn by_plugins(&self) -> &PluginAgents {
+        &self.inner.by_plugins
     }
 
     async fn dispose_where(

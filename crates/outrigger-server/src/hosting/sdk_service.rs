@@ -22,6 +22,7 @@ use crate::access::scope::Scope;
 use crate::error::ApiError;
 use crate::hosting::hub::Hub;
 use crate::hosting::local_client::LocalClient;
+use crate::hosting::plugin_agents::Target;
 
 /// Maximum bytes of a response to a plugin.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
@@ -105,7 +106,7 @@ impl InProcess {
         let response = match self.enclose(request) {
             Ok(mut request) => {
                 let sender = match &self.hub {
-                    Some(hub) => self.sender_in(hub, hub.folder_of(&request), sender).await,
+                    Some(hub) => self.sender_in(hub, hub.target(&request), sender).await,
                     None => sender,
                 };
                 request.extensions_mut().insert(Sender(sender));
@@ -128,17 +129,12 @@ impl InProcess {
 
     /// Maps the sender's plugin id to its id in the target folder, where the same id may belong to another plugin with other
     /// grants.
-    async fn sender_in(
-        &self,
-        hub: &Hub,
-        folder: PathBuf,
-        sender: Option<String>,
-    ) -> Option<String> {
-        if folder == self.agent.place().directory {
+    async fn sender_in(&self, hub: &Hub, target: Target, sender: Option<String>) -> Option<String> {
+        if target.directory == self.agent.place().directory {
             return sender;
         }
         // If it cannot be started, the request is answered with the reason.
-        let there = hub.instance(&folder).await.ok()?;
+        let there = hub.instance_for(&target).await.ok()?;
         there.agent.same_plugin(&self.agent, &sender?)
     }
 }

@@ -16,6 +16,7 @@ mod file;
 mod growth;
 mod harness;
 mod home_project;
+mod hub_folders;
 mod known_keys;
 mod language;
 mod lists;

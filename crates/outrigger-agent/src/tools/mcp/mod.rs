@@ -5,12 +5,14 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
+use outrigger_config::skills::Skill;
 use outrigger_mcp::{IdentityProvider, LoginSettings, McpServers, State, Status, TokenStore};
 use outrigger_mcp_tools::{McpHost, McpPrompt, SkillServers, register, with_claude};
 use outrigger_prompt::command::CommandInfo;
 use outrigger_protocol::event::{CustomEvent, Event};
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{SandboxOverride, Spawner};
 use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
 use outrigger_workspace::{Folders, ProjectLocation};
@@ -18,6 +20,7 @@ use serde_json::Value;
 
 mod login;
 mod sampling;
+mod skill_origin;
 
 use crate::boot::options::Boot;
 use crate::boot::start::{Helpers, Owner};
@@ -64,6 +67,17 @@ impl McpHost for AgentState {
                 &self.project.folders,
             )
         }
+    }
+
+    fn is_of_plugin(&self, skill: &Skill) -> bool {
+        self.is_skill_of_plugin(skill)
+    }
+
+    fn sandbox_of_skill<'a>(
+        &'a self,
+        skill: &'a Skill,
+    ) -> BoxFuture<'a, Result<Option<SandboxOverride>, String>> {
+        Box::pin(self.plugin_sandbox_of_skill(skill))
     }
 
     fn registered(&self, tool: &str) {
