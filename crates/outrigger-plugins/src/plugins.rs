@@ -230,6 +230,19 @@ impl Plugins {
         self.0.registry.grant_missing(&id.0, grant)
     }
 
+    /// Returns whether a plugin shares its process with another one, which can speak in its name there.
+    #[must_use]
+    pub fn shares_process(&self, id: &PluginId) -> bool {
+        let all = self.0.registry.list();
+        let mut own = all.iter().filter(|(_, status)| status.id == id.0);
+        own.any(|(group, _)| {
+            let same = all
+                .iter()
+                .filter(|(other, _)| group.is_some() && other == group);
+            same.count() > 1
+        })
+    }
+
     /// Returns whether a plugin with this id is from a project. An unknown id is treated as a project's.
     #[must_use]
     pub fn is_of_project(&self, id: &str) -> bool {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use outrigger_files::sync::lock;
 use outrigger_permissions::approval::{ApprovalReason, UngrantedAction};
 use outrigger_plugins::Grant;
 use outrigger_protocol::hook::{Decision, HookRecord};
@@ -53,6 +54,18 @@ impl AgentState {
         ungranted.map(ApprovalReason::Ungranted).or(hook)
     }
 
+    /// Grants it to `plugin` until the program ends, or says why that counts for this call alone.
+    pub(crate) fn grant_for_now(&self, plugin: PluginId, grant: Grant) {
+        if plugin.0 == UNKNOWN_PLUGIN || self.plugins.host.shares_process(&plugin) {
+            tracing::warn!(
+                "[permission] the answer counts for this call alone: {} shares a process with other plugins, which could speak in \
+                 its name; a grant in your own outrigger.toml gives it a process of its own, from the next start on",
+                plugin.0
+            );
+        }
+        lock(&self.permissions.questions.granted).insert((plugin, grant));
+    }
+
     /// Returns what `plugin` did without the grant, and which grant allows it; `None` if it has the grant.
     pub(crate) fn lacks(
         &self,
@@ -61,7 +74,9 @@ impl AgentState {
         what: &str,
     ) -> Option<UngrantedAction> {
         let key = self.plugins.host.grant_missing(plugin, grant)?;
-        if self.permissions.questions.is_granted(plugin, grant) {
+        // In a process of several, each can speak as any other: what the user answered about one would count for all.
+        let is_known = plugin.0 != UNKNOWN_PLUGIN && !self.plugins.host.shares_process(plugin);
+        if self.permissions.questions.is_granted(plugin, grant) && is_known {
             return None;
         }
         let word = grant.key();

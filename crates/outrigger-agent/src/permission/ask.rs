@@ -248,7 +248,7 @@ impl AgentState {
     /// Stores a permanent approval that rules cannot express.
     fn remember(&self, question: &Question<'_>) {
         if let Some(it) = question.lacking() {
-            lock(&self.permissions.questions.granted).insert((it.plugin.clone(), it.grant));
+            self.grant_for_now(it.plugin.clone(), it.grant);
         }
         lock(&self.permissions.questions.startup).extend(question.files_that_run_later());
         if let Some(tool_as) = &question.tool_as {

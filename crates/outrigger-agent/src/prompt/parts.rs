@@ -14,6 +14,7 @@ use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_tools::PermissionAsk;
+use outrigger_workspace::ProjectLocation;
 use serde_json::{Value, json};
 
 use crate::permission::audit::Decided;
@@ -93,17 +94,22 @@ impl Agent {
     }
 
     /// Returns where the file really is and the rules for what is in it, if the agent may read it without approval. If a plugin
-    /// had a hand in the prompt, the answer is in the audit.
+    /// had a hand in the prompt, the answer is in the audit. The path is resolved once: everything is decided about the file that is
+    /// read then, because a plugin can change at any time where a link leads.
     async fn decided_read(
         &self,
         path: &Path,
         by: GuardedBy<'_>,
     ) -> Result<(PathBuf, PathRules), String> {
+        let named = Named::resolve(&self.state.project.location, path);
         if by.causes.is_plain() {
-            return self.rules_let_read(path, by);
+            return self.rules_let_read(named?, by);
         }
-        let decided = match self.plugin_may_have_read(path, by).await {
-            Ok(()) => self.rules_let_read(path, by),
+        let decided = match named {
+            Ok(named) => match self.plugin_may_have_read(&named, by).await {
+                Ok(()) => self.rules_let_read(named, by),
+                Err(why) => Err(why),
+            },
             Err(why) => Err(why),
         };
         let decision = if decided.is_ok() { "allow" } else { "deny" };
@@ -124,13 +130,9 @@ impl Agent {
 
     fn rules_let_read(
         &self,
-        path: &Path,
+        Named { shown, real }: Named,
         by: GuardedBy<'_>,
     ) -> Result<(PathBuf, PathRules), String> {
-        let place = &self.state.project.location;
-        let roots = Roots::found([&place.worktree, &place.directory]);
-        let shown = resolve(Path::new("/"), path);
-        let path = roots.contains(&shown).map_err(|error| error.to_string())?;
         let own = self.rules_of_session(by)?;
         let rules = self
             .state
@@ -138,25 +140,25 @@ impl Agent {
             .access
             .rules(&[&by.agent.permission, &own]);
         let named = rules.decide(Operation::Read, &shown).action;
-        let real = rules.decide_by_file(Operation::Read, &path);
-        match real.map(|it| it.action) {
-            Ok(Action::Allow) if named == Action::Allow => Ok((path, rules)),
+        let decided = rules.decide_by_file(Operation::Read, &real);
+        match decided.map(|it| it.action) {
+            Ok(Action::Allow) if named == Action::Allow => Ok((real, rules)),
             _ => Err("the rules for `read` do not allow it without asking".to_owned()),
         }
     }
 
     /// Decides about a file that a plugin put into a prompt: guards are asked, and without the grant it gets nothing that it
     /// cannot read itself, whatever agent the prompt names. Nobody is asked here, as for rules.
-    async fn plugin_may_have_read(&self, path: &Path, by: GuardedBy<'_>) -> Result<(), String> {
-        if self.guards_let_read(by, &[path]).await?.is_some() {
+    async fn plugin_may_have_read(&self, named: &Named, by: GuardedBy<'_>) -> Result<(), String> {
+        let names = [named.shown.as_path(), &named.real];
+        if self.guards_let_read(by, &names).await?.is_some() {
             return Err("a guard wants you asked, which nobody is here".to_owned());
         }
+        let worktree = &self.state.project.location.worktree;
+        let relative = |path: &Path| outrigger_tools::relative(worktree, path);
         let ask = PermissionAsk {
             permission: "read".to_owned(),
-            patterns: vec![outrigger_tools::relative(
-                &self.state.project.location.worktree,
-                path,
-            )],
+            patterns: names.into_iter().map(relative).collect(),
             ..PermissionAsk::default()
         };
         let lacking = self.state.prompted_without_grant(by.causes, None, &ask);
@@ -181,6 +183,23 @@ impl Agent {
                 [mention, call_of(name, agent)]
             })
             .collect()
+    }
+}
+
+/// A file of the project that a prompt names.
+struct Named {
+    /// The path as written, absolute.
+    shown: PathBuf,
+    /// Where it led when the prompt was read, without links.
+    real: PathBuf,
+}
+
+impl Named {
+    fn resolve(place: &ProjectLocation, path: &Path) -> Result<Self, String> {
+        let roots = Roots::found([&place.worktree, &place.directory]);
+        let shown = resolve(Path::new("/"), path);
+        let real = roots.contains(&shown).map_err(|error| error.to_string())?;
+        Ok(Self { shown, real })
     }
 }
 

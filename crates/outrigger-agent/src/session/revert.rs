@@ -14,6 +14,7 @@ use outrigger_workspace::snapshot::{FileDiff, Snapshots, is_tree};
 use serde_json::Value;
 
 use crate::error::AgentError;
+use crate::session::revert_reach;
 use crate::state::Agent;
 
 /// Change of a session to one file in one step.
@@ -34,7 +35,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError::Conflict`] where files are not what the session left, and [`AgentError::PluginCaused`] for files that run
-    /// later, unless `force`; [`AgentError::RunsLater`] for a plugin; [`AgentError::NoSession`], [`AgentError::Working`], [`AgentError::Busy`], [`AgentError::Snapshot`] and those of the store. Then nothing has
+    /// later, unless `force`; [`AgentError::RunsLater`] and [`AgentError::NotGranted`] for a plugin; [`AgentError::NoSession`], [`AgentError::Working`], [`AgentError::Busy`], [`AgentError::Snapshot`] and those of the store. Then nothing has
     /// changed.
     pub async fn revert(
         &self,
@@ -44,6 +45,7 @@ impl Agent {
         force: bool,
         by: &Actor,
     ) -> Result<Session, AgentError> {
+        revert_reach::may_force(by, force)?;
         let session = self.session(id)?;
         let _owner = self.at_rest(id)?;
         let messages = self.state.store.messages(id)?;
@@ -73,7 +75,8 @@ impl Agent {
                 self.check_between(&touched).await?;
                 self.check(&wanted, &last_trees(&touched), &now).await?;
             }
-            self.may_put_back(by, back.keys().chain(wanted.keys()))?;
+            self.may_put_back(by, back.keys().chain(wanted.keys()).collect())
+                .await?;
             if !force {
                 self.check_causes(&messages, &revert, wanted.keys())?;
             }
@@ -98,6 +101,7 @@ impl Agent {
         force: bool,
         by: &Actor,
     ) -> Result<Session, AgentError> {
+        revert_reach::may_force(by, force)?;
         let session = self.session(id)?;
         let _owner = self.at_rest(id)?;
         let Some(revert) = session.revert.clone() else {
@@ -108,27 +112,11 @@ impl Agent {
             let messages = self.state.store.messages(id)?;
             let now = snapshots.track().await?;
             let back = self.back(&messages, &revert, before, &now, force).await?;
-            self.may_put_back(by, back.keys())?;
+            self.may_put_back(by, back.keys().collect()).await?;
             restore(snapshots, &back).await?;
         }
         self.update_session(id, |session| session.revert = None)
             .await
-    }
-
-    /// Checks that a plugin does not restore files that make something run later.
-    fn may_put_back<'f>(
-        &self,
-        by: &Actor,
-        files: impl Iterator<Item = &'f String>,
-    ) -> Result<(), AgentError> {
-        let found = self.runs_later(by, files.map(String::as_str));
-        match found.into_iter().next() {
-            Some(found) => Err(AgentError::RunsLater {
-                file: found.pattern,
-                runs: found.runs,
-            }),
-            None => Ok(()),
-        }
     }
 
     /// Checks that files that make something run later are not restored unseen if a plugin is a cause of the messages.

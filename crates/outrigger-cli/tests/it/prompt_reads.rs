@@ -2,6 +2,8 @@
 //! prompt of its own what it may do itself, and a rule holds for every sender.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -249,4 +251,40 @@ fn an_agent_that_a_plugin_names_reads_nothing_for_it_that_rules_keep_from_plugin
             );
         }
     }
+}
+
+/// Whatever the link leads to at whichever moment, one file is decided about and read.
+#[test]
+fn a_link_that_a_plugin_exchanges_shows_it_nothing_that_rules_keep_from_it() {
+    let world = world([done(), done()], rules());
+    world.file("a.txt", "open to plugins");
+    let (link, next) = (world.path("link.txt"), world.path("next.txt"));
+    std::os::unix::fs::symlink("a.txt", &link).unwrap();
+    let url = format!("file://{}", link.display());
+    let part = json!({ "type": "file", "mime": "text/plain", "filename": "link.txt", "url": url });
+    let body = json!({ "noReply": true, "agent": "ops", "parts": vec![part; 200] });
+    sends(&world, "message", &body);
+    let is_over = AtomicBool::new(false);
+    let swaps = std::thread::scope(|scope| {
+        let swapping = scope.spawn(|| {
+            let mut swaps = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                for target in ["secret/k.txt", "a.txt"] {
+                    std::os::unix::fs::symlink(target, &next).unwrap();
+                    std::fs::rename(&next, &link).unwrap();
+                    swaps += 1;
+                    std::thread::sleep(Duration::from_micros(50 * (swaps % 7)));
+                }
+            }
+            swaps
+        });
+        let run = world.run(&["hello"]);
+        is_over.store(true, Ordering::SeqCst);
+        run.ok();
+        swapping.join().unwrap()
+    });
+    assert!(swaps > 50, "it was exchanged {swaps} times");
+    let answers = world.read("answers.txt");
+    assert!(!answers.contains(SECRET), "{answers}");
+    assert!(answers.contains("open to plugins"), "{answers}");
 }

@@ -299,3 +299,71 @@ fn a_file_that_runs_later_is_not_taken_back_unseen_where_a_plugin_is_a_cause() {
         assert_eq!(world.read(".envrc"), "export A=1\n");
     }
 }
+
+/// Sends the undo in `undo.json` when a prompt comes, and writes down the answer.
+const UNDOES: &str = "
+import fs from 'node:fs'
+export const P = async ({ serverUrl, directory }) => ({ 'chat.message': async () => {
+  const file = directory + '/undo.json'
+  if (!fs.existsSync(file)) return
+  const { path, body } = JSON.parse(fs.readFileSync(file, 'utf8'))
+  const answer = await fetch(new URL(path, serverUrl), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  fs.writeFileSync(directory + '/undone.json', JSON.stringify({ status: answer.status, text: await answer.text() }))
+} })";
+
+/// The user's agent may change what plugins may not, and the user goes on with it.
+#[test]
+fn a_plugin_puts_back_only_what_it_may_change_itself() {
+    for (case, file, later, force, status) in [
+        ("its own", "src/a.txt", false, false, 200),
+        ("changed since", "src/a.txt", true, false, 409),
+        ("changed since, by force", "src/a.txt", true, true, 403),
+        ("denied by a rule", "locked/a.txt", false, false, 403),
+        ("not its own to write", ".hidden/a.txt", false, false, 403),
+    ] {
+        let input = json!({ "filePath": file, "content": "after\n" });
+        let world = World::new([turn([call("write", input)]), done(), done()]);
+        let ops = json!({ "mode": "primary", "permission": { "edit": { "locked/*": "allow" } } });
+        let rules = json!({ "*": "allow", "edit": { "*": "allow", "locked/*": "deny" } });
+        world.config(json!({ "permission": rules, "agent": { "ops": ops } }));
+        world.file(file, "before\n");
+        git(&world.project(), &["init", "-q"]);
+        git(&world.project(), &["add", "-A"]);
+        world.plugin("undoes", UNDOES);
+        let server = world.serve(&["--no-auth"]);
+        let session = || {
+            let made = server.post("/session", &json!({})).json(200);
+            made["id"].as_str().unwrap().to_owned()
+        };
+        let say = |id: &str, agent: &str| {
+            let body = json!({ "agent": agent, "parts": [{ "type": "text", "text": "go" }] });
+            let path = format!("/session/{id}/message");
+            server.post(&path, &body).json(200);
+        };
+        let id = session();
+        say(&id, "ops");
+        assert_eq!(world.read(file), "after\n", "{case}");
+        if later {
+            world.file(file, "after\nmine\n");
+        }
+        let left = world.read(file);
+        let messages = server.get(&format!("/session/{id}/message")).json(200);
+        let user = messages[0]["info"]["id"].clone();
+        let path = format!("/session/{id}/revert");
+        let body = json!({ "messageID": user, "force": force });
+        world.file(
+            "undo.json",
+            &json!({ "path": path, "body": body }).to_string(),
+        );
+        say(&session(), "build");
+        let undone = world.json("undone.json");
+        assert_eq!(undone["status"], status, "{case}: {undone}");
+        let want = if status == 200 { "before\n" } else { &left };
+        assert_eq!(world.read(file), want, "{case}");
+        // It is the user's to decide.
+        server
+            .post(&path, &json!({ "messageID": user, "force": true }))
+            .json(200);
+        assert_eq!(world.read(file), "before\n", "{case}");
+    }
+}

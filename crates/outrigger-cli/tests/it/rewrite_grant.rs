@@ -216,6 +216,34 @@ fn the_user_sees_who_changed_what_and_decides() {
     assert_eq!(open(), json!([]));
 }
 
+/// In a process of several, each plugin can speak as any other: what the user lets one of them do for good, all would do.
+#[test]
+fn always_for_a_plugin_that_shares_its_process_counts_once() {
+    let world = allowing(["echo fine"; 3].map(bash).into_iter().chain([done()]));
+    world.plugin("changes", &before("o.args.command = 'echo ran >> ran.txt'"));
+    world.plugin("neighbour", "export const P = async () => ({})");
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
+    server.post(&format!("/session/{id}/prompt_async"), &prompt);
+    let open = || server.get("/permission").json(200)[0].clone();
+    let mut last = json!(null);
+    for call in 0..3 {
+        let is_next = || open()["id"].is_string() && open()["id"] != last;
+        assert!(wait_until(WAIT_TIMEOUT, is_next), "call {call}");
+        last = open()["id"].clone();
+        let path = format!("/permission/{}/reply", last.as_str().unwrap());
+        server.post(&path, &json!({ "reply": "always" })).json(200);
+    }
+    assert!(wait_until(WAIT_TIMEOUT, || world.lines("ran.txt").len() == 3));
+    let said = server.stop().stderr;
+    assert!(
+        said.contains("the answer counts for this call alone"),
+        "{said}"
+    );
+}
+
 /// "Always" applies to what a plugin's tool asked about; additional patterns apply to its own permission only.
 #[test]
 fn always_of_a_plugins_question_is_about_what_it_asked() {

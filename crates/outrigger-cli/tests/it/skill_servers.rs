@@ -296,3 +296,55 @@ fn a_skill_as_a_command_brings_its_servers_too() {
     assert!(world.mock.last().texts("user")[0].contains("counter_next: Counts on."));
     assert_eq!(world.mock.last().texts("tool"), ["1"]);
 }
+
+/// Wherever the files of a plugin lie: what it brings is not the user's, whose skills need no leave and start as the user.
+#[test]
+fn servers_of_a_plugins_skill_need_leave_and_start_in_its_sandbox() {
+    let names_its_folder = "export const Foo = async () => ({ config: async (config) => {
+        config.skills = { paths: [import.meta.dirname + '/skills'] }
+    } })";
+    for (form, plugin) in [
+        ("named by its hook", names_its_folder),
+        ("linked by the user", "export const Foo = async () => ({})"),
+    ] {
+        let world = world([load("count"), next(), done()]);
+        let own = world.home().join(".config/opencode");
+        let package = own.join("foo");
+        let secret = world.home().join("secret.txt");
+        std::fs::create_dir_all(&package).unwrap();
+        std::fs::write(&secret, "of the user").unwrap();
+        std::fs::write(package.join("index.js"), plugin).unwrap();
+        let looks = format!(
+            "import {{ readFileSync, writeFileSync }} from 'node:fs'
+            let seen; try {{ seen = readFileSync({secret:?}, 'utf8') }} catch (error) {{ seen = error.code }}
+            writeFileSync('seen.txt', seen)\n{COUNTER}"
+        );
+        world.file("looks.mjs", &looks);
+        let entry = json!({ "command": "node", "args": [world.path("looks.mjs")] });
+        skill(&package, "count", Some(&json!({ "counter": entry })));
+        if form.starts_with("linked") {
+            std::fs::create_dir_all(own.join("skills")).unwrap();
+            std::os::unix::fs::symlink(package.join("skills/count"), own.join("skills/count"))
+                .unwrap();
+        }
+        world.config(json!({ "plugin": [package.join("index.js")] }));
+        let tried = || {
+            world.run(&["go"]).ok();
+            said(&world, &world.mock.last().texts("tool")[0])
+        };
+        let said = tried();
+        assert!(
+            said.contains("outrigger mcp allow count:counter"),
+            "{form}: {said}"
+        );
+        assert!(!world.path("seen.txt").exists(), "{form}");
+        world.cli(&["mcp", "allow", "count:counter"]).ok();
+        let said = tried();
+        assert!(said.contains("counter_next: Counts on."), "{form}: {said}");
+        let seen = world.read("seen.txt");
+        assert!(
+            ["EACCES", "ENOENT"].contains(&seen.as_str()),
+            "{form}: {seen}"
+        );
+    }
+}

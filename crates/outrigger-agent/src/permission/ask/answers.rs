@@ -79,7 +79,7 @@ impl Agent {
             let what = format!("{} of the plugin {}", missing.grant, missing.plugin);
             self.state.audit_grant(&session, &what, &[]);
         }
-        lock(&self.state.permissions.questions.granted).insert((missing.plugin, grant));
+        self.state.grant_for_now(missing.plugin, grant);
         let _ = self.answer(id, Reply::Once);
         Ok(Some(file))
     }
