@@ -24,7 +24,7 @@ pub trait McpHost: Send + Sync {
     fn folders(&self) -> &Folders;
     /// Returns the environment in which servers are started.
     fn options(&self) -> Options;
-    /// Returns whether a plugin brought a skill: it lies in the plugin's folder, or in one that its `config` hook named.
+    /// Returns whether a plugin contributed a skill: it lies in the plugin's folder, or in one that its `config` hook named.
     fn is_of_plugin(&self, skill: &Skill) -> bool;
     /// Returns the sandbox of what a skill of a plugin starts; `None` for any other skill, and if plugins are not sandboxed.
     ///

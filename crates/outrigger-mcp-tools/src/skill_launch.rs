@@ -11,7 +11,7 @@ use crate::skill_servers::Held;
 /// Decides for the servers of a session's skills.
 #[derive(Debug)]
 struct SkillLauncher {
-    /// Decides for the skills that no plugin brought.
+    /// Decides for the skills that no plugin contributed.
     others: Option<Arc<dyn Launcher>>,
     /// Starts processes in their sandboxes.
     spawner: Spawner,

@@ -33,7 +33,7 @@ pub(crate) struct Held {
     pub(crate) tools: Mutex<BTreeMap<String, (String, String)>>,
     /// The processes, while there are any.
     pub(crate) live: tokio::sync::Mutex<Option<McpServers>>,
-    /// The sandboxes of those that a plugin's skill brought, by the label of the process.
+    /// The sandboxes of those that a plugin's skill contributes, by the label of the process.
     pub(crate) sandboxes: SandboxOverrides,
     pub(crate) used: Mutex<Option<Instant>>,
     calls: AtomicUsize,

@@ -29,7 +29,7 @@ use crate::tool::{McpTool, answered_as, call, declared};
 /// Maximum wait for a server's start within a call, in addition to the call's own.
 const START: Duration = Duration::from_secs(30);
 
-/// Returns the servers of skills that need approval, by `SKILL:SERVER`. `is_of_plugin`: whether a plugin brought a skill.
+/// Returns the servers of skills that need approval, by `SKILL:SERVER`. `is_of_plugin`: whether a plugin contributed a skill.
 pub fn servers_of_skills(
     skills: &[Skill],
     config: &Loaded,

@@ -9,7 +9,6 @@ pub(crate) mod listing;
 pub(crate) mod owner;
 pub(crate) mod projects;
 pub(crate) mod revert;
-mod revert_reach;
 pub(crate) mod sandboxed;
 pub(crate) mod session_rules;
 pub(crate) mod sessions;

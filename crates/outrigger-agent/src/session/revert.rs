@@ -3,6 +3,8 @@
 //! Files are restored only if they are as the session left them. Other people's work, before, between or after the
 //! session's changes, is never overwritten unless the caller forces it: the error names the files and nothing is changed.
 
+mod reach;
+
 use std::collections::{BTreeMap, HashMap};
 
 use outrigger_protocol::event::Event;
@@ -14,7 +16,6 @@ use outrigger_workspace::snapshot::{FileDiff, Snapshots, is_tree};
 use serde_json::Value;
 
 use crate::error::AgentError;
-use crate::session::revert_reach;
 use crate::state::Agent;
 
 /// Change of a session to one file in one step.
@@ -45,7 +46,7 @@ impl Agent {
         force: bool,
         by: &Actor,
     ) -> Result<Session, AgentError> {
-        revert_reach::may_force(by, force)?;
+        reach::may_force(by, force)?;
         let session = self.session(id)?;
         let _owner = self.at_rest(id)?;
         let messages = self.state.store.messages(id)?;
@@ -101,7 +102,7 @@ impl Agent {
         force: bool,
         by: &Actor,
     ) -> Result<Session, AgentError> {
-        revert_reach::may_force(by, force)?;
+        reach::may_force(by, force)?;
         let session = self.session(id)?;
         let _owner = self.at_rest(id)?;
         let Some(revert) = session.revert.clone() else {

@@ -28,6 +28,14 @@ pub(crate) struct Scope {
 #[derive(Clone, Debug)]
 pub(crate) struct Within(pub(crate) PathBuf);
 
+/// The folder that a request is for, and who may reach it.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) directory: PathBuf,
+    /// Of a plugin's request.
+    pub(crate) scope: Option<Scope>,
+}
+
 impl Scope {
     pub(crate) fn of(agent: &Agent) -> Self {
         let ProjectLocation {

@@ -18,8 +18,8 @@ use tokio::sync::{broadcast, watch};
 
 use crate::access::scope::Within;
 use crate::events::lines::Lines;
-use crate::hosting::plugin_agents::PluginAgents;
 use crate::hosting::sdk_service::serve_plugins_of;
+use crate::hosting::started_agents::PluginAgents;
 use crate::request::directory_of;
 use crate::routes::conversation::feed_of_hub;
 

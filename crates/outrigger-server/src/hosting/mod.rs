@@ -8,3 +8,4 @@ pub(crate) mod move_session;
 pub(crate) mod plugin_agents;
 pub(crate) mod renew;
 pub(crate) mod sdk_service;
+mod started_agents;

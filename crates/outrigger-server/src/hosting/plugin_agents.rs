@@ -1,40 +1,19 @@
 //! The agents that plugins' requests reach and start (C9): in folders of the plugin's own project that are there, and few at a
 //! time. Each agent has processes of its own, so a plugin that could start any number of them would fill the machine.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use axum::extract::Request;
 use axum::http::StatusCode;
 use outrigger_protocol::message::NamedError;
-use tokio::sync::Mutex;
 
-use crate::access::scope::{Scope, absent};
+use crate::access::scope::{Scope, Target, absent};
 use crate::error::ApiError;
 use crate::hosting::hub::{Hub, Instance};
+use crate::hosting::started_agents::Started;
 
 /// The most agents of one project that run because a plugin named their folder.
 const MAX_STARTED: usize = 4;
-
-/// The folder that a request is for, and who may reach it.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) directory: PathBuf,
-    /// Of a plugin's request.
-    pub(crate) scope: Option<Scope>,
-}
-
-/// The agents that plugins' requests started, by the root of their project.
-#[derive(Default)]
-pub(crate) struct PluginAgents {
-    projects: Mutex<HashMap<PathBuf, Vec<Started>>>,
-}
-
-struct Started {
-    folder: PathBuf,
-    /// It has not been started yet.
-    pending: bool,
-}
 
 impl Hub {
     pub(crate) fn target(&self, request: &Request) -> Target {

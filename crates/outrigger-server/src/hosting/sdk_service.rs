@@ -18,11 +18,10 @@ use crate::access::marks::{FromPlugin, Sender};
 use crate::access::permission_escalation::refuse_wider;
 use crate::access::plugin_storage::PluginStorage;
 use crate::access::project_sessions::refuse_foreign;
-use crate::access::scope::Scope;
+use crate::access::scope::{Scope, Target};
 use crate::error::ApiError;
 use crate::hosting::hub::Hub;
 use crate::hosting::local_client::LocalClient;
-use crate::hosting::plugin_agents::Target;
 
 /// Maximum bytes of a response to a plugin.
 const MAX_BYTES: usize = 32 * 1024 * 1024;

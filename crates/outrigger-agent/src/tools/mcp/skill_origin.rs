@@ -1,4 +1,4 @@
-//! Who brought a skill: what a plugin's skill starts needs the user's leave and runs in the sandbox of the plugin, wherever the
+//! Who contributed a skill: what a plugin's skill starts needs the user's leave and runs in the sandbox of the plugin, wherever the
 //! skill lies.
 
 use outrigger_config::claude::ClaudeServer;
