@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// A prompt.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum ParsedPrompt {
     /// Text and attachments.
     Prompt(Vec<PartInput>),
     /// A slash command.
@@ -22,7 +22,10 @@ pub(crate) enum Said {
 }
 
 /// Reads the blocks of a prompt. `is_command`: whether there is a command of this name.
-pub(crate) fn read(blocks: &Value, is_command: impl Fn(&str) -> bool) -> Result<Said, RpcError> {
+pub(crate) fn read(
+    blocks: &Value,
+    is_command: impl Fn(&str) -> bool,
+) -> Result<ParsedPrompt, RpcError> {
     let blocks = blocks.as_array();
     let blocks = blocks.ok_or_else(|| RpcError::params("`prompt` is a list of content blocks"))?;
     let first = blocks.first();
@@ -34,7 +37,7 @@ pub(crate) fn read(blocks: &Value, is_command: impl Fn(&str) -> bool) -> Result<
     let name = line.and_then(|line| line.split_whitespace().next());
     let Some((line, name)) = line.zip(name).filter(|(_, name)| is_command(name)) else {
         let parts = blocks.iter().map(|block| part(block, Attached::Framed));
-        return Ok(Said::Prompt(parts.collect::<Result<_, _>>()?));
+        return Ok(ParsedPrompt::Prompt(parts.collect::<Result<_, _>>()?));
     };
     let rest = line.strip_prefix(name).unwrap_or_default();
     let mut arguments = vec![rest.trim().to_owned()];
@@ -47,7 +50,7 @@ pub(crate) fn read(blocks: &Value, is_command: impl Fn(&str) -> bool) -> Result<
         }
     }
     arguments.retain(|text| !text.is_empty());
-    Ok(Said::Command {
+    Ok(ParsedPrompt::Command {
         name: name.to_owned(),
         arguments: arguments.join("\n"),
         files,
@@ -228,8 +231,8 @@ mod tests {
         let shown = cases.iter().map(|blocks| {
             let said = read(blocks, |name| name == "hello");
             match said {
-                Ok(Said::Prompt(parts)) => format!("{}", json!(parts)),
-                Ok(Said::Command {
+                Ok(ParsedPrompt::Prompt(parts)) => format!("{}", json!(parts)),
+                Ok(ParsedPrompt::Command {
                     name,
                     arguments,
                     files,

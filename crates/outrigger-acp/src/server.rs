@@ -14,7 +14,7 @@ use crate::content;
 use crate::session::opening::session_of;
 use crate::session::options::{MODE, MODEL};
 use crate::session::servers::Handed;
-use crate::session::{Open, Sessions};
+use crate::session::{OpenSession, Sessions};
 use crate::turn;
 
 /// Serves one editor.
@@ -58,7 +58,7 @@ impl Server {
 
 impl ServerState {
     /// Sends an update of a session.
-    pub(crate) async fn update(&self, open: &Open, update: Value) {
+    pub(crate) async fn update(&self, open: &OpenSession, update: Value) {
         let params = json!({ "sessionId": open.id, "update": update });
         self.peer.notify("session/update", &params).await;
     }
@@ -69,7 +69,7 @@ impl ServerState {
         Arc::clone(folders.entry(folder).or_default())
     }
 
-    fn open(&self, params: &Value) -> Result<Arc<Open>, RpcError> {
+    fn open(&self, params: &Value) -> Result<Arc<OpenSession>, RpcError> {
         let id = session_of(params)?;
         self.sessions.find(id).ok_or_else(|| {
             RpcError::params(format!("session {id} is not open: session/load opens it"))

@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::client::Client;
-use crate::content::Said;
+use crate::content::ParsedPrompt;
 use crate::errors;
 use crate::permissions;
 use crate::questions::{self, Form};
 use crate::session::options::id_of;
-use crate::session::{Cancelled, Open};
+use crate::session::{Cancelled, OpenSession};
 use crate::turn::foreign_calls::ForeignCalls;
 use crate::updates::Updates;
 
@@ -35,7 +35,7 @@ const MAX_SUBAGENTS: usize = 1000;
 
 /// A running turn and its state towards the editor.
 pub(crate) struct Turn {
-    open: Arc<Open>,
+    open: Arc<OpenSession>,
     peer: Peer,
     client: Client,
     updates: Updates,
@@ -55,10 +55,10 @@ pub(crate) struct Turn {
 ///
 /// # Errors The turn failed.
 pub(crate) async fn run(
-    open: Arc<Open>,
+    open: Arc<OpenSession>,
     peer: Peer,
     client: Client,
-    said: Said,
+    said: ParsedPrompt,
     mut cancelled: Cancelled,
 ) -> Result<Value, RpcError> {
     let _turn = open.turn.lock().await;
@@ -86,11 +86,11 @@ pub(crate) async fn run(
 }
 
 /// Returns the path and body of a prompt.
-fn request(open: &Open, said: Said) -> (String, Value) {
+fn request(open: &OpenSession, said: ParsedPrompt) -> (String, Value) {
     let chosen = open.chosen().clone();
     let path = format!("/session/{}", open.id);
     match said {
-        Said::Prompt(parts) => {
+        ParsedPrompt::Prompt(parts) => {
             let prompt = PromptInput {
                 agent: chosen.mode,
                 model: chosen.model,
@@ -100,7 +100,7 @@ fn request(open: &Open, said: Said) -> (String, Value) {
             };
             (format!("{path}/message"), json!(prompt))
         }
-        Said::Command {
+        ParsedPrompt::Command {
             name,
             arguments,
             files,
@@ -138,7 +138,12 @@ fn stopped(why: &str) -> Value {
 }
 
 impl Turn {
-    pub(crate) fn new(open: Arc<Open>, peer: Peer, client: Client, before: Option<String>) -> Self {
+    pub(crate) fn new(
+        open: Arc<OpenSession>,
+        peer: Peer,
+        client: Client,
+        before: Option<String>,
+    ) -> Self {
         Self {
             peer,
             client,

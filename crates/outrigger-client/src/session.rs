@@ -8,7 +8,7 @@ use crate::connection::{Connection, encoded};
 use crate::error::ClientError;
 
 /// The requested session.
-pub struct Wanted<'a> {
+pub struct SessionSelector<'a> {
     /// This one.
     pub id: Option<&'a str>,
     /// The last one of the folder.
@@ -23,7 +23,7 @@ pub struct Wanted<'a> {
 /// # Errors There is no session with that identifier.
 pub async fn find(
     connection: &Connection,
-    wanted: &Wanted<'_>,
+    wanted: &SessionSelector<'_>,
 ) -> Result<Option<(Session, bool)>, ClientError> {
     let found = match wanted.id {
         Some(id) => Some(by_id(connection, id).await?),

@@ -22,7 +22,7 @@ type Allowed = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// A client's request.
 #[derive(Clone, Default)]
-pub struct Wanted {
+pub struct FollowOptions {
     /// Only this conversation.
     pub only: Option<SessionId>,
     /// The form of tool entries.
@@ -36,7 +36,7 @@ pub struct Wanted {
 /// A client that follows.
 pub struct Follow {
     feed: Feed,
-    wanted: Wanted,
+    wanted: FollowOptions,
     subscription: Subscription,
     /// The client has the log up to here.
     sent: i64,
@@ -55,7 +55,7 @@ impl Follow {
     /// Starts to follow.
     ///
     /// # Errors Those of the store.
-    pub async fn new(feed: Feed, wanted: Wanted) -> Result<Self, StoreError> {
+    pub async fn new(feed: Feed, wanted: FollowOptions) -> Result<Self, StoreError> {
         let subscription = feed.subscribe().await?;
         let at = subscription.at;
         Ok(Self {

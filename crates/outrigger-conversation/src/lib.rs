@@ -17,7 +17,7 @@ mod trace;
 
 pub use external::ExternalAnswer;
 pub use feed::Feed;
-pub use follow::{Follow, Wanted};
+pub use follow::{Follow, FollowOptions};
 pub use list::ListQuery;
 pub use outrigger_kernel::merge::Form;
 pub use reader::{Live, Nothing, Reader};

@@ -12,7 +12,7 @@ use outrigger_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Feed, Follow, Form, Nothing, Reader, Wanted};
+use crate::{Feed, Follow, FollowOptions, Form, Nothing, Reader};
 
 struct World {
     _dir: TempDir,
@@ -89,10 +89,10 @@ impl World {
     }
 
     async fn follow(&self, after: Option<i64>) -> Follow {
-        let wanted = Wanted {
+        let wanted = FollowOptions {
             only: Some("ses_1".into()),
             after,
-            ..Wanted::default()
+            ..FollowOptions::default()
         };
         Follow::new(self.feed.clone(), wanted).await.unwrap()
     }

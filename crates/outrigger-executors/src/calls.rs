@@ -6,7 +6,7 @@ use outrigger_protocol::merged::{AgentOutput, EXECUTOR};
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Map, Value, json};
 
-use crate::step::{Said, Step};
+use crate::step::{Step, VendorOutput};
 
 /// A call in our form.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,12 +37,12 @@ impl Call {
 #[derive(Debug)]
 pub(crate) struct Calls {
     executor: &'static str,
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, OpenCall>,
     begun: u64,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenCall {
     /// The number of earlier calls.
     number: u64,
     call: Call,
@@ -92,13 +92,13 @@ impl Calls {
             oldest.and_then(|id| self.open.remove(&id));
         }
         self.begun += 1;
-        let open = Open {
+        let open = OpenCall {
             number: self.begun,
             call,
             vendor_tool: vendor_tool.to_owned(),
             was_asked: false,
         };
-        let said = Said {
+        let said = VendorOutput {
             output: AgentOutput::ToolUse {
                 id: id.to_owned(),
                 tool_name: open.call.tool.clone(),
@@ -126,7 +126,7 @@ impl Calls {
         }
         let mut facts = ended.facts;
         facts.insert(EXECUTOR.to_owned(), whose);
-        Step::Say(Said {
+        Step::Say(VendorOutput {
             output: AgentOutput::ToolResult {
                 tool_use_id: id.to_owned(),
                 tool_name: open.map_or_else(|| "unknown".to_owned(), |open| open.call.tool),

@@ -78,12 +78,12 @@ pub(crate) fn access(home: &Path) -> Access {
 }
 
 /// What waits for our answer.
-enum Waiting {
+enum PendingRequest {
     Hook { request: String },
     Permission { request: String, input: Value },
 }
 
-impl Waiting {
+impl PendingRequest {
     fn request(&self) -> &String {
         match self {
             Self::Hook { request } | Self::Permission { request, .. } => request,
@@ -94,7 +94,7 @@ impl Waiting {
 pub(crate) struct Claude {
     task: Task,
     calls: Calls,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, PendingRequest>,
     next: u64,
     is_cancelled: bool,
     has_session: bool,
@@ -180,12 +180,12 @@ impl Claude {
         let (waiting, name, input) = match of("/request/subtype") {
             "hook_callback" => {
                 let input = value.pointer("/request/input/tool_input");
-                let waiting = Waiting::Hook { request };
+                let waiting = PendingRequest::Hook { request };
                 (waiting, of("/request/input/tool_name"), input)
             }
             "can_use_tool" => {
                 let input = value.pointer("/request/input");
-                let waiting = Waiting::Permission {
+                let waiting = PendingRequest::Permission {
                     request,
                     input: input.cloned().unwrap_or_default(),
                 };
@@ -278,7 +278,7 @@ impl Protocol for Claude {
             return Vec::new();
         };
         let (request, response) = match (waiting, verdict) {
-            (Waiting::Hook { request }, verdict) => {
+            (PendingRequest::Hook { request }, verdict) => {
                 let (decision, reason) = match verdict {
                     Verdict::Allow => ("allow", "allowed"),
                     Verdict::Deny(why) => ("deny", why.as_str()),
@@ -288,11 +288,11 @@ impl Protocol for Claude {
                 });
                 (request, json!({ "hookSpecificOutput": output }))
             }
-            (Waiting::Permission { request, input }, Verdict::Allow) => (
+            (PendingRequest::Permission { request, input }, Verdict::Allow) => (
                 request,
                 json!({ "behavior": "allow", "updatedInput": input }),
             ),
-            (Waiting::Permission { request, .. }, Verdict::Deny(why)) => {
+            (PendingRequest::Permission { request, .. }, Verdict::Deny(why)) => {
                 (request, json!({ "behavior": "deny", "message": why }))
             }
         };

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-use crate::step::{End, Protocol, Question, Said, Step, Verdict};
+use crate::step::{End, Protocol, Question, Step, VendorOutput, Verdict};
 use crate::used::Used;
 use crate::wire::lines::{Line, Lines};
 
@@ -72,7 +72,7 @@ pub struct Streams<I, O, E> {
 /// The session of the executor.
 pub trait Host {
     /// Stores the agent's output. The next line is read after this.
-    fn say(&mut self, said: Said) -> impl Future<Output = Result<(), String>> + Send;
+    fn say(&mut self, said: VendorOutput) -> impl Future<Output = Result<(), String>> + Send;
     /// Shows a piece of a text or reasoning, which [`Self::say`] stores as a whole later.
     fn piece(
         &mut self,
@@ -351,7 +351,7 @@ impl<H: Host, I: AsyncWrite + Unpin> Turn<'_, H, I> {
 }
 
 /// Truncates texts to `limit` bytes.
-fn bounded(mut said: Said, limit: usize) -> Said {
+fn bounded(mut said: VendorOutput, limit: usize) -> VendorOutput {
     let bytes: usize = said.facts.values().map(length).sum();
     if bytes > limit {
         said.facts.retain(|key, _| key == EXECUTOR);

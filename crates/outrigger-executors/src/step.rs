@@ -38,7 +38,7 @@ pub struct Image {
 
 /// An output of the agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct VendorOutput {
     /// In the form of all agents.
     pub output: AgentOutput,
     /// Further facts of a call, for its metadata.
@@ -82,7 +82,7 @@ pub enum End {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Output of the agent.
-    Say(Said),
+    Say(VendorOutput),
     /// A piece of a text or reasoning, which is output as a whole later.
     Piece {
         /// It is a piece of reasoning.
@@ -112,7 +112,7 @@ impl Step {
     /// Creates an output without further facts.
     #[must_use]
     pub fn say(output: AgentOutput) -> Self {
-        Self::Say(Said {
+        Self::Say(VendorOutput {
             output,
             facts: Object::new(),
         })

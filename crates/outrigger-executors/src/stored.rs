@@ -15,7 +15,7 @@ use self::printed_form::in_printed_form;
 use crate::calls::{Call, Ended, said, text, thought};
 use crate::claude::Claude;
 use crate::codex::{Codex, script};
-use crate::step::{Said, Step, Task};
+use crate::step::{Step, Task, VendorOutput};
 
 /// The meaning of a line of a stored session.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub enum Stored {
         tokens: Option<Tokens>,
     },
     /// The agent's output or action.
-    Say(Said),
+    Say(VendorOutput),
     /// A summary that replaces everything before it.
     Summary(String),
 }
@@ -204,7 +204,7 @@ impl StoredClaude {
 
 /// Renames the tool that starts a subagent to ours.
 fn delegated(mut stored: Stored) -> Stored {
-    if let Stored::Say(Said {
+    if let Stored::Say(VendorOutput {
         output: AgentOutput::ToolUse { tool_name, .. },
         ..
     }) = &mut stored
@@ -421,7 +421,7 @@ fn subagent(session: &str, agent: &str) -> String {
 
 /// Adds the conversation of a started subagent to its call.
 fn led(stored: &mut Stored, child: &str) {
-    if let Stored::Say(Said {
+    if let Stored::Say(VendorOutput {
         output: AgentOutput::ToolResult { .. },
         facts,
     }) = stored
@@ -432,7 +432,7 @@ fn led(stored: &mut Stored, child: &str) {
 
 /// Adds exit code 0 to a command that did not fail, which the file omits.
 fn exited(stored: &mut Stored) {
-    if let Stored::Say(Said {
+    if let Stored::Say(VendorOutput {
         output: AgentOutput::ToolResult {
             is_error: false, ..
         },

@@ -23,7 +23,7 @@ use crate::access::Unasked;
 use crate::drive::{Host, Limits, Streams, drive};
 use crate::executor::Executor;
 use crate::process_context::{ProcessContext, start};
-use crate::step::{End, Image, Question, Said, Task, Verdict};
+use crate::step::{End, Image, Question, Task, VendorOutput, Verdict};
 use crate::used::Used;
 
 /// Maximum bytes of a vendor's session id.
@@ -48,7 +48,7 @@ pub trait Keeper: Send + Sync + 'static {
 }
 
 /// The prompt, and its conversation.
-pub struct Asked<'a> {
+pub struct PromptContext<'a> {
     /// The session.
     pub session: &'a SessionId,
     /// The user's message.
@@ -81,7 +81,7 @@ impl Work {
     #[must_use]
     pub fn new(
         executor: Executor,
-        asked: Asked<'_>,
+        asked: PromptContext<'_>,
         unasked: Unasked,
         place: ProcessContext,
         seed: u64,
@@ -242,7 +242,7 @@ impl Worker {
     }
 
     /// Audits the end of a call. One that could not be refused is marked.
-    fn record(&self, said: &Said) {
+    fn record(&self, said: &VendorOutput) {
         let AgentOutput::ToolResult {
             tool_use_id,
             tool_name,
@@ -271,7 +271,7 @@ impl Worker {
 }
 
 impl Host for Worker {
-    async fn say(&mut self, said: Said) -> Result<(), String> {
+    async fn say(&mut self, said: VendorOutput) -> Result<(), String> {
         self.record(&said);
         let events = self.answer.say_with(said.output, &said.facts, now());
         self.keeper.commit(events).await

@@ -123,9 +123,9 @@ impl Pending {
 }
 
 /// Removes a request of ours from [`Pending`] when its caller stops waiting.
-struct Waiting<'a>(&'a Pending, String);
+struct PendingRequest<'a>(&'a Pending, String);
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         self.0.waiting().remove(&self.1);
     }
@@ -192,7 +192,7 @@ impl Exchange {
         let id = format!("outrigger-{number}");
         let (sender, answer) = oneshot::channel();
         self.pending.waiting().insert(id.clone(), sender);
-        let _waiting = Waiting(&self.pending, id.clone());
+        let _waiting = PendingRequest(&self.pending, id.clone());
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let gone = |_| "the client takes no requests during a call".to_owned();
         self.out.send(request).await.map_err(gone)?;

@@ -90,7 +90,7 @@ impl TelegramError {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ApiResponse {
     ok: bool,
     #[serde(default)]
     result: Value,
@@ -173,7 +173,7 @@ impl Bot {
                 return Err(TelegramError::Unreachable { method, why });
             }
         }
-        let answer: Answer =
+        let answer: ApiResponse =
             serde_json::from_slice(&bytes).map_err(|_| TelegramError::Refused {
                 method,
                 code: status,

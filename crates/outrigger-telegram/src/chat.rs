@@ -51,7 +51,7 @@ impl Order {
 }
 
 /// How far a question got.
-enum Asked {
+enum Delivery {
     /// This number of its messages is in the chat. It cannot be answered yet.
     Partly(usize),
     /// All of it is in the chat.
@@ -70,7 +70,7 @@ pub(crate) struct Chat {
     state: Arc<State>,
     agent: Option<String>,
     /// Open questions by id.
-    asked: HashMap<String, Asked>,
+    asked: HashMap<String, Delivery>,
     /// The session of the current prompt.
     running: Option<String>,
 }
@@ -210,7 +210,7 @@ impl Chat {
     /// Answers a question. Only what was shown here in full can be answered: other questions do not belong to this chat.
     async fn answer(&mut self, reply: &str, id: &str) {
         match self.asked.get(id) {
-            Some(Asked::Whole {
+            Some(Delivery::Whole {
                 offers_always: false,
             }) if reply == "always" => {
                 let said = format!(
@@ -218,7 +218,7 @@ impl Chat {
                 );
                 return self.say(&said).await;
             }
-            Some(Asked::Whole { .. }) => {}
+            Some(Delivery::Whole { .. }) => {}
             _ => return self.say("There is no such question.").await,
         }
         self.asked.remove(id);
@@ -249,7 +249,7 @@ impl Chat {
             let id = request.id.as_str();
             if matches!(
                 self.asked.get(id),
-                Some(Asked::Whole { .. } | Asked::Refused)
+                Some(Delivery::Whole { .. } | Delivery::Refused)
             ) || !self.is_ours(request.session_id.0.clone(), session).await
             {
                 continue;
@@ -263,9 +263,9 @@ impl Chat {
     }
 
     /// Sends what the chat has not got of a question yet.
-    async fn ask(&self, id: &str, question: &Question) -> Asked {
+    async fn ask(&self, id: &str, question: &Question) -> Delivery {
         let mut sent = match self.asked.get(id) {
-            Some(Asked::Partly(sent)) => *sent,
+            Some(Delivery::Partly(sent)) => *sent,
             _ => 0,
         };
         for block in question.blocks.iter().skip(sent) {
@@ -275,7 +275,7 @@ impl Chat {
             }
         }
         match self.bot.part(self.id, &question.prompt).await {
-            Ok(()) => Asked::Whole {
+            Ok(()) => Delivery::Whole {
                 offers_always: question.offers_always,
             },
             Err(error) => self.unsent(id, sent, &error).await,
@@ -283,19 +283,19 @@ impl Chat {
     }
 
     /// A question that Telegram may take later is sent further then; another one is refused, since nobody sees it.
-    async fn unsent(&self, id: &str, sent: usize, error: &TelegramError) -> Asked {
+    async fn unsent(&self, id: &str, sent: usize, error: &TelegramError) -> Delivery {
         if error.passes() {
-            return Asked::Partly(sent);
+            return Delivery::Partly(sent);
         }
         let message = "Nobody was asked: the user is in a chat, which did not take the question.";
         self.reject(id, message).await;
-        Asked::Refused
+        Delivery::Refused
     }
 
-    async fn refuse(&self, id: &str, why: &TooLong) -> Asked {
+    async fn refuse(&self, id: &str, why: &TooLong) -> Delivery {
         self.reject(id, &why.for_the_model()).await;
         self.say(&why.said()).await;
-        Asked::Refused
+        Delivery::Refused
     }
 
     async fn reject(&self, id: &str, message: &str) {

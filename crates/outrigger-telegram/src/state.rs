@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug)]
 pub(crate) struct State {
     path: PathBuf,
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredState>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-struct Kept {
+struct StoredState {
     /// The number of the next message.
     next: i64,
     /// Session by chat.
@@ -31,9 +31,9 @@ impl State {
                     "[telegram] cannot read {}: {error}; chats begin anew",
                     path.display()
                 );
-                Kept::default()
+                StoredState::default()
             }),
-            Err(_) => Kept::default(),
+            Err(_) => StoredState::default(),
         };
         Self {
             path: path.to_owned(),
@@ -64,7 +64,7 @@ impl State {
     }
 
     /// Written to a temporary file and renamed, so that a crash leaves the old or the new one.
-    fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), String> {
+    fn change(&self, change: impl FnOnce(&mut StoredState)) -> Result<(), String> {
         let mut kept = lock(&self.kept);
         let mut new = kept.clone();
         change(&mut new);

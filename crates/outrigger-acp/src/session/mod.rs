@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::session::options::{Chosen, Offer};
 
 /// A session while it is open in the editor.
-pub(crate) struct Open {
+pub(crate) struct OpenSession {
     pub(crate) id: SessionId,
     pub(crate) folder: PathBuf,
     pub(crate) connection: Connection,
@@ -31,7 +31,7 @@ pub(crate) struct Open {
     cancels: watch::Sender<u64>,
 }
 
-impl Open {
+impl OpenSession {
     pub(crate) fn new(
         id: SessionId,
         folder: PathBuf,
@@ -97,14 +97,14 @@ impl Cancelled {
 
 /// The open sessions.
 #[derive(Default)]
-pub(crate) struct Sessions(Mutex<Vec<Arc<Open>>>);
+pub(crate) struct Sessions(Mutex<Vec<Arc<OpenSession>>>);
 
 impl Sessions {
-    pub(crate) fn find(&self, id: &str) -> Option<Arc<Open>> {
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<OpenSession>> {
         self.list().iter().find(|it| it.id.as_str() == id).cloned()
     }
 
-    pub(crate) fn put(&self, open: Arc<Open>) {
+    pub(crate) fn put(&self, open: Arc<OpenSession>) {
         let mut list = self.list();
         list.retain(|it| it.id != open.id);
         list.push(open);
@@ -125,7 +125,7 @@ impl Sessions {
         self.list().iter().for_each(|it| it.cancel());
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<Arc<Open>>> {
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<OpenSession>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

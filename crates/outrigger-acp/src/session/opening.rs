@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::errors::refused;
 use crate::server::ServerState;
-use crate::session::Open;
+use crate::session::OpenSession;
 use crate::session::options::{Chosen, Offer};
 use crate::session::servers::{self, Handed};
 use crate::updates::{Updates, plan, time};
@@ -77,7 +77,7 @@ impl ServerState {
     }
 
     /// Returns the available choices: modes in both forms, models as an option, or in the older form for an editor that lacks options.
-    fn choices(&self, open: &Open) -> Value {
+    fn choices(&self, open: &OpenSession) -> Value {
         let chosen = open.chosen();
         let mut choices = json!({ "modes": open.offer.modes(&chosen) });
         if self.client().lacks_options {
@@ -95,7 +95,7 @@ impl ServerState {
         session: Session,
         handed: Vec<Handed>,
         mut notices: Vec<String>,
-    ) -> Result<Arc<Open>, RpcError> {
+    ) -> Result<Arc<OpenSession>, RpcError> {
         let folder = PathBuf::from(&session.directory);
         {
             let known = self.handed_to(folder.clone());
@@ -106,7 +106,7 @@ impl ServerState {
         let offer = Offer::ask(&connection)
             .await
             .map_err(|error| refused(&error))?;
-        let mut open = Open::new(
+        let mut open = OpenSession::new(
             session.id.clone(),
             folder,
             connection,
@@ -154,7 +154,7 @@ impl ServerState {
 
     /// Sends the response, and after it the commands, which the editor would not accept for an
     /// unknown session.
-    fn with_commands(self: Arc<Self>, value: Value, open: Arc<Open>) -> Answer {
+    fn with_commands(self: Arc<Self>, value: Value, open: Arc<OpenSession>) -> Answer {
         let after: BoxFuture<'static, ()> = Box::pin(async move {
             if let Ok(commands) = self.commands(&open.connection).await {
                 let update = json!({
@@ -170,7 +170,7 @@ impl ServerState {
     }
 
     /// Sends the history of a session.
-    async fn replay(&self, open: &Open) -> Result<(), RpcError> {
+    async fn replay(&self, open: &OpenSession) -> Result<(), RpcError> {
         let path = format!("/session/{}", open.id);
         let connection = &open.connection;
         let messages: Vec<MessageWithParts> = connection

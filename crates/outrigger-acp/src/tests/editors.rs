@@ -11,7 +11,7 @@ use super::agents::{answering, now, session};
 use super::opening::OneAgent;
 use super::*;
 use crate::server::Server;
-use crate::session::Open;
+use crate::session::OpenSession;
 use crate::session::options::{Chosen, Offer};
 use crate::turn::Turn;
 use crate::updates::calls;
@@ -144,7 +144,7 @@ fn titles_are_the_same_text_in_markdown() {
 async fn turn() -> (Turn, Outbox) {
     let agent = answering(|_, _, _| now(json!([]))).await;
     let (id, folder) = ("ses_1".into(), "/p".into());
-    let open = Open::new(id, folder, agent, Offer::default(), Chosen::default());
+    let open = OpenSession::new(id, folder, agent, Offer::default(), Chosen::default());
     let (peer, outbox) = Peer::new(None);
     let turn = Turn::new(Arc::new(open), peer, Client::default(), None);
     (turn, outbox)

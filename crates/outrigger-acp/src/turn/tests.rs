@@ -26,7 +26,7 @@ async fn what_was_asked_while_the_stream_was_broken_is_put_to_the_editor() {
         })
     })
     .await;
-    let open = Open::new(
+    let open = OpenSession::new(
         "ses_1".into(),
         "/".into(),
         agent.clone(),

@@ -33,7 +33,7 @@ impl AgentState {
         let (sender, receiver) = oneshot::channel();
         lock(&self.permissions.user_questions.open)
             .insert(request.id.clone(), (request.clone(), sender));
-        let mut open = Open {
+        let mut open = PendingQuestion {
             state: self,
             request: Some(request.clone()),
         };
@@ -70,12 +70,12 @@ fn rejected(request: &QuestionRequest) -> Event {
 }
 
 /// Withdraws a question whose call was cancelled and notifies the clients that show it.
-struct Open<'a> {
+struct PendingQuestion<'a> {
     state: &'a Arc<AgentState>,
     request: Option<QuestionRequest>,
 }
 
-impl Drop for Open<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         let Some(request) = self.request.take() else {
             return;

@@ -24,14 +24,14 @@ pub(crate) struct Notifying<P> {
 }
 
 /// A call in progress. Dropping it early reports it as cancelled.
-struct Asked<'a> {
+struct CallInProgress<'a> {
     owner: &'a Weak<AgentState>,
     call: Call<'a>,
     about: About,
     over: bool,
 }
 
-impl Asked<'_> {
+impl CallInProgress<'_> {
     fn notify<I: HookInput>(&self, input: &I, output: &I::Output) {
         if let Some(state) = self.owner.upgrade() {
             state.notify_hook(input, output, self.about.clone());
@@ -62,7 +62,7 @@ impl Asked<'_> {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for CallInProgress<'_> {
     fn drop(&mut self) {
         if !self.over {
             self.failed(CANCELLED, "nobody waits for it any more");
@@ -78,7 +78,7 @@ impl<P: Provider> Provider for Notifying<P> {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let session = &ctx.call.session_id;
-            let asked = Asked {
+            let asked = CallInProgress {
                 owner: &self.owner,
                 call: Call {
                     call_id: &ctx.call.call_id.0,

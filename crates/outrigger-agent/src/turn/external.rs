@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outrigger_executors::{
-    Asked, Boxed, Executor, ExecutorError, Keeper, ProcessContext, Unasked, Work,
+    Boxed, Executor, ExecutorError, Keeper, ProcessContext, PromptContext, Unasked, Work,
 };
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::agents::AgentInfo;
@@ -237,7 +237,7 @@ impl Agent {
             home: state.project.folders.home.clone(),
             is_trusted: state.config.is_trusted,
         };
-        let asked = Asked {
+        let asked = PromptContext {
             session: id,
             prompt,
             agent: &agent.name,

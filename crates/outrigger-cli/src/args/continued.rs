@@ -1,7 +1,7 @@
 //! Options to continue a session, shared by `outrigger`, `run` and `attach`.
 
 use clap::Args;
-use outrigger_client::session::Wanted;
+use outrigger_client::session::SessionSelector;
 
 use crate::failure::Failure;
 
@@ -28,14 +28,14 @@ impl ContinueArgs {
     /// Returns the requested session, for the client.
     ///
     /// # Errors `--fork` without a requested session.
-    pub(crate) fn wanted(&self) -> Result<Wanted<'_>, Failure> {
+    pub(crate) fn wanted(&self) -> Result<SessionSelector<'_>, Failure> {
         if self.fork && !self.has_session() {
             return Err(Failure::usage(
                 "--fork needs a session to copy",
                 Some("add -c or -s ID".into()),
             ));
         }
-        Ok(Wanted {
+        Ok(SessionSelector {
             id: self.session.as_deref(),
             latest: self.resume,
             fork: self.fork,

@@ -38,7 +38,7 @@ enum Writing {
 }
 
 /// A question of the agent.
-struct Waiting {
+struct PendingPermission {
     request: Value,
     options: Value,
     call: String,
@@ -53,7 +53,7 @@ pub(crate) struct Acp {
     session: String,
     /// A resumed session repeats its history, which is not shown twice.
     is_loading: bool,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, PendingPermission>,
     /// Reasons for refused calls that have not ended yet.
     refused: BTreeMap<String, String>,
     next: u64,
@@ -312,7 +312,7 @@ impl Acp {
             None => ours(&known, &self.task.folder),
         };
         self.next += 1;
-        let waiting = Waiting {
+        let waiting = PendingPermission {
             request: id.clone(),
             options: params.get("options").cloned().unwrap_or_default(),
             call: name.clone(),

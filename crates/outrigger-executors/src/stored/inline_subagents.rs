@@ -9,7 +9,7 @@ use outrigger_protocol::merged::AgentOutput;
 use serde_json::Value;
 
 use crate::calls::text;
-use crate::step::Said;
+use crate::step::VendorOutput;
 use crate::stored::{Piece, Stored, blocks, led, pieces, subagent};
 
 /// Returns the identifier of the subagent that begins with a line.
@@ -110,7 +110,7 @@ impl Started {
 
     /// Adds the conversation of the subagent to the result of its call.
     pub(crate) fn lead(&self, stored: &mut Stored, session: &str) {
-        let Stored::Say(Said {
+        let Stored::Say(VendorOutput {
             output: AgentOutput::ToolResult { tool_use_id, .. },
             ..
         }) = stored

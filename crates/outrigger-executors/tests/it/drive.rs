@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_executors::{
-    End, Executor, Host, Limits, Question, Said, Streams, Task, Used, Verdict, drive,
+    End, Executor, Host, Limits, Question, Streams, Task, Used, VendorOutput, Verdict, drive,
 };
 use outrigger_protocol::merged::AgentOutput;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
 
 #[derive(Default)]
-struct Kept {
+struct RecordingHost {
     texts: Vec<String>,
     pieces: Vec<String>,
     used: Used,
@@ -21,8 +21,8 @@ struct Kept {
     asked: Arc<Mutex<Vec<Question>>>,
 }
 
-impl Host for Kept {
-    async fn say(&mut self, said: Said) -> Result<(), String> {
+impl Host for RecordingHost {
+    async fn say(&mut self, said: VendorOutput) -> Result<(), String> {
         self.texts.push(match said.output {
             AgentOutput::Text { text, .. } => text,
             AgentOutput::Other { text, .. } => format!("other: {text}"),
@@ -88,10 +88,10 @@ fn limits() -> Limits {
 /// Runs an executor with this process.
 async fn run<F: Future<Output = ()>>(
     executor: &str,
-    mut host: Kept,
+    mut host: RecordingHost,
     cancelled: impl Future<Output = ()>,
     process: impl FnOnce(Process) -> F,
-) -> (End, Kept) {
+) -> (End, RecordingHost) {
     let executor: Executor = executor.parse().unwrap();
     let (stdin, input) = duplex(1024);
     let (output, stdout) = duplex(64 * 1024);
@@ -127,7 +127,7 @@ fn text(text: &str) -> String {
 async fn one_that_crashes_says_why() {
     let (end, kept) = run(
         "claude",
-        Kept::default(),
+        RecordingHost::default(),
         std::future::pending(),
         |mut it| async move {
             it.prints(INIT).await;
@@ -150,7 +150,7 @@ async fn one_that_hangs_is_ended() {
         let waits = Duration::from_secs(seconds);
         let (end, _) = run(
             "claude",
-            Kept::default(),
+            RecordingHost::default(),
             std::future::pending(),
             |mut it| async move {
                 if let Some(line) = line {
@@ -172,7 +172,7 @@ async fn one_that_hangs_is_ended() {
 async fn one_that_reads_nothing_is_ended() {
     let (end, _) = run(
         "acp:x",
-        Kept::default(),
+        RecordingHost::default(),
         std::future::pending(),
         |mut it| async move {
             // Each answer is larger than its input can buffer.
@@ -193,7 +193,7 @@ async fn one_that_reads_nothing_is_ended() {
 async fn one_that_floods_is_ended_and_what_it_said_is_bounded() {
     let (end, kept) = run(
         "claude",
-        Kept::default(),
+        RecordingHost::default(),
         std::future::pending(),
         |mut it| async move {
             it.prints(&text(&"x".repeat(1000))).await;
@@ -215,9 +215,9 @@ const ASKS: &str = r#"{"type":"control_request","request_id":"r","request":{"sub
 
 #[tokio::test(start_paused = true)]
 async fn a_question_waits_for_its_person_and_is_answered() {
-    let silent = Kept {
+    let silent = RecordingHost {
         is_silent: true,
-        ..Kept::default()
+        ..RecordingHost::default()
     };
     let cancelled = tokio::time::sleep(Duration::from_secs(50 * 60));
     let (end, kept) = run("claude", silent, cancelled, |mut it| async move {
@@ -232,7 +232,7 @@ async fn a_question_waits_for_its_person_and_is_answered() {
 
     let (end, _) = run(
         "claude",
-        Kept::default(),
+        RecordingHost::default(),
         std::future::pending(),
         |mut it| async move {
             it.prints(ASKS).await;
@@ -250,27 +250,37 @@ async fn a_question_waits_for_its_person_and_is_answered() {
 async fn a_cancelled_one_is_asked_to_end_and_waited_for_briefly() {
     let begun = tokio::time::Instant::now();
     let after = || tokio::time::sleep(Duration::from_secs(1));
-    let (end, kept) = run("claude", Kept::default(), after(), |mut it| async move {
-        it.prints(INIT).await;
-        it.reads().await;
-        it.reads().await;
-        assert!(it.reads().await.contains("interrupt"));
-        it.prints(&text("I stop.")).await;
-        it.prints(r#"{"type":"result","subtype":"error_during_execution"}"#)
-            .await;
-    })
+    let (end, kept) = run(
+        "claude",
+        RecordingHost::default(),
+        after(),
+        |mut it| async move {
+            it.prints(INIT).await;
+            it.reads().await;
+            it.reads().await;
+            assert!(it.reads().await.contains("interrupt"));
+            it.prints(&text("I stop.")).await;
+            it.prints(r#"{"type":"result","subtype":"error_during_execution"}"#)
+                .await;
+        },
+    )
     .await;
     assert_eq!(end, End::Cancelled);
     assert_eq!(kept.texts, ["I stop."]);
     assert!(begun.elapsed() < Duration::from_secs(2));
     // A process that ignores it.
-    let (end, _) = run("claude", Kept::default(), after(), |mut it| async move {
-        it.prints(INIT).await;
-        for _ in 0..3 {
-            it.reads().await;
-        }
-        tokio::time::sleep(Duration::from_secs(10)).await;
-    })
+    let (end, _) = run(
+        "claude",
+        RecordingHost::default(),
+        after(),
+        |mut it| async move {
+            it.prints(INIT).await;
+            for _ in 0..3 {
+                it.reads().await;
+            }
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        },
+    )
     .await;
     assert_eq!(end, End::Cancelled);
 }
@@ -279,9 +289,9 @@ async fn a_cancelled_one_is_asked_to_end_and_waited_for_briefly() {
 /// bounded.
 #[tokio::test(start_paused = true)]
 async fn one_that_asks_without_end_is_refused() {
-    let silent = Kept {
+    let silent = RecordingHost {
         is_silent: true,
-        ..Kept::default()
+        ..RecordingHost::default()
     };
     let cancelled = tokio::time::sleep(Duration::from_secs(10));
     let (end, kept) = run("claude", silent, cancelled, |mut it| async move {

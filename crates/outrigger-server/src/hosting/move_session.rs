@@ -18,7 +18,7 @@ use crate::error::ApiError;
 use crate::hosting::hub::Hub;
 
 #[derive(Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct MoveRequest {
     #[serde(rename = "sessionID")]
     session_id: SessionId,
     destination: Destination,
@@ -34,7 +34,7 @@ struct Destination {
 
 pub(crate) async fn move_session(
     State(hub): State<Hub>,
-    Json(wanted): Json<Wanted>,
+    Json(wanted): Json<MoveRequest>,
 ) -> Result<StatusCode, ApiError> {
     let (id, named) = (wanted.session_id, wanted.destination.directory);
     let folder = hub.resolve(Some(&named));

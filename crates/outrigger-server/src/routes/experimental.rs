@@ -61,7 +61,7 @@ async fn tools(State(agent): State<Agent>, Query(wanted): Query<For>) -> Json<Va
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct SessionsQuery {
     directory: Option<String>,
     roots: Option<bool>,
     start: Option<f64>,
@@ -88,7 +88,7 @@ pub(crate) fn millis(value: Option<f64>) -> Option<u64> {
 async fn sessions(
     State(agent): State<Agent>,
     scope: Option<Extension<Scope>>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<SessionsQuery>,
 ) -> Result<Response, ApiError> {
     let limit = wanted.limit.unwrap_or(PAGE);
     let filter = SessionFilter {

@@ -43,7 +43,7 @@ pub(crate) fn is_sign_in(method: &Method, uri: &Uri) -> bool {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct ServerQuery {
     nonce: Option<String>,
 }
 
@@ -55,7 +55,7 @@ struct Server {
     proof: Option<String>,
 }
 
-async fn server(page: Option<Extension<PageAt>>, Query(asked): Query<Asked>) -> Json<Server> {
+async fn server(page: Option<Extension<PageAt>>, Query(asked): Query<ServerQuery>) -> Json<Server> {
     let page = page.map(|Extension(page)| page);
     Json(Server {
         instance: page.as_ref().map(|it| it.session.instance().to_owned()),
@@ -100,16 +100,16 @@ async fn sign_in(page: Option<Extension<PageAt>>, Json(typed): Json<Typed>) -> J
 }
 
 #[derive(Serialize)]
-struct Known {
+struct ServerKey {
     instance: String,
     /// `None` if the page cannot recognise a server.
     key: Option<String>,
 }
 
 /// Returns the key with which a signed-in page recognises this server.
-async fn key(page: Option<Extension<PageAt>>) -> JsonResult<Known> {
+async fn key(page: Option<Extension<PageAt>>) -> JsonResult<ServerKey> {
     let Extension(page) = page.ok_or_else(none_needed)?;
-    Ok(Json(Known {
+    Ok(Json(ServerKey {
         instance: page.session.instance().to_owned(),
         key: page.session.key(&page.host),
     }))

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::access::author::By;
 use crate::error::ApiError;
 
-type Answer = Result<Json<bool>, ApiError>;
+type BoolResult = Result<Json<bool>, ApiError>;
 
 const APPEND: &str = "tui.prompt.append";
 const EXECUTE: &str = "tui.command.execute";
@@ -75,7 +75,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/tui/control/response", post(response))
 }
 
-async fn tell(agent: &Agent, kind: &str, properties: Value) -> Answer {
+async fn tell(agent: &Agent, kind: &str, properties: Value) -> BoolResult {
     let properties = match properties {
         Value::Object(fields) => fields,
         _ => serde_json::Map::new(),
@@ -92,7 +92,7 @@ async fn tell(agent: &Agent, kind: &str, properties: Value) -> Answer {
 
 /// Executes a command. If a plugin makes a terminal interface send its input, or does something equivalent, it prompts for
 /// the user.
-async fn execute(agent: &Agent, command: &str, by: &Actor) -> Answer {
+async fn execute(agent: &Agent, command: &str, by: &Actor) -> BoolResult {
     let shows = SHOWING.contains(&command)
         || COMMANDS.iter().any(|(_, new)| *new == command) && !CHOOSING.contains(&command);
     if let (Some(plugin), false) = (by.plugin_id(), shows)
@@ -108,7 +108,7 @@ struct Append {
     text: String,
 }
 
-async fn append(State(agent): State<Agent>, Json(body): Json<Append>) -> Answer {
+async fn append(State(agent): State<Agent>, Json(body): Json<Append>) -> BoolResult {
     tell(&agent, APPEND, json!(body)).await
 }
 
@@ -118,7 +118,7 @@ struct Command {
 }
 
 /// Maps older names to newer ones; newer names are passed on, which OpenCode drops.
-async fn command(State(agent): State<Agent>, By(by): By, Json(body): Json<Command>) -> Answer {
+async fn command(State(agent): State<Agent>, By(by): By, Json(body): Json<Command>) -> BoolResult {
     let known = COMMANDS.iter().find(|(old, _)| *old == body.command);
     execute(&agent, known.map_or(&body.command, |(_, new)| *new), &by).await
 }
@@ -146,7 +146,7 @@ struct Toast {
     duration: u64,
 }
 
-async fn toast(State(agent): State<Agent>, Json(body): Json<Toast>) -> Answer {
+async fn toast(State(agent): State<Agent>, Json(body): Json<Toast>) -> BoolResult {
     tell(&agent, TOAST, json!(body)).await
 }
 
@@ -156,11 +156,11 @@ struct Select {
     session_id: SessionId,
 }
 
-async fn select(State(agent): State<Agent>, Json(body): Json<Select>) -> Answer {
+async fn select(State(agent): State<Agent>, Json(body): Json<Select>) -> BoolResult {
     show(&agent, body).await
 }
 
-async fn show(agent: &Agent, body: Select) -> Answer {
+async fn show(agent: &Agent, body: Select) -> BoolResult {
     if !body.session_id.as_str().starts_with("ses") {
         return Err(ApiError::bad_payload(format!(
             "`{}` is not an identifier of a session: those begin with `ses`",
@@ -185,7 +185,11 @@ enum Published {
     Select(Select),
 }
 
-async fn publish(State(agent): State<Agent>, By(by): By, Json(body): Json<Published>) -> Answer {
+async fn publish(
+    State(agent): State<Agent>,
+    By(by): By,
+    Json(body): Json<Published>,
+) -> BoolResult {
     match body {
         Published::Append(body) => tell(&agent, APPEND, json!(body)).await,
         Published::Execute(body) => execute(&agent, &body.command, &by).await,

@@ -69,7 +69,7 @@ pub struct Options {
 
 /// A prompt waiting for its session to be created.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Waiting {
+pub(crate) enum PendingInput {
     Turn(Box<TurnBody>),
     Shell(String),
 }
@@ -104,7 +104,7 @@ pub struct App {
     pub(crate) session: Option<Session>,
     /// Sessions of subagents of this one.
     pub(crate) children: HashSet<SessionId>,
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<PendingInput>,
     pub(crate) is_ready: bool,
     /// The session to resume is being determined.
     pub(crate) is_entering: bool,
@@ -229,7 +229,7 @@ impl App {
             }
             Input::Ask(ask) => {
                 self.asking
-                    .ask(crate::state::asking::Asked::Start(Box::new(ask)), now);
+                    .ask(crate::state::asking::Dialog::Start(Box::new(ask)), now);
                 Vec::new()
             }
             Input::Bus(event) => self.bus(&event, now),

@@ -7,7 +7,7 @@ use outrigger_protocol::session::{PartInput, PromptInput};
 use outrigger_protocol::turn::{CommandCall, TurnBody};
 use serde_json::json;
 
-use super::{App, Waiting};
+use super::{App, PendingInput};
 use crate::render::theme::Role;
 use crate::state::effect::{Effect, Then};
 use crate::state::picker::{Completion, Item, fuzzy};
@@ -94,7 +94,7 @@ impl App {
     /// Executes a prompt: a shell line, a command, or text for the model.
     pub(crate) fn send(&mut self, text: &str) -> Vec<Effect> {
         if let Some(line) = text.strip_prefix('!') {
-            return self.dispatch(Waiting::Shell(line.trim().to_owned()));
+            return self.dispatch(PendingInput::Shell(line.trim().to_owned()));
         }
         if let Some((name, words)) = slash_command(text)
             && !name.is_empty()
@@ -127,7 +127,7 @@ impl App {
                 kind: PartKind::File(file),
             });
         }
-        self.dispatch(Waiting::Turn(Box::new(TurnBody::Prompt(prompt))))
+        self.dispatch(PendingInput::Turn(Box::new(TurnBody::Prompt(prompt))))
     }
 
     /// Runs a command of the project.
@@ -137,7 +137,7 @@ impl App {
             arguments: words.to_owned(),
         };
         let body = TurnBody::Command(call, self.prompt());
-        self.dispatch(Waiting::Turn(Box::new(body)))
+        self.dispatch(PendingInput::Turn(Box::new(body)))
     }
 
     /// Builds a prompt with the agent and the model of the conversation.
@@ -149,7 +149,7 @@ impl App {
         }
     }
 
-    fn dispatch(&mut self, what: Waiting) -> Vec<Effect> {
+    fn dispatch(&mut self, what: PendingInput) -> Vec<Effect> {
         let Some(session) = &self.session else {
             let is_first = self.waiting.is_empty();
             self.waiting.push(what);
@@ -181,9 +181,9 @@ impl App {
             .collect()
     }
 
-    fn effect_of(&mut self, what: Waiting, id: &str) -> Effect {
+    fn effect_of(&mut self, what: PendingInput, id: &str) -> Effect {
         match what {
-            Waiting::Turn(body) => {
+            PendingInput::Turn(body) => {
                 self.turns += 1;
                 Effect::Call {
                     method: "POST",
@@ -192,7 +192,7 @@ impl App {
                     then: Then::Over(id.to_owned()),
                 }
             }
-            Waiting::Shell(command) => {
+            PendingInput::Shell(command) => {
                 let agent = self.agent.clone().unwrap_or_else(|| "build".to_owned());
                 Effect::Call {
                     method: "POST",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::App;
 use crate::render::theme::Role;
-use crate::state::asking::{Asked, Inquiry};
+use crate::state::asking::{Dialog, Inquiry};
 use crate::state::editor::{Editor, To};
 use crate::state::effect::{Effect, Then};
 
@@ -36,7 +36,7 @@ impl App {
         if self.is_local || self.is_ours(&request.session_id) {
             let display = Display::of(request, self.is_local);
             self.asking
-                .ask(Asked::Permission(Box::new(request.clone()), display), now);
+                .ask(Dialog::Permission(Box::new(request.clone()), display), now);
         }
     }
 
@@ -48,7 +48,7 @@ impl App {
                 chosen: Vec::new(),
                 at: 0,
             };
-            self.asking.ask(Asked::Question(Box::new(inquiry)), now);
+            self.asking.ask(Dialog::Question(Box::new(inquiry)), now);
         }
     }
 
@@ -72,9 +72,9 @@ impl App {
             KeyCode::Up | KeyCode::Down => self.inquiry_arrow(key.code),
             _ => {
                 return match self.asking.shown() {
-                    Some(Asked::Permission(..)) => self.permission_key(key, now),
-                    Some(Asked::Question(_)) => self.inquiry_key(key, now),
-                    Some(Asked::Start(_)) => self.start_key(key, now),
+                    Some(Dialog::Permission(..)) => self.permission_key(key, now),
+                    Some(Dialog::Question(_)) => self.inquiry_key(key, now),
+                    Some(Dialog::Start(_)) => self.start_key(key, now),
                     None => Vec::new(),
                 };
             }
@@ -83,11 +83,11 @@ impl App {
     }
 
     fn is_inquiry(&self) -> bool {
-        matches!(self.asking.shown(), Some(Asked::Question(_)))
+        matches!(self.asking.shown(), Some(Dialog::Question(_)))
     }
 
     fn permission_key(&mut self, key: KeyEvent, now: u64) -> Vec<Effect> {
-        let Some(Asked::Permission(request, _)) = self.asking.shown() else {
+        let Some(Dialog::Permission(request, _)) = self.asking.shown() else {
             return Vec::new();
         };
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -123,7 +123,7 @@ impl App {
     }
 
     fn start_key(&mut self, key: KeyEvent, now: u64) -> Vec<Effect> {
-        let Some(Asked::Start(ask)) = self.asking.shown() else {
+        let Some(Dialog::Start(ask)) = self.asking.shown() else {
             return Vec::new();
         };
         let id = ask.id;
@@ -139,7 +139,7 @@ impl App {
     }
 
     fn inquiry_arrow(&mut self, code: KeyCode) {
-        if let Some(Asked::Question(inquiry)) = self.asking.shown_mut() {
+        if let Some(Dialog::Question(inquiry)) = self.asking.shown_mut() {
             let count = inquiry.question().map_or(0, |it| it.options.len());
             match code {
                 KeyCode::Up => inquiry.at = inquiry.at.saturating_sub(1),
@@ -150,7 +150,7 @@ impl App {
     }
 
     fn inquiry_key(&mut self, key: KeyEvent, now: u64) -> Vec<Effect> {
-        let Some(Asked::Question(inquiry)) = self.asking.shown_mut() else {
+        let Some(Dialog::Question(inquiry)) = self.asking.shown_mut() else {
             return Vec::new();
         };
         let Some(question) = inquiry.question() else {
@@ -187,7 +187,7 @@ impl App {
     }
 
     fn reject(&mut self, now: u64) -> Vec<Effect> {
-        let Some(Asked::Question(inquiry)) = self.asking.take(now) else {
+        let Some(Dialog::Question(inquiry)) = self.asking.take(now) else {
             return Vec::new();
         };
         let path = format!("/question/{}/reject", inquiry.request.id);
@@ -195,7 +195,7 @@ impl App {
     }
 
     fn answer_question(&mut self, answer: Vec<String>, now: u64) -> Vec<Effect> {
-        let Some(Asked::Question(inquiry)) = self.asking.shown_mut() else {
+        let Some(Dialog::Question(inquiry)) = self.asking.shown_mut() else {
             return Vec::new();
         };
         if !inquiry.answer(answer) {
@@ -226,7 +226,7 @@ impl App {
                 let text = words.take();
                 self.asking.words = None;
                 return match self.asking.shown() {
-                    Some(Asked::Question(_)) => self.answer_question(vec![text], now),
+                    Some(Dialog::Question(_)) => self.answer_question(vec![text], now),
                     _ => self.refuse_with(&text, now),
                 };
             }
@@ -237,7 +237,7 @@ impl App {
 
     /// Refuses with a text for the model.
     fn refuse_with(&mut self, text: &str, now: u64) -> Vec<Effect> {
-        let Some(Asked::Permission(request, _)) = self.asking.take(now) else {
+        let Some(Dialog::Permission(request, _)) = self.asking.take(now) else {
             return Vec::new();
         };
         let message = if text.trim().is_empty() {

@@ -27,7 +27,7 @@ pub struct Ask {
 
 /// A question.
 #[derive(Debug)]
-pub enum Asked {
+pub enum Dialog {
     /// Whether to allow a call.
     Permission(Box<PermissionRequest>, Display),
     /// A question of the model.
@@ -83,7 +83,7 @@ impl Inquiry {
 /// The displayed question and the queue.
 #[derive(Debug, Default)]
 pub struct Asking {
-    queue: VecDeque<Asked>,
+    queue: VecDeque<Dialog>,
     /// The time from which keys are for the question.
     pub ready_at: u64,
     /// All of it is shown.
@@ -97,12 +97,12 @@ pub struct Asking {
 impl Asking {
     /// Returns the displayed question.
     #[must_use]
-    pub fn shown(&self) -> Option<&Asked> {
+    pub fn shown(&self) -> Option<&Dialog> {
         self.queue.front()
     }
 
     /// Like [`Self::shown`], mutable.
-    pub fn shown_mut(&mut self) -> Option<&mut Asked> {
+    pub fn shown_mut(&mut self) -> Option<&mut Dialog> {
         self.queue.front_mut()
     }
 
@@ -113,7 +113,7 @@ impl Asking {
     }
 
     /// Adds a question, unless it is already known.
-    pub fn ask(&mut self, asked: Asked, now: u64) {
+    pub fn ask(&mut self, asked: Dialog, now: u64) {
         let id = asked.id();
         if self.queue.iter().any(|it| it.id() == id) {
             return;
@@ -135,19 +135,19 @@ impl Asking {
 
     /// Removes the permissions, or else the questions of the model, that are no longer open.
     pub fn keep_open(&mut self, are_permissions: bool, open: &[String], now: u64) {
-        let first = self.queue.front().map(Asked::id);
+        let first = self.queue.front().map(Dialog::id);
         self.queue.retain(|it| match it {
-            Asked::Permission(..) if are_permissions => open.contains(&it.id()),
-            Asked::Question(_) if !are_permissions => open.contains(&it.id()),
+            Dialog::Permission(..) if are_permissions => open.contains(&it.id()),
+            Dialog::Question(_) if !are_permissions => open.contains(&it.id()),
             _ => true,
         });
-        if first != self.queue.front().map(Asked::id) {
+        if first != self.queue.front().map(Dialog::id) {
             self.begin(now);
         }
     }
 
     /// Takes the displayed question.
-    pub fn take(&mut self, now: u64) -> Option<Asked> {
+    pub fn take(&mut self, now: u64) -> Option<Dialog> {
         let asked = self.queue.pop_front();
         self.begin(now);
         asked
@@ -155,7 +155,7 @@ impl Asking {
 
     /// Removes all but the questions before there is an agent.
     pub fn clear(&mut self) {
-        self.queue.retain(|it| matches!(it, Asked::Start(_)));
+        self.queue.retain(|it| matches!(it, Dialog::Start(_)));
         self.words = None;
     }
 
@@ -179,7 +179,7 @@ impl Asking {
     }
 }
 
-impl Asked {
+impl Dialog {
     fn id(&self) -> String {
         match self {
             Self::Permission(request, _) => request.id.to_string(),

@@ -10,26 +10,31 @@ use super::{clear, put};
 use crate::app::App;
 use crate::render::text::{Piece, Row, columns, inline, lines, row, wrap};
 use crate::render::theme::Role;
-use crate::state::asking::{Asked, Inquiry};
+use crate::state::asking::{Dialog, Inquiry};
 
 /// Returns its desired height.
-pub(super) fn height(app: &App, asked: &Asked) -> usize {
-    let body = body(app, asked).len();
+pub(super) fn height(app: &App, dialog: &Dialog) -> usize {
+    let body = body(app, dialog).len();
     let most = usize::from(app.size.1) * 2 / 3;
-    (body + foot(app, asked).len() + 1).min(most.max(4))
+    (body + foot(app, dialog).len() + 1).min(most.max(4))
 }
 
 /// Draws it; returns the cursor position, if a text is written.
-pub(super) fn draw(app: &App, asked: &Asked, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+pub(super) fn draw(
+    app: &App,
+    dialog: &Dialog,
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Option<Position> {
     clear(area, buffer);
-    let mut body = body(app, asked);
-    let foot = foot(app, asked);
+    let mut body = body(app, dialog);
+    let foot = foot(app, dialog);
     let room = usize::from(area.height).saturating_sub(foot.len() + 1);
     let hidden = body.len().saturating_sub(room);
     let skipped = app.asking.scroll.min(hidden);
     body.drain(..skipped);
     body.truncate(room);
-    let mut rows = vec![title(app, asked, hidden, skipped)];
+    let mut rows = vec![title(app, dialog, hidden, skipped)];
     rows.extend(body);
     let foot_at = rows.len();
     rows.extend(foot);
@@ -45,12 +50,12 @@ pub(super) fn draw(app: &App, asked: &Asked, area: Rect, buffer: &mut Buffer) ->
 }
 
 /// Returns the question in our own words, and whether there is more to read.
-fn title(app: &App, asked: &Asked, hidden: usize, skipped: usize) -> Row {
+fn title(app: &App, dialog: &Dialog, hidden: usize, skipped: usize) -> Row {
     let style = |role| app.theme.style(role);
-    let what = match asked {
-        Asked::Permission(_, display) => format!("{}?", display.what()),
-        Asked::Start(ask) => format!("{}?", ask.what),
-        Asked::Question(_) => "the model asks".to_owned(),
+    let what = match dialog {
+        Dialog::Permission(_, display) => format!("{}?", display.what()),
+        Dialog::Start(ask) => format!("{}?", ask.what),
+        Dialog::Question(_) => "the model asks".to_owned(),
     };
     let mut pieces: Vec<Piece> = vec![(
         format!("? {what}"),
@@ -72,12 +77,12 @@ fn title(app: &App, asked: &Asked, hidden: usize, skipped: usize) -> Row {
     row(pieces)
 }
 
-fn body(app: &App, asked: &Asked) -> Vec<Row> {
-    match asked {
-        Asked::Permission(_, display) => frame(app, display.frame()),
-        Asked::Start(ask) if app.asking.is_open => frame(app, &ask.details),
-        Asked::Start(ask) => frame(app, &ask.summary),
-        Asked::Question(inquiry) => inquiry_rows(app, inquiry),
+fn body(app: &App, dialog: &Dialog) -> Vec<Row> {
+    match dialog {
+        Dialog::Permission(_, display) => frame(app, display.frame()),
+        Dialog::Start(ask) if app.asking.is_open => frame(app, &ask.details),
+        Dialog::Start(ask) => frame(app, &ask.summary),
+        Dialog::Question(inquiry) => inquiry_rows(app, inquiry),
     }
 }
 
@@ -156,7 +161,7 @@ fn inquiry_rows(app: &App, inquiry: &Inquiry) -> Vec<Row> {
 }
 
 /// Renders the keys that answer, or the text being written.
-fn foot(app: &App, asked: &Asked) -> Vec<Row> {
+fn foot(app: &App, dialog: &Dialog) -> Vec<Row> {
     let style = |role| app.theme.style(role);
     let width = usize::from(app.size.0).max(10);
     if let Some(words) = &app.asking.words {
@@ -170,11 +175,11 @@ fn foot(app: &App, asked: &Asked) -> Vec<Row> {
         });
         return rows.collect();
     }
-    let keys = match asked {
-        Asked::Permission(request, _) => permission_keys(app, request),
-        Asked::Start(_) if app.asking.is_open => vec!["[y]es", "[n]o", "[d] less"],
-        Asked::Start(_) => vec!["[y]es", "[n]o", "[d]etails"],
-        Asked::Question(inquiry) => {
+    let keys = match dialog {
+        Dialog::Permission(request, _) => permission_keys(app, request),
+        Dialog::Start(_) if app.asking.is_open => vec!["[y]es", "[n]o", "[d] less"],
+        Dialog::Start(_) => vec!["[y]es", "[n]o", "[d]etails"],
+        Dialog::Question(inquiry) => {
             let several = inquiry
                 .question()
                 .is_some_and(|it| it.multiple == Some(true));

@@ -33,7 +33,7 @@ pub(super) struct AgentBackend {
 }
 
 /// `Err`: the reason for the other agent's model.
-type Answer = Result<Value, String>;
+type BackendResult = Result<Value, String>;
 
 impl AgentBackend {
     pub(super) fn new(agent: Agent, permitted: PermittedAgents) -> Self {
@@ -65,7 +65,7 @@ impl AgentBackend {
         }
     }
 
-    async fn start(&self, caller: &Caller, arguments: &Value) -> Answer {
+    async fn start(&self, caller: &Caller, arguments: &Value) -> BackendResult {
         let title = arguments["title"].as_str().map(str::to_owned);
         let agent = self.permitted.for_new(arguments["agent"].as_str())?;
         let new = NewSession {
@@ -81,7 +81,7 @@ impl AgentBackend {
         Ok(structured(&json!({"session_id": id})))
     }
 
-    async fn prompt_session(&self, exchange: &Exchange, arguments: &Value) -> Answer {
+    async fn prompt_session(&self, exchange: &Exchange, arguments: &Value) -> BackendResult {
         let caller = exchange.caller();
         let session = self.session(arguments)?;
         let said = arguments["prompt"].as_str();
@@ -125,7 +125,7 @@ impl AgentBackend {
         }
     }
 
-    fn read_session(&self, arguments: &Value) -> Answer {
+    fn read_session(&self, arguments: &Value) -> BackendResult {
         let session = self.session(arguments)?;
         let messages = self.messages(&session.id)?;
         let most = usize::try_from(limit(arguments)).unwrap_or(usize::MAX);
@@ -157,7 +157,7 @@ impl AgentBackend {
         sessions.map_err(|error| error.to_string())
     }
 
-    fn list(&self, arguments: &Value) -> Answer {
+    fn list(&self, arguments: &Value) -> BackendResult {
         let sessions = self.sessions(limit(arguments))?;
         let sessions = sessions
             .iter()
@@ -188,7 +188,7 @@ impl AgentBackend {
         Ok(id)
     }
 
-    async fn tool(&self, caller: &Caller, tool: &str, arguments: Value) -> Answer {
+    async fn tool(&self, caller: &Caller, tool: &str, arguments: Value) -> BackendResult {
         let session = self.own(caller).await?;
         let called = self
             .agent

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use outrigger_agent::Agent;
-use outrigger_conversation::{Feed, Follow, Wanted};
+use outrigger_conversation::{Feed, Follow, FollowOptions};
 use outrigger_protocol::id::SessionId;
 use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
@@ -63,7 +63,7 @@ async fn follow(
         let holds = move |folder: &Path| scope.holds(folder);
         Arc::new(holds) as Arc<dyn Fn(&Path) -> bool + Send + Sync>
     });
-    let wanted = Wanted {
+    let wanted = FollowOptions {
         only,
         form: form(begin.merge),
         after: last.or(begin.after),

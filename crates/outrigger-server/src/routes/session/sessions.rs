@@ -42,7 +42,7 @@ pub(crate) fn routes() -> Router<Agent> {
 
 /// The requested sessions of the project. `directory` selects the agent, and limits the list to its folder.
 #[derive(Deserialize)]
-struct Wanted {
+struct ListQuery {
     directory: Option<String>,
     scope: Option<ListScope>,
     path: Option<String>,
@@ -64,7 +64,7 @@ const PAGE: usize = 100;
 async fn list(
     State(agent): State<Agent>,
     scope: Option<Extension<Scope>>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<ListQuery>,
 ) -> JsonResult<Vec<Session>> {
     let path = wanted.path;
     let own_folder = wanted.directory.is_some() && wanted.scope.is_none() && path.is_none();

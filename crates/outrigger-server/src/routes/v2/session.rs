@@ -72,7 +72,7 @@ impl Cursor {
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct ListQuery {
     limit: Option<usize>,
     order: Option<Order>,
     search: Option<String>,
@@ -93,7 +93,7 @@ async fn session(
 async fn sessions(
     State(agent): State<Agent>,
     scope: Option<Extension<Scope>>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<ListQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let cursor = wanted.cursor.as_deref().filter(|text| !text.is_empty());
     let cursor = cursor.map(Cursor::decode).transpose()?;
