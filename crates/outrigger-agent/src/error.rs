@@ -1,6 +1,7 @@
 //! Errors of the agent.
 
 use outrigger_permissions::TrustError;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::message::NamedError;
 
 /// An error of the agent, with a stable code and, for most variants, a hint.
@@ -200,10 +201,8 @@ impl From<outrigger_session_state::turns::Retired> for AgentError {
     }
 }
 
-impl AgentError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for AgentError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Config(e) => e.code(),
             Self::Store(e) => e.code(),
@@ -239,9 +238,7 @@ impl AgentError {
         }
     }
 
-    /// Returns what to do about the error.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Config(e) => e.hint(),
             Self::Store(e) => e.hint(),
@@ -267,7 +264,9 @@ impl AgentError {
             _ => None,
         }
     }
+}
 
+impl AgentError {
     /// Returns the error in the form that clients and events use.
     #[must_use]
     pub fn to_named(&self) -> NamedError {

@@ -198,7 +198,7 @@ fn refused(
 
 /// A call that was accepted. However it ends, the layers that have seen it are notified; when it is dropped without an
 /// outcome, its connection is gone.
-struct Taken {
+struct AcceptedCall {
     shared: Arc<Shared>,
     running: Running,
     call: Call,
@@ -207,7 +207,7 @@ struct Taken {
     over: bool,
 }
 
-impl Taken {
+impl AcceptedCall {
     /// Its place is free when this is over, before its answer is seen.
     fn end(mut self, outcome: Outcome) -> BridgeFrame {
         self.tell(&outcome);
@@ -227,7 +227,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for AcceptedCall {
     fn drop(&mut self) {
         if !self.over {
             let why = "the connection was gone before the call had ended, and the call was stopped";
@@ -257,7 +257,7 @@ fn begin(
         }
         open.insert(id, switch);
     }
-    let mut taken = Taken {
+    let mut taken = AcceptedCall {
         shared: Arc::clone(shared),
         running: Arc::clone(running),
         call: Call::new(invoke, number),

@@ -19,10 +19,10 @@ const MAX_TEXTS: usize = 256;
 #[derive(Default)]
 pub(crate) struct AsyncHooks {
     running: Mutex<JoinSet<()>>,
-    texts: Arc<Mutex<VecDeque<Said>>>,
+    texts: Arc<Mutex<VecDeque<HookText>>>,
 }
 
-struct Said {
+struct HookText {
     session: String,
     text: String,
     /// The session continues with it.
@@ -51,7 +51,7 @@ impl AsyncHooks {
                 if texts.len() >= MAX_TEXTS {
                     texts.pop_front();
                 }
-                texts.push_back(Said {
+                texts.push_back(HookText {
                     session: session.clone(),
                     text: format!("[{event} hook] {text}"),
                     wakes: answer.wakes,
@@ -69,13 +69,13 @@ impl AsyncHooks {
         let mut texts = lock(&self.texts);
         let (taken, left) = texts.drain(..).partition(|said| said.session == session);
         *texts = left;
-        let taken: VecDeque<Said> = taken;
+        let taken: VecDeque<HookText> = taken;
         taken.into_iter().map(|said| said.text).collect()
     }
 
     /// Like [`Self::take`], if one of the texts makes the session continue; `None` otherwise.
     pub(crate) fn take_waking(&self, session: &str) -> Vec<String> {
-        let wakes = |said: &Said| said.wakes && said.session == session;
+        let wakes = |said: &HookText| said.wakes && said.session == session;
         let any = lock(&self.texts).iter().any(wakes);
         if any { self.take(session) } else { Vec::new() }
     }

@@ -155,7 +155,7 @@ fn host(url: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{Around, Known, known};
+    use crate::names::{ClaudeCall, ToolInfo, known};
     use serde_json::json;
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
     /// A rule about commands matches every script, which can start anything, and one about files each access to one.
     #[test]
     fn rules_mean_what_other_tools_do() {
-        let around = Around {
+        let around = ToolInfo {
             servers: &[],
             cwd: Path::new("/p"),
             patched: &|_| Some(vec![("a.ts".to_owned(), true)]),
@@ -324,7 +324,7 @@ mod tests {
             ),
         ] {
             let all = known(tool, &args, &around);
-            let [Known { names, input, .. }] = all.as_slice() else {
+            let [ClaudeCall { names, input, .. }] = all.as_slice() else {
                 panic!("{all:?}");
             };
             let call = Call {

@@ -9,7 +9,7 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::{Map, Value, json};
 
 use crate::SessionAbout;
-use crate::names::{Around, Known, known, known_as};
+use crate::names::{ClaudeCall, ToolInfo, known, known_as};
 use crate::result::{failed_command, response};
 use crate::state::{Commands, call_of};
 
@@ -121,15 +121,15 @@ impl Commands {
             item.input.get("args")
         };
         let all = self.known(tool, args.unwrap_or(&Value::Null));
-        let round = |known: Known| {
+        let round = |known: ClaudeCall| {
             let own = call(event, tool, &known, item);
             self.about_call(event, known, of, own)
         };
         all.into_iter().map(round).collect()
     }
 
-    fn known(&self, tool: &str, args: &Value) -> Vec<Known> {
-        let around = Around {
+    fn known(&self, tool: &str, args: &Value) -> Vec<ClaudeCall> {
+        let around = ToolInfo {
             servers: &self.with.host.mcp_servers(),
             cwd: &self.directory,
             patched: &|patch| self.with.host.patched(patch),
@@ -137,7 +137,7 @@ impl Commands {
         known(tool, args, &around)
     }
 
-    fn about_call(&self, event: HookEvent, known: Known, of: &Of<'_>, own: Value) -> Round {
+    fn about_call(&self, event: HookEvent, known: ClaudeCall, of: &Of<'_>, own: Value) -> Round {
         Round {
             made: known.made,
             ..self.round(event, known.names, of, own)
@@ -195,7 +195,7 @@ impl Commands {
         let made = call.and_then(|(session, call)| self.with.host.call(&session, &call));
         let ours = made.as_ref().map(|(tool, _)| tool.clone());
         let (tool, args) = made.unwrap_or_else(|| (permission.to_owned(), Value::Null));
-        let request = |known: Known| {
+        let request = |known: ClaudeCall| {
             let mut request = json!({
                 "tool_name": known.names.first(),
                 "outrigger_tool": ours,
@@ -286,7 +286,7 @@ fn add_causes(own: &mut Value, item: &HookPayload) {
 }
 
 /// Returns the input about a call of Outrigger's `tool`, and about its result.
-fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Value {
+fn call(event: HookEvent, tool: &str, known: &ClaudeCall, item: &HookPayload) -> Value {
     let args = &known.input;
     let mut own = json!({
         "tool_name": known.names.first(),

@@ -42,7 +42,7 @@ const KEYS: &[(&str, &str)] = &[
 
 /// A call as a command in Claude Code's form knows it. A call with the effects of several tools there becomes several.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct ClaudeCall {
     /// Names of the tool, any of which a matcher may match. The first is shown.
     pub(crate) names: Vec<String>,
     pub(crate) input: Value,
@@ -51,7 +51,7 @@ pub(crate) struct Known {
 }
 
 /// Information about tools besides their names.
-pub(crate) struct Around<'a> {
+pub(crate) struct ToolInfo<'a> {
     /// The MCP servers, as they prefix the names of their tools.
     pub(crate) servers: &'a [String],
     /// The working folder.
@@ -64,7 +64,7 @@ type Files = Vec<(String, bool)>;
 
 /// Returns a call with the names and keys that guards look for: `python` becomes a command, and a patch or `table` each file
 /// that it reads or writes.
-pub(crate) fn known(tool: &str, args: &Value, around: &Around<'_>) -> Vec<Known> {
+pub(crate) fn known(tool: &str, args: &Value, around: &ToolInfo<'_>) -> Vec<ClaudeCall> {
     let call = Call {
         names: names(tool, around.servers),
         input: to_theirs(tool, args, around.cwd),
@@ -87,7 +87,7 @@ pub(crate) fn known(tool: &str, args: &Value, around: &Around<'_>) -> Vec<Known>
     if !all.is_empty() {
         return all;
     }
-    vec![Known {
+    vec![ClaudeCall {
         names: call.names,
         input: call.input,
         made: None,
@@ -103,13 +103,19 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// Returns the call under a displayed name, with a key that its tool does not have.
-    fn shown_as(&self, shown: &str, names: Vec<String>, key: &'static str, value: String) -> Known {
+    fn shown_as(
+        &self,
+        shown: &str,
+        names: Vec<String>,
+        key: &'static str,
+        value: String,
+    ) -> ClaudeCall {
         let mut input = self.input.clone();
         if let Some(fields) = input.as_object_mut() {
             fields.insert(key.to_owned(), Value::String(value));
         }
         let others = names.into_iter().filter(|name| name != shown);
-        Known {
+        ClaudeCall {
             names: std::iter::once(shown.to_owned()).chain(others).collect(),
             input,
             made: Some(key),
@@ -117,12 +123,12 @@ impl Call<'_> {
     }
 
     /// Returns the call as its effect on one file.
-    fn file(&self, shown: &str, names: Vec<String>, path: &str) -> Known {
+    fn file(&self, shown: &str, names: Vec<String>, path: &str) -> ClaudeCall {
         let path = self.cwd.join(path).to_string_lossy().into_owned();
         self.shown_as(shown, names, "file_path", path)
     }
 
-    fn patch(&self, files: Files) -> Vec<Known> {
+    fn patch(&self, files: Files) -> Vec<ClaudeCall> {
         let shown = |is_new: bool| if is_new { "Write" } else { "Edit" };
         files
             .into_iter()
@@ -130,7 +136,7 @@ impl Call<'_> {
             .collect()
     }
 
-    fn table(&self, tool: &str, args: &Value) -> Vec<Known> {
+    fn table(&self, tool: &str, args: &Value) -> Vec<ClaudeCall> {
         let joined = args.get("join").and_then(|join| join.get("path"));
         let files = [
             ("Read", text(args.get("path"))),
@@ -285,7 +291,7 @@ mod tests {
                 .map(|path| (path.to_owned(), path == "new"));
             (patch != "unreadable").then(|| files.collect())
         };
-        let around = Around {
+        let around = ToolInfo {
             servers: &[],
             cwd: Path::new("/p"),
             patched: &patched,

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use outrigger_agent::AgentError;
 use outrigger_client::ClientError;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::id::SessionId;
 use serde_json::json;
 
@@ -37,6 +37,7 @@ impl Failure {
     pub(crate) fn of_agent(code: &str, message: String, hint: Option<String>) -> Self {
         let exit = match code {
             "plugin.strict" => exit::PLUGINS,
+            ClientError::USAGE => exit::USAGE,
             _ if code.starts_with("config.") => exit::USAGE,
             _ => exit::FAILED,
         };
@@ -44,6 +45,11 @@ impl Failure {
             exit,
             ..Self::new(code, message, hint)
         }
+    }
+
+    /// Converts an error of one of the crates below.
+    pub(crate) fn of(error: &dyn Diagnose) -> Self {
+        Self::of_agent(error.code(), error.to_string(), error.hint())
     }
 
     pub(crate) fn usage(message: impl Into<String>, hint: Option<String>) -> Self {
@@ -89,43 +95,30 @@ impl Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let hint = error.hint().map(str::to_owned);
-        if error.is(ClientError::USAGE) {
-            Self::usage(error.message(), hint)
-        } else {
-            Self::of_agent(error.code(), error.message().to_owned(), hint)
-        }
+        Self::of_agent(error.code(), error.message().to_owned(), hint)
     }
 }
 
-impl From<AgentError> for Failure {
-    fn from(error: AgentError) -> Self {
-        Self::of_agent(error.code(), error.to_string(), error.hint())
-    }
+/// Converts errors of the crates below by what they say of themselves.
+macro_rules! from_diagnoses {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::of(&error)
+            }
+        })*
+    };
 }
 
-impl From<outrigger_agent::TrustError> for Failure {
-    fn from(error: outrigger_agent::TrustError) -> Self {
-        AgentError::from(error).into()
-    }
-}
-
-impl From<outrigger_agent::LoginError> for Failure {
-    fn from(error: outrigger_agent::LoginError) -> Self {
-        Self::new(error.code(), error.to_string(), error.hint())
-    }
-}
-
-impl From<outrigger_models::CredentialError> for Failure {
-    fn from(error: outrigger_models::CredentialError) -> Self {
-        AgentError::from(error).into()
-    }
-}
-
-impl From<outrigger_store::StoreError> for Failure {
-    fn from(error: outrigger_store::StoreError) -> Self {
-        AgentError::from(error).into()
-    }
-}
+from_diagnoses!(
+    outrigger_agent::AgentError,
+    outrigger_agent::LoginError,
+    outrigger_agent::TrustError,
+    outrigger_export::ExportError,
+    outrigger_import::ImportError,
+    outrigger_models::CredentialError,
+    outrigger_store::StoreError,
+);
 
 /// Prints a failure: what failed, its code, and what to do. With a JSON format it is also printed as a line.
 pub(crate) fn fail(failure: &Failure, format: Format) -> ExitCode {

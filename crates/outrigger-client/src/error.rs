@@ -1,6 +1,7 @@
 //! Errors of requests.
 
 use outrigger_agent::AgentError;
+use outrigger_protocol::diagnose::Diagnose;
 
 /// A request that failed.
 #[derive(Clone, Debug, thiserror::Error)]

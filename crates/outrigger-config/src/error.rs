@@ -1,5 +1,6 @@
 //! Errors and problems of the configuration.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::fmt;
 
 /// Why the configuration could not be read. Every variant names the file (or environment variable) that it is
@@ -139,9 +140,8 @@ pub enum ConfigError {
     },
 }
 
-impl ConfigError {
-    /// Returns a stable code of the kind of error, for programs and for the documentation.
-    pub fn code(&self) -> &'static str {
+impl Diagnose for ConfigError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Read { .. } => "config.read",
             Self::Syntax { .. } => "config.syntax",
@@ -155,8 +155,7 @@ impl ConfigError {
         }
     }
 
-    /// Returns what the user can do, if there is something to add to the message.
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Read { .. } => {
                 Some("check that the file can be read by you and is UTF-8 text".into())

@@ -53,7 +53,7 @@ pub use policy::{Policy, PolicyFile};
 pub use project::hook_programs::HookPrograms;
 pub use project::named_files::{IS_RUN, files_run_by};
 pub use project::provider_choice::narrow_providers;
-pub use project::{Asked, ProjectConfig, TRUST_PROJECT, unknown};
+pub use project::{ProjectConfig, TRUST_PROJECT, TrustRequest, unknown};
 pub use redact::{names_secret, redacted, redacted_text};
 pub use settings::Settings;
 pub use show::Shown;

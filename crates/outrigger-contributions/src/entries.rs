@@ -33,7 +33,7 @@ pub async fn sandbox_contributions(
     plugins: &Plugins,
     before: &Value,
     after: &mut Value,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     sandboxes: &SandboxOverrides,
 ) {
     for key in OF_THE_USER {
@@ -64,8 +64,8 @@ pub async fn sandbox_contributions(
         .into_iter()
         .filter_map(|it| Some(it.source?.dir))
         .collect();
-    keep_own_instructions(before, after, place, &folders);
-    sandbox_skill_paths(plugins, before, after, place, sandboxes).await;
+    keep_own_instructions(before, after, location, &folders);
+    sandbox_skill_paths(plugins, before, after, location, sandboxes).await;
     for (key, label) in STARTED {
         for name in changed(key, before, after) {
             match plugins.sandbox_of(key, &name).await {
@@ -140,7 +140,7 @@ fn keep_disabled(key: &str, before: &Value, after: &mut Value) {
 fn keep_own_instructions(
     before: &Value,
     after: &mut Value,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     folders: &[PathBuf],
 ) {
     for pointer in ["/instructions", "/skills/paths"] {
@@ -155,9 +155,9 @@ fn keep_own_instructions(
             }
             let text = entry.as_str().unwrap_or_default();
             let is_address = text.starts_with("http://") || text.starts_with("https://");
-            let path = resolve(&place.directory, Path::new(text));
+            let path = resolve(&location.directory, Path::new(text));
             // A project path is checked when it is read.
-            let here = !text.starts_with('~') && path.starts_with(&place.worktree);
+            let here = !text.starts_with('~') && path.starts_with(&location.worktree);
             let real = path.canonicalize().ok();
             let mut own = folders.iter().filter_map(|it| it.canonicalize().ok());
             let own = real.filter(|real| own.any(|it| real.starts_with(it)));
@@ -401,7 +401,7 @@ mod tests {
             std::fs::write(file, "").unwrap();
         }
         std::os::unix::fs::symlink(root.join("outside/key"), root.join("own/link.md")).unwrap();
-        let place = ProjectLocation {
+        let location = ProjectLocation {
             directory: root.join("p/sub"),
             worktree: root.join("p"),
             git: true,
@@ -412,7 +412,7 @@ mod tests {
             "~/mine.md", "/etc/also-mine", "a.md", "../rules/*.md", "../../outside/key", "~/.ssh/id", at("outside/*"),
             at("own/rules.md"), at("own/link.md"), "https://a.test/x", "/proc/self/environ",
         ] });
-        keep_own_instructions(&before, &mut after, &place, &[root.join("own")]);
+        keep_own_instructions(&before, &mut after, &location, &[root.join("own")]);
         assert_eq!(
             after["instructions"],
             json!([

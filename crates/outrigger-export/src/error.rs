@@ -1,5 +1,6 @@
 //! Errors of exports.
 
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_store::StoreError;
 
 /// Why nothing was exported.
@@ -17,10 +18,8 @@ pub enum ExportError {
     Json(#[from] serde_json::Error),
 }
 
-impl ExportError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &str {
+impl Diagnose for ExportError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Store(error) => error.code(),
             Self::NoPage => "export.no_page",
@@ -28,9 +27,7 @@ impl ExportError {
         }
     }
 
-    /// Returns what to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Store(error) => error.hint(),
             Self::NoPage => Some(

@@ -1,5 +1,6 @@
 //! Errors and problems of imports.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -50,17 +51,8 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-impl ImportError {
-    pub(crate) fn read(path: &Path, error: impl fmt::Display) -> Self {
-        Self::Read {
-            path: path.to_owned(),
-            message: error.to_string(),
-        }
-    }
-
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &str {
+impl Diagnose for ImportError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Nothing { .. } => "import.nothing",
             Self::Other { .. } => "import.other_program",
@@ -70,9 +62,7 @@ impl ImportError {
         }
     }
 
-    /// Returns what to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Nothing { .. } => {
                 Some("name the folder or the file: `outrigger import PROGRAM PATH`".to_owned())
@@ -88,6 +78,15 @@ impl ImportError {
                     .to_owned(),
             ),
             Self::Store(error) => error.hint(),
+        }
+    }
+}
+
+impl ImportError {
+    pub(crate) fn read(path: &Path, error: impl fmt::Display) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            message: error.to_string(),
         }
     }
 }

@@ -10,16 +10,16 @@ use outrigger_protocol::rpc::Enter;
 /// at most one that belongs to no call (an event hook).
 #[derive(Debug, Default)]
 pub(crate) struct Entered {
-    open: Vec<Open>,
+    open: Vec<OpenEntry>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenEntry {
     enter: Enter,
     yielded: bool,
 }
 
-impl Open {
+impl OpenEntry {
     // A module is evaluated some turns after its import started, so a turn proves nothing there.
     fn is_import(&self) -> bool {
         self.enter.what == "import"
@@ -37,7 +37,7 @@ impl Entered {
                     || (open.is_import() && open.enter.plugin != enter.plugin)
             });
         }
-        self.open.push(Open {
+        self.open.push(OpenEntry {
             enter,
             yielded: false,
         });

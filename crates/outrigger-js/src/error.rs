@@ -1,5 +1,6 @@
 //! Errors of a plugin process.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::io;
 use std::path::PathBuf;
 
@@ -182,10 +183,8 @@ fn culprit(handler: &Option<HandlerRef>, entered: &Option<Enter>) -> String {
     }
 }
 
-impl JsError {
-    /// Returns a stable code for logs, tests and clients.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for JsError {
+    fn code(&self) -> &'static str {
         match self {
             Self::RuntimeMissing { .. } => "js.runtime_missing",
             Self::RuntimeNotThere { .. } => "js.runtime_not_there",
@@ -206,9 +205,7 @@ impl JsError {
         }
     }
 
-    /// Returns what the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::RuntimeMissing { .. } | Self::RuntimeTooOld { .. } => Some(SETUP.to_owned()),
             Self::RuntimeNotThere { named_by, .. } => {
@@ -227,7 +224,9 @@ impl JsError {
             _ => None,
         }
     }
+}
 
+impl JsError {
     /// Returns whether the process is unusable: it exited, hung or violated the protocol.
     #[must_use]
     pub fn is_fatal(&self) -> bool {

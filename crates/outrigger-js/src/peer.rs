@@ -50,7 +50,7 @@ pub(crate) struct Peer {
     lines: Arc<Lines>,
     next: AtomicU64,
     outbox: Outbox,
-    open: Mutex<Open>,
+    open: Mutex<InFlight>,
     entered: Mutex<Entered>,
     /// Sizes of the event batches that were sent and are not processed.
     unseen: Mutex<Unseen>,
@@ -70,7 +70,7 @@ pub(crate) struct Answered {
 }
 
 #[derive(Default)]
-struct Open {
+struct InFlight {
     calls: HashMap<u64, Call>,
     reverse: HashMap<u64, AbortHandle>,
     streams: HashMap<u64, mpsc::UnboundedSender<AuthChunk>>,

@@ -218,6 +218,7 @@ fn absolute(path: PathBuf) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::diagnose::Diagnose;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -22,7 +22,7 @@ pub struct Peer {
 struct PeerState {
     out: mpsc::Sender<String>,
     next: AtomicU64,
-    asked: Mutex<Asked>,
+    asked: Mutex<PendingReplies>,
     /// The notification that cancels a request, with `{requestId}`.
     cancel: Option<&'static str>,
 }
@@ -30,7 +30,7 @@ struct PeerState {
 type Reply = oneshot::Sender<Result<Value, RpcError>>;
 
 #[derive(Debug, Default)]
-struct Asked {
+struct PendingReplies {
     replies: HashMap<u64, Reply>,
     is_closed: bool,
 }
@@ -83,7 +83,7 @@ impl Peer {
             }
             asked.replies.insert(id, reply);
         }
-        let _waiting = Waiting { peer: self, id };
+        let _waiting = PendingRequest { peer: self, id };
         self.send(request(id, method, params)).await;
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
@@ -117,7 +117,7 @@ impl Peer {
         self.inner.cancel
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn asked(&self) -> MutexGuard<'_, PendingReplies> {
         self.inner
             .asked
             .lock()
@@ -126,12 +126,12 @@ impl Peer {
 }
 
 /// A request whose response is awaited.
-struct Waiting<'a> {
+struct PendingRequest<'a> {
     peer: &'a Peer,
     id: u64,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         let is_open = self.peer.asked().replies.remove(&self.id).is_some();
         if let (true, Some(method)) = (is_open, self.peer.inner.cancel) {

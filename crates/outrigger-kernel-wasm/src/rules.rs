@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outrigger_kernel::admission::{
     Candidate, Entry, Machine, Rules as AdmissionRules, Source, decide,
 };
-use outrigger_kernel::breaker::{Breaker, Ended, Gate, Kept, Rules, Turned};
+use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, SavedBreaker, Turned};
 use outrigger_kernel::permission::paths::{Names, deciding};
 use outrigger_kernel::permission::{evaluate, is_disabled};
 use outrigger_kernel::routing::{Call, Route, bound};
@@ -163,7 +163,7 @@ pub(crate) enum BreakerOp {
     /// What was kept.
     #[serde(rename = "breaker.recall")]
     Recall {
-        breakers: BTreeMap<String, Kept>,
+        breakers: BTreeMap<String, SavedBreaker>,
         now: Millis,
     },
 }

@@ -132,7 +132,7 @@ pub struct Breaker {
 
 /// State of a breaker that outlives the process, in milliseconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct SavedBreaker {
     /// Set if it is open: when the next call is the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Millis>,
@@ -232,14 +232,14 @@ impl Breaker {
 
     /// Returns the state to store; `None` for an untouched breaker. A trial in progress is not stored.
     #[must_use]
-    pub fn keep(&self) -> Option<Kept> {
+    pub fn keep(&self) -> Option<SavedBreaker> {
         let until = match self.state {
             State::Closed => None,
             State::Open { until } => Some(until),
             State::Trial { since } => Some(since),
         };
         let is_new = until.is_none() && self.timeouts.is_empty() && self.in_row == 0;
-        (!is_new).then(|| Kept {
+        (!is_new).then(|| SavedBreaker {
             until,
             timeouts: self.timeouts.clone(),
             in_row: self.in_row,
@@ -248,7 +248,7 @@ impl Breaker {
 
     /// Restores a breaker from its stored state. A clock that was set back does not extend the pause.
     #[must_use]
-    pub fn recall(kept: Kept, now: Millis, rules: &Rules) -> Self {
+    pub fn recall(kept: SavedBreaker, now: Millis, rules: &Rules) -> Self {
         let longest = now.saturating_add(rules.pause);
         let state = kept.until.map_or(State::Closed, |until| State::Open {
             until: until.min(longest),

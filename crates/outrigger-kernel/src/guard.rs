@@ -182,7 +182,7 @@ pub fn runs_other_code(variable: &str) -> bool {
 
 /// Values of the guarded fields of an output.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
+pub struct GuardedValues {
     places: Vec<(usize, Option<Value>)>,
     variables: Vec<(String, Value)>,
 }
@@ -193,7 +193,7 @@ fn at<'a>(output: &'a Value, path: &[&str]) -> Option<&'a Value> {
 
 /// Saves the guarded fields of an output at this point.
 #[must_use]
-pub fn keep(point: HookPoint, output: &Value) -> Kept {
+pub fn keep(point: HookPoint, output: &Value) -> GuardedValues {
     let places = PLACES
         .iter()
         .enumerate()
@@ -216,11 +216,11 @@ pub fn keep(point: HookPoint, output: &Value) -> Kept {
             .collect(),
         _ => Vec::new(),
     };
-    Kept { places, variables }
+    GuardedValues { places, variables }
 }
 
 /// Restores changed guarded fields and reports them.
-pub fn uphold(point: HookPoint, kept: &Kept, output: &mut Value) -> Vec<Breach> {
+pub fn uphold(point: HookPoint, kept: &GuardedValues, output: &mut Value) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (i, value) in &kept.places {
         let Some(place) = PLACES.get(*i) else {
@@ -241,7 +241,7 @@ pub fn uphold(point: HookPoint, kept: &Kept, output: &mut Value) -> Vec<Breach> 
     breaches
 }
 
-fn variables(kept: &Kept, output: &mut Value, breaches: &mut Vec<Breach>) {
+fn variables(kept: &GuardedValues, output: &mut Value, breaches: &mut Vec<Breach>) {
     let Some(Value::Object(env)) = output.get_mut("env") else {
         return;
     };

@@ -1,5 +1,6 @@
 //! Errors of a server. They do not fail tool calls: they are logged, and listed by `status`.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
 /// Why a server is unusable.
@@ -43,10 +44,8 @@ pub enum LspError {
     },
 }
 
-impl LspError {
-    /// Returns a stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for LspError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Start { .. } => "lsp.start",
             Self::Timeout { .. } => "lsp.timeout",
@@ -55,17 +54,14 @@ impl LspError {
         }
     }
 
-    /// Returns what to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Start { .. } => {
-                Some("check `command` of the server under `lsp` in opencode.json")
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Start { .. } => "check `command` of the server under `lsp` in opencode.json",
+            Self::Timeout { .. } | Self::Gone { .. } => {
+                "run the server by hand, or switch it off: \"lsp\": {\"NAME\": {\"disabled\": true}}"
             }
-            Self::Timeout { .. } | Self::Gone { .. } => Some(
-                "run the server by hand, or switch it off: \"lsp\": {\"NAME\": {\"disabled\": true}}",
-            ),
-            Self::Refused { .. } => None,
-        }
+            Self::Refused { .. } => return None,
+        };
+        Some(text.to_owned())
     }
 }

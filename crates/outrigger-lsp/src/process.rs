@@ -34,11 +34,11 @@ pub(crate) trait Handler: Send + Sync {
     fn request(&self, method: &str, params: &Value) -> Value;
 }
 
-type Answer = Result<Value, String>;
+type RpcResult = Result<Value, String>;
 
 #[derive(Default)]
 struct Pending {
-    waiting: HashMap<i64, oneshot::Sender<Answer>>,
+    waiting: HashMap<i64, oneshot::Sender<RpcResult>>,
     /// Why there will be no more messages.
     closed: Option<String>,
 }
@@ -173,7 +173,7 @@ impl Process {
             }
             pending.waiting.insert(id, sender);
         }
-        let _waiting = Waiting {
+        let _waiting = PendingRequest {
             shared: &self.shared,
             id,
         };
@@ -214,12 +214,12 @@ impl Process {
     }
 }
 
-struct Waiting<'a> {
+struct PendingRequest<'a> {
     shared: &'a Shared,
     id: i64,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         lock(&self.shared.pending).waiting.remove(&self.id);
     }

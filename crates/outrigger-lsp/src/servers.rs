@@ -9,7 +9,7 @@ use crate::root::Root;
 
 /// A server of OpenCode's list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownServer {
     pub(crate) id: &'static str,
     pub(crate) extensions: &'static [&'static str],
     pub(crate) root: Root,
@@ -50,7 +50,7 @@ macro_rules! known {
         known!($id, $extensions, $root, $command, Needs::Nothing)
     };
     ($id:literal, $extensions:expr, $root:expr, $command:expr, $needs:expr) => {
-        Known {
+        KnownServer {
             id: $id,
             extensions: $extensions,
             root: $root,
@@ -63,7 +63,7 @@ macro_rules! known {
 /// The list, in OpenCode's names. Omitted are those that exist only as a download (ESLint's, JDTLS, Kotlin's), Razor, and
 /// Oxlint, whose program must be run to know whether it is a server.
 #[rustfmt::skip]
-pub(crate) const KNOWN: &[Known] = &[
+pub(crate) const KNOWN: &[KnownServer] = &[
     known!("deno", &[".ts", ".tsx", ".js", ".jsx", ".mjs"], Root::Required(&["deno.json", "deno.jsonc"]), &["deno", "lsp"]),
     known!("typescript", SCRIPTS, Root::Unless(LOCKS, &["deno.json", "deno.jsonc"]), &["typescript-language-server", "--stdio"], Needs::TypeScript),
     known!("vue", &[".vue"], Root::Nearest(LOCKS), &["vue-language-server", "--stdio"]),

@@ -70,7 +70,7 @@ pub struct ServerLauncher {
     programs: Arc<ProjectPrograms>,
     /// The configuration from files.
     config: Loaded,
-    place: ProjectLocation,
+    location: ProjectLocation,
     folders: Folders,
     /// The project's files that the user's servers run, as of their first start.
     first: Mutex<BTreeMap<String, Vec<String>>>,
@@ -113,7 +113,7 @@ impl ServerLauncher {
     #[must_use]
     pub fn new(
         config: &Loaded,
-        place: &ProjectLocation,
+        location: &ProjectLocation,
         folders: &Folders,
         programs: Arc<ProjectPrograms>,
         spawners: Spawners,
@@ -122,7 +122,7 @@ impl ServerLauncher {
             spawners,
             programs,
             config: config.clone(),
-            place: place.clone(),
+            location: location.clone(),
             folders: folders.clone(),
             first: Mutex::default(),
             written: Mutex::default(),
@@ -277,7 +277,7 @@ impl ServerLauncher {
     }
 
     fn started_in(&self, request: &LaunchRequest) -> PathBuf {
-        let directory = &self.place.directory;
+        let directory = &self.location.directory;
         let cwd = request.cwd.as_ref().map(|cwd| directory.join(cwd));
         cwd.unwrap_or_else(|| directory.clone())
     }
@@ -322,7 +322,7 @@ impl ServerLauncher {
             .rsplit_once(' ')
             .map_or(changed.as_str(), |(file, _)| file);
         let file = Path::new(file);
-        let file = file.strip_prefix(&self.place.directory).unwrap_or(file);
+        let file = file.strip_prefix(&self.location.directory).unwrap_or(file);
         Err(refusal(
             format!(
                 "{} is not as it was when the server was first started here",
@@ -412,7 +412,7 @@ impl Launcher for ServerLauncher {
         let (sandbox, remedy) = sandbox_of(name, profile);
         let started_in = self.started_in(request);
         let folder = started_in.display().to_string();
-        let place = |folder: String, reason: &str, remedy| Placement {
+        let placement = |folder: String, reason: &str, remedy| Placement {
             folder,
             sandbox: sandbox.to_owned(),
             reason: reason.to_owned(),
@@ -421,12 +421,12 @@ impl Launcher for ServerLauncher {
         Some(match origin {
             Origin::Plugin => Placement {
                 sandbox: "in the sandbox of its plugin".to_owned(),
-                ..place(folder, "a plugin brings it", None)
+                ..placement(folder, "a plugin brings it", None)
             },
             Origin::Project(_) | Origin::Claude(_) => {
-                place(folder, "the project's settings ask for it", remedy)
+                placement(folder, "the project's settings ask for it", remedy)
             }
-            Origin::User if matches!(start, Some(Start::Aside)) => place(
+            Origin::User if matches!(start, Some(Start::Aside)) => placement(
                 "an empty folder".to_owned(),
                 "your settings ask for it, and it would load code by names from the project, which commands may write to",
                 Some(format!(
@@ -434,7 +434,7 @@ impl Launcher for ServerLauncher {
                      sandbox of commands, and with `[mcp.{name}] sandbox = \"full\"` as you"
                 )),
             ),
-            Origin::User if set != profile => place(
+            Origin::User if set != profile => placement(
                 folder,
                 "your settings ask for it, and it loads code by names from a folder that commands may write to",
                 remedy,
@@ -445,15 +445,15 @@ impl Launcher for ServerLauncher {
                 } else {
                     "your settings ask for it"
                 };
-                place(folder, reason, remedy)
+                placement(folder, reason, remedy)
             }
             Origin::User if request.cwd.is_some() && !self.programs.holds(&started_in) => {
-                place(folder, "your settings ask for it there", remedy)
+                placement(folder, "your settings ask for it there", remedy)
             }
             Origin::User => {
                 let trust = "it starts in an empty folder, since this one is not trusted; `outrigger trust` starts it in the project";
                 let remedy: Vec<String> = remedy.into_iter().chain([trust.to_owned()]).collect();
-                place(
+                placement(
                     "an empty folder".to_owned(),
                     "your settings ask for it, and the folder is not trusted",
                     Some(remedy.join("; ")),

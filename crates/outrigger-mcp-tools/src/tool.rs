@@ -1,5 +1,6 @@
 //! A server's tool, in the tool runtime.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;

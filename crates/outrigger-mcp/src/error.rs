@@ -1,5 +1,6 @@
 //! Errors of MCP servers. The text of an error is what the model and the user read.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
 /// Why a server could not be started, or a call failed.
@@ -156,10 +157,8 @@ pub enum McpError {
     },
 }
 
-impl McpError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for McpError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Config { .. } => "mcp.config",
             Self::NotStarted { .. } => "mcp.not_started",
@@ -181,9 +180,7 @@ impl McpError {
         }
     }
 
-    /// Returns what the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Config { server, .. } => Some(format!(
                 "correct `mcp.{server}` in opencode.json, or set its `enabled` to false"

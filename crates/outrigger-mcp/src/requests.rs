@@ -86,7 +86,7 @@ pub(crate) struct ServerRequest {
     kind: Kind,
     params: Value,
     reply: oneshot::Sender<Reply>,
-    _open: Open,
+    _open: OpenRequest,
 }
 
 /// The number of open requests of the server during a call. While there are any, the server is not late.
@@ -102,9 +102,9 @@ impl OpenRequests {
     }
 }
 
-struct Open(Arc<OpenRequests>);
+struct OpenRequest(Arc<OpenRequests>);
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::Relaxed);
         self.0.progress.notify_one();
@@ -141,7 +141,7 @@ impl Asks {
             kind,
             params,
             reply,
-            _open: Open(Arc::clone(open)),
+            _open: OpenRequest(Arc::clone(open)),
         };
         self.sender.try_send(request).ok().map(|()| answer)
     }

@@ -4,6 +4,7 @@
 //! credentials, `OPENCODE_AUTH_CONTENT` (instead of all files, as in OpenCode), our `auth.json`, OpenCode's `auth.json`. The last
 //! is only ever read: logging out of its entries is recorded in ours.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -73,10 +74,8 @@ pub enum CredentialError {
     },
 }
 
-impl CredentialError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for CredentialError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Read { .. } => "auth.read",
             Self::Format { .. } => "auth.format",
@@ -84,9 +83,7 @@ impl CredentialError {
         }
     }
 
-    /// Returns what to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Format { path, .. } => Some(format!(
                 "repair it, or move {} away and log in again",

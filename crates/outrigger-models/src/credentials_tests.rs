@@ -1,4 +1,5 @@
 use super::*;
+use outrigger_protocol::diagnose::Diagnose;
 use std::os::unix::fs::PermissionsExt as _;
 
 fn names(credentials: &Credentials) -> Vec<String> {

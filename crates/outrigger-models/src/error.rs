@@ -1,5 +1,6 @@
 //! Errors of model requests.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -281,10 +282,8 @@ fn status_text(status: Option<u16>) -> String {
     status.map_or_else(String::new, |s| format!(" (status {s})"))
 }
 
-impl ModelError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for ModelError {
+    fn code(&self) -> &'static str {
         match self {
             Self::UnknownProvider { .. } => "model.unknown_provider",
             Self::UnknownModel { .. } => "model.unknown_model",
@@ -314,9 +313,7 @@ impl ModelError {
         }
     }
 
-    /// Returns what the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         let text = match self {
             Self::UnknownProvider { provider, .. } => format!(
                 "check the part before the first slash, or describe it under `provider.{provider}` in opencode.json (npm, options.baseURL, models)"
@@ -373,7 +370,9 @@ impl ModelError {
         };
         Some(text)
     }
+}
 
+impl ModelError {
     /// Returns whether the same request may succeed later (429, 5xx, no connection, an interrupted stream).
     #[must_use]
     pub fn is_retryable(&self) -> bool {

@@ -96,19 +96,19 @@ pub fn loopback(config: &Loaded) -> Loopback {
 }
 
 /// Called when a turn begins, which may run commands: scans the project for them while the model answers.
-pub fn prepare(config: &Loaded, place: &ProjectLocation) {
+pub fn prepare(config: &Loaded, location: &ProjectLocation) {
     let is_kept = config.settings.tools.sandbox == Profile::WorkspaceWrite;
     if is_kept && config.settings.sandbox != Sandbox::Off {
-        protected_paths::prepare(&place.worktree);
+        protected_paths::prepare(&location.worktree);
     }
 }
 
 /// Input of the sandbox.
-pub struct Around<'a> {
+pub struct SandboxInput<'a> {
     /// Settings of the sandbox and of tools.
     pub config: &'a Loaded,
     /// The project.
-    pub place: &'a ProjectLocation,
+    pub location: &'a ProjectLocation,
     /// The user's folders.
     pub folders: &'a Folders,
     /// Folder for temporary files.
@@ -119,7 +119,7 @@ pub struct Around<'a> {
     pub process: Process,
 }
 
-impl Around<'_> {
+impl SandboxInput<'_> {
     /// The policy under a profile that is narrower than `full`. `reads`: what may be read besides the system, the project and what may
     /// be changed; without it everything. Reads the disk: blocking.
     ///
@@ -161,7 +161,7 @@ impl Around<'_> {
             self.keep(&mut policy, &files)?;
         }
         // The project itself may be in there.
-        let (folder, worktree) = (&self.place.directory, &self.place.worktree);
+        let (folder, worktree) = (&self.location.directory, &self.location.worktree);
         let secrets = files.secrets.into_iter();
         let secrets = secrets.filter(|it| !folder.starts_with(it) && !worktree.starts_with(it));
         policy.hide.extend(secrets);
@@ -204,8 +204,11 @@ impl Around<'_> {
     /// Returns the folders of the project: the working directory, the root, and the repository if it is elsewhere. Never the root
     /// of the file system.
     fn project(&self) -> Vec<PathBuf> {
-        let mut all = vec![self.place.directory.clone(), self.place.worktree.clone()];
-        all.extend(git_policy::stores(&self.place.worktree));
+        let mut all = vec![
+            self.location.directory.clone(),
+            self.location.worktree.clone(),
+        ];
+        all.extend(git_policy::stores(&self.location.worktree));
         all.retain(|folder| folder.parent().is_some());
         all
     }
@@ -213,7 +216,7 @@ impl Around<'_> {
     /// Protects files in writable folders: those that make git or an agent run something, that run at the next login, this
     /// program and the runtimes.
     fn keep(&self, policy: &mut Policy, files: &HomeFiles) -> Result<(), SandboxError> {
-        let (folder, worktree) = (&self.place.directory, &self.place.worktree);
+        let (folder, worktree) = (&self.location.directory, &self.location.worktree);
         protected_paths::share_in(&self.folders.data.join("running-commands"));
         protected_paths::keep(policy, [folder, worktree], &[], self.process)?;
         let mut all = files.startup.clone();
@@ -287,9 +290,9 @@ impl Around<'_> {
 }
 
 /// Returns those of [`programs`] that are in the project, where plugins and servers write too.
-pub fn programs_of_project(config: &Loaded, place: &ProjectLocation) -> Vec<PathBuf> {
+pub fn programs_of_project(config: &Loaded, location: &ProjectLocation) -> Vec<PathBuf> {
     let real = |path: &Path| path.canonicalize().ok();
-    let roots = [&place.directory, &place.worktree];
+    let roots = [&location.directory, &location.worktree];
     let roots: Vec<PathBuf> = roots.iter().filter_map(|it| real(it)).collect();
     let all = programs(config).into_iter();
     // A link is protected with its target.

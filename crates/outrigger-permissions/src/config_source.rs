@@ -14,13 +14,13 @@ pub trait ConfigSource: Sync {
     fn folders(&self) -> &Folders;
 
     /// Returns the options for loading the configuration of a project.
-    fn options(&self, place: &ProjectLocation) -> LoadOptions;
+    fn options(&self, location: &ProjectLocation) -> LoadOptions;
 
     /// Reads the configuration of a place.
     ///
     /// # Errors
     /// Those of the configuration.
-    fn load_config(&self, place: &ProjectLocation) -> Result<Loaded, ConfigError> {
-        outrigger_config::load(&self.options(place))
+    fn load_config(&self, location: &ProjectLocation) -> Result<Loaded, ConfigError> {
+        outrigger_config::load(&self.options(location))
     }
 }

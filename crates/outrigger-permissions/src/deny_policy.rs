@@ -69,14 +69,14 @@ impl DenyPolicy {
     }
 
     /// Creates it for this project, with the programs of our own `PATH`.
-    pub fn here(forbid: Forbid, place: &ProjectLocation) -> Self {
+    pub fn here(forbid: Forbid, location: &ProjectLocation) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        Self::new(forbid, place.worktree.clone(), path)
+        Self::new(forbid, location.worktree.clone(), path)
     }
 
     /// Returns what the configuration forbids in a project.
-    pub fn of(config: &Loaded, place: &ProjectLocation) -> Self {
-        Self::here(config.settings.forbid.clone(), place)
+    pub fn of(config: &Loaded, location: &ProjectLocation) -> Self {
+        Self::here(config.settings.forbid.clone(), location)
     }
 
     /// What the policies of the machine forbid in the folder of `source`, whatever else is configured there.
@@ -84,12 +84,12 @@ impl DenyPolicy {
     /// # Errors
     /// Those of the policies.
     pub fn by_policy(source: &dyn ConfigSource) -> Result<Self, outrigger_config::ConfigError> {
-        let place = ProjectLocation::find(source.directory());
+        let location = ProjectLocation::find(source.directory());
         let mut forbid = Forbid::default();
-        for file in outrigger_config::policy::policies(&source.options(&place))? {
+        for file in outrigger_config::policy::policies(&source.options(&location))? {
             forbid.add(&file.policy.forbid);
         }
-        Ok(Self::here(forbid, &place))
+        Ok(Self::here(forbid, &location))
     }
 
     /// Returns whether nothing is forbidden.

@@ -2,6 +2,7 @@
 
 use outrigger_config::ConfigError;
 use outrigger_plugin_trust::TrustError as PluginTrustError;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_sandbox::SandboxError;
 
 /// Why the settings of a folder cannot be used or trusted.
@@ -35,10 +36,8 @@ pub enum TrustError {
     },
 }
 
-impl TrustError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for TrustError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Config(e) => e.code(),
             Self::Sandbox(e) => e.code(),
@@ -48,9 +47,7 @@ impl TrustError {
         }
     }
 
-    /// Returns what to do about the error.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Config(e) => e.hint(),
             Self::Sandbox(e) => e.hint(),

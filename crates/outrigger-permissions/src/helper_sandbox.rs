@@ -10,13 +10,13 @@ use outrigger_config::settings::Profile;
 use outrigger_sandbox::{Loopback, Policy, SandboxError, Spawner};
 use outrigger_workspace::{Folders, ProjectLocation};
 
-use crate::command_sandbox::{Around, Process, Temporary};
+use crate::command_sandbox::{Process, SandboxInput, Temporary};
 
 /// Input of that sandbox.
 #[derive(Debug)]
 pub struct HelperSandbox {
     config: Loaded,
-    place: ProjectLocation,
+    location: ProjectLocation,
     folders: Folders,
     /// The agent's temporary folder; dropped with it.
     temporary: Weak<Temporary>,
@@ -27,14 +27,14 @@ impl HelperSandbox {
     /// Creates it for an agent: with the temporary folder and the services of its commands.
     pub fn new(
         config: &Loaded,
-        place: &ProjectLocation,
+        location: &ProjectLocation,
         folders: &Folders,
         temporary: &Arc<Temporary>,
         loopback: &Loopback,
     ) -> Arc<Self> {
         Arc::new(Self {
             config: config.clone(),
-            place: place.clone(),
+            location: location.clone(),
             folders: folders.clone(),
             temporary: Arc::downgrade(temporary),
             loopback: loopback.clone(),
@@ -82,9 +82,9 @@ impl HelperSandbox {
         }
         let temporary = self.temporary.upgrade().ok_or(SandboxError::Stopped)?;
         let folder = temporary.folder();
-        let around = Around {
+        let around = SandboxInput {
             config: &self.config,
-            place: &self.place,
+            location: &self.location,
             folders: &self.folders,
             temporary: folder.map_err(|source| SandboxError::Temporary { source })?,
             loopback: self.loopback.clone(),

@@ -21,7 +21,7 @@ const NOT_TRUSTED: &str = "is not as it was when the folder was trusted (`outrig
 #[derive(Debug)]
 pub struct ProjectPrograms {
     config: Loaded,
-    place: ProjectLocation,
+    location: ProjectLocation,
     folders: Folders,
     /// Roots of the project, as named and by real path.
     roots: Vec<PathBuf>,
@@ -29,12 +29,12 @@ pub struct ProjectPrograms {
 
 impl ProjectPrograms {
     /// Creates it for a project with these settings, before plugins changed them.
-    pub fn new(config: &Loaded, place: &ProjectLocation, folders: &Folders) -> Arc<Self> {
+    pub fn new(config: &Loaded, location: &ProjectLocation, folders: &Folders) -> Arc<Self> {
         let it = Self {
             config: config.clone(),
-            place: place.clone(),
+            location: location.clone(),
             folders: folders.clone(),
-            roots: roots(place, &folders.home),
+            roots: roots(location, &folders.home),
         };
         host_path::pass_over(it.roots.iter().cloned());
         host_path::pass_over(it.written_elsewhere());
@@ -58,7 +58,7 @@ impl ProjectPrograms {
     /// Returns whether a file is in the project, by its name or its target. Reads the disk.
     #[must_use]
     pub fn holds(&self, path: &Path) -> bool {
-        let path = self.place.directory.join(path);
+        let path = self.location.directory.join(path);
         let real = path.canonicalize();
         let mut names = [Some(normal(&path)), real.ok()].into_iter().flatten();
         names.any(|name| self.roots.iter().any(|root| name.starts_with(root)))
@@ -101,7 +101,7 @@ impl ProjectPrograms {
         let mut folders = self.written_elsewhere();
         let mut existing = None;
         if self.is_trusted() {
-            let project = [&self.place.directory, &self.place.worktree];
+            let project = [&self.location.directory, &self.location.worktree];
             let project = project.into_iter().filter(|it| it.parent().is_some());
             folders.extend(project.cloned());
             existing = self.config.project_program(entry);
@@ -114,9 +114,9 @@ impl ProjectPrograms {
     /// Whether commands may write to a folder: it is in the project, or in another folder that they write to. Reads the disk.
     #[must_use]
     pub fn may_be_written(&self, folder: &Path) -> bool {
-        let folder = self.place.directory.join(folder);
+        let folder = self.location.directory.join(folder);
         let real = folder.canonicalize().unwrap_or_else(|_| normal(&folder));
-        let project = [&self.place.directory, &self.place.worktree];
+        let project = [&self.location.directory, &self.location.worktree];
         let project = project
             .into_iter()
             .filter(|it| it.parent().is_some())
@@ -136,10 +136,10 @@ impl ProjectPrograms {
     /// folder: `now`, if this is the first time. `None` if the user did not.
     #[must_use]
     pub fn settle_server(&self, server: &str, now: &[String]) -> Option<Vec<String>> {
-        folder_trust::settle_server(&self.folders, &self.place.directory, server, now)
+        folder_trust::settle_server(&self.folders, &self.location.directory, server, now)
     }
 
-    /// Returns why the programs of the project's settings with these names ([`outrigger_config::Asked::what`]) must not be
+    /// Returns why the programs of the project's settings with these names ([`outrigger_config::TrustRequest::what`]) must not be
     /// started: their files changed since they were accepted. `None` if unchanged. Reads the disk.
     #[must_use]
     pub fn change(&self, what: &[String]) -> Option<String> {
@@ -181,13 +181,13 @@ impl ProjectPrograms {
         Some(format!("{} {why}", self.shown(&file)))
     }
 
-    fn known(&self) -> Vec<outrigger_config::Asked> {
-        folder_trust::known(&self.folders, &self.place.directory)
+    fn known(&self) -> Vec<outrigger_config::TrustRequest> {
+        folder_trust::known(&self.folders, &self.location.directory)
     }
 
     fn shown(&self, file: &Path) -> String {
-        let real = self.place.directory.canonicalize();
-        let folders = [Some(&self.place.directory), real.as_ref().ok()];
+        let real = self.location.directory.canonicalize();
+        let folders = [Some(&self.location.directory), real.as_ref().ok()];
         let mut below = folders.into_iter().flatten();
         let below = below.find_map(|it| file.strip_prefix(it).ok());
         below.unwrap_or(file).display().to_string()
@@ -201,8 +201,8 @@ pub fn pass_over_project(directory: &Path, home: &Path) {
 }
 
 /// Returns the folders of a project. One that contains the home folder is the user's own.
-fn roots(place: &ProjectLocation, home: &Path) -> Vec<PathBuf> {
-    let named = [&place.directory, &place.worktree];
+fn roots(location: &ProjectLocation, home: &Path) -> Vec<PathBuf> {
+    let named = [&location.directory, &location.worktree];
     let named = named.into_iter().filter(|it| it.parent().is_some());
     let real = named.clone().filter_map(|it| it.canonicalize().ok());
     let mut all: Vec<PathBuf> = named.cloned().chain(real).collect();

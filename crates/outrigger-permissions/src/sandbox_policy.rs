@@ -1,6 +1,7 @@
 //! The sandbox of processes started for the model: one set of rules decides for tools and for what they start, so that a path
 //! which `read` is denied cannot be read with `cat` either.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
@@ -188,12 +189,12 @@ pub struct Withheld {
 
 impl Withheld {
     /// Creates it for this project; `None` if nothing is sandboxed.
-    pub fn of(config: &Loaded, place: &ProjectLocation, folders: &Folders) -> Option<Self> {
+    pub fn of(config: &Loaded, location: &ProjectLocation, folders: &Folders) -> Option<Self> {
         let ours = ours(folders);
         (config.settings.sandbox != Sandbox::Off).then(|| Self {
-            rules: Access::new(place, &folders.home).rules(&[&config.config.permission]),
+            rules: Access::new(location, &folders.home).rules(&[&config.config.permission]),
             folders: ours.hide.into_iter().chain(ours.closed).collect(),
-            forbidden: DenyPolicy::of(config, place),
+            forbidden: DenyPolicy::of(config, location),
         })
     }
 
@@ -210,7 +211,7 @@ impl Withheld {
 pub fn spawner(
     spawner: &Spawner,
     config: &Loaded,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     folders: &Folders,
     settled: Option<&Arc<WorkspaceTrust>>,
 ) -> Spawner {
@@ -218,10 +219,10 @@ pub fn spawner(
     if sandbox == Sandbox::Off {
         return spawner.clone();
     }
-    let (access, folders) = (Access::new(place, &folders.home), folders.clone());
+    let (access, folders) = (Access::new(location, &folders.home), folders.clone());
     let rules = config.config.permission.clone();
     let settled = settled.cloned();
-    let forbidden = DenyPolicy::of(config, place);
+    let forbidden = DenyPolicy::of(config, location);
     let covers = Arc::new(move || {
         if let Some(settled) = &settled {
             settled.runs()?;
@@ -247,15 +248,15 @@ pub fn installer_covers(of_plugins: CoversFn, folders: &Folders) -> CoversFn {
 }
 
 /// Returns what is hidden from plugins, in the current state, at each start of one.
-pub fn plugin_covers(config: &Loaded, place: &ProjectLocation, folders: &Folders) -> CoversFn {
-    let access = Access::new(place, &folders.home);
+pub fn plugin_covers(config: &Loaded, location: &ProjectLocation, folders: &Folders) -> CoversFn {
+    let access = Access::new(location, &folders.home);
     let rules = config.config.permission.clone();
-    let forbidden = DenyPolicy::of(config, place);
-    let (place, folders) = (place.clone(), folders.clone());
+    let forbidden = DenyPolicy::of(config, location);
+    let (location, folders) = (location.clone(), folders.clone());
     let shown = config.settings.tools.secrets.clone();
     Arc::new(move || {
         let mut found = kept(&access.rules(&[&rules]), &folders, &forbidden)?;
-        let project = [place.directory.as_path(), place.worktree.as_path()];
+        let project = [location.directory.as_path(), location.worktree.as_path()];
         home_files::keep_from_plugins(&mut found, &folders, &shown, project);
         Ok(found)
     })
@@ -398,7 +399,7 @@ mod tests {
             ),
         ];
         for git in [true, false] {
-            let place = ProjectLocation {
+            let location = ProjectLocation {
                 directory: project.clone(),
                 worktree: project.clone(),
                 git,
@@ -413,7 +414,7 @@ mod tests {
                     _ => rule.clone(),
                 };
                 let rules: Vec<Rule> = rules.iter().map(moved).collect();
-                let access = Access::new(&place, &root.join("home"));
+                let access = Access::new(&location, &root.join("home"));
                 let found = access.rules(&[&rules]).covers().unwrap();
                 let full = |names: &[&str]| -> Vec<PathBuf> {
                     names.iter().map(|name| root.join(name)).collect()
@@ -430,7 +431,7 @@ mod tests {
                 let withheld = Withheld {
                     rules: access.rules(&[&rules]),
                     folders: Vec::new(),
-                    forbidden: DenyPolicy::here(Default::default(), &place),
+                    forbidden: DenyPolicy::here(Default::default(), &location),
                 };
                 for file in FILES.into_iter().filter(|_| git) {
                     let file = root.join(file);

@@ -27,7 +27,7 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use self::again::{Asked, ChangedCall};
+use self::again::{ChangedCall, SeenArguments};
 use crate::breakers::HookKey;
 use crate::changes::Given;
 use crate::hook_audit::ChainAudit;
@@ -188,7 +188,7 @@ impl Pipeline {
             context,
             repeated: None,
             stop: None,
-            asked: Asked::default(),
+            asked: SeenArguments::default(),
             again,
         };
         while let Some(handlers) = drive.chain.as_ref().and_then(Chain::due) {
@@ -262,7 +262,7 @@ struct Drive<'a> {
     repeated: Option<usize>,
     /// Set if a command wants the turn to end.
     stop: Option<String>,
-    asked: Asked,
+    asked: SeenArguments,
     /// Command hooks are asked again.
     again: Option<Again>,
 }

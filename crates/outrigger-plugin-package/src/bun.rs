@@ -225,6 +225,7 @@ fn unusable(path: &Path, error: &std::io::Error) -> PackageError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::diagnose::Diagnose;
 
     #[test]
     fn the_package_of_a_machine() {

@@ -1,5 +1,6 @@
 //! Errors of finding, installing and reading plugins.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
 
 /// Why a package is missing or is not a plugin.
@@ -163,10 +164,8 @@ fn tail(lines: &str) -> String {
     }
 }
 
-impl PackageError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for PackageError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Deprecated { .. } => "plugin.deprecated",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
@@ -188,9 +187,7 @@ impl PackageError {
         }
     }
 
-    /// Returns what to do about the error.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Deprecated { .. } => "remove it from the `plugin` list",
             Self::NotFound { .. } => {
@@ -212,7 +209,9 @@ impl PackageError {
         };
         Some(text.to_owned())
     }
+}
 
+impl PackageError {
     /// Returns whether it is skipped on purpose, as in OpenCode; this is not a failure.
     #[must_use]
     pub fn is_skip(&self) -> bool {

@@ -193,6 +193,7 @@ fn is_builtin(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::resolve::OPENCODE_VERSION;
+    use outrigger_protocol::diagnose::Diagnose;
     use serde_json::Value;
 
     #[test]

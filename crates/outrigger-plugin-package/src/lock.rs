@@ -165,6 +165,7 @@ fn broken(path: &Path, error: impl std::fmt::Display) -> PackageError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::diagnose::Diagnose;
 
     fn locked(name: &str, requested: &str, version: &str) -> Locked {
         Locked {

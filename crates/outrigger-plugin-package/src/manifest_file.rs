@@ -1,5 +1,6 @@
 //! Reads a plugin's `outrigger.plugin.toml`. Grants are decided elsewhere.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::io::ErrorKind;
 use std::path::Path;
 

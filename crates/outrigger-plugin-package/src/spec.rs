@@ -188,6 +188,7 @@ pub fn file_url(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::diagnose::Diagnose;
     use proptest::prelude::*;
 
     #[test]

@@ -1,5 +1,6 @@
 //! Errors of one plugin. None of them ends a session: a failed plugin is listed with its cause and the others run (A13).
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
 
 use outrigger_plugin_package::PackageError;
@@ -240,21 +241,12 @@ impl From<TrustError> for PluginError {
     }
 }
 
-impl PluginError {
-    /// Returns the displayed cause of a plugin that ended at this stage with this error.
-    #[must_use]
-    pub fn cause(&self, at: Stage) -> Cause {
-        Cause {
-            at,
-            code: self.code().to_owned(),
-            message: self.to_string(),
-            hint: self.hint(),
-        }
+impl Diagnose for PluginError {
+    fn code(&self) -> &'static str {
+        self.stable_code()
     }
 
-    /// Returns what to do about the error.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Package(error) => return error.hint(),
             Self::Trust(error) => return error.hint(),
@@ -287,6 +279,19 @@ impl PluginError {
             _ => return None,
         };
         Some(text.to_owned())
+    }
+}
+
+impl PluginError {
+    /// Returns the displayed cause of a plugin that ended at this stage with this error.
+    #[must_use]
+    pub fn cause(&self, at: Stage) -> Cause {
+        Cause {
+            at,
+            code: self.code().to_owned(),
+            message: self.to_string(),
+            hint: self.hint(),
+        }
     }
 
     /// Adds the reason for the missing Bun to the error of a plugin that needed it.

@@ -1,6 +1,6 @@
 //! Breakers for display (A8).
 
-use outrigger_kernel::breaker::{Kept, View};
+use outrigger_kernel::breaker::{SavedBreaker, View};
 use outrigger_protocol::Millis;
 use serde::Serialize;
 
@@ -63,8 +63,8 @@ impl std::fmt::Display for BreakerState {
 /// hanging hook each time (A8). Entries belong to one version of a plugin or command.
 pub trait BreakerMemory: Send + Sync {
     /// Returns the stored breakers of `who`, each with its place.
-    fn recall(&self, who: &str) -> Vec<(String, Kept)>;
+    fn recall(&self, who: &str) -> Vec<(String, SavedBreaker)>;
 
     /// Replaces the stored state; `None` for an untouched breaker.
-    fn keep(&self, who: &str, place: &str, kept: Option<Kept>);
+    fn keep(&self, who: &str, place: &str, kept: Option<SavedBreaker>);
 }

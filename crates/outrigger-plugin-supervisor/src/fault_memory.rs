@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use outrigger_files::Readers;
-use outrigger_kernel::breaker::Kept;
+use outrigger_kernel::breaker::SavedBreaker;
 use outrigger_plugin_registry::Registry;
 use outrigger_plugin_status::BreakerMemory;
 use outrigger_protocol::Millis;
@@ -27,10 +27,10 @@ const MAX_ENTRIES: usize = 1_000;
 pub struct FaultMemory(PathBuf);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Known {
+struct StoredFaults {
     /// Keyed by `VERSION PLACE`.
     #[serde(default)]
-    breakers: BTreeMap<String, Kept>,
+    breakers: BTreeMap<String, SavedBreaker>,
     /// Keyed by version.
     #[serde(default)]
     quarantined: BTreeMap<String, Quarantined>,
@@ -69,14 +69,14 @@ impl FaultMemory {
     }
 
     /// Reads the file; an unreadable file counts as empty, since faults are found out again.
-    fn read(&self) -> Known {
+    fn read(&self) -> StoredFaults {
         outrigger_files::read(&self.0, outrigger_files::DATA)
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default()
     }
 
-    fn change(&self, change: impl FnOnce(&mut Known)) {
+    fn change(&self, change: impl FnOnce(&mut StoredFaults)) {
         let changed = self.try_change(change);
         if let Err(error) = changed {
             tracing::debug!("[plugin] cannot write {}: {error}", self.0.display());
@@ -84,11 +84,11 @@ impl FaultMemory {
     }
 
     /// Changes the file under a lock, so that no change of another process is lost.
-    fn try_change(&self, change: impl FnOnce(&mut Known)) -> io::Result<()> {
+    fn try_change(&self, change: impl FnOnce(&mut StoredFaults)) -> io::Result<()> {
         let _lock = outrigger_files::lock(&self.0.with_extension("lock"))?;
         let mut known = self.read();
         if known.breakers.len().max(known.quarantined.len()) >= MAX_ENTRIES {
-            known = Known::default();
+            known = StoredFaults::default();
         }
         change(&mut known);
         let bytes = serde_json::to_vec(&known).map_err(io::Error::other)?;
@@ -97,7 +97,7 @@ impl FaultMemory {
 }
 
 impl BreakerMemory for FaultMemory {
-    fn recall(&self, who: &str) -> Vec<(String, Kept)> {
+    fn recall(&self, who: &str) -> Vec<(String, SavedBreaker)> {
         let known = self.read().breakers.into_iter();
         let own = known.filter_map(|(name, kept)| {
             let place = name.strip_prefix(who)?.strip_prefix(' ')?;
@@ -106,7 +106,7 @@ impl BreakerMemory for FaultMemory {
         own.collect()
     }
 
-    fn keep(&self, who: &str, place: &str, kept: Option<Kept>) {
+    fn keep(&self, who: &str, place: &str, kept: Option<SavedBreaker>) {
         let name = format!("{who} {place}");
         self.change(|known| {
             match kept {
@@ -139,9 +139,9 @@ mod tests {
     fn a_version_is_remembered_for_its_time_and_a_broken_file_says_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let memory = FaultMemory::new(dir.path(), Path::new("/project"));
-        let kept = Kept {
+        let kept = SavedBreaker {
             until: Some(7),
-            ..Kept::default()
+            ..SavedBreaker::default()
         };
         memory.keep("p v1", "chat.message", Some(kept.clone()));
         memory.keep_quarantine("p v1", "it hung", 1_000);

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::blame::{Late, ended_by_itself, late, tell_undisposed};
 use crate::launch::{Held, Launch, Loaded};
-use crate::waiting::Waiting;
+use crate::waiting::EventQueue;
 
 mod events;
 mod renew;
@@ -144,7 +144,7 @@ struct Slot {
     live: Option<Arc<Live>>,
     generation: u64,
     fault: Option<Fault>,
-    pending: Waiting,
+    pending: EventQueue,
     /// Number of events that it never saw, since the start.
     missed: u64,
     /// The only plugin in it, if there is just one.
@@ -398,7 +398,7 @@ impl Group {
         let live = {
             let mut slot = self.slot();
             slot.closed = true;
-            slot.pending = Waiting::default();
+            slot.pending = EventQueue::default();
             slot.live.take()
         };
         let Some(live) = live else { return };

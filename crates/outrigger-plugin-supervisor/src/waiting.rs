@@ -23,7 +23,7 @@ const DROPPED: &str = "outrigger.events.dropped";
 
 /// The queue of one process.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct EventQueue {
     max_bytes: u64,
     events: VecDeque<(BusEvent, u64)>,
     bytes: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Waiting {
     hit: Option<&'static str>,
 }
 
-impl Default for Waiting {
+impl Default for EventQueue {
     fn default() -> Self {
         Self {
             max_bytes: MAX_BYTES,
@@ -45,7 +45,7 @@ impl Default for Waiting {
     }
 }
 
-impl Waiting {
+impl EventQueue {
     /// Returns whether there is nothing to send. Lost events are reported with the next event, not separately: otherwise the
     /// report would wake a hook that hangs at every event.
     pub(crate) fn is_empty(&self) -> bool {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_short_queue_keeps_every_piece() {
-        let mut waiting = Waiting::default();
+        let mut waiting = EventQueue::default();
         for event in [
             delta("prt_a", "x"),
             delta("prt_a", "y"),
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn in_a_long_queue_pieces_of_a_part_become_one() {
-        let mut waiting = Waiting::default();
+        let mut waiting = EventQueue::default();
         for n in 0..LONG {
             waiting.push(&idle(n));
         }
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn limits_name_themselves_once_and_the_plugin_is_notified_what_it_missed() {
-        let mut waiting = Waiting::default();
+        let mut waiting = EventQueue::default();
         let mut said = Vec::new();
         for n in 0..MAX_EVENTS + 3 {
             said.extend(waiting.push(&idle(n)).1);

@@ -1,5 +1,6 @@
 //! Errors of plugin trust.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
 
 use outrigger_plugin_package::PackageError;
@@ -74,10 +75,8 @@ pub enum TrustError {
     },
 }
 
-impl TrustError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for TrustError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Package(error) => error.code(),
             Self::Signature { .. } => "plugin.signature",
@@ -90,9 +89,7 @@ impl TrustError {
         }
     }
 
-    /// Returns what to do about the error.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Package(error) => return error.hint(),
             Self::Changed { id, .. }

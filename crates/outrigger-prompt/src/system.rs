@@ -37,7 +37,7 @@ pub struct Instruction {
 /// if there is none, the file is skipped.
 #[must_use]
 pub fn instructions(
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     home: &Path,
     config_home: &Path,
     listed: &[String],
@@ -45,10 +45,10 @@ pub fn instructions(
 ) -> Vec<Instruction> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for name in INSTRUCTION_FILES {
-        let found: Vec<PathBuf> = place
+        let found: Vec<PathBuf> = location
             .directory
             .ancestors()
-            .take_while(|dir| dir.starts_with(&place.worktree))
+            .take_while(|dir| dir.starts_with(&location.worktree))
             .map(|dir| dir.join(name))
             .filter(|path| path.is_file())
             .collect();
@@ -63,7 +63,7 @@ pub fn instructions(
     ];
     paths.extend(own.into_iter().find(|path| path.is_file()));
     for entry in listed {
-        paths.extend(listed_files(place, home, entry));
+        paths.extend(listed_files(location, home, entry));
     }
     let mut seen = std::collections::BTreeSet::new();
     paths
@@ -76,14 +76,14 @@ pub fn instructions(
         .collect()
 }
 
-fn listed_files(place: &ProjectLocation, home: &Path, entry: &str) -> Vec<PathBuf> {
+fn listed_files(location: &ProjectLocation, home: &Path, entry: &str) -> Vec<PathBuf> {
     // URLs need the network; they are fetched at the session's start, not in every request.
     if entry.starts_with("http://") || entry.starts_with("https://") {
         return Vec::new();
     }
     let path = match entry.strip_prefix("~/") {
         Some(rest) => home.join(rest),
-        None => place.directory.join(entry),
+        None => location.directory.join(entry),
     };
     let text = path.to_string_lossy();
     if !text.contains(['*', '?', '[']) {
@@ -121,7 +121,7 @@ pub struct SystemPrompt<'a> {
     /// Provider and model.
     pub model_ref: &'a str,
     /// Location of the project.
-    pub place: &'a ProjectLocation,
+    pub location: &'a ProjectLocation,
     /// The date for display.
     pub today: &'a str,
     /// Instruction files.
@@ -137,15 +137,15 @@ impl SystemPrompt<'_> {
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = self.agent_prompt.unwrap_or(BASE).trim().to_owned();
-        let place = self.place;
+        let location = self.location;
         let _ = write!(
             out,
             "\n\nModel: {} ({}).\n<env>\n  Working directory: {}\n  Workspace root folder: {}\n  Is directory a git repo: {}\n  Platform: {}\n  Today's date: {}\n</env>",
             self.model,
             self.model_ref,
-            place.directory.display(),
-            place.worktree.display(),
-            if place.git { "yes" } else { "no" },
+            location.directory.display(),
+            location.worktree.display(),
+            if location.git { "yes" } else { "no" },
             std::env::consts::OS,
             self.today,
         );
@@ -191,14 +191,14 @@ mod tests {
         ] {
             std::fs::write(root.join(file), text).unwrap();
         }
-        let place = ProjectLocation {
+        let location = ProjectLocation {
             directory: root.join("sub"),
             worktree: root.clone(),
             git: true,
         };
         let nowhere = root.join("none");
         let found = instructions(
-            &place,
+            &location,
             &nowhere,
             &nowhere,
             &[
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_prompt_names_place_rules_and_skills() {
-        let place = ProjectLocation {
+        let location = ProjectLocation {
             directory: "/p/sub".into(),
             worktree: "/p".into(),
             git: true,
@@ -227,7 +227,7 @@ mod tests {
             agent_prompt: Some("You are REVIEWER."),
             model: "m1",
             model_ref: "mock/m1",
-            place: &place,
+            location: &location,
             today: "Sat Nov 21 2026",
             instructions: &instructions,
             skills: &[("tidy".into(), "tidies".into())],

@@ -1,6 +1,7 @@
 //! Protected files of a project.
 
 use super::*;
+use outrigger_protocol::diagnose::Diagnose;
 
 fn made(root: &Path, files: &[&str]) {
     for file in files {

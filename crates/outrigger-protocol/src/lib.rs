@@ -9,6 +9,7 @@
 //! extend have an `extra` map, so that a key unknown to the host survives a round trip.
 
 mod conversation;
+pub mod diagnose;
 pub mod id;
 pub mod keys;
 pub mod model;

@@ -1,5 +1,6 @@
 //! Errors of starting, watching and recording processes.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -122,10 +123,8 @@ pub enum SandboxError {
     },
 }
 
-impl SandboxError {
-    /// Returns a stable code for logs, tests and clients.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for SandboxError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Thread { .. } => "spawn.thread",
             Self::Stopped => "spawn.stopped",
@@ -145,9 +144,7 @@ impl SandboxError {
         }
     }
 
-    /// Returns what the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::NotFound { program, .. } => Some(format!(
                 "install {} or put the folder that holds it on PATH",

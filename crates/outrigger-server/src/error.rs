@@ -5,6 +5,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use outrigger_agent::AgentError;
 use outrigger_protocol::Object;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 

@@ -72,17 +72,17 @@ struct Reader<'a> {
 
 // The first word of a command, which decides how it is handled.
 #[derive(Clone, Copy, PartialEq)]
-enum Taken {
+enum CommandKind {
     Command,
     /// Words of `for`, `case`, `[ … ]` and the like: searched for substitutions, not a command.
     Silent,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenCommand {
     start: Option<usize>,
     simple: Command,
-    taken: Option<Taken>,
+    taken: Option<CommandKind>,
 }
 
 // The position of a list in `case … esac`.
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         if self.depth > NESTED {
             return None;
         }
-        let mut open = Open::default();
+        let mut open = OpenCommand::default();
         let read = self.commands(until, &mut open);
         if read.is_none() {
             self.close(&mut open);
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         read
     }
 
-    fn commands(&mut self, until: Option<u8>, open: &mut Open) -> Option<()> {
+    fn commands(&mut self, until: Option<u8>, open: &mut OpenCommand) -> Option<()> {
         let mut cases = Cases::default();
         loop {
             if std::mem::take(&mut cases.pattern) {
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn parenthesis(&mut self, open: &mut Open) -> Option<()> {
+    fn parenthesis(&mut self, open: &mut OpenCommand) -> Option<()> {
         if self.starts("((") && open.simple.words.is_empty() {
             self.at += 2;
             return self.scan("))");
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
             // `name() …` defines a function: the name is not a command, and its body's commands are found as they come.
             1 if self.rest().trim_start().starts_with(')') => {
                 self.at += self.rest().find(')')? + 1;
-                *open = Open::default();
+                *open = OpenCommand::default();
                 Some(())
             }
             // `a=(1 2)` or something unknown.
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word_of(&mut self, open: &mut Open, cases: &mut Cases) -> Option<()> {
+    fn word_of(&mut self, open: &mut OpenCommand, cases: &mut Cases) -> Option<()> {
         let start = self.at;
         let word = self.word()?;
         // `2>file`: a number directly before a redirection belongs to it.
@@ -209,13 +209,13 @@ impl<'a> Reader<'a> {
                 | "!" | "{" | "}" => return Some(()),
                 "case" => {
                     cases.depth += 1;
-                    open.taken = Some(Taken::Silent);
+                    open.taken = Some(CommandKind::Silent);
                 }
                 "esac" => {
                     cases.depth = cases.depth.checked_sub(1)?;
                     return Some(());
                 }
-                "for" | "select" | "function" | "[[" => open.taken = Some(Taken::Silent),
+                "for" | "select" | "function" | "[[" => open.taken = Some(CommandKind::Silent),
                 raw if assigned(raw).is_some() => {
                     begin(open, start);
                     if self.starts("(") {
@@ -224,19 +224,19 @@ impl<'a> Reader<'a> {
                     }
                     return Some(());
                 }
-                _ => open.taken = Some(Taken::Command),
+                _ => open.taken = Some(CommandKind::Command),
             }
         }
         // `case x in` ends here: patterns and commands follow. The same for `function f {`.
         let head = open.simple.words.first().map(|word| word.raw.as_str());
         match (head, word.raw.as_str()) {
             (Some("case"), "in") => {
-                *open = Open::default();
+                *open = OpenCommand::default();
                 cases.pattern = true;
                 return Some(());
             }
             (Some("function"), "{") => {
-                *open = Open::default();
+                *open = OpenCommand::default();
                 return Some(());
             }
             _ => {}
@@ -274,11 +274,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn close(&mut self, open: &mut Open) {
+    fn close(&mut self, open: &mut OpenCommand) {
         let done = std::mem::take(open);
         let simple = done.simple;
         let said = !simple.words.is_empty() || !simple.files.is_empty();
-        if !said || done.taken == Some(Taken::Silent) {
+        if !said || done.taken == Some(CommandKind::Silent) {
             return;
         }
         let start = done.start.unwrap_or(self.at);
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         self.found.push((start, Command { text, ..simple }));
     }
 
-    fn redirect(&mut self, open: &mut Open) -> Option<()> {
+    fn redirect(&mut self, open: &mut OpenCommand) -> Option<()> {
         begin(open, self.at);
         if self.starts("<(") || self.starts(">(") {
             let start = self.at;
@@ -387,7 +387,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn begin(open: &mut Open, at: usize) {
+fn begin(open: &mut OpenCommand, at: usize) {
     open.start.get_or_insert(at);
 }
 

@@ -1,5 +1,6 @@
 //! Errors of the store.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -117,10 +118,8 @@ pub enum StoreError {
     },
 }
 
-impl StoreError {
-    /// Returns the stable code, for scripts and clients.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for StoreError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Open { .. } => "store.open",
             Self::Damaged { .. } => "store.damaged",
@@ -139,9 +138,7 @@ impl StoreError {
         }
     }
 
-    /// Returns what the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Damaged { .. } => Some(
                 "run `outrigger session salvage` to copy what can still be read into a new store; \
@@ -162,7 +159,9 @@ impl StoreError {
             _ => None,
         }
     }
+}
 
+impl StoreError {
     /// Classifies an SQLite error by what the caller can do about it.
     pub(crate) fn sqlite(path: &Path, doing: &'static str, error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as Code;

@@ -26,7 +26,7 @@ const FEW: (usize, usize) = (16, 64 << 10);
 /// Maximum time that a record without a waiting caller is delayed for batching.
 const LAZY_DELAY: Duration = Duration::from_millis(50);
 
-pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 /// Computes a new value of a `meta` key from the old one; `None` means no value.
 pub(crate) type Update = Box<dyn FnOnce(Option<String>) -> Option<String> + Send>;
 /// Work on the writer's connection, outside a transaction.
@@ -38,7 +38,7 @@ pub(crate) enum Job {
     /// Answered when all earlier jobs are committed; with `sync` also on disk.
     Flush {
         sync: bool,
-        answer: Answer<()>,
+        answer: ReplySender<()>,
     },
     /// Runs when all earlier jobs are committed.
     Run(Work),
@@ -53,12 +53,12 @@ pub(crate) enum Write {
         /// Records of the audit.
         audit: Vec<Entry>,
         /// `None` for records that no caller waits for.
-        answer: Option<Answer<Vec<i64>>>,
+        answer: Option<ReplySender<Vec<i64>>>,
     },
     Meta {
         key: String,
         update: Option<Update>,
-        answer: Answer<Option<String>>,
+        answer: ReplySender<Option<String>>,
     },
 }
 
@@ -112,7 +112,7 @@ impl Write {
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
-    pub(crate) flushes: Vec<(bool, Answer<()>)>,
+    pub(crate) flushes: Vec<(bool, ReplySender<()>)>,
     pub(crate) work: Option<Work>,
     bytes: usize,
     pub(crate) keep: Option<Retention>,

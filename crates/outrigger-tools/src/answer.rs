@@ -2,6 +2,7 @@
 //! of [`OutputFormat::TOOL`], which is offered for that prompt only and does nothing. As in OpenCode, it is not a
 //! tool that hooks or rules know, and calls of it never reach the runtime.
 
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::OutputFormat;
 use outrigger_protocol::tool::{ToolOutcome, ToolOutput};

@@ -1,5 +1,6 @@
 //! Errors of tool calls. The text of an error is what the model reads.
 
+use outrigger_protocol::diagnose::Diagnose;
 use serde_json::Value;
 
 /// The reason why a tool call failed.
@@ -144,22 +145,8 @@ pub enum ToolError {
     },
 }
 
-impl ToolError {
-    /// Creates an error with this text.
-    #[must_use]
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self::Failed(message.into())
-    }
-
-    /// Creates an error about a file, with the attempted operation.
-    #[must_use]
-    pub fn io(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self::Failed(format!("Could not {what} {}: {error}", path.display()))
-    }
-
-    /// Returns the stable code, as in `ToolOutcome::Failed`.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for ToolError {
+    fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "tool.not_found",
             Self::InvalidInput { .. } | Self::InvalidRewrite { .. } => "tool.invalid_input",
@@ -180,9 +167,7 @@ impl ToolError {
         }
     }
 
-    /// Returns what the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::InvalidRewrite { .. } => {
                 Some("`outrigger plugin list` names the plugins with a `tool.execute.before` hook; run with --pure to do without them".to_owned())
@@ -207,6 +192,20 @@ impl ToolError {
             }
             _ => None,
         }
+    }
+}
+
+impl ToolError {
+    /// Creates an error with this text.
+    #[must_use]
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    /// Creates an error about a file, with the attempted operation.
+    #[must_use]
+    pub fn io(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::Failed(format!("Could not {what} {}: {error}", path.display()))
     }
 }
 

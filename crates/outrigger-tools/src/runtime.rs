@@ -10,6 +10,7 @@ mod result;
 mod stage;
 mod stages;
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -5,7 +5,7 @@ mod pipes;
 
 use std::path::{Path, PathBuf};
 
-use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_sandbox::{Calls, Policy};
 
 pub use self::pipes::watched;
@@ -30,12 +30,15 @@ const KEPT_BY_FILTERS: &str = "lfs";
 /// Returns the sandbox for a git `command`: the repository and the project, writable if the command writes; otherwise only programs of
 /// the machine, and no network. A filter that the repository names also runs in it, and may be a script of the project: it cannot change
 /// what commands of the model cannot change (`.git/config`, hooks, `.envrc`). `kept` is masked in addition.
-pub fn policy(place: &ProjectLocation, home: &Path, kept: Kept, command: &str) -> Policy {
+pub fn policy(location: &ProjectLocation, home: &Path, kept: CoverWalk, command: &str) -> Policy {
     let mut policy = Policy::system();
-    let mut folders = stores(&place.worktree);
-    let repositories = folders.iter().cloned().chain([place.worktree.join(".git")]);
+    let mut folders = stores(&location.worktree);
+    let repositories = folders
+        .iter()
+        .cloned()
+        .chain([location.worktree.join(".git")]);
     let by_filters: Vec<PathBuf> = repositories.map(|it| it.join(KEPT_BY_FILTERS)).collect();
-    folders.extend([&place.directory, &place.worktree].map(Clone::clone));
+    folders.extend([&location.directory, &location.worktree].map(Clone::clone));
     if WRITING.contains(&command) {
         policy.write.extend(folders)
     } else {
@@ -51,9 +54,9 @@ pub fn policy(place: &ProjectLocation, home: &Path, kept: Kept, command: &str) -
 }
 
 /// Returns what git reads outside a project: the user's settings, and the repository if it is elsewhere. Reads the disk.
-pub fn reads(place: &ProjectLocation, home: &Path) -> impl Iterator<Item = PathBuf> {
+pub fn reads(location: &ProjectLocation, home: &Path) -> impl Iterator<Item = PathBuf> {
     let users = OF_THE_USER.map(|name| home.join(name));
-    stores(&place.worktree).into_iter().chain(users)
+    stores(&location.worktree).into_iter().chain(users)
 }
 
 /// Returns the repository of a linked worktree or a submodule: `.git` is a file that names it.
@@ -113,9 +116,9 @@ pub fn unfit(worktree: &Path) -> Option<String> {
 /// Returns whether the repository itself names this as its worktree. A process that can only write to the project cannot make the user's
 /// other repositories do so.
 fn knows(own: &Path, worktree: &Path) -> bool {
-    let is = |named: &str, place: &Path| {
+    let is = |named: &str, path: &Path| {
         let named = own.join(named.trim()).canonicalize();
-        named.is_ok_and(|named| place.canonicalize().is_ok_and(|place| named == place))
+        named.is_ok_and(|named| path.canonicalize().is_ok_and(|path| named == path))
     };
     let (linked, config) = (small(&own.join("gitdir")), small(&own.join("config")));
     let mut settings = config.lines().filter_map(|line| line.split_once('='));

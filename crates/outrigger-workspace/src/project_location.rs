@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use outrigger_files::sync::lock;
 use outrigger_protocol::session::Project;
-use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_sandbox::{Spawner, Spec};
 use outrigger_store::Store;
 
@@ -117,7 +117,12 @@ impl ProjectLocation {
             .vars(git_policy::NO_PROGRAMS);
         if let Some(home) = home {
             spec = spec.var("HOME", home).vars(git_policy::variables(home));
-            spec.policy = Some(git_policy::policy(self, home, Kept::default(), "rev-list"));
+            spec.policy = Some(git_policy::policy(
+                self,
+                home,
+                CoverWalk::default(),
+                "rev-list",
+            ));
         }
         let output = outrigger_sandbox::run(spawner, spec, std::time::Duration::from_secs(5), 4096)
             .await
@@ -140,7 +145,7 @@ fn is_by_known_user(git: &Path, directory: &Path) -> bool {
     let sudo = std::env::var("SUDO_UID")
         .ok()
         .and_then(|it| it.parse().ok());
-    let known = Known {
+    let known = TrustedOwners {
         user: rustix::process::geteuid().as_raw(),
         sudo,
         of_folder: directory.metadata().map(|it| it.uid()).ok(),
@@ -163,14 +168,14 @@ fn is_by_known_user(git: &Path, directory: &Path) -> bool {
 
 /// Users whose `.git` is accepted.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct TrustedOwners {
     user: u32,
     /// The user who called `sudo`.
     sudo: Option<u32>,
     of_folder: Option<u32>,
 }
 
-impl Known {
+impl TrustedOwners {
     fn has(self, owner: u32) -> bool {
         let is_root = self.user == 0;
         owner == 0
@@ -186,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_git_folder_of_another_user_makes_no_project() {
-        let known = |user, sudo, of_folder| Known {
+        let known = |user, sudo, of_folder| TrustedOwners {
             user,
             sudo,
             of_folder,
@@ -212,8 +217,8 @@ mod tests {
         if std::os::unix::fs::chown(&theirs, Some(54321), None).is_err() {
             return;
         }
-        let place = ProjectLocation::find(&own);
-        assert_ne!(place.worktree, root.join("shared"));
+        let location = ProjectLocation::find(&own);
+        assert_ne!(location.worktree, root.join("shared"));
         std::fs::create_dir(own.join(".git")).unwrap();
         assert_eq!(ProjectLocation::find(&own.join("sub")).worktree, own);
         std::os::unix::fs::symlink(&theirs, own.join("sub/.git")).unwrap();
@@ -233,8 +238,8 @@ mod tests {
         let bare = ProjectLocation::find(&root.join("a/b"));
         assert!(!bare.git || bare.worktree != root.join("a/b"));
         std::fs::create_dir(root.join(".git")).unwrap();
-        let place = ProjectLocation::find(&root.join("a/b"));
-        assert_eq!(place.worktree, root);
-        assert_eq!(place.relative(), "a/b");
+        let location = ProjectLocation::find(&root.join("a/b"));
+        assert_eq!(location.worktree, root);
+        assert_eq!(location.relative(), "a/b");
     }
 }

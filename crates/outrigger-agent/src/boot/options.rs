@@ -161,17 +161,24 @@ impl Boot {
     ///
     /// # Errors
     /// Those of the configuration.
-    pub fn load(&self, place: &ProjectLocation) -> Result<Loaded, AgentError> {
-        Ok(outrigger_config::load(&self.config_options(place))?)
+    pub fn load(&self, location: &ProjectLocation) -> Result<Loaded, AgentError> {
+        Ok(outrigger_config::load(&self.config_options(location))?)
     }
 
     /// Returns the options for reading the configuration of a folder.
-    pub(crate) fn config_options(&self, place: &ProjectLocation) -> outrigger_config::LoadOptions {
-        let mut options = self.options(&place.directory, &place.worktree);
+    pub(crate) fn config_options(
+        &self,
+        location: &ProjectLocation,
+    ) -> outrigger_config::LoadOptions {
+        let mut options = self.options(&location.directory, &location.worktree);
         options.pure = self.pure;
         options.hooks = outrigger_plugins::refusing_hooks();
-        options.project =
-            outrigger_permissions::folder_trust::extent(&self.env, &self.folders, place, &options);
+        options.project = outrigger_permissions::folder_trust::extent(
+            &self.env,
+            &self.folders,
+            location,
+            &options,
+        );
         options
     }
 }

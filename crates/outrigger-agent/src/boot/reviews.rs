@@ -13,8 +13,8 @@ use crate::error::AgentError;
 /// # Errors
 /// A configuration that cannot be read, a process that cannot start others.
 pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
-    let place = ProjectLocation::find(&boot.directory);
-    let config = boot.load(&place)?;
+    let location = ProjectLocation::find(&boot.directory);
+    let config = boot.load(&location)?;
     let (mut plugins, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
     // A plugin can be inspected before it is trusted.
     plugins.extend(skipped_for(&skipped, "Untrusted"));
@@ -24,7 +24,7 @@ pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, A
         rules: config.settings.trust.clone(),
         data: boot.folders.data.clone(),
         cache: boot.folders.cache.clone(),
-        project: outrigger_plugins::project_of(&place.directory, &worktree(&place)),
+        project: outrigger_plugins::project_of(&location.directory, &worktree(&location)),
         spawner: Spawner::new()?,
     })
 }

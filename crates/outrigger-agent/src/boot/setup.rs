@@ -1,6 +1,7 @@
 //! Operations on a folder or the machine that need no agent: reading policies, installing the dependencies of plugins.
 
 use outrigger_plugins::{Installer, PluginError, PluginSettings};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_sandbox::Spawner;
 use outrigger_workspace::ProjectLocation;
 

@@ -60,10 +60,10 @@ impl AgentState {
         if let Some(plugin) = self.plugins.host.configured_by(key, name) {
             return Some(Actor::plugin(&plugin));
         }
-        let place = &self.project.location;
-        let root = match place.worktree.parent() {
-            Some(_) => &place.worktree,
-            None => &place.directory,
+        let location = &self.project.location;
+        let root = match location.worktree.parent() {
+            Some(_) => &location.worktree,
+            None => &location.directory,
         };
         let entry = format!("/{key}/{}", name.replace('~', "~0").replace('/', "~1"));
         let is_of_it = |at: &String| {

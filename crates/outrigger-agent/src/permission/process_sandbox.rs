@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_config::settings::{Profile, Sandbox};
-use outrigger_permissions::command_sandbox::{Around, Process};
+use outrigger_permissions::command_sandbox::{Process, SandboxInput};
 use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
 use outrigger_permissions::sandbox_policy::{ConfineError, is_enforced, kept, ours};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::permission::Rule;
-use outrigger_sandbox::path_masks::{self, Cover, Kept};
+use outrigger_sandbox::path_masks::{self, Cover, CoverWalk};
 use outrigger_sandbox::{Calls, CoversFn, Policy, SandboxError};
 use outrigger_workspace::{ProjectLocation, git_policy};
 
@@ -20,8 +20,8 @@ type MoreFn = fn(&ProjectLocation) -> Result<Vec<PathBuf>, SandboxError>;
 
 /// Returns what decides which programs git starts: the `.git` file or folder of the project and of every repository in it.
 /// Blocking.
-fn gits(place: &ProjectLocation) -> Result<Vec<PathBuf>, SandboxError> {
-    let found = path_masks::find(&place.worktree, |path, _| {
+fn gits(location: &ProjectLocation) -> Result<Vec<PathBuf>, SandboxError> {
+    let found = path_masks::find(&location.worktree, |path, _| {
         let name = path.rsplit('/').next().unwrap_or_default();
         if name.eq_ignore_ascii_case(".git") {
             Cover::ReadOnly
@@ -133,7 +133,7 @@ impl AgentState {
     ///
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
-    pub(crate) async fn kept_from_helpers(&self) -> Result<Option<Kept>, ConfineError> {
+    pub(crate) async fn kept_from_helpers(&self) -> Result<Option<CoverWalk>, ConfineError> {
         if self.config.settings.sandbox == Sandbox::Off {
             return Ok(None);
         }
@@ -149,17 +149,17 @@ impl AgentState {
         homes: bool,
         more: Option<MoreFn>,
         session: Option<&SessionId>,
-    ) -> Result<Kept, ConfineError> {
+    ) -> Result<CoverWalk, ConfineError> {
         let outputs = session.map(|it| self.outputs_of(it));
-        let (place, folders) = (self.project.location.clone(), self.project.folders.clone());
+        let (location, folders) = (self.project.location.clone(), self.project.folders.clone());
         let (access, forbidden) = (
             self.permissions.access.clone(),
-            DenyPolicy::of(&self.config, &place),
+            DenyPolicy::of(&self.config, &location),
         );
         let again: CoversFn = Arc::new(move || {
             let mut found = kept(&access.rules(&[&rules]), &folders, &forbidden)?;
             if let Some(more) = more {
-                found.read_only.extend(more(&place)?);
+                found.read_only.extend(more(&location)?);
             }
             let outputs = outputs.clone().filter(|it| it.is_dir());
             found.held.extend(outputs);
@@ -172,7 +172,7 @@ impl AgentState {
         let first = Arc::clone(&again);
         let found = tokio::task::spawn_blocking(move || first()).await;
         let found = found.unwrap_or(Err(SandboxError::Stopped))?;
-        Ok(Kept::new(found, again))
+        Ok(CoverWalk::new(found, again))
     }
 
     async fn narrow(
@@ -185,15 +185,15 @@ impl AgentState {
             .temporary
             .folder()
             .map_err(ConfineError::Temporary)?;
-        let (config, place) = (self.config.clone(), self.project.location.clone());
+        let (config, location) = (self.config.clone(), self.project.location.clone());
         let (folders, loopback) = (
             self.project.folders.clone(),
             self.processes.loopback.clone(),
         );
         let made = tokio::task::spawn_blocking(move || {
-            let around = Around {
+            let around = SandboxInput {
                 config: &config,
-                place: &place,
+                location: &location,
                 folders: &folders,
                 temporary,
                 loopback,

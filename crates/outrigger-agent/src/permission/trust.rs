@@ -19,8 +19,8 @@ impl ConfigSource for Boot {
         &self.folders
     }
 
-    fn options(&self, place: &ProjectLocation) -> LoadOptions {
-        self.config_options(place)
+    fn options(&self, location: &ProjectLocation) -> LoadOptions {
+        self.config_options(location)
     }
 }
 
@@ -29,9 +29,9 @@ impl ConfigSource for Boot {
 /// # Errors
 /// Those of the configuration and of the data folder.
 pub async fn waiting_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
-    let place = ProjectLocation::find(&boot.directory);
-    let config = boot.load(&place)?;
-    Ok(workspace_trust::changed(boot, &place, &config).await?)
+    let location = ProjectLocation::find(&boot.directory);
+    let config = boot.load(&location)?;
+    Ok(workspace_trust::changed(boot, &location, &config).await?)
 }
 
 /// Asks the user whether the folder's settings take effect, if they do not yet: the first step of the start of an agent.
@@ -39,9 +39,9 @@ pub async fn waiting_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
 /// # Errors
 /// Those of the configuration and of the data folder.
 pub async fn confirm_folder_trust(boot: &Boot) -> Result<(), AgentError> {
-    let place = ProjectLocation::find(&boot.directory);
-    let config = boot.load(&place)?;
-    let settled = folder_trust::settle(boot, boot.trust_folder.as_ref(), &place, config, None);
+    let location = ProjectLocation::find(&boot.directory);
+    let config = boot.load(&location)?;
+    let settled = folder_trust::settle(boot, boot.trust_folder.as_ref(), &location, config, None);
     Ok(settled.await.map(drop)?)
 }
 

@@ -1,5 +1,6 @@
 //! `bridge.*` hooks on the requesting side (C1): what a connector is about to request, and the outcome.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::sync::Weak;
 
 use futures_util::future::BoxFuture;

@@ -120,8 +120,8 @@ pub(crate) fn displaced(admitted: &Snapshot) -> impl Iterator<Item = Progress> +
 }
 
 /// Decides again whether a plugin may run before a reload, with the current configuration and environment.
-pub(crate) fn again(boot: &Boot, place: &ProjectLocation) -> AdmitFn {
-    let (options, data) = (boot.config_options(place), boot.folders.data.clone());
+pub(crate) fn again(boot: &Boot, location: &ProjectLocation) -> AdmitFn {
+    let (options, data) = (boot.config_options(location), boot.folders.data.clone());
     Arc::new(move |plugin| {
         let refused = |why: String| PluginError::Life {
             id: plugin.spec.clone(),

@@ -127,7 +127,7 @@ impl Agent {
         let rules = self.view().into_rules().ok_or_else(|| denied(&path))?;
         let named = NamedFile {
             path: &path,
-            place: self.place(),
+            location: self.location(),
             forbids: self.state.processes.spawner.forbids(),
         };
         named.parts(rules, ask).await
@@ -155,16 +155,16 @@ impl Boot {
         ask: impl AsyncFnOnce(&str) -> bool,
     ) -> Result<Vec<PartInput>, AgentError> {
         let forbidden = DenyPolicy::by_policy(self)?;
-        let place = ProjectLocation::find(&self.directory);
-        let config = self.load(&place)?.config;
+        let location = ProjectLocation::find(&self.directory);
+        let config = self.load(&location)?.config;
         let agents = agents::all(&config.agent, &config.permission, agents::Places::default());
         let agent = agents::default_name(&agents, config.default_agent.as_deref());
         let agent = agent.and_then(|name| agents.get(&name));
         let rules = agent.map_or(&config.permission, |it| &it.permission);
-        let rules = Access::new(&place, &self.folders.home).rules(&[rules]);
+        let rules = Access::new(&location, &self.folders.home).rules(&[rules]);
         let named = NamedFile {
             path: &path,
-            place: &place,
+            location: &location,
             forbids: Some(&forbidden),
         };
         let mut parts = named.parts(rules, ask).await?;
@@ -176,7 +176,7 @@ impl Boot {
 /// A file that the user names.
 struct NamedFile<'a> {
     path: &'a Path,
-    place: &'a ProjectLocation,
+    location: &'a ProjectLocation,
     forbids: Option<&'a dyn Forbids>,
 }
 
@@ -217,7 +217,7 @@ impl NamedFile<'_> {
 
     /// Returns why the user must approve a project link that points outside: the creator of the project chose the target.
     fn leads_out(&self, real: &Path) -> Option<String> {
-        let roots = [&self.place.worktree, &self.place.directory];
+        let roots = [&self.location.worktree, &self.location.directory];
         let roots: Vec<PathBuf> = roots.iter().flat_map(|it| it.canonicalize()).collect();
         let is_inside = |path: &Path| roots.iter().any(|root| path.starts_with(root));
         let mut at = PathBuf::new();

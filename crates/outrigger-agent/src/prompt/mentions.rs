@@ -15,11 +15,11 @@ impl Agent {
     /// Returns the parts of the files that a text names. A mention that is not a project file stays text. A file is skipped
     /// with a note if a rule or a guard denies it, or if it needs approval and there is no user to ask.
     pub(crate) async fn mentioned(&self, by: GuardedBy<'_>, filled: &str) -> Vec<PartInput> {
-        let place = &self.state.project.location;
-        let roots = Roots::found([&place.worktree, &place.directory]);
+        let location = &self.state.project.location;
+        let roots = Roots::found([&location.worktree, &location.directory]);
         let mut parts = Vec::new();
         for name in names(filled) {
-            let there = [&place.directory, &place.worktree]
+            let there = [&location.directory, &location.worktree]
                 .into_iter()
                 .map(|root| root.join(name))
                 .find(|path| path.exists());

@@ -116,9 +116,9 @@ impl Agent {
             let decided = self.state.decide(&asker, ask).await;
             decided.map_err(Refusal::text)?;
         }
-        let place = &self.state.project.location;
+        let location = &self.state.project.location;
         if let Some(written) =
-            outrigger_tools::ask_for_written(line.line, &place.directory, &place.worktree)
+            outrigger_tools::ask_for_written(line.line, &location.directory, &location.worktree)
         {
             let decided = self.state.decide(&asker(None), written).await;
             decided.map_err(Refusal::text)?;

@@ -64,13 +64,13 @@ impl Agent {
         } else {
             "New session - "
         };
-        let place = &self.state.project.location;
+        let location = &self.state.project.location;
         let session = Session {
             id: ids::session(),
             slug: ids::slug(ids::seed()),
             project_id: self.state.project.info.id.clone(),
-            directory: place.directory.to_string_lossy().into_owned(),
-            path: place.relative(),
+            directory: location.directory.to_string_lossy().into_owned(),
+            path: location.relative(),
             parent_id: new.parent,
             title: new
                 .title
@@ -132,10 +132,10 @@ impl Agent {
     pub async fn move_here(&self, id: &SessionId) -> Result<Session, AgentError> {
         self.session(id)?;
         let _owner = self.at_rest(id)?;
-        let place = &self.state.project.location;
+        let location = &self.state.project.location;
         self.update_session(id, |session| {
-            session.directory = place.directory.to_string_lossy().into_owned();
-            session.path = place.relative();
+            session.directory = location.directory.to_string_lossy().into_owned();
+            session.path = location.relative();
             session.workspace_id = None;
         })
         .await

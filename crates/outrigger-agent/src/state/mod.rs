@@ -164,7 +164,7 @@ impl AgentState {
 impl Agent {
     /// Returns the project location.
     #[must_use]
-    pub fn place(&self) -> &ProjectLocation {
+    pub fn location(&self) -> &ProjectLocation {
         &self.state.project.location
     }
     /// Returns the project.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_sandbox::Spawner;
-use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_tools::PermissionAsk;
 use outrigger_workspace::ProjectLocation;
 use outrigger_workspace::vcs::{Vcs, VcsHost, VisibleFn};
@@ -22,7 +22,7 @@ impl Agent {
 }
 
 impl VcsHost for Agent {
-    fn place(&self) -> &ProjectLocation {
+    fn location(&self) -> &ProjectLocation {
         &self.state.project.location
     }
 
@@ -34,7 +34,7 @@ impl VcsHost for Agent {
         &self.state.processes.spawner
     }
 
-    fn kept(&self) -> BoxFuture<'_, Result<Option<Kept>, String>> {
+    fn kept(&self) -> BoxFuture<'_, Result<Option<CoverWalk>, String>> {
         Box::pin(async {
             let kept = self.state.kept_from_helpers().await;
             kept.map_err(|error| error.to_string())

@@ -41,7 +41,7 @@ impl AgentState {
             agent_prompt: agent.prompt.as_deref(),
             model: &model.api.id,
             model_ref: &format!("{}/{}", model.provider_id, model.id),
-            place: &self.project.location,
+            location: &self.project.location,
             today: &today,
             instructions: &found,
             skills: &skills,

@@ -4,6 +4,7 @@ use outrigger_kernel::hooks::points::cdp::{
     self, Action, after_action, after_verify, before_action, on_error,
 };
 use outrigger_kernel::hooks::{Context, Empty, HookInput as _};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_tools::{ToolContext, ToolError, with_context};
 
 use crate::perform::Planned;

@@ -48,7 +48,7 @@ pub(crate) async fn bridge(
     boot.answering = Answering::Refuse;
     let agent = Agent::boot(boot).await?;
     let executor = agent.tool_executor(reads)?;
-    let mut options = Options::new(agent.place().directory.clone());
+    let mut options = Options::new(agent.location().directory.clone());
     options.commands = Commands::new(rules, args.shell);
     options.concurrent = usize::from(args.concurrent);
     options.deadline = std::time::Duration::from_secs(args.deadline);

@@ -64,8 +64,11 @@ pub(crate) fn word(state: McpState) -> &'static str {
 }
 
 /// Returns where a server starts, and why.
-pub(crate) fn starts(place: &McpPlacement) -> String {
-    format!("{}, in {}: {}", place.sandbox, place.folder, place.reason)
+pub(crate) fn starts(placement: &McpPlacement) -> String {
+    format!(
+        "{}, in {}: {}",
+        placement.sandbox, placement.folder, placement.reason
+    )
 }
 
 fn entry(status: &McpStatus, auth: Option<AuthState>) -> String {
@@ -86,8 +89,8 @@ fn entry(status: &McpStatus, auth: Option<AuthState>) -> String {
     if !status.tools.is_empty() {
         line("tools", &status.tools.join(", "));
     }
-    if let Some(place) = &status.placement {
-        line("starts", &starts(place));
+    if let Some(placement) = &status.placement {
+        line("starts", &starts(placement));
     }
     if let Some(error) = &status.error {
         let code = status.code.unwrap_or_default();

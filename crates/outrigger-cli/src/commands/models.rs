@@ -20,10 +20,7 @@ pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Fail
     let source = agent.models().catalog_source();
     let mut providers = agent.models().providers();
     agent.shutdown().await;
-    refreshed.map_err(|error| {
-        let hint = Some(error.hint().to_owned());
-        Failure::new(error.code(), error.to_string(), hint)
-    })?;
+    refreshed.map_err(|error| Failure::of(&error))?;
     if args.refresh {
         err(&format!("the catalog is {source}\n"));
     }

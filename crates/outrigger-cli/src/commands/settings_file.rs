@@ -1,5 +1,6 @@
 //! An `opencode.json` that a command changes. Comments, order and layout of unchanged parts are kept.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::io;
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ use crate::load::links::Links;
 use crate::opencode::plugin_list::{PluginSpec, SkippedPlugin};
 use crate::project::chosen_providers::ChosenProviders;
 use crate::{
-    Asked, ConfigProblem, LoadOptions, OpenCodeConfig, Origin, PolicyFile, Settings, paths,
+    ConfigProblem, LoadOptions, OpenCodeConfig, Origin, PolicyFile, Settings, TrustRequest, paths,
 };
 
 /// The configuration with the origin of its values.
@@ -45,7 +45,7 @@ pub struct Loaded {
     /// Problems that did not stop the loading.
     pub problems: Vec<ConfigProblem>,
     /// What the project's files request that needs trust, in order.
-    pub asks: Vec<Asked>,
+    pub asks: Vec<TrustRequest>,
     /// It is ignored, since it was not accepted.
     pub left_out: bool,
     /// The user trusts the folder, as far as its settings need trust.

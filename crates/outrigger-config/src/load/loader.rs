@@ -18,7 +18,7 @@ use crate::origin::{Positions, nearest, position_of};
 use crate::project::Sieve;
 use crate::project::secrets::Users;
 use crate::settings::TrustChanges;
-use crate::{Asked, ConfigError, ConfigProblem, Origin, PolicyFile, Settings, paths};
+use crate::{ConfigError, ConfigProblem, Origin, PolicyFile, Settings, TrustRequest, paths};
 
 /// Which project files are read into the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) struct Loader<'a> {
     /// The current file is the project's.
     pub(super) is_project: bool,
     /// What needs trust.
-    pub(crate) asks: Vec<Asked>,
+    pub(crate) asks: Vec<TrustRequest>,
     /// Likely secrets that `{env:}` and `{file:}` inserted.
     pub(crate) secrets: RefCell<BTreeSet<String>>,
 }

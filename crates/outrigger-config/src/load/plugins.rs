@@ -9,7 +9,7 @@ use super::loader::{Extent, Loader};
 use crate::opencode::plugin_list::{
     self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin,
 };
-use crate::{Asked, ConfigProblem};
+use crate::{ConfigProblem, TrustRequest};
 
 impl Loader<'_> {
     pub(super) fn discovered(
@@ -28,7 +28,8 @@ impl Loader<'_> {
         };
         let found = plugin_list::discover(dir, names);
         if self.is_project {
-            let asked = |spec: &String| Asked::new(dir, names[0], &Value::String(spec.clone()));
+            let asked =
+                |spec: &String| TrustRequest::new(dir, names[0], &Value::String(spec.clone()));
             self.asks.extend(found.iter().map(asked));
             if self.extent == Extent::Harmless {
                 return Vec::new();

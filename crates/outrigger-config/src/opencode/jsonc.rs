@@ -180,6 +180,7 @@ fn lower_first(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::diagnose::Diagnose;
     use serde_json::json;
 
     #[test]

@@ -162,6 +162,7 @@ pub(crate) fn expand(
 mod tests {
     use super::*;
     use crate::opencode::jsonc;
+    use outrigger_protocol::diagnose::Diagnose;
     use serde_json::json;
 
     fn run(text: &str, folder: &Path, home: &Path) -> Result<Value, ConfigError> {

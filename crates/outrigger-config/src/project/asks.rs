@@ -13,16 +13,20 @@ use crate::load::discovery::workspace_roots;
 use crate::load::layers;
 use crate::load::links::Links;
 use crate::load::plugin_folders::plugin_folders;
-use crate::project::Asked;
+use crate::project::TrustRequest;
 use crate::{LoadOptions, Loaded, Settings, paths};
 
-/// Value of [`Asked::what`] for a command or a skill.
+/// Value of [`TrustRequest::what`] for a command or a skill.
 const COMMAND: &str = "command";
-/// Value of [`Asked::what`] for a plugin that is found by its path.
+/// Value of [`TrustRequest::what`] for a plugin that is found by its path.
 const PLUGIN: &str = "plugin";
 
 /// Returns what needs approval, in the order in which it is found. `asks` is what the settings need already.
-pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> Vec<Asked> {
+pub(crate) fn of(
+    options: &LoadOptions,
+    settings: &Settings,
+    asks: &[TrustRequest],
+) -> Vec<TrustRequest> {
     let mut all = Vec::new();
     let is_on = !layers::switch(options, "OPENCODE_DISABLE_CLAUDE_CODE");
     let is_projects = |file: &Path| layers::is_project_folder(options, file.parent());
@@ -64,7 +68,7 @@ pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> 
 }
 
 /// Returns folders of the project in which skills are looked for.
-fn search(options: &LoadOptions, asks: &[Asked]) -> SkillSearch {
+fn search(options: &LoadOptions, asks: &[TrustRequest]) -> SkillSearch {
     let dirs = layers::project_dirs(options);
     let dirs: Vec<_> = dirs.into_iter().filter(|it| *it != options.home).collect();
     let below = |name: &str| dirs.iter().map(|it| it.join(name)).collect::<Vec<_>>();
@@ -90,34 +94,34 @@ fn is_projects_hooks(file: &HookFile) -> bool {
     matches!(file.scope, HookScope::Project | HookScope::Local)
 }
 
-fn of_server(server: &ClaudeServer) -> Asked {
-    Asked::new(
+fn of_server(server: &ClaudeServer) -> TrustRequest {
+    TrustRequest::new(
         &server.file,
         format!("/mcpServers/{}", server.name),
         &server.written,
     )
 }
 
-fn of_hooks(file: &HookFile) -> Vec<Asked> {
+fn of_hooks(file: &HookFile) -> Vec<TrustRequest> {
     let events = file.written.as_object().into_iter().flatten();
-    let events =
-        events.map(|(event, hooks)| Asked::new(&file.file, format!("/hooks/{event}"), hooks));
+    let events = events
+        .map(|(event, hooks)| TrustRequest::new(&file.file, format!("/hooks/{event}"), hooks));
     events.collect()
 }
 
-fn of_plugin(root: &Path, folder: &Path) -> Asked {
-    Asked::new(root, PLUGIN, &Value::String(paths::file_url(folder)))
+fn of_plugin(root: &Path, folder: &Path) -> TrustRequest {
+    TrustRequest::new(root, PLUGIN, &Value::String(paths::file_url(folder)))
 }
 
-fn of_template(file: &Path, template: &str) -> Asked {
-    Asked::new(file, COMMAND, &serde_json::json!({ "template": template }))
+fn of_template(file: &Path, template: &str) -> TrustRequest {
+    TrustRequest::new(file, COMMAND, &serde_json::json!({ "template": template }))
 }
 
 fn runs_something(skill: &Skill) -> bool {
     skill.content.contains("!`")
 }
 
-impl Asked {
+impl TrustRequest {
     /// Returns whether it follows from another request: a file that is run, a secret that is passed along.
     #[must_use]
     pub fn is_consequence(&self) -> bool {
@@ -135,16 +139,16 @@ impl Asked {
 }
 
 impl Loaded {
-    /// Returns project files that are run for entries with these names ([`Asked::what`]; `/formatter/x` is part of `/formatter`)
+    /// Returns project files that are run for entries with these names ([`TrustRequest::what`]; `/formatter/x` is part of `/formatter`)
     /// and changed since the settings were read. Reads the disk.
     #[must_use]
-    pub fn changed_files(&self, what: &[String]) -> Vec<Asked> {
-        let is_part = |ask: &Asked, name: &String| {
+    pub fn changed_files(&self, what: &[String]) -> Vec<TrustRequest> {
+        let is_part = |ask: &TrustRequest, name: &String| {
             *name == ask.what || name.starts_with(&format!("{}/", ask.what))
         };
         let asks = self.asks.iter();
         let asks = asks.filter(|ask| what.iter().any(|name| is_part(ask, name)));
-        let asks: Vec<Asked> = asks.cloned().collect();
+        let asks: Vec<TrustRequest> = asks.cloned().collect();
         let now = crate::project::named_files::of(&asks, &self.options, false);
         let changed = crate::project::unknown(&now, &self.asks).into_iter();
         changed.cloned().collect()
@@ -170,7 +174,7 @@ impl Loaded {
     }
 
     /// Returns whether the user accepted this, in its current state.
-    fn lets(&self, ask: &Asked) -> bool {
+    fn lets(&self, ask: &TrustRequest) -> bool {
         self.is_trusted && self.asks.iter().any(|it| it.is(ask))
     }
 

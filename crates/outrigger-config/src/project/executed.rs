@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::project::Asked;
+use crate::project::TrustRequest;
 use crate::project::command_words::{
     Texts, has_wildcard, is_one_of, shell_words, without_variables,
 };
@@ -75,7 +75,7 @@ pub(crate) fn executed_by(value: &Value, folder: &Path, options: &LoadOptions) -
 }
 
 /// Returns project files that the requests execute, except those built, installed or written during work. Reads the disk.
-pub(crate) fn kept(asks: &[Asked], options: &LoadOptions) -> BTreeSet<PathBuf> {
+pub(crate) fn kept(asks: &[TrustRequest], options: &LoadOptions) -> BTreeSet<PathBuf> {
     let mut all = BTreeSet::new();
     for ask in asks
         .iter()
@@ -203,7 +203,7 @@ impl Search<'_> {
             let lines: Vec<Vec<String>> = lines
                 .filter_map(|(_, line)| Some(shell_words(line.as_str()?)))
                 .collect();
-            let hash = Asked::new(&file, IS_RUN, &Value::Object(scripts)).hash;
+            let hash = TrustRequest::new(&file, IS_RUN, &Value::Object(scripts)).hash;
             self.found.insert(file, hash);
             for line in lines.iter().filter(|_| depth > 0) {
                 self.line(line, depth - 1);
@@ -270,7 +270,7 @@ mod tests {
             let found = found.keys().map(|it| it.strip_prefix(&project).unwrap());
             let found: Vec<String> = found.map(|it| it.display().to_string()).collect();
             assert_eq!(found.join(" "), want, "{line}");
-            let asks = [Asked::new(
+            let asks = [TrustRequest::new(
                 &project.join(".claude/settings.json"),
                 "/hooks/Stop",
                 &value,

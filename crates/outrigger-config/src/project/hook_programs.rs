@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Asked;
+use super::TrustRequest;
 use super::executed::{self, Executed};
 use super::named_files::IS_RUN;
 use crate::Loaded;
@@ -53,7 +53,7 @@ impl Loaded {
     /// Returns a file that a hook executes and that changed, was added or removed; `known` is what the user accepted since. Reads
     /// the disk.
     #[must_use]
-    pub fn changed_program(&self, hook: &HookPrograms, known: &[Asked]) -> Option<PathBuf> {
+    pub fn changed_program(&self, hook: &HookPrograms, known: &[TrustRequest]) -> Option<PathBuf> {
         let now = executed::executed_by(&hook.entry, &hook.folder, &self.options);
         let is_known = |path: &Path, hash: &str| {
             let mut known = known.iter().filter(|it| it.what == IS_RUN);

@@ -40,12 +40,12 @@ pub enum ProjectConfig {
     #[default]
     All,
     /// All of them if the user accepted everything that they request; otherwise, or if nothing was accepted, only harmless ones.
-    Trusted(Option<Vec<Asked>>),
+    Trusted(Option<Vec<TrustRequest>>),
 }
 
 /// A request of project files that needs trust.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct TrustRequest {
     /// The file, or the folder of a plugin or tool file.
     pub file: String,
     /// A JSON pointer, or the kind of file.
@@ -63,7 +63,7 @@ pub struct Asked {
 /// Maximum number of a project's rules that take effect before it is trusted.
 const MAX_RULES: usize = 500;
 
-impl Asked {
+impl TrustRequest {
     pub(crate) fn new(file: &Path, what: impl Into<String>, value: &Value) -> Self {
         let text = value.to_string();
         Self {
@@ -108,8 +108,8 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 
 /// Returns those of `asks` that are not known.
 #[must_use]
-pub fn unknown<'a>(asks: &'a [Asked], known: &[Asked]) -> Vec<&'a Asked> {
-    let is_new = |ask: &&Asked| !known.iter().any(|it| it.is(ask));
+pub fn unknown<'a>(asks: &'a [TrustRequest], known: &[TrustRequest]) -> Vec<&'a TrustRequest> {
+    let is_new = |ask: &&TrustRequest| !known.iter().any(|it| it.is(ask));
     asks.iter().filter(is_new).collect()
 }
 
@@ -187,7 +187,7 @@ pub(crate) struct Sieve<'a> {
     /// Only report, and remove nothing.
     pub(crate) keep: bool,
     /// What was found.
-    pub(crate) asks: Vec<Asked>,
+    pub(crate) asks: Vec<TrustRequest>,
 }
 
 impl Sieve<'_> {
@@ -254,7 +254,7 @@ impl Sieve<'_> {
                 continue;
             };
             if takes(self, &name, value) || name.contains("{env:") || name.contains("{file:") {
-                let ask = Asked::new(self.file, format!("{at}/{name}"), value);
+                let ask = TrustRequest::new(self.file, format!("{at}/{name}"), value);
                 let ask = self.with_texts(ask);
                 self.asks.push(ask);
                 if !self.keep {
@@ -273,8 +273,8 @@ impl Sieve<'_> {
     ) -> bool {
         let (asks, kept): (Vec<Value>, Vec<Value>) =
             list.iter().cloned().partition(|it| takes(self, it));
-        let asked = asks.iter().map(|it| Asked::new(self.file, at, it));
-        let asked: Vec<Asked> = asked.map(|it| self.with_texts(it)).collect();
+        let asked = asks.iter().map(|it| TrustRequest::new(self.file, at, it));
+        let asked: Vec<TrustRequest> = asked.map(|it| self.with_texts(it)).collect();
         self.asks.extend(asked);
         if !self.keep {
             *list = kept;
@@ -291,7 +291,7 @@ impl Sieve<'_> {
         let narrows = |value: &Value| value == "deny" || value == "ask";
         // The order matters, and so do rules that restrict what another one allows: all of them are accepted together.
         if loosens(value) && value.is_object() {
-            self.asks.push(Asked::new(self.file, at, value));
+            self.asks.push(TrustRequest::new(self.file, at, value));
         }
         let Value::Object(rules) = value else {
             return !narrows(value);
@@ -380,7 +380,7 @@ impl Sieve<'_> {
 
     /// Inserts the texts of the project's files into a request, as it will be read. Files elsewhere are not shown, nor those that
     /// the user's rules deny.
-    fn with_texts(&self, mut ask: Asked) -> Asked {
+    fn with_texts(&self, mut ask: TrustRequest) -> TrustRequest {
         if ask.shown.contains("{file:") {
             self.put_texts(&mut ask.value);
             ask.shown = ask.value.to_string();

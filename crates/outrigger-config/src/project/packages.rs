@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::paths;
-use crate::project::Asked;
+use crate::project::TrustRequest;
 use crate::project::command_words::{Texts, is_one_of, words};
 use crate::project::named_files::{CODE, INTERPRETERS, IS_RUN, Search};
 
@@ -245,7 +245,7 @@ fn manifest(search: &mut Search<'_>, folder: &Path, by: &str) {
     }
     let mut named = Vec::new();
     fields.values().for_each(|it| texts(it, &mut named));
-    let mut ask = Asked::new(&file, IS_RUN, &Value::Object(fields));
+    let mut ask = TrustRequest::new(&file, IS_RUN, &Value::Object(fields));
     ask.shown = format!("what it says is run, named in {by}");
     search.found.push(ask);
     for text in named.iter().take(MAX_NAMED) {

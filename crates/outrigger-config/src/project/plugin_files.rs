@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::opencode::plugin_list;
 use crate::paths;
-use crate::project::Asked;
+use crate::project::TrustRequest;
 use crate::project::named_files::{Search, is_plugin};
 use crate::project::packages;
 
 /// Adds the files of a plugin, if the request is one in a folder of the project. `declared_in` is the base folder of its path.
-pub(super) fn of(search: &mut Search<'_>, ask: &Asked, declared_in: &Path) {
+pub(super) fn of(search: &mut Search<'_>, ask: &TrustRequest, declared_in: &Path) {
     let Some(folder) = folder_of(ask, declared_in, &search.options.home) else {
         return;
     };
@@ -30,7 +30,7 @@ pub(super) fn of(search: &mut Search<'_>, ask: &Asked, declared_in: &Path) {
     packages::folder(search, &folder, &by);
 }
 
-fn folder_of(ask: &Asked, declared_in: &Path, home: &Path) -> Option<PathBuf> {
+fn folder_of(ask: &TrustRequest, declared_in: &Path, home: &Path) -> Option<PathBuf> {
     if !is_plugin(&ask.what) {
         return None;
     }

@@ -14,13 +14,13 @@ use serde_json::{Map, Value, json};
 use crate::ConfigProblem;
 use crate::opencode::merge::merge;
 use crate::origin::child;
-use crate::project::Asked;
+use crate::project::TrustRequest;
 use crate::redact::is_secret;
 use crate::settings::{Profile, Settings};
 
-/// Prefix of [`Asked::what`] for secrets that are sent where the project chooses.
+/// Prefix of [`TrustRequest::what`] for secrets that are sent where the project chooses.
 pub(crate) const SENDS: &str = "sends/";
-/// Prefix of [`Asked::what`] for a project server that runs unsandboxed by the user's own settings.
+/// Prefix of [`TrustRequest::what`] for a project server that runs unsandboxed by the user's own settings.
 pub(crate) const UNCONFINED: &str = "unconfined/";
 
 /// Sections whose entries are merged by name and contain secrets.
@@ -116,10 +116,10 @@ impl Users {
     /// Returns which user secrets are sent where these entries of a project choose, and which of its servers run as the user.
     pub(crate) fn asked(
         &self,
-        asks: &[Asked],
+        asks: &[TrustRequest],
         settings: &Settings,
         env: &BTreeMap<String, String>,
-    ) -> Vec<Asked> {
+    ) -> Vec<TrustRequest> {
         let mut all = Vec::new();
         for ask in asks {
             let mut parts = ask.what.trim_start_matches('/').splitn(2, '/');
@@ -142,10 +142,10 @@ impl Users {
 
     fn of_provider(
         &self,
-        ask: &Asked,
+        ask: &TrustRequest,
         name: &str,
         env: &BTreeMap<String, String>,
-    ) -> Option<Asked> {
+    ) -> Option<TrustRequest> {
         let mut places = BTreeSet::new();
         addresses(&ask.value, &mut places);
         let named = ask.value.get("env").and_then(Value::as_array);
@@ -196,7 +196,7 @@ impl Users {
     }
 
     /// Returns the request of an unchanged server with other variables, headers or options.
-    fn of_server(&self, ask: &Asked, section: &str, name: &str) -> Option<Asked> {
+    fn of_server(&self, ask: &TrustRequest, section: &str, name: &str) -> Option<TrustRequest> {
         let users = self.entry(section, name)?;
         let fields = ask.value.as_object()?;
         let is_another = |key: &&str| {
@@ -232,7 +232,7 @@ impl Users {
     }
 }
 
-fn unconfined(ask: &Asked, name: &str, settings: &Settings) -> Option<Asked> {
+fn unconfined(ask: &TrustRequest, name: &str, settings: &Settings) -> Option<TrustRequest> {
     let set = settings.tool_execution.mcp.get(name)?.sandbox?;
     // Without a wider setting it has the permissions of a command of the model.
     (set < settings.tools.sandbox).then(|| {
@@ -246,9 +246,9 @@ fn unconfined(ask: &Asked, name: &str, settings: &Settings) -> Option<Asked> {
     })
 }
 
-fn asked(ask: &Asked, kind: &str, value: &Value, shown: String) -> Asked {
+fn asked(ask: &TrustRequest, kind: &str, value: &Value, shown: String) -> TrustRequest {
     let what = format!("{kind}{}", ask.what.trim_start_matches('/'));
-    let mut asked = Asked::new(Path::new(&ask.file), what, value);
+    let mut asked = TrustRequest::new(Path::new(&ask.file), what, value);
     asked.shown = shown;
     asked
 }

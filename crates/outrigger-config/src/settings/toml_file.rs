@@ -219,6 +219,7 @@ fn suggestion(section: &str, name: &str) -> (Option<String>, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::diagnose::Diagnose;
 
     #[test]
     fn errors_name_the_place_and_the_way_out() {

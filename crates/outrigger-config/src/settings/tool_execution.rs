@@ -332,6 +332,7 @@ fn problem(text: &str, file: &str, at: usize, message: &str) -> ConfigError {
 mod tests {
     use super::*;
     use crate::same_names::assert_same;
+    use outrigger_protocol::diagnose::Diagnose;
 
     #[test]
     fn routes_connectors_grants_and_limits_are_read() {

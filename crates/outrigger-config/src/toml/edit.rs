@@ -170,6 +170,7 @@ pub fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::diagnose::Diagnose;
     use proptest::prelude::*;
 
     #[test]

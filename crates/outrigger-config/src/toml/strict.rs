@@ -111,6 +111,7 @@ fn unknown(message: &str, what: &str) -> Option<(String, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::diagnose::Diagnose;
     use serde::Deserialize;
 
     #[derive(Debug, Deserialize)]

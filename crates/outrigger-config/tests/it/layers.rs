@@ -1,6 +1,7 @@
 //! Order of the layers, merging, provenance, errors.
 
 use outrigger_config::ProjectConfig;
+use outrigger_protocol::diagnose::Diagnose;
 use serde_json::json;
 
 use crate::world::World;

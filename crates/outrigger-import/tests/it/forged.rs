@@ -1,5 +1,6 @@
 //! A forged file to import: its content is kept, its claims have no effect.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 
 use outrigger_import::{Accepted, Program, accept};

@@ -1,5 +1,6 @@
 //! Files that the real programs stored.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

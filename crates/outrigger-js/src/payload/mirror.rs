@@ -27,12 +27,12 @@ pub(crate) struct Mirrors(Mutex<Vec<Entry>>);
 struct Entry {
     session: String,
     bytes: u64,
-    kept: Arc<tokio::sync::Mutex<Kept>>,
+    kept: Arc<tokio::sync::Mutex<MirroredHistory>>,
 }
 
 impl Mirrors {
     /// Returns the messages of a session and marks it as the most recently used.
-    pub(crate) fn session(&self, session: &str) -> Arc<tokio::sync::Mutex<Kept>> {
+    pub(crate) fn session(&self, session: &str) -> Arc<tokio::sync::Mutex<MirroredHistory>> {
         let mut entries = lock(&self.0);
         let at = entries.iter().position(|entry| entry.session == session);
         let entry = match at {
@@ -71,14 +71,14 @@ impl Mirrors {
 
 /// The messages of one session as the process has them.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct MirroredHistory {
     revision: u64,
     /// False if the whole list must be sent.
     known: bool,
     messages: History,
 }
 
-impl Kept {
+impl MirroredHistory {
     /// Returns the revision that the next call may refer to.
     pub(crate) fn base(&self) -> Option<u64> {
         self.known.then_some(self.revision)
@@ -221,14 +221,14 @@ mod tests {
         json!({"info": {"id": format!("msg_{id:06}")}, "parts": [{"text": "x".repeat(500)}]})
     }
 
-    fn sent(kept: &mut Kept, messages: &[Value]) -> String {
+    fn sent(kept: &mut MirroredHistory, messages: &[Value]) -> String {
         let history = messages.iter().cloned().collect();
         let text = sent_shared(kept, &history);
         assert_eq!(json!(kept.messages), json!(messages));
         text
     }
 
-    fn sent_shared(kept: &mut Kept, history: &History) -> String {
+    fn sent_shared(kept: &mut MirroredHistory, history: &History) -> String {
         let text = String::from_utf8(kept.delta(history).unwrap()).unwrap();
         for message in history.iter() {
             assert_eq!(message.size(), message.to_value().to_string().len() as u64);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn only_what_the_process_does_not_have_is_sent() {
-        let mut kept = Kept::default();
+        let mut kept = MirroredHistory::default();
         assert_eq!(
             sent(&mut kept, &[json!(1), json!(2)]),
             r#"[{"value":1},{"value":2}]"#
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn what_is_sent_does_not_grow_with_the_history() {
         let sent = |count: usize| {
-            let mut kept = Kept::default();
+            let mut kept = MirroredHistory::default();
             let mut messages: Vec<Value> = (0..count).map(message).collect();
             sent(&mut kept, &messages);
             messages.push(message(count));

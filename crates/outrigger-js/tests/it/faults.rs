@@ -1,5 +1,6 @@
 //! Plugins that hang, exit or spin, and processes that are not plugin processes.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;

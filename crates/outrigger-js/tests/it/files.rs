@@ -1,5 +1,6 @@
 //! Payloads by file: both directions, and the remaining files after any outcome (A10).
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

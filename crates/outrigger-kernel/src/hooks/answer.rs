@@ -43,7 +43,7 @@ impl core::fmt::Debug for OutputCheck {
 }
 
 /// Changes to one item.
-pub(super) struct Answer {
+pub(super) struct ItemChanges {
     pub(super) changes: Vec<Change>,
     /// The conversation as arranged by the handler.
     pub(super) history: Option<History>,
@@ -53,14 +53,14 @@ pub(super) struct Answer {
 
 /// Result of applying an answer.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct FoldReport {
     /// Changed fields, as JSON pointers.
     pub(super) changed: Vec<String>,
     /// Rejected changes: the rule and the reason.
     pub(super) refused: Vec<(Rule, String)>,
 }
 
-impl Answer {
+impl ItemChanges {
     /// Applies the allowed changes. If the result does not match the point's schema, the item is left unchanged.
     pub(super) fn fold_into(
         self,
@@ -68,7 +68,7 @@ impl Answer {
         point: HookPoint,
         account: Option<&'static str>,
         check: Option<&OutputCheck>,
-    ) -> Taken {
+    ) -> FoldReport {
         let (before, messages) = (item.output.clone(), item.history.clone());
         let kept = guard::keep(point, &before);
         let mut taken = self.apply(item, point);
@@ -103,8 +103,8 @@ impl Answer {
     }
 
     /// Applies the changes one by one.
-    fn apply(self, item: &mut HookPayload, point: HookPoint) -> Taken {
-        let mut taken = Taken::default();
+    fn apply(self, item: &mut HookPayload, point: HookPoint) -> FoldReport {
+        let mut taken = FoldReport::default();
         if let Some(history) = self.history {
             item.history = Some(history);
             taken.changed.push(format!("/{MESSAGES}"));

@@ -15,12 +15,12 @@ use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
-use super::answer::{Answer, OutputCheck};
+use super::answer::{ItemChanges, OutputCheck};
 use super::fields::open;
 use super::points::HookPoint;
 use super::rights::Rights;
 use super::spec::Failure;
-use crate::guard::{self, Kept, Rule};
+use crate::guard::{self, GuardedValues, Rule};
 
 /// Message for a handler without a right in its plugin's manifest.
 const UNNAMED: &str = "its manifest does not name in `hook_policy.allowed_hooks`";
@@ -134,7 +134,7 @@ pub struct Chain {
     runs: Vec<HandlerRun>,
     block: Option<Block>,
     /// Guarded fields before the first handler.
-    kept: Vec<Kept>,
+    kept: Vec<GuardedValues>,
     /// Schema of the output besides the point's fields.
     check: Option<OutputCheck>,
 }
@@ -390,7 +390,7 @@ impl Chain {
             if changes.is_empty() && rearranged.is_none() {
                 continue;
             }
-            let answer = Answer {
+            let answer = ItemChanges {
                 changes,
                 history: rearranged.take(),
                 prefix: if many { format!("/{i}") } else { String::new() },

@@ -28,7 +28,7 @@ const MAX_OPEN: usize = 256;
 pub struct AgentParts {
     max_open: usize,
     next: u64,
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, OpenPart>,
     /// Open calls, oldest first.
     order: VecDeque<String>,
 }
@@ -42,7 +42,7 @@ pub struct AgentPart {
     pub kind: PartKind,
 }
 
-struct Open {
+struct OpenPart {
     slot: u64,
     tool: String,
     input: Value,
@@ -90,7 +90,7 @@ impl AgentParts {
                 is_error,
                 timestamp,
             } => {
-                let kind = |open: Option<&Open>| {
+                let kind = |open: Option<&OpenPart>| {
                     result_part(open, &tool_use_id, &tool_name, &result, is_error, timestamp)
                 };
                 let open = self.close(&tool_use_id);
@@ -153,7 +153,7 @@ impl AgentParts {
             },
         };
         let part = self.new_part(tool_part(&call, &tool, state, Object::new()));
-        let open = Open {
+        let open = OpenPart {
             slot: part.slot,
             tool,
             input,
@@ -169,7 +169,7 @@ impl AgentParts {
         out
     }
 
-    fn close(&mut self, call: &str) -> Option<Open> {
+    fn close(&mut self, call: &str) -> Option<OpenPart> {
         let open = self.open.remove(call)?;
         self.order.retain(|other| other != call);
         Some(open)
@@ -213,7 +213,7 @@ fn half(which: &str) -> Object {
 }
 
 /// Returns a call that gets no result.
-fn given_up(call: &str, open: Open) -> AgentPart {
+fn given_up(call: &str, open: OpenPart) -> AgentPart {
     let state = ToolState::Error {
         input: open.input,
         error: "no result came".to_string(),
@@ -227,7 +227,7 @@ fn given_up(call: &str, open: Open) -> AgentPart {
 }
 
 fn result_part(
-    open: Option<&Open>,
+    open: Option<&OpenPart>,
     call: &str,
     tool: &str,
     result: &Value,

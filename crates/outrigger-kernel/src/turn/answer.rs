@@ -12,7 +12,7 @@ use super::tools::INVALID;
 
 /// State of the structured answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct StructuredAnswer {
     /// The answer of this step.
     value: Option<Value>,
     /// Number of answers that did not match the schema.

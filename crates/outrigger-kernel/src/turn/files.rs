@@ -15,7 +15,7 @@ use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::EffectId;
 use serde_json::{Value, json};
 
-use super::{Open, Turn};
+use super::{OpenEffect, Turn};
 
 /// Tools that are not read-only but do not touch project files.
 const NO_FILES: [&str; 6] = [
@@ -89,7 +89,7 @@ impl Turn {
             return;
         }
         self.files.begun = true;
-        let effect = self.open(Open::FilesBefore);
+        let effect = self.open(OpenEffect::FilesBefore);
         out.push(Effect::TrackFiles {
             effect,
             since: None,
@@ -99,7 +99,10 @@ impl Turn {
 
     /// Holds back a call that may write until the snapshot exists; returns false if it may run.
     pub(super) fn holds(&mut self, part: &PartId, call: &ToolCall) -> bool {
-        let tracking = self.open.values().any(|open| *open == Open::FilesBefore);
+        let tracking = self
+            .open
+            .values()
+            .any(|open| *open == OpenEffect::FilesBefore);
         if !tracking || !self.may_write(&call.tool) {
             return false;
         }
@@ -114,7 +117,7 @@ impl Turn {
             return false;
         }
         self.files.ended = true;
-        let effect = self.open(Open::FilesAfter);
+        let effect = self.open(OpenEffect::FilesAfter);
         out.push(Effect::TrackFiles {
             effect,
             since: self.files.before.clone(),
@@ -134,7 +137,7 @@ impl Turn {
         out: &mut Vec<Effect>,
     ) {
         match self.open.get(&effect) {
-            Some(Open::FilesBefore) => {
+            Some(OpenEffect::FilesBefore) => {
                 self.open.remove(&effect);
                 if let Some(tree) = &tree {
                     self.files.first.get_or_insert_with(|| tree.clone());
@@ -145,7 +148,7 @@ impl Turn {
                     self.run_call(part, *call, out);
                 }
             }
-            Some(Open::FilesAfter) => {
+            Some(OpenEffect::FilesAfter) => {
                 self.open.remove(&effect);
                 self.files.after = tree;
                 self.files.changed = changed;
@@ -176,16 +179,16 @@ impl Turn {
     /// Requests a snapshot again whose process died, unless the step restarts anyway.
     pub(super) fn resume_files(&mut self, effect: EffectId, out: &mut Vec<Effect>) {
         match self.open.get(&effect) {
-            Some(Open::FilesBefore) if self.calls_in_step == 0 => {
+            Some(OpenEffect::FilesBefore) if self.calls_in_step == 0 => {
                 self.open.remove(&effect);
                 self.files.begun = false;
             }
-            Some(Open::FilesBefore) => out.push(Effect::TrackFiles {
+            Some(OpenEffect::FilesBefore) => out.push(Effect::TrackFiles {
                 effect,
                 since: None,
                 first: None,
             }),
-            Some(Open::FilesAfter) => out.push(Effect::TrackFiles {
+            Some(OpenEffect::FilesAfter) => out.push(Effect::TrackFiles {
                 effect,
                 since: self.files.before.clone(),
                 first: self.files.first.clone(),

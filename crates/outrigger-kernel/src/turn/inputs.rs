@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::effect::Effect;
 use super::prompt::first_subtask;
-use super::{Open, Turn};
+use super::{OpenEffect, Turn};
 use crate::hooks::HookPoint;
 use crate::hooks::points::llm::after_text;
 use crate::hooks::points::run::before_command;
@@ -67,7 +67,7 @@ impl Turn {
             }
             Input::ToolsReady { effect, tools } => self.tools_ready(effect, tools, out),
             Input::Model { effect, signal } => {
-                if self.open.get(&effect) == Some(&Open::Model) {
+                if self.open.get(&effect) == Some(&OpenEffect::Model) {
                     self.model(at, effect, signal, out);
                 }
             }
@@ -114,7 +114,7 @@ impl Turn {
     }
 
     fn tools_ready(&mut self, effect: EffectId, tools: Vec<KnownTool>, out: &mut Vec<Effect>) {
-        if self.open.get(&effect) == Some(&Open::Tools) {
+        if self.open.get(&effect) == Some(&OpenEffect::Tools) {
             self.open.remove(&effect);
             self.tools = tools;
             if !self.stopping() {
@@ -132,7 +132,7 @@ impl Turn {
         out: &mut Vec<Effect>,
     ) {
         match self.open.get(&effect) {
-            Some(Open::Hooks(point)) => {
+            Some(OpenEffect::Hooks(point)) => {
                 let point = *point;
                 self.open.remove(&effect);
                 if let Some(block) = block {
@@ -149,7 +149,7 @@ impl Turn {
                     self.after_hooks(at, point, folded, out);
                 }
             }
-            Some(Open::Text(part)) => {
+            Some(OpenEffect::Text(part)) => {
                 let part = part.clone();
                 self.open.remove(&effect);
                 if let Some(block) = block {
@@ -212,7 +212,7 @@ impl Turn {
             HookPoint::LlmBeforeSystem => self.hooks(HookPoint::LlmBeforeParams, None, out),
             HookPoint::LlmBeforeParams => self.hooks(HookPoint::LlmBeforeHeaders, None, out),
             HookPoint::LlmBeforeHeaders => {
-                let effect = self.open(Open::Model);
+                let effect = self.open(OpenEffect::Model);
                 let message_id = self.message_id();
                 out.push(Effect::CallModel {
                     effect,

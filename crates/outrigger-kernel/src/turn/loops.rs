@@ -13,7 +13,7 @@ use outrigger_protocol::message::{NamedError, PartKind, ToolState};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::EffectId;
 
-use super::{Open, Turn};
+use super::{OpenEffect, Turn};
 use crate::digest::fnv1a;
 use crate::repeats::Repeats;
 
@@ -36,7 +36,7 @@ impl Turn {
         let (position, repeats) = self.loops.repeats.add(print);
         self.loops.positions.insert(part.clone(), position);
         if repeats && self.begin.asks_loops {
-            let effect = self.open(Open::Loop(part, Box::new(call.clone())));
+            let effect = self.open(OpenEffect::Loop(part, Box::new(call.clone())));
             out.push(Effect::AskLoop { effect, call });
             return;
         }
@@ -48,7 +48,7 @@ impl Turn {
         if self.stopping() || self.holds(&part, &call) {
             return;
         }
-        let effect = self.open(Open::Tool(part, Box::new(call.clone())));
+        let effect = self.open(OpenEffect::Tool(part, Box::new(call.clone())));
         out.push(Effect::RunTool { effect, call });
     }
 
@@ -76,7 +76,7 @@ impl Turn {
         refusal: Option<String>,
         out: &mut Vec<Effect>,
     ) {
-        let Some(Open::Loop(part, call)) = self.open.get(&effect).cloned() else {
+        let Some(OpenEffect::Loop(part, call)) = self.open.get(&effect).cloned() else {
             return;
         };
         self.open.remove(&effect);
@@ -84,7 +84,7 @@ impl Turn {
             self.run_call(part, *call, out);
             return;
         };
-        let effect = self.open(Open::Tool(part, call.clone()));
+        let effect = self.open(OpenEffect::Tool(part, call.clone()));
         let outcome = ToolOutcome::Failed {
             input: call.input.clone(),
             code: "tool.loop".into(),

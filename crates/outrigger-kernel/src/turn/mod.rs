@@ -47,7 +47,7 @@ use crate::hooks::HookPoint;
 
 /// An effect that was requested and has not reported yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Open {
+pub(crate) enum OpenEffect {
     /// A chain at that point.
     Hooks(HookPoint),
     /// The text of a part is with the hooks.
@@ -100,7 +100,7 @@ pub struct Turn {
     writing: Vec<OpenCall>,
     tools: Vec<KnownTool>,
     used_calls: BTreeSet<CallId>,
-    open: BTreeMap<EffectId, Open>,
+    open: BTreeMap<EffectId, OpenEffect>,
     /// Reason and usage that the model reported in this step.
     finished: Option<(String, Usage)>,
     /// Usage that is not in the session record yet.
@@ -121,7 +121,7 @@ pub struct Turn {
     compacting: Option<compact::Compaction>,
     /// A compaction after this step: its message, its part, and the request.
     asked: Option<(UserMessage, Part, CompactRequest)>,
-    answer: answer::Answer,
+    answer: answer::StructuredAnswer,
     /// Step of the last compaction.
     compacted: Option<u32>,
     /// The model refused this step's request as too long.
@@ -193,7 +193,7 @@ impl Turn {
             refused: false,
             compacting: None,
             asked: None,
-            answer: answer::Answer::default(),
+            answer: answer::StructuredAnswer::default(),
             compacted: None,
             overflowed: None,
             cancelled: false,
@@ -256,7 +256,7 @@ impl Turn {
     #[must_use]
     pub fn part_of_call(&self, effect: EffectId) -> Option<&Part> {
         match self.open.get(&effect)? {
-            Open::Tool(id, _) => self.parts.get(id).map(|part| &**part),
+            OpenEffect::Tool(id, _) => self.parts.get(id).map(|part| &**part),
             _ => None,
         }
     }
@@ -279,7 +279,7 @@ impl Turn {
     pub fn is_speaking(&self) -> bool {
         self.open
             .values()
-            .any(|open| matches!(open, Open::Model | Open::Text(_)))
+            .any(|open| matches!(open, OpenEffect::Model | OpenEffect::Text(_)))
     }
 
     /// Returns the effects that have not reported yet.
@@ -288,7 +288,7 @@ impl Turn {
         self.open.keys().copied().collect()
     }
 
-    fn open(&mut self, what: Open) -> EffectId {
+    fn open(&mut self, what: OpenEffect) -> EffectId {
         self.effects += 1;
         let id = EffectId(self.effects);
         self.open.insert(id, what);
@@ -296,7 +296,7 @@ impl Turn {
     }
 
     fn hooks(&mut self, point: HookPoint, payload: Option<HookPayload>, out: &mut Vec<Effect>) {
-        let effect = self.open(Open::Hooks(point));
+        let effect = self.open(OpenEffect::Hooks(point));
         out.push(Effect::Hooks {
             effect,
             point,
@@ -372,7 +372,7 @@ impl Turn {
     }
 
     fn prepare(&mut self, out: &mut Vec<Effect>) {
-        let effect = self.open(Open::Tools);
+        let effect = self.open(OpenEffect::Tools);
         out.push(Effect::PrepareTools {
             effect,
             step: self.step,

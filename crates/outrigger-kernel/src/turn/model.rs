@@ -7,7 +7,7 @@ use outrigger_protocol::Millis;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::turn::{EffectId, ModelSignal};
 
-use super::{Open, Turn};
+use super::{OpenEffect, Turn};
 
 impl Turn {
     pub(super) fn model(
@@ -61,7 +61,7 @@ impl Turn {
                 if self
                     .open
                     .values()
-                    .any(|open| matches!(open, Open::Tool(..)))
+                    .any(|open| matches!(open, OpenEffect::Tool(..)))
                 {
                     out.push(Effect::Abort);
                 }

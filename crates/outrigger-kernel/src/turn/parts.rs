@@ -13,7 +13,7 @@ use outrigger_protocol::id::PartId;
 use outrigger_protocol::message::{Part, PartKind, PartTime, ReasoningPart, TextPart, ToolState};
 use serde_json::Value;
 
-use super::{Open, OpenBlock, Turn};
+use super::{OpenBlock, OpenEffect, Turn};
 
 impl Turn {
     pub(super) fn new_part(&mut self, at: Millis, kind: PartKind) -> Part {
@@ -102,7 +102,7 @@ impl Turn {
             return;
         }
         let text = self.text_of(&id).unwrap_or_default();
-        let effect = self.open(Open::Text(id.clone()));
+        let effect = self.open(OpenEffect::Text(id.clone()));
         let input = after_text::Input {
             session_id: &self.begin.session_id,
             message_id: &self.message_id(),

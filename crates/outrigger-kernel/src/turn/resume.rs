@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::inputs::Folded;
 use super::tools::INVALID;
-use super::{Open, Turn};
+use super::{OpenEffect, Turn};
 
 /// Text for the model and the user about a call with unknown outcome.
 pub const INTERRUPTED: &str = "interrupted, outcome unknown: the program that ran this call was killed. \
@@ -32,14 +32,14 @@ pub const INTERRUPTED: &str = "interrupted, outcome unknown: the program that ra
 
 impl Turn {
     pub(super) fn resume(&mut self, at: Millis, out: &mut Vec<Effect>) {
-        let open: Vec<(EffectId, Open)> = self
+        let open: Vec<(EffectId, OpenEffect)> = self
             .open
             .iter()
             .map(|(id, what)| (*id, what.clone()))
             .collect();
         for (effect, what) in open {
             match what {
-                Open::Hooks(
+                OpenEffect::Hooks(
                     HookPoint::LlmBeforeMessages
                     | HookPoint::LlmBeforeSystem
                     | HookPoint::LlmBeforeParams
@@ -49,19 +49,19 @@ impl Turn {
                     self.ask_again(out);
                 }
                 // The plan was in the memory of the dead process.
-                Open::Hooks(HookPoint::CompactionBeforeStart) => {
+                OpenEffect::Hooks(HookPoint::CompactionBeforeStart) => {
                     self.open.remove(&effect);
                     self.take_compaction_hooks(None);
                     self.ask_again(out);
                 }
-                Open::Hooks(_) | Open::Text(_) => {
+                OpenEffect::Hooks(_) | OpenEffect::Text(_) => {
                     self.hook_done(at, effect, Folded::default(), None, out);
                 }
-                Open::Tools | Open::Plan => {
+                OpenEffect::Tools | OpenEffect::Plan => {
                     self.open.remove(&effect);
                     self.ask_again(out);
                 }
-                Open::Model => {
+                OpenEffect::Model => {
                     self.open.remove(&effect);
                     if self.calls_in_step == 0 {
                         self.ask_again(out);
@@ -69,12 +69,12 @@ impl Turn {
                         self.finished = Some(("unknown".to_string(), Usage::default()));
                     }
                 }
-                Open::FilesBefore | Open::FilesAfter => self.resume_files(effect, out),
-                Open::Loop(_, call) => out.push(Effect::AskLoop {
+                OpenEffect::FilesBefore | OpenEffect::FilesAfter => self.resume_files(effect, out),
+                OpenEffect::Loop(_, call) => out.push(Effect::AskLoop {
                     effect,
                     call: *call,
                 }),
-                Open::Tool(_, call) => self.resume_call(at, effect, *call, out),
+                OpenEffect::Tool(_, call) => self.resume_call(at, effect, *call, out),
             }
         }
     }

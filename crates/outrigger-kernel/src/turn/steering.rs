@@ -72,7 +72,7 @@ impl Turn {
         self.user = next.message.clone();
         // A new request of the user is not a repetition of the last one.
         self.loops = super::loops::Loops::default();
-        self.answer = super::answer::Answer::default();
+        self.answer = super::answer::StructuredAnswer::default();
         let own = &self.begin;
         // The turn keeps the causes of what it has read before: they also cause what follows.
         let mut provenance = own.provenance.clone();

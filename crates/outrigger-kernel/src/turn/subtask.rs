@@ -16,7 +16,7 @@ use outrigger_protocol::turn::EffectId;
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
-use super::{Open, Turn};
+use super::{OpenEffect, Turn};
 
 /// The prompt that follows the subagent's report.
 const GO_ON: &str = "Summarize the task tool output above and continue with your task.";
@@ -25,7 +25,7 @@ impl Turn {
     /// Returns whether an effect is the call of a subtask: no model made it. Its provenance states who did.
     #[must_use]
     pub fn is_subtask_call(&self, effect: EffectId) -> bool {
-        self.subtask.is_some() && matches!(self.open.get(&effect), Some(Open::Tool(..)))
+        self.subtask.is_some() && matches!(self.open.get(&effect), Some(OpenEffect::Tool(..)))
     }
 
     /// Starts the subagent; `task` is the part of the user's message.
@@ -59,7 +59,7 @@ impl Turn {
         self.used_calls.insert(call.call_id.clone());
         self.subtask = Some(command.map(ToString::to_string));
         let part = self.new_part(at, running(&call, at));
-        let effect = self.open(Open::Tool(part.id.clone(), Box::new(call.clone())));
+        let effect = self.open(OpenEffect::Tool(part.id.clone(), Box::new(call.clone())));
         out.push(self.keep_part(at, part));
         out.push(Effect::RunTool { effect, call });
     }

@@ -1,5 +1,6 @@
 //! The cost of a bad server: one bounded wait, and nothing indefinite.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::time::{Duration, Instant};
 
 use crate::support::*;

@@ -1,3 +1,4 @@
+use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
 use serde_json::json;

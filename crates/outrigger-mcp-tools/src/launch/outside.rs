@@ -103,7 +103,7 @@ impl<'a> Outside<'a> {
     }
 
     fn holds(&self, path: &Path) -> bool {
-        self.launcher.programs.holds(path) || path == self.launcher.place.directory
+        self.launcher.programs.holds(path) || path == self.launcher.location.directory
     }
 
     fn refused(&self, path: &Path) -> LaunchRefusal {
@@ -227,7 +227,7 @@ impl<'a> Outside<'a> {
     /// above it finds the user's own.
     fn folder(&self) -> io::Result<Folder> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let directory = &self.launcher.place.directory;
+        let directory = &self.launcher.location.directory;
         let data = self.launcher.folders.data.join(SERVER_FOLDERS);
         let is_within = |it: &PathBuf| it.starts_with(directory) || self.holds(it);
         let base = [data, std::env::temp_dir()]

@@ -1,5 +1,6 @@
 //! The listed state of a server.
 
+use outrigger_protocol::diagnose::Diagnose;
 use serde::Serialize;
 
 use super::Server;

@@ -18,10 +18,10 @@ use crate::wire::{Id, RpcError};
 
 const LOG_LINES_A_SECOND: u64 = 50;
 
-type Answer = Result<Result<Value, RpcError>, McpError>;
+type RpcResult = Result<Result<Value, RpcError>, McpError>;
 
-struct Waiting {
-    answer: oneshot::Sender<Answer>,
+struct PendingRequest {
+    answer: oneshot::Sender<RpcResult>,
     open: Arc<OpenRequests>,
     // Receives the server's requests in the meantime; only for calls.
     asks: Option<Asks>,
@@ -29,7 +29,7 @@ struct Waiting {
 
 #[derive(Default)]
 struct Table {
-    waiting: HashMap<Id, Waiting>,
+    waiting: HashMap<Id, PendingRequest>,
     closed: Option<McpError>,
 }
 
@@ -46,14 +46,14 @@ pub(crate) struct Pending {
 /// A waiting request.
 pub(crate) struct Ticket {
     pub(crate) id: Id,
-    pub(crate) answer: oneshot::Receiver<Answer>,
+    pub(crate) answer: oneshot::Receiver<RpcResult>,
     /// Notified at each progress report.
     pub(crate) open: Arc<OpenRequests>,
 }
 
 /// The properties of a request for its caller.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestInfo<'a> {
     pub(crate) server: &'a str,
     pub(crate) method: &'a str,
     /// Timeout since it was sent or last reported progress.
@@ -71,8 +71,8 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    pub(crate) fn asked(&self, server: &'a str) -> Asked<'a> {
-        Asked {
+    pub(crate) fn asked(&self, server: &'a str) -> RequestInfo<'a> {
+        RequestInfo {
             server,
             method: self.method,
             wait: self.wait,
@@ -80,7 +80,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-impl Asked<'_> {
+impl RequestInfo<'_> {
     pub(crate) fn late(&self) -> McpError {
         McpError::Timeout {
             server: self.server.to_owned(),
@@ -105,7 +105,7 @@ impl Ticket {
     /// # Errors [`McpError::Timeout`], [`McpError::Refused`], and why the connection was closed.
     pub(crate) async fn answered(
         &mut self,
-        asked: Asked<'_>,
+        asked: RequestInfo<'_>,
         mut deadline: Instant,
     ) -> Result<Value, McpError> {
         let result = loop {
@@ -125,15 +125,15 @@ impl Ticket {
     }
 
     /// Takes the response, if it has arrived.
-    pub(crate) fn taken(&mut self, asked: Asked<'_>) -> Option<Result<Value, McpError>> {
+    pub(crate) fn taken(&mut self, asked: RequestInfo<'_>) -> Option<Result<Value, McpError>> {
         let answer = self.answer.try_recv().ok()?;
         Some(settled(asked, Ok(answer)))
     }
 }
 
 fn settled(
-    asked: Asked<'_>,
-    result: Result<Answer, oneshot::error::RecvError>,
+    asked: RequestInfo<'_>,
+    result: Result<RpcResult, oneshot::error::RecvError>,
 ) -> Result<Value, McpError> {
     let server = || asked.server.to_owned();
     match result {
@@ -213,7 +213,7 @@ impl Pending {
         }
         table.waiting.insert(
             id,
-            Waiting {
+            PendingRequest {
                 answer: sender,
                 open: Arc::clone(&open),
                 asks: asks.cloned(),

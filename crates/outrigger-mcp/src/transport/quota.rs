@@ -26,7 +26,7 @@ impl Quota {
 
     /// Returns whether `cost` more is within the limit. It is counted either way; once per second, the result contains
     /// the excess of the previous second.
-    pub(crate) fn take(&mut self, cost: u64) -> Taken {
+    pub(crate) fn take(&mut self, cost: u64) -> QuotaResult {
         let mut over = 0;
         if self.since.elapsed() >= WINDOW {
             over = self.used.saturating_sub(self.most);
@@ -34,7 +34,7 @@ impl Quota {
             self.since = Instant::now();
         }
         self.used = self.used.saturating_add(cost);
-        Taken {
+        QuotaResult {
             within: self.used <= self.most,
             over,
         }
@@ -50,7 +50,7 @@ impl Quota {
 
 /// The result of [`Quota::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct QuotaResult {
     pub(crate) within: bool,
     /// The excess of the previous second.
     pub(crate) over: u64,
@@ -68,7 +68,7 @@ mod tests {
         quota.since -= WINDOW;
         assert_eq!(
             quota.take(1),
-            Taken {
+            QuotaResult {
                 within: true,
                 over: 2
             }

@@ -1,6 +1,7 @@
 //! Resources, prompts, instructions; enabling and disabling servers.
 
 use outrigger_mcp::State;
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_test_support::process::alive;
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! Logins at servers that require one.
 
 use outrigger_mcp::{AuthState, LoginSettings, McpError, McpServers, State};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_sandbox::Child;
 use serde_json::{Value, json};
 

@@ -131,7 +131,7 @@ type Table = BTreeMap<String, Arc<CatalogProvider>>;
 
 /// The committed table and its date.
 #[derive(Default, Deserialize)]
-struct Known {
+struct BundledCatalog {
     made: String,
     providers: Table,
 }
@@ -141,7 +141,7 @@ struct Known {
 pub(crate) struct Catalog {
     options: CatalogOptions,
     published: Mutex<Option<Arc<Table>>>,
-    known: OnceLock<Known>,
+    known: OnceLock<BundledCatalog>,
     tries: refresh::Tries,
 }
 
@@ -183,7 +183,7 @@ impl Catalog {
         })
     }
 
-    fn known(&self) -> &Known {
+    fn known(&self) -> &BundledCatalog {
         self.known.get_or_init(|| {
             // A test makes sure that the committed table is well-formed.
             serde_json::from_str(KNOWN).unwrap_or_default()
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_committed_table_is_well_formed_and_complete() {
-        let known: Known = serde_json::from_str(KNOWN).unwrap();
+        let known: BundledCatalog = serde_json::from_str(KNOWN).unwrap();
         assert!(
             known.made.parse::<jiff::civil::Date>().is_ok(),
             "{}",

@@ -3,6 +3,7 @@
 //! A separate thread does this. Nothing waits for it, neither a turn, nor a start, nor the end of the program (a name lookup
 //! cannot be cancelled, and would block a runtime). It leaves a complete new file or the old one.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
@@ -59,10 +60,8 @@ pub enum CatalogError {
     Write(String),
 }
 
-impl CatalogError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for CatalogError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Off => "catalog.off",
             Self::Address { .. } => "catalog.address",
@@ -72,17 +71,16 @@ impl CatalogError {
         }
     }
 
-    /// Returns what to do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
             Self::Off => {
                 "`models.fetch_catalog` in outrigger.toml and OPENCODE_DISABLE_MODELS_FETCH decide"
             }
             _ => {
                 "`models.catalog_url` in outrigger.toml or OPENCODE_MODELS_URL names another address"
             }
-        }
+        };
+        Some(text.to_owned())
     }
 }
 

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outrigger_protocol::auth::Credential;
 use serde_json::Value;
 
-use crate::transport::token_endpoint::Answer;
+use crate::transport::token_endpoint::TokenResponse;
 
 /// Default lifetime of a token in seconds.
 const LIFETIME: u64 = 3600;
@@ -24,7 +24,7 @@ pub(super) fn now() -> u64 {
 ///
 /// # Errors It is a refusal, or has no token.
 pub(super) fn credential(
-    answer: &Answer,
+    answer: &TokenResponse,
     before: Option<&Credential>,
 ) -> Result<Credential, String> {
     if !answer.status.is_success() {
@@ -61,7 +61,7 @@ pub(super) fn credential(
 ///
 /// # Errors
 /// It refuses, or has no key.
-pub(super) fn key_credential(answer: &Answer) -> Result<Credential, String> {
+pub(super) fn key_credential(answer: &TokenResponse) -> Result<Credential, String> {
     if !answer.status.is_success() {
         return Err(answer.refusal());
     }

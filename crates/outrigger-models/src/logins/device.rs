@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::credential::credential;
-use crate::transport::token_endpoint::{Answer, Form, post_form, post_json};
+use crate::transport::token_endpoint::{Form, TokenResponse, post_form, post_json};
 
 /// Default and maximum lifetime of a code.
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
@@ -57,8 +57,8 @@ pub(super) struct Wait {
 }
 
 /// The result of a poll.
-enum Said {
-    Tokens(Box<Answer>),
+enum PollResult {
+    Tokens(Box<TokenResponse>),
     Pending,
     SlowDown(Option<f64>),
     Over(String),
@@ -66,7 +66,7 @@ enum Said {
 
 impl Wait {
     /// Reads the response that started the login. Some servers write numbers as strings.
-    pub(super) fn of(answer: &Answer) -> Self {
+    pub(super) fn of(answer: &TokenResponse) -> Self {
         let number = |key: &str| {
             let value = answer.body.get(key)?;
             let number = value
@@ -98,10 +98,10 @@ impl Device {
         let mut seconds = self.wait.seconds;
         loop {
             match self.ask().await {
-                Said::Tokens(answer) => return self.credential(&answer),
-                Said::Over(why) => return Err(why),
-                Said::Pending => {}
-                Said::SlowDown(said) => seconds = slower(seconds, said),
+                PollResult::Tokens(answer) => return self.credential(&answer),
+                PollResult::Over(why) => return Err(why),
+                PollResult::Pending => {}
+                PollResult::SlowDown(said) => seconds = slower(seconds, said),
             }
             let next = Instant::now() + Duration::from_secs_f64(seconds);
             if next > self.wait.until {
@@ -111,7 +111,7 @@ impl Device {
         }
     }
 
-    async fn ask(&self) -> Said {
+    async fn ask(&self) -> PollResult {
         match &self.ask {
             Ask::Token { url, form } => said(post_form(url, form).await),
             Ask::Exchange {
@@ -123,12 +123,12 @@ impl Device {
             } => {
                 let answer = match post_json(url, body).await {
                     Ok(answer) => answer,
-                    Err(_) => return Said::SlowDown(None),
+                    Err(_) => return PollResult::SlowDown(None),
                 };
                 match answer.status {
                     status if status.is_success() => {}
-                    StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => return Said::Pending,
-                    _ => return Said::Over(answer.refusal()),
+                    StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => return PollResult::Pending,
+                    _ => return PollResult::Over(answer.refusal()),
                 }
                 let text = |key: &str| answer.text(key).unwrap_or_default().to_owned();
                 let form = vec![
@@ -139,14 +139,14 @@ impl Device {
                     ("code_verifier", text("code_verifier")),
                 ];
                 match post_form(token, &form).await {
-                    Ok(answer) => Said::Tokens(Box::new(answer)),
-                    Err(why) => Said::Over(why),
+                    Ok(answer) => PollResult::Tokens(Box::new(answer)),
+                    Err(why) => PollResult::Over(why),
                 }
             }
         }
     }
 
-    fn credential(&self, answer: &Answer) -> Result<Credential, String> {
+    fn credential(&self, answer: &TokenResponse) -> Result<Credential, String> {
         let credential = credential(answer, None)?;
         Ok(match (&self.gives, credential) {
             (Gives::Lasting { enterprise_url }, Credential::Oauth { access, .. }) => {
@@ -165,24 +165,26 @@ impl Device {
 }
 
 /// Interprets a response of the token endpoint (RFC 8628, 3.5). A temporary failure is retried, more slowly.
-fn said(answer: Result<Answer, String>) -> Said {
+fn said(answer: Result<TokenResponse, String>) -> PollResult {
     let Ok(answer) = answer else {
-        return Said::SlowDown(None);
+        return PollResult::SlowDown(None);
     };
     // GitHub refuses with 200.
     if answer.text("access_token").is_some() {
-        return Said::Tokens(Box::new(answer));
+        return PollResult::Tokens(Box::new(answer));
     }
     match answer.text("error") {
-        Some("authorization_pending") => Said::Pending,
-        Some("slow_down") => Said::SlowDown(answer.body.get("interval").and_then(Value::as_f64)),
+        Some("authorization_pending") => PollResult::Pending,
+        Some("slow_down") => {
+            PollResult::SlowDown(answer.body.get("interval").and_then(Value::as_f64))
+        }
         Some("access_denied" | "authorization_denied") => {
-            Said::Over("the login was refused".to_owned())
+            PollResult::Over("the login was refused".to_owned())
         }
         Some("expired_token") => {
-            Said::Over("nobody entered the code in time: begin the login anew".to_owned())
+            PollResult::Over("nobody entered the code in time: begin the login anew".to_owned())
         }
-        _ => Said::Over(answer.refusal()),
+        _ => PollResult::Over(answer.refusal()),
     }
 }
 
@@ -204,7 +206,7 @@ pub(super) fn body(device: &str, code: &str) -> Value {
 /// Returns a field of the response that started a login.
 ///
 /// # Errors It is missing.
-pub(super) fn needed<'a>(answer: &'a Answer, key: &str) -> Result<&'a str, String> {
+pub(super) fn needed<'a>(answer: &'a TokenResponse, key: &str) -> Result<&'a str, String> {
     if !answer.status.is_success() {
         return Err(answer.refusal());
     }

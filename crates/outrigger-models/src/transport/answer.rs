@@ -21,7 +21,7 @@ pub(crate) enum Way {
 }
 
 /// A response whose body has not been read yet.
-pub(crate) enum Answer {
+pub(crate) enum ProviderResponse {
     Http(reqwest::Response),
     /// Status, headers and body. The lock only makes the body shareable; nothing waits for it.
     Plugin(
@@ -31,9 +31,11 @@ pub(crate) enum Answer {
     ),
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for ProviderResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Answer").field(&self.status()).finish()
+        f.debug_tuple("ProviderResponse")
+            .field(&self.status())
+            .finish()
     }
 }
 
@@ -102,7 +104,7 @@ impl Way {
         url: &str,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Answer, NotSent> {
+    ) -> Result<ProviderResponse, NotSent> {
         match self {
             Self::Http(http, authority) => {
                 let client = http.client(url)?;
@@ -111,7 +113,7 @@ impl Way {
                 signed.map_err(NotSent::unsigned)?;
                 let request = client.post(url).headers(headers).body(body.clone());
                 let sent = request.send().await;
-                sent.map(Answer::Http).map_err(|error| NotSent {
+                sent.map(ProviderResponse::Http).map_err(|error| NotSent {
                     message: error_text(&error),
                     lookup: NoSuchHost::behind(&error).map(|it| it.lookup),
                     unsigned: None,
@@ -139,7 +141,7 @@ impl Way {
                         ))
                     })
                     .collect();
-                Ok(Answer::Plugin(
+                Ok(ProviderResponse::Plugin(
                     response.status,
                     headers,
                     Mutex::new(response.body),
@@ -149,7 +151,7 @@ impl Way {
     }
 }
 
-impl Answer {
+impl ProviderResponse {
     pub(crate) fn status(&self) -> u16 {
         match self {
             Self::Http(response) => response.status().as_u16(),

@@ -2,6 +2,7 @@
 //!
 //! Nothing is spawned. Polling drives the stream, so dropping it drops the connection, which cancels the request.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::adapters::wire::{Decode, MakeDecoder, Progress, Target};
 use crate::error::ModelError;
-use crate::transport::answer::{Answer, NotAuthorised, NotSent, Way};
+use crate::transport::answer::{NotAuthorised, NotSent, ProviderResponse, Way};
 use crate::transport::client;
 use crate::transport::event_stream::EventStream;
 use crate::transport::retry::{Deadlines, RetryPolicy};
@@ -92,7 +93,7 @@ enum State {
 }
 
 struct Reading {
-    response: Answer,
+    response: ProviderResponse,
     parser: Framing,
     decoder: Box<dyn Decode>,
     /// The body so far, if it is one JSON document.
@@ -211,7 +212,7 @@ impl Driver {
         })
     }
 
-    async fn refused(&self, mut response: Answer, by: Option<(Instant, Step)>) -> Failed {
+    async fn refused(&self, mut response: ProviderResponse, by: Option<(Instant, Step)>) -> Failed {
         let status = response.status();
         let mut body = Vec::new();
         while body.len() < MAX_ERROR_BODY {

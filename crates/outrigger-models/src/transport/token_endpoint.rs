@@ -16,14 +16,14 @@ const MAX_ANSWER: usize = 64 * 1024;
 pub(crate) type Form = Vec<(&'static str, String)>;
 
 /// The response of a token endpoint.
-pub(crate) struct Answer {
+pub(crate) struct TokenResponse {
     url: String,
     pub(crate) status: StatusCode,
     /// Null if it is not JSON.
     pub(crate) body: Value,
 }
 
-impl Answer {
+impl TokenResponse {
     /// Returns a text field.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         let text = self.body.get(key)?.as_str()?;
@@ -48,7 +48,7 @@ impl Answer {
 /// Posts a form.
 ///
 /// # Errors It could not be sent, or was not answered. The request is not shown.
-pub(crate) async fn post_form(url: &str, form: &Form) -> Result<Answer, String> {
+pub(crate) async fn post_form(url: &str, form: &Form) -> Result<TokenResponse, String> {
     let pairs = form.iter();
     let pairs = pairs.map(|(key, value)| format!("{key}={}", encoded(value)));
     let pairs: Vec<String> = pairs.collect();
@@ -59,16 +59,16 @@ pub(crate) async fn post_form(url: &str, form: &Form) -> Result<Answer, String> 
 ///
 /// # Errors
 /// As [`post_form`].
-pub(crate) async fn post_json(url: &str, body: &Value) -> Result<Answer, String> {
+pub(crate) async fn post_json(url: &str, body: &Value) -> Result<TokenResponse, String> {
     post(url, "application/json", body.to_string()).await
 }
 
-async fn post(url: &str, kind: &'static str, body: String) -> Result<Answer, String> {
+async fn post(url: &str, kind: &'static str, body: String) -> Result<TokenResponse, String> {
     let posted = tokio::time::timeout(ANSWER_TIMEOUT, send(url, kind, body)).await;
     posted.map_err(|_| format!("{url} does not answer"))?
 }
 
-async fn send(url: &str, kind: &'static str, body: String) -> Result<Answer, String> {
+async fn send(url: &str, kind: &'static str, body: String) -> Result<TokenResponse, String> {
     let failed = |error: &reqwest::Error| format!("{url}: {}", error_text(error));
     let parsed = reqwest::Url::parse(url).map_err(|error| format!("{url}: {error}"))?;
     if parsed.scheme() != "https" && !outrigger_net::is_local(&parsed) {
@@ -89,7 +89,7 @@ async fn send(url: &str, kind: &'static str, body: String) -> Result<Answer, Str
             return Err(format!("{url} answers too much"));
         }
     }
-    Ok(Answer {
+    Ok(TokenResponse {
         url: url.to_owned(),
         status,
         body: serde_json::from_slice(&text).unwrap_or_default(),

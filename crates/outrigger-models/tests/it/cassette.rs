@@ -1,5 +1,6 @@
 //! Recording and replay.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::Path;
 
 use outrigger_models::{Models, ModelsOptions, StreamOptions};

@@ -1,5 +1,6 @@
 //! The published catalog: when it is fetched, and how the copy is used.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

@@ -1,5 +1,6 @@
 //! Models in clouds, against local imitations: requests, credentials, answers.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::sync::Arc;
 
 use base64::Engine as _;

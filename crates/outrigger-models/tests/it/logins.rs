@@ -1,5 +1,6 @@
 //! Built-in logins against a server that plays the login servers and the services behind them.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

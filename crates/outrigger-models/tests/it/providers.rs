@@ -1,6 +1,7 @@
 //! The available providers and models.
 
 use outrigger_models::{ModelError, Models, ModelsOptions, max_output_tokens};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::message::ModelRef;
 use serde_json::{Value, json};
 

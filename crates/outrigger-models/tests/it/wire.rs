@@ -1,5 +1,6 @@
 //! Requests, answers, failures.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
 use futures_util::StreamExt;

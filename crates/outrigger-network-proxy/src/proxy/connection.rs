@@ -13,9 +13,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::pending::{self, Pending};
-use super::request_head::{self, Head, Wanted};
+use super::request_head::{self, Head, RequestKind};
 use super::route::{self, Route};
-use super::{Clients, Known, Upstream, refusal};
+use super::{ClientState, Clients, Upstream, refusal};
 use crate::hosts::Refusal;
 use crate::process_sockets::ProcessSockets;
 
@@ -69,10 +69,10 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// A counted connection of a client.
-struct Open(Arc<Known>, Option<OwnedSemaphorePermit>);
+struct CountedConnection(Arc<ClientState>, Option<OwnedSemaphorePermit>);
 
-impl Open {
-    fn of(known: &Arc<Known>, shared: &Shared) -> Option<Self> {
+impl CountedConnection {
+    fn of(known: &Arc<ClientState>, shared: &Shared) -> Option<Self> {
         let before = known.open.fetch_add(1, Ordering::Relaxed);
         let mut open = Self(Arc::clone(known), None);
         if before < shared.max_per_client {
@@ -82,7 +82,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -111,7 +111,7 @@ async fn serve(
     };
     let said = (head.said.clone(), 0);
     let (host, port) = head.target.clone().unwrap_or(said);
-    let open = Open::of(&known, shared);
+    let open = CountedConnection::of(&known, shared);
     // From here on it counts as its client's; a refused one keeps its place among the new ones.
     let _place = open.is_none().then_some(place);
     let route = match (&head.target, open) {
@@ -153,7 +153,7 @@ async fn serve(
 struct Request<'r> {
     host: &'r str,
     port: u16,
-    wanted: Wanted,
+    wanted: RequestKind,
     /// Data received with the head.
     rest: &'r [u8],
 }
@@ -170,7 +170,7 @@ impl Request<'_> {
         // Another proxy often accepts only plain requests for ports other than 443. Only if the end of the request is known:
         // after that, the other proxy would accept another request, for any host.
         let plain = match (route, &self.wanted) {
-            (Route::Through(upstream), Wanted::Forward { head, body }) => {
+            (Route::Through(upstream), RequestKind::Forward { head, body }) => {
                 body.map(|body| (upstream, head, body))
             }
             _ => None,
@@ -193,10 +193,10 @@ impl Request<'_> {
                 rest = rest.get(..here).unwrap_or_default();
                 limit = Some(body - here as u64);
             }
-            (None, Wanted::Tunnel) => {
+            (None, RequestKind::Tunnel) => {
                 stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await?;
             }
-            (None, Wanted::Forward { head, .. }) => there.write_all(head).await?,
+            (None, RequestKind::Forward { head, .. }) => there.write_all(head).await?,
         }
         there.write_all(rest).await?;
         Ok(Ok((there, limit)))
@@ -255,7 +255,7 @@ async fn answer(mut stream: TcpStream, text: &[u8], shared: &Shared) -> io::Resu
 
 /// Relays both directions until both have ended or there was no data for too long. At most `limit` bytes of the client are
 /// forwarded.
-async fn relay(client: TcpStream, there: TcpStream, known: &Known, limit: Option<u64>) {
+async fn relay(client: TcpStream, there: TcpStream, known: &ClientState, limit: Option<u64>) {
     let (from_client, to_client) = client.into_split();
     let (from_there, to_there) = there.into_split();
     let seen = AtomicU64::new(0);

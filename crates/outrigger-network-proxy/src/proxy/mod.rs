@@ -98,7 +98,7 @@ impl Client {
 }
 
 /// The proxy's data about a client.
-struct Known {
+struct ClientState {
     client: Client,
     check: Option<CheckFn>,
     /// The process that has the ticket, 0 until it exists.
@@ -110,7 +110,7 @@ struct Known {
     refusals: Mutex<Tally>,
 }
 
-impl Known {
+impl ClientState {
     /// Whether it may connect to an address under this name.
     fn may(&self, host: &str, port: u16, address: IpAddr) -> Result<(), Refusal> {
         self.client.reach.address(host, port, address)?;
@@ -143,15 +143,15 @@ impl Known {
 
 /// The clients by token.
 #[derive(Default)]
-struct Clients(RwLock<HashMap<String, Arc<Known>>>);
+struct Clients(RwLock<HashMap<String, Arc<ClientState>>>);
 
 impl Clients {
-    fn get(&self, token: &str) -> Option<Arc<Known>> {
+    fn get(&self, token: &str) -> Option<Arc<ClientState>> {
         let clients = self.0.read().unwrap_or_else(PoisonError::into_inner);
         clients.get(token).cloned()
     }
 
-    fn all(&self) -> Vec<Arc<Known>> {
+    fn all(&self) -> Vec<Arc<ClientState>> {
         let clients = self.0.read().unwrap_or_else(PoisonError::into_inner);
         clients.values().cloned().collect()
     }
@@ -241,7 +241,7 @@ impl Proxy {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
         let token = outrigger_protocol::text::hex(&bytes);
-        let known = Arc::new(Known {
+        let known = Arc::new(ClientState {
             client,
             check,
             pid: AtomicU32::new(0),
@@ -282,7 +282,7 @@ impl Drop for Proxy {
 pub struct ProxyTicket {
     token: String,
     port: u16,
-    known: Arc<Known>,
+    known: Arc<ClientState>,
     clients: Arc<Clients>,
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use outrigger_protocol::tally::Tally;
 use tokio::sync::oneshot;
 
-use super::{Clients, Known};
+use super::{ClientState, Clients};
 use crate::hosts::Refusal;
 use crate::process_sockets::ProcessSockets;
 use outrigger_files::sync::lock;
@@ -24,7 +24,7 @@ const MAX_WARNINGS: (u32, Duration) = (2, Duration::from_secs(60));
 
 /// The silent connections, the longest first.
 pub(super) struct Pending {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingConnections>,
     clients: Arc<Clients>,
     sockets: Arc<dyn ProcessSockets>,
     port: u16,
@@ -35,7 +35,7 @@ pub(super) struct Pending {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingConnections {
     next: u64,
     /// Number, and what is dropped when the place is needed.
     places: VecDeque<(u64, oneshot::Sender<()>)>,
@@ -113,7 +113,7 @@ impl Pending {
         });
     }
 
-    fn owner(&self, peer: SocketAddr) -> Option<Arc<Known>> {
+    fn owner(&self, peer: SocketAddr) -> Option<Arc<ClientState>> {
         let clients = self.clients.all();
         let pids = clients
             .iter()

@@ -12,7 +12,7 @@ const MAX_LINES: usize = 128;
 
 /// The kind of request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RequestKind {
     /// A tunnel to the target.
     Tunnel,
     /// A request in the form for its target.
@@ -31,7 +31,7 @@ pub(super) struct Head {
     pub(super) target: Option<(String, u16)>,
     /// The target as written.
     pub(super) said: String,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: RequestKind,
     /// Bytes of the head; the body follows.
     pub(super) size: usize,
 }
@@ -58,7 +58,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
         .find(|line| line.name.eq_ignore_ascii_case("proxy-authorization"))
         .and_then(|line| token(line.value));
     let (target, said, wanted) = match method {
-        "CONNECT" => (authority(path, None), path.to_owned(), Wanted::Tunnel),
+        "CONNECT" => (authority(path, None), path.to_owned(), RequestKind::Tunnel),
         _ => passed_on(&request, method, path),
     };
     Ok(Some(Head {
@@ -84,7 +84,7 @@ fn passed_on(
     request: &httparse::Request<'_, '_>,
     method: &str,
     path: &str,
-) -> (Option<(String, u16)>, String, Wanted) {
+) -> (Option<(String, u16)>, String, RequestKind) {
     let rest = path
         .split_at_checked(7)
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("http://"))
@@ -114,7 +114,11 @@ fn passed_on(
     let connection = if upgrades { "upgrade" } else { "close" };
     head.extend_from_slice(format!("connection: {connection}\r\n\r\n").as_bytes());
     let body = (!upgrades).then(|| body_of(request)).flatten();
-    (target, named.to_owned(), Wanted::Forward { head, body })
+    (
+        target,
+        named.to_owned(),
+        RequestKind::Forward { head, body },
+    )
 }
 
 /// Returns the length of a body if it is specified once and unambiguously.
@@ -202,7 +206,7 @@ mod tests {
             Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi",
         );
         assert_eq!(head.token.as_deref(), Some("tok"));
-        let Wanted::Forward { head: passed, body } = head.wanted else {
+        let RequestKind::Forward { head: passed, body } = head.wanted else {
             panic!("no tunnel")
         };
         assert_eq!(body, Some(2));
@@ -231,7 +235,7 @@ mod tests {
             ("Upgrade: websocket\r\n", None),
         ] {
             let head = of(&format!("POST http://a.com/ HTTP/1.1\r\n{lines}\r\n"));
-            let Wanted::Forward { body: got, .. } = head.wanted else {
+            let RequestKind::Forward { body: got, .. } = head.wanted else {
                 panic!("no tunnel")
             };
             assert_eq!(got, body, "{lines}");

@@ -11,7 +11,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::connection::Shared;
-use super::{Known, Upstream, request_head};
+use super::{ClientState, Upstream, request_head};
 use crate::hosts::{Refusal, is_public};
 
 /// Timeout of a lookup, and of connecting to one address.
@@ -34,7 +34,7 @@ pub(super) enum Route {
 /// Checks a target before and after the lookup of its name.
 pub(super) async fn find(
     shared: &Shared,
-    known: &Known,
+    known: &ClientState,
     host: &str,
     port: u16,
 ) -> Result<Route, Refused> {
@@ -69,7 +69,7 @@ pub(super) async fn find(
 }
 
 /// Returns the address of the client's own local server. The check reads much of `/proc`.
-async fn own_server(shared: &Shared, known: &Known, host: &str, port: u16) -> Option<IpAddr> {
+async fn own_server(shared: &Shared, known: &ClientState, host: &str, port: u16) -> Option<IpAddr> {
     let pid = known.pid.load(Ordering::Relaxed);
     if pid == 0 || port == shared.port {
         return None;
@@ -81,7 +81,7 @@ async fn own_server(shared: &Shared, known: &Known, host: &str, port: u16) -> Op
 
 /// Returns the allowed addresses of a host, and why the last of the others is refused.
 async fn addresses(
-    known: &Known,
+    known: &ClientState,
     host: &str,
     port: u16,
     literal: Option<IpAddr>,
@@ -106,7 +106,7 @@ async fn addresses(
 }
 
 /// Checks whether a name may be left to another proxy to look up: as if it resolved to a public address.
-fn by_name(known: &Known, host: &str, port: u16) -> Result<(), Refused> {
+fn by_name(known: &ClientState, host: &str, port: u16) -> Result<(), Refused> {
     const PUBLIC: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(1, 1, 1, 1));
     // Resolvers treat `2130706433` and the like as addresses.
     let odd = host

@@ -58,12 +58,12 @@ mod tests {
     use outrigger_workspace::ProjectLocation;
 
     fn action(ask: &PermissionAsk, layers: &[&[Rule]]) -> Action {
-        let place = ProjectLocation {
+        let location = ProjectLocation {
             directory: "/p".into(),
             worktree: "/p".into(),
             git: false,
         };
-        Access::new(&place, Path::new("/home/me")).action(ask, layers)
+        Access::new(&location, Path::new("/home/me")).action(ask, layers)
     }
 
     const ALLOW: Action = Action::Allow;

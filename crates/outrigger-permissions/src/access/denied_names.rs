@@ -151,7 +151,7 @@ mod tests {
     fn what_a_command_made_under_a_denied_name_is_moved_aside() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
-        let place = ProjectLocation {
+        let location = ProjectLocation {
             directory: root.clone(),
             worktree: root.clone(),
             git: true,
@@ -163,7 +163,7 @@ mod tests {
             rule("made/*", Action::Deny),
             rule("free.lock", Action::Allow),
         ];
-        let rules = Access::new(&place, &root.join("home")).rules(&[&rules]);
+        let rules = Access::new(&location, &root.join("home")).rules(&[&rules]);
         let there = || -> BTreeSet<PathBuf> {
             let kept = rules.covers().unwrap();
             kept.hide.into_iter().chain(kept.read_only).collect()
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn rules_that_deny_no_change_of_certain_files_keep_no_name_free() {
-        let place = ProjectLocation {
+        let location = ProjectLocation {
             directory: "/p".into(),
             worktree: "/p".into(),
             git: true,
@@ -230,7 +230,7 @@ mod tests {
             (vec![rule("*.lock", Action::Deny)], true),
         ] {
             let mut policy = Policy::default();
-            let rules = Access::new(&place, Path::new("/home/me")).rules(&[&rules]);
+            let rules = Access::new(&location, Path::new("/home/me")).rules(&[&rules]);
             rules.keep_free(&mut policy, &Covers::default());
             assert_eq!(policy.clear != Policy::default().clear, want);
         }

@@ -220,8 +220,8 @@ impl PathRules {
         let mut parts = std::iter::once(0).chain(parts);
         parts.any(|at| {
             let part = arg.get(at..).unwrap_or_default();
-            let place = &self.access.place;
-            let mut from = [&place.directory, &place.worktree].into_iter();
+            let location = &self.access.location;
+            let mut from = [&location.directory, &location.worktree].into_iter();
             !part.is_empty() && from.any(|base| self.denies_some(&resolve(base, Path::new(part))))
         })
     }
@@ -234,7 +234,7 @@ impl PathRules {
 
     /// Returns whether git tracks a denied file, by its index. An unreadable index counts as yes.
     fn has_committed(&self) -> bool {
-        let worktree = &self.access.place.worktree;
+        let worktree = &self.access.location.worktree;
         let dir = worktree.join(".git");
         let dir = match outrigger_files::read_to_string(&dir, MAX_LINK_BYTES) {
             Ok(text) => {
@@ -345,12 +345,12 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join(".git")).unwrap();
         std::fs::create_dir_all(root.join("sub")).unwrap();
-        let place = ProjectLocation {
+        let location = ProjectLocation {
             directory: root.join("sub"),
             worktree: root.clone(),
             git: true,
         };
-        let access = Access::new(&place, &root);
+        let access = Access::new(&location, &root);
         let rule = |permission: &str, pattern: &str, action| Rule {
             permission: permission.into(),
             pattern: pattern.into(),

@@ -103,10 +103,10 @@ fn named(path: &Path) -> Rule {
 
 /// The latest result, for its rules.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<Option<Known>>);
+pub(super) struct Cache(Mutex<Option<CachedResult>>);
 
 /// Time, rules and result.
-type Known = (Instant, Vec<Rule>, Arc<Denied>);
+type CachedResult = (Instant, Vec<Rule>, Arc<Denied>);
 
 impl Cache {
     pub(super) fn get(&self, rules: &PathRules) -> Result<Arc<Denied>, SandboxError> {
@@ -135,7 +135,7 @@ impl PathRules {
         if denied.files.is_empty() {
             return Ok(Vec::new());
         }
-        let worktree = &self.access.place.worktree;
+        let worktree = &self.access.location.worktree;
         let found = path_masks::find(worktree, |path, is_dir| {
             let path = worktree.join(path);
             let plain = !is_dir && !path.is_symlink();

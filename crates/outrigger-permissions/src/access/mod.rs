@@ -93,7 +93,7 @@ pub fn strictness(action: Action) -> u8 {
 /// Base folders of path rules. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Access {
-    place: ProjectLocation,
+    location: ProjectLocation,
     home: PathBuf,
     nearby: Arc<Nearby>,
     denied: Arc<identity::Cache>,
@@ -102,9 +102,9 @@ pub struct Access {
 
 impl Access {
     /// Creates it for a project and a user.
-    pub fn new(place: &ProjectLocation, home: &Path) -> Self {
+    pub fn new(location: &ProjectLocation, home: &Path) -> Self {
         Self {
-            place: place.clone(),
+            location: location.clone(),
             home: home.to_owned(),
             nearby: Arc::default(),
             denied: Arc::default(),
@@ -115,7 +115,7 @@ impl Access {
     /// Evaluates the rules for a question, whose pattern is a path if the permission is about paths. Used instead of
     /// [`outrigger_kernel::permission::evaluate`].
     pub fn evaluate(&self, permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
-        self.evaluate_from(&self.place.worktree, permission, pattern, layers)
+        self.evaluate_from(&self.location.worktree, permission, pattern, layers)
     }
 
     /// Returns whether no rule denies anything of a kind or asks about it.
@@ -210,7 +210,7 @@ impl Access {
         patterns: &[String],
         layers: &[&[Rule]],
     ) -> Vec<Action> {
-        self.actions_from(&self.place.worktree, ask, patterns, layers)
+        self.actions_from(&self.location.worktree, ask, patterns, layers)
             .await
     }
 
@@ -251,7 +251,7 @@ impl Access {
         let file = ask.metadata.get("filepath")?.as_str()?;
         let is_asked = ask.permission == EXTERNAL_DIRECTORY;
         let rules = is_asked.then(|| self.rules(layers))?;
-        let rule = rules.outside(&resolve(&self.place.worktree, Path::new(file)))?;
+        let rule = rules.outside(&resolve(&self.location.worktree, Path::new(file)))?;
         Some(rule.action)
     }
 
@@ -286,11 +286,11 @@ impl Access {
         }
         let pattern = plain(&rule.pattern);
         let (written, rest) = literal(&pattern);
-        let named = resolve(&self.place.worktree, Path::new(written));
+        let named = resolve(&self.location.worktree, Path::new(written));
         let real = follow(&named).ok()?;
         // `../project/.env` is a file of the project, which has no such name there.
         let is_from_above = written.starts_with("..");
-        let is_led = real != named && named != self.place.worktree;
+        let is_led = real != named && named != self.location.worktree;
         (is_led || is_from_above).then(|| Rule {
             pattern: format!("{}{rest}", real.display()),
             ..rule.clone()
@@ -303,7 +303,7 @@ impl Access {
             directory,
             worktree,
             git,
-        } = &self.place;
+        } = &self.location;
         let absolute = path.to_string_lossy();
         let asked = outrigger_tools::relative(worktree, path);
         let mut others = Vec::new();

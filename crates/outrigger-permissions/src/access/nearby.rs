@@ -42,10 +42,10 @@ impl Bounds {
 
 /// The latest result of the general search, for its rules.
 #[derive(Debug, Default)]
-pub(super) struct Nearby(Mutex<Option<Known>>);
+pub(super) struct Nearby(Mutex<Option<CachedResult>>);
 
 /// Time, rules and result.
-type Known = (Instant, Vec<Rule>, Arc<Covers>);
+type CachedResult = (Instant, Vec<Rule>, Arc<Covers>);
 
 impl Nearby {
     pub(super) fn get(&self, rules: &PathRules) -> Arc<Covers> {
@@ -65,13 +65,13 @@ impl Nearby {
 
 fn look(rules: &PathRules) -> Covers {
     let mut found = Covers::default();
-    let place = &rules.access.place;
+    let location = &rules.access.location;
     // Files next to a project in a temporary folder are short-lived and belong to any program.
     let is_shared = |it: &&Path| {
         let mut shared = TEMPORARY.iter().map(Path::new);
         it.parent().is_none() || shared.any(|temporary| temporary == *it)
     };
-    let beside = place.worktree.parent().filter(|it| !is_shared(it));
+    let beside = location.worktree.parent().filter(|it| !is_shared(it));
     for root in [Some(rules.access.home.as_path()), beside]
         .into_iter()
         .flatten()
@@ -89,7 +89,7 @@ pub(super) fn walk(root: &Path, rules: &PathRules, bounds: Bounds, found: &mut C
     let mut waiting = VecDeque::from([(root.to_owned(), kind.is_dir(), 0)]);
     let mut left = bounds.entries;
     while let Some((path, is_dir, depth)) = waiting.pop_front() {
-        let worktree = &rules.access.place.worktree;
+        let worktree = &rules.access.location.worktree;
         if path.starts_with(worktree) || is_of_the_kernel(&path) {
             continue;
         }

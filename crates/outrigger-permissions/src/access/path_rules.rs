@@ -34,7 +34,7 @@ pub struct PathRules {
 impl PathRules {
     /// Returns the root of the project.
     pub fn worktree(&self) -> &Path {
-        &self.access.place.worktree
+        &self.access.location.worktree
     }
 
     /// Decides about a file: by its name, by its resolved path, and, outside the project, by its folder if a rule denies that.
@@ -169,8 +169,8 @@ impl PathRules {
     }
 
     fn is_inside(&self, path: &Path) -> bool {
-        path.starts_with(&self.access.place.worktree)
-            || path.starts_with(&self.access.place.directory)
+        path.starts_with(&self.access.location.worktree)
+            || path.starts_with(&self.access.location.directory)
     }
 
     /// Returns whether the rules hide anything from processes: whether one is about certain paths.
@@ -231,7 +231,7 @@ impl PathRules {
     /// Returns whether processes cannot see a file, by its absolute path. Reads the disk.
     fn hides(&self, path: &Path) -> bool {
         let is_folder = path.is_dir() && !path.is_symlink();
-        let worktree = &self.access.place.worktree;
+        let worktree = &self.access.location.worktree;
         let is_inside = path.starts_with(worktree);
         let above = path
             .ancestors()
@@ -303,12 +303,12 @@ impl PathRules {
         let Some(name) = path.file_name().filter(|_| is_free) else {
             return false;
         };
-        let elsewhere = self.access.place.worktree.join(ELSEWHERE).join(name);
+        let elsewhere = self.access.location.worktree.join(ELSEWHERE).join(name);
         !self.rules.iter().any(names_place) && self.cover(&elsewhere, path.is_dir()) == cover
     }
 
     pub(super) fn of_project(&self) -> Result<Covers, SandboxError> {
-        let worktree = &self.access.place.worktree;
+        let worktree = &self.access.location.worktree;
         path_masks::find(worktree, |path, is_dir| {
             self.cover(&worktree.join(path), is_dir)
         })
@@ -329,17 +329,17 @@ impl PathRules {
                 anywhere |= hides && !rest.is_empty() && named.is_empty();
                 continue;
             }
-            let place = resolve(&self.access.place.worktree, Path::new(named));
-            if place.components().nth(1).is_none() {
+            let folder = resolve(&self.access.location.worktree, Path::new(named));
+            if folder.components().nth(1).is_none() {
                 anywhere = true;
                 continue;
             }
-            if self.access.place.worktree.starts_with(&place) && rest.is_empty() {
+            if self.access.location.worktree.starts_with(&folder) && rest.is_empty() {
                 // It would be hidden with all of the project.
                 continue;
             }
-            if !place.starts_with(&self.access.place.worktree) {
-                nearby::walk(&place, self, nearby::Bounds::PLACE, &mut found);
+            if !folder.starts_with(&self.access.location.worktree) {
+                nearby::walk(&folder, self, nearby::Bounds::PLACE, &mut found);
             }
         }
         if anywhere {

@@ -164,7 +164,7 @@ impl Access {
     }
 
     fn startup(&self, path: &Path, places: &[(PathBuf, &'static str)]) -> Option<Startup> {
-        let (folder, worktree) = (&self.place.directory, &self.place.worktree);
+        let (folder, worktree) = (&self.location.directory, &self.location.worktree);
         let roots = [worktree, folder].into_iter();
         let root = roots
             .filter(|it| it.parent().is_some())
@@ -215,7 +215,7 @@ impl Access {
         if let Some(folder) = above.find(|it| git_files::is_repository(it)) {
             return named_file(folder);
         }
-        let worktree = &self.place.worktree;
+        let worktree = &self.location.worktree;
         let mut stores = git_policy::stores(worktree);
         stores.push(worktree.join(GIT));
         let hooks = stores
@@ -313,7 +313,7 @@ mod tests {
             .unwrap();
         std::os::unix::fs::symlink(".git", at("home/p/door")).unwrap();
         std::os::unix::fs::symlink(at("home/.config"), at("home/p/settings")).unwrap();
-        let place = ProjectLocation {
+        let location = ProjectLocation {
             directory: at("home/p"),
             worktree: at("home/p"),
             git: true,
@@ -326,14 +326,14 @@ mod tests {
         };
         let outside = Outside::new(&folders, vec![at("home/bin/bun")])
             .with_projects(vec![at("home/p/tools/guard.sh")]);
-        let access = Access::new(&place, &folders.home).with_startup(outside);
+        let access = Access::new(&location, &folders.home).with_startup(outside);
         let runs = |file: &str, pattern: &str, permission: &str| {
             let rule = Rule {
                 permission: permission.to_owned(),
                 pattern: pattern.to_owned(),
                 action: Action::Allow,
             };
-            let found = access.runs_later(&place.directory, &[file.to_owned()], &[rule]);
+            let found = access.runs_later(&location.directory, &[file.to_owned()], &[rule]);
             !found.is_empty()
         };
         for (file, names) in [

@@ -49,12 +49,12 @@ impl World {
     }
 
     fn access(&self, git: bool) -> Access {
-        let place = ProjectLocation {
+        let location = ProjectLocation {
             directory: self.root.join("home/project/sub"),
             worktree: self.root.join("home/project"),
             git,
         };
-        Access::new(&place, &self.root.join("home"))
+        Access::new(&location, &self.root.join("home"))
     }
 
     fn rules(&self, permission: &str, pattern: &str, action: Action) -> PathRules {
@@ -218,7 +218,7 @@ fn questions_are_answered_by_the_same_rules() {
 fn without_a_repository_rules_begin_in_the_folder() {
     let world = World::new();
     let folder = world.root.join("home/other");
-    let place = ProjectLocation {
+    let location = ProjectLocation {
         directory: folder.clone(),
         worktree: folder.clone(),
         git: false,
@@ -233,7 +233,7 @@ fn without_a_repository_rules_begin_in_the_folder() {
             pattern: pattern.clone(),
             action: Deny,
         }];
-        let rules = Access::new(&place, &world.root.join("home")).rules(&[&rules]);
+        let rules = Access::new(&location, &world.root.join("home")).rules(&[&rules]);
         let verdict = rules.decide(Operation::Read, &folder.join(".env"));
         assert_eq!(verdict.action, Deny, "{pattern}");
         assert_eq!(
@@ -247,12 +247,12 @@ fn without_a_repository_rules_begin_in_the_folder() {
 /// An "always" about a file is about no resource of an MCP server.
 #[test]
 fn an_answer_about_files_covers_files() {
-    let place = ProjectLocation {
+    let location = ProjectLocation {
         directory: "/p".into(),
         worktree: "/p".into(),
         git: false,
     };
-    let access = Access::new(&place, Path::new("/home/me"));
+    let access = Access::new(&location, Path::new("/home/me"));
     let ask = PermissionAsk {
         permission: "read".to_owned(),
         ..PermissionAsk::default()

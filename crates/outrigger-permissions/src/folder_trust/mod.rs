@@ -12,8 +12,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_config::settings::TrustProjects;
 use outrigger_config::{
-    Asked, LoadOptions, Loaded, OpenCodeConfig, PluginScope, PluginSpec, PolicyFile, ProjectConfig,
-    TRUST_PROJECT,
+    LoadOptions, Loaded, OpenCodeConfig, PluginScope, PluginSpec, PolicyFile, ProjectConfig,
+    TRUST_PROJECT, TrustRequest,
 };
 use outrigger_files::Readers;
 use outrigger_plugin_status::Progress;
@@ -41,8 +41,8 @@ pub type FolderTrustFn = Arc<dyn Fn(FolderQuestion) -> BoxFuture<'static, bool> 
 
 /// Record of a folder.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Known {
-    asks: Vec<Asked>,
+struct FolderRecord {
+    asks: Vec<TrustRequest>,
     /// Files that user servers run in it, with digests, by server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     servers: BTreeMap<String, Vec<String>>,
@@ -53,7 +53,7 @@ struct Known {
 /// All folders, in the data folder, which no sandboxed process can write to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Trusted {
-    folders: BTreeMap<String, Known>,
+    folders: BTreeMap<String, FolderRecord>,
 }
 
 fn file(folders: &Folders) -> PathBuf {
@@ -78,7 +78,7 @@ fn change(folders: &Folders, change: impl FnOnce(&mut Trusted)) -> io::Result<()
 pub fn extent(
     env: &BTreeMap<String, String>,
     folders: &Folders,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     options: &LoadOptions,
 ) -> ProjectConfig {
     // An unreadable one fails the start shortly after.
@@ -91,12 +91,12 @@ pub fn extent(
         return ProjectConfig::All;
     }
     let all = read(folders);
-    let known = all.folders.get(&key(&place.directory));
+    let known = all.folders.get(&key(&location.directory));
     ProjectConfig::Trusted(known.map(|it| it.asks.clone()))
 }
 
 /// Returns what the user has accepted in a folder so far.
-pub(crate) fn known(folders: &Folders, directory: &Path) -> Vec<Asked> {
+pub(crate) fn known(folders: &Folders, directory: &Path) -> Vec<TrustRequest> {
     let mut all = read(folders);
     let known = all.folders.remove(&key(directory));
     known.map(|it| it.asks).unwrap_or_default()
@@ -153,7 +153,7 @@ fn forbid(policies: &[PolicyFile]) -> bool {
 pub async fn settle(
     source: &dyn ConfigSource,
     ask: Option<&FolderTrustFn>,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     mut config: Loaded,
     download: Option<&str>,
 ) -> Result<(Loaded, bool), TrustError> {
@@ -161,9 +161,9 @@ pub async fn settle(
     if let Some(ask) = ask
         && !is_forbidden(&config)
     {
-        let made = crate::workspace_trust::changed(source, place, &config).await?;
+        let made = crate::workspace_trust::changed(source, location, &config).await?;
         let is_asked = config.left_out || !made.is_empty();
-        let mut question = question(source, place, &config, made);
+        let mut question = question(source, location, &config, made);
         let has_own = !config.plugins.is_empty() || !config.tool_files.is_empty();
         let download = download.filter(|_| has_own || question.has_plugins());
         if let Some(spec) = download {
@@ -172,10 +172,10 @@ pub async fn settle(
         if is_asked && ask(question).await {
             agreed = download.is_some();
             if config.left_out {
-                keep(source.folders(), &place.directory, &config.asks)?;
+                keep(source.folders(), &location.directory, &config.asks)?;
             }
             crate::workspace_trust::allow_settings(source)?;
-            config = source.load_config(place)?;
+            config = source.load_config(location)?;
         }
     }
     if let Some(users) = &config.users {
@@ -200,8 +200,8 @@ fn hold_choice(users: &OpenCodeConfig, config: &mut OpenCodeConfig) {
     }
 }
 
-fn keep(folders: &Folders, directory: &Path, asks: &[Asked]) -> Result<(), TrustError> {
-    let known = Known {
+fn keep(folders: &Folders, directory: &Path, asks: &[TrustRequest]) -> Result<(), TrustError> {
+    let known = FolderRecord {
         asks: asks.to_vec(),
         servers: BTreeMap::new(),
         at: now(),
@@ -217,15 +217,15 @@ fn keep(folders: &Folders, directory: &Path, asks: &[Asked]) -> Result<(), Trust
 
 fn question(
     source: &dyn ConfigSource,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     config: &Loaded,
     made: Vec<String>,
 ) -> FolderQuestion {
     let all = read(source.folders());
-    let known = all.folders.get(&key(&place.directory));
+    let known = all.folders.get(&key(&location.directory));
     let known = known.map(|it| it.asks.as_slice());
-    let asks: &[Asked] = if config.left_out { &config.asks } else { &[] };
-    FolderQuestion::of(asks, known, made, &place.directory)
+    let asks: &[TrustRequest] = if config.left_out { &config.asks } else { &[] };
+    FolderQuestion::of(asks, known, made, &location.directory)
 }
 
 /// Returns one line about ignored settings of a folder; `None` if there are none.
@@ -260,21 +260,21 @@ pub fn notice(config: &Loaded) -> Option<String> {
 /// # Errors
 /// Those of the configuration and of the data folder; a policy that lets no project count.
 pub fn trust_folder(source: &dyn ConfigSource) -> Result<FolderQuestion, TrustError> {
-    let place = ProjectLocation::find(source.directory());
-    let config = source.load_config(&place)?;
+    let location = ProjectLocation::find(source.directory());
+    let config = source.load_config(&location)?;
     if is_forbidden(&config) {
         return Err(TrustError::Folder {
-            path: place.directory.display().to_string(),
+            path: location.directory.display().to_string(),
             reason: "the policy of this machine trusts no project".to_owned(),
         });
     }
-    keep(source.folders(), &place.directory, &config.asks)?;
+    keep(source.folders(), &location.directory, &config.asks)?;
     crate::workspace_trust::allow_settings(source)?;
     Ok(FolderQuestion::of(
         &config.asks,
         None,
         Vec::new(),
-        &place.directory,
+        &location.directory,
     ))
 }
 

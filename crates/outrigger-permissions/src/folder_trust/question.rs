@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use outrigger_config::{Asked, IS_RUN, unknown};
+use outrigger_config::{IS_RUN, TrustRequest, unknown};
 
 /// A question to the user about a folder. The texts are the project's: the code that prints them must sanitise them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl FolderQuestion {
     /// Creates the question. `known` is what was requested when the folder was trusted; `made` names settings that changed while
     /// something in a sandbox ran.
     pub(super) fn of(
-        asks: &[Asked],
-        known: Option<&[Asked]>,
+        asks: &[TrustRequest],
+        known: Option<&[TrustRequest]>,
         made: Vec<String>,
         directory: &Path,
     ) -> Self {
@@ -151,7 +151,7 @@ fn section(what: &str) -> usize {
 }
 
 /// Returns a short name: the last part of the key, and the file.
-fn name(ask: &Asked, directory: &Path) -> String {
+fn name(ask: &TrustRequest, directory: &Path) -> String {
     let file = relative(&ask.file, directory);
     match ask.what.as_str() {
         IS_RUN => file,

@@ -50,12 +50,12 @@ impl WorkspaceTrust {
     pub async fn begin(
         source: &dyn ConfigSource,
         config: &Loaded,
-        place: &ProjectLocation,
+        location: &ProjectLocation,
     ) -> Result<Option<Arc<Self>>, TrustError> {
         if config.settings.sandbox == Sandbox::Off {
             return Ok(None);
         }
-        let notes = Notes::of(source, place);
+        let notes = Notes::of(source, location);
         let allow = config.settings.trust.changes == TrustChanges::Allow;
         let (config, data) = (config.clone(), source.folders().data.clone());
         let looked = tokio::task::spawn_blocking(move || {
@@ -105,7 +105,7 @@ impl WorkspaceTrust {
         let name = format!("{}-{number}.json", std::process::id());
         let path = self.notes.folder.join(name);
         let note = Note {
-            directory: self.notes.place.directory.clone(),
+            directory: self.notes.location.directory.clone(),
             state: now.unwrap_or_else(|| self.began.clone()),
         };
         write(&path, &note)?;
@@ -137,7 +137,7 @@ impl WorkspaceTrust {
         let now = self.notes.load().map(|config| self.notes.now(&config));
         let Ok(_held) = self.notes.hold() else { return };
         let note = read(&path).zip(now);
-        let found = note.map(|(note, now)| note.against(&now, &self.notes.place.directory));
+        let found = note.map(|(note, now)| note.against(&now, &self.notes.location.directory));
         let Some(found) = found else { return };
         let below = found.below.clone();
         if found.is_empty() {
@@ -170,14 +170,14 @@ impl WorkspaceTrust {
 /// A data folder that cannot be used.
 pub async fn changed(
     source: &dyn ConfigSource,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     config: &Loaded,
 ) -> Result<Vec<String>, TrustError> {
     let settings = &config.settings;
     if settings.sandbox == Sandbox::Off || settings.trust.changes == TrustChanges::Allow {
         return Ok(Vec::new());
     }
-    let (notes, config) = (Notes::of(source, place), config.clone());
+    let (notes, config) = (Notes::of(source, location), config.clone());
     let data = source.folders().data.clone();
     let looked = tokio::task::spawn_blocking(move || notes.look(&data, &config, false)).await;
     Ok(looked.map_err(|_| SandboxError::Stopped)??.1)
@@ -188,9 +188,9 @@ pub async fn changed(
 /// # Errors
 /// Those of the configuration and of the data folder.
 pub fn allow_settings(source: &dyn ConfigSource) -> Result<Vec<String>, TrustError> {
-    let place = ProjectLocation::find(source.directory());
-    let config = source.load_config(&place)?;
-    let looked = Notes::of(source, &place).look(&source.folders().data, &config, true)?;
+    let location = ProjectLocation::find(source.directory());
+    let config = source.load_config(&location)?;
+    let looked = Notes::of(source, &location).look(&source.folders().data, &config, true)?;
     Ok(looked.1)
 }
 

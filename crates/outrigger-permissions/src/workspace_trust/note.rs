@@ -129,8 +129,8 @@ fn in_its_folder(file: &Path) -> &Path {
 }
 
 impl State {
-    pub(super) fn of(config: &Loaded, place: &ProjectLocation) -> Self {
-        let is_here = |file: &&Path| file.starts_with(&place.worktree);
+    pub(super) fn of(config: &Loaded, location: &ProjectLocation) -> Self {
+        let is_here = |file: &&Path| file.starts_with(&location.worktree);
         let digested = |files: &mut dyn Iterator<Item = &Path>| {
             let files = files.filter(is_here);
             let files = files.filter_map(|file| Some((file.to_owned(), digest_of(file)?)));
@@ -151,9 +151,9 @@ impl State {
             settings,
             beside,
             below: None,
-            root: match place.worktree.parent() {
-                Some(_) => place.worktree.clone(),
-                None => place.directory.clone(),
+            root: match location.worktree.parent() {
+                Some(_) => location.worktree.clone(),
+                None => location.directory.clone(),
             },
             plugins: lies_here.map(PluginSpec::key).chain(manifests).collect(),
         }

@@ -33,7 +33,7 @@ const PART: &str = "part";
 pub(super) struct Notes {
     pub(super) folder: PathBuf,
     options: LoadOptions,
-    pub(super) place: ProjectLocation,
+    pub(super) location: ProjectLocation,
     /// No variable keeps project files from being read here.
     reads_all: bool,
     /// The user has not seen the settings: files that take effect by content are compared with the records too.
@@ -41,21 +41,21 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn of(source: &dyn ConfigSource, place: &ProjectLocation) -> Self {
-        let mut options = source.options(place);
+    pub(super) fn of(source: &dyn ConfigSource, location: &ProjectLocation) -> Self {
+        let mut options = source.options(location);
         let off = SWITCHES.map(|name| options.env.remove(name).is_some());
         Self {
             folder: source.folders().data.join("settings"),
             unseen: options.project == ProjectConfig::All,
             reads_all: !off.contains(&true),
             options,
-            place: place.clone(),
+            location: location.clone(),
         }
     }
 
     /// Returns the current state, including folders below. Reads the disk.
     pub(super) fn now(&self, config: &Loaded) -> State {
-        State::of(config, &self.place).with_below()
+        State::of(config, &self.location).with_below()
     }
 
     /// Removes differences that do not concern agents here, and those that the user is asked about by content.
@@ -103,10 +103,10 @@ impl Notes {
         for path in self.all()? {
             // An unreadable record counts as empty.
             let mut note = read(&path).unwrap_or_else(|| Note {
-                directory: self.place.directory.clone(),
+                directory: self.location.directory.clone(),
                 ..Note::default()
             });
-            let found = note.against(now, &self.place.directory);
+            let found = note.against(now, &self.location.directory);
             // Plugins are trusted individually, elsewhere.
             let same = found.is_as_noted();
             // Files below are accepted by agents there; until then one record that knows of them is enough.
@@ -114,7 +114,7 @@ impl Notes {
             let counts = count || found.settings.is_empty() && found.beside.is_empty();
             let says_nothing = counts && files.iter().all(|file| below.contains(file));
             all.extend(found);
-            let here = note.directory == self.place.directory;
+            let here = note.directory == self.location.directory;
             if here && says_nothing && File::open(&path)?.try_lock().is_ok() {
                 fs::remove_file(&path)?;
                 continue;
@@ -124,7 +124,7 @@ impl Notes {
                 let Note {
                     directory, state, ..
                 } = &mut note;
-                state.count(now, [directory, &self.place.directory]);
+                state.count(now, [directory, &self.location.directory]);
                 write(&path, &note)?;
             }
         }
@@ -136,11 +136,11 @@ impl Notes {
         let Some(config) = self.load() else {
             return Ok(BTreeSet::new());
         };
-        let now = State::of(&config, &self.place);
+        let now = State::of(&config, &self.location);
         let _held = self.hold()?;
         let mut all = BTreeSet::new();
         for note in self.all()?.iter().filter_map(|path| read(path)) {
-            let found = note.against(&now, &self.place.directory);
+            let found = note.against(&now, &self.location.directory);
             all.extend(self.named(&self.here(found)));
         }
         Ok(all)
@@ -184,7 +184,7 @@ impl Notes {
     ) -> Result<(State, Vec<String>), TrustError> {
         let whole = if self.reads_all { None } else { self.load() };
         let compare = || {
-            let mut now = State::of(whole.as_ref().unwrap_or(config), &self.place);
+            let mut now = State::of(whole.as_ref().unwrap_or(config), &self.location);
             if !self.reads_all && whole.is_none() {
                 return Ok((now, Changes::default()));
             }
@@ -219,7 +219,7 @@ impl Notes {
     pub(super) fn named(&self, found: &Changes) -> Vec<String> {
         let files = found.settings.iter();
         let named = files.map(|(file, what)| {
-            let name = file.strip_prefix(&self.place.worktree).unwrap_or(file);
+            let name = file.strip_prefix(&self.location.worktree).unwrap_or(file);
             format!("{} ({what})", name.display())
         });
         named.collect()

@@ -1,3 +1,4 @@
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 
 use outrigger_config::LoadOptions;
@@ -22,13 +23,13 @@ impl ConfigSource for Start {
         &self.folders
     }
 
-    fn options(&self, place: &ProjectLocation) -> LoadOptions {
-        let (directory, worktree) = (place.directory.clone(), place.worktree.clone());
+    fn options(&self, location: &ProjectLocation) -> LoadOptions {
+        let (directory, worktree) = (location.directory.clone(), location.worktree.clone());
         let home = self.folders.home.clone();
         let mut options = LoadOptions::new(directory, worktree, home, self.env.clone());
         options.xdg_config.clone_from(&self.folders.config);
         options.hooks = outrigger_plugins::refusing_hooks();
-        options.project = crate::folder_trust::extent(&self.env, &self.folders, place, &options);
+        options.project = crate::folder_trust::extent(&self.env, &self.folders, location, &options);
         options
     }
 }
@@ -51,9 +52,9 @@ async fn project() -> (tempfile::TempDir, Start, Arc<WorkspaceTrust>) {
 }
 
 async fn begun(boot: &Start) -> Result<Arc<WorkspaceTrust>, TrustError> {
-    let place = ProjectLocation::find(&boot.directory);
-    let config = boot.load_config(&place).unwrap();
-    let settled = WorkspaceTrust::begin(boot, &config, &place).await?;
+    let location = ProjectLocation::find(&boot.directory);
+    let config = boot.load_config(&location).unwrap();
+    let settled = WorkspaceTrust::begin(boot, &config, &location).await?;
     Ok(settled.unwrap())
 }
 

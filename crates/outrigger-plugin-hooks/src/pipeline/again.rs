@@ -11,7 +11,7 @@ use super::{Drive, PipelineResult};
 
 /// What command hooks were asked about so far, and their answers.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct SeenArguments {
     /// Each handler, with the arguments that it was shown.
     seen: Vec<(usize, Arc<Value>)>,
     rewrites: Vec<Rewrite>,

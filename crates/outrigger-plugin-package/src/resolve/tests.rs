@@ -1,4 +1,5 @@
 use super::*;
+use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 
 // `files` is `name=contents`, separated by blanks; contents are not read by the resolver.

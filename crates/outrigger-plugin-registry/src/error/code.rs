@@ -1,14 +1,13 @@
 //! Stable codes of the errors, for programs.
 
 use super::PluginError;
+use outrigger_protocol::diagnose::Diagnose;
 
 /// Code of [`PluginError::Process`].
 pub const PROCESS: &str = "plugin.process";
 
 impl PluginError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+    pub(super) fn stable_code(&self) -> &'static str {
         match self {
             Self::Package(error) => error.code(),
             Self::Trust(error) => error.code(),

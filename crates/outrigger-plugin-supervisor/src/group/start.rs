@@ -10,7 +10,7 @@ use outrigger_plugin_status::{DETAIL, Notice, Stage};
 use super::{Counts, Fault, Group, Live, State};
 use crate::launch::{Failed, Loaded, Order};
 use crate::reconfigure::reconfigure;
-use crate::waiting::Waiting;
+use crate::waiting::EventQueue;
 use outrigger_plugin_registry::error::PluginError;
 
 /// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call must
@@ -145,7 +145,7 @@ impl Group {
                 _ => self.launch.registry.fail(index, error),
             }
         }
-        self.slot().pending = Waiting::default();
+        self.slot().pending = EventQueue::default();
         let text = error.to_string();
         state.off = Some(text.clone());
         text

@@ -1,5 +1,6 @@
 //! Starting the process itself: its private folder, its environment, its network access and its sandbox.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use outrigger_config::settings::Environment;
 use outrigger_js::{JsError, JsProcess, StartOptions, Transfer};
 use outrigger_network_proxy::ProxyTicket;
-use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_sandbox::stale_masks::Hidden;
 use outrigger_sandbox::{Level, Limits, Policy, env};
 
@@ -163,11 +164,11 @@ impl Launch {
     }
 
     /// Returns what the user's rules hide from every process.
-    async fn covers(&self) -> Result<Kept, String> {
+    async fn covers(&self) -> Result<CoverWalk, String> {
         let covers = Arc::clone(&self.covers);
         let found = tokio::task::spawn_blocking(move || covers()).await;
         let why = match found {
-            Ok(Ok(found)) => return Ok(Kept::new(found, Arc::clone(&self.covers))),
+            Ok(Ok(found)) => return Ok(CoverWalk::new(found, Arc::clone(&self.covers))),
             Ok(Err(error)) => {
                 let hint = error.hint().map(|hint| format!("; {hint}"));
                 format!("{error}{}", hint.unwrap_or_default())
@@ -274,12 +275,12 @@ impl<'a> Setup<'a> {
     }
 
     /// Returns what is hidden from it.
-    async fn kept(&self) -> Result<Kept, PluginError> {
+    async fn kept(&self) -> Result<CoverWalk, PluginError> {
         if self.launch.settings.sandbox {
             let covers = self.launch.covers().await;
             covers.map_err(|message| self.failed(message))
         } else {
-            Ok(Kept::default())
+            Ok(CoverWalk::default())
         }
     }
 
@@ -288,7 +289,7 @@ impl<'a> Setup<'a> {
         &self,
         grants: Grants,
         ticket: Option<&ProxyTicket>,
-        kept: Kept,
+        kept: CoverWalk,
     ) -> Result<Policy, PluginError> {
         let Grants { packages, read, .. } = grants;
         if !(packages.is_empty() && read.is_empty()) {

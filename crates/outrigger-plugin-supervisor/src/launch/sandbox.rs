@@ -8,7 +8,7 @@ use outrigger_network_proxy::ProxyTicket;
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_trust::code_places;
 use outrigger_protected_paths::Process;
-use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_sandbox::stale_masks::Hidden;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
@@ -18,7 +18,7 @@ use outrigger_plugin_registry::access::rights::Access;
 use outrigger_plugin_registry::access::settings::PluginRules;
 
 /// Returns the hidden paths within these folders: the process cannot read the rest in any case.
-pub(super) fn hidden(kept: &Kept, folders: [&Path; 2]) -> Hidden {
+pub(super) fn hidden(kept: &CoverWalk, folders: [&Path; 2]) -> Hidden {
     let hidden = kept.covers().hide.iter();
     Hidden::of(hidden.filter(|path| folders.iter().any(|folder| path.starts_with(folder))))
 }

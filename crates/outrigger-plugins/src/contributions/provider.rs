@@ -150,7 +150,7 @@ impl PluginProvider {
             key,
             ask,
         };
-        let mut open = Open {
+        let mut open = ResponseInProgress {
             group,
             live: Arc::clone(&live),
             plugin: self.index,
@@ -172,7 +172,7 @@ impl PluginProvider {
 }
 
 /// An answer in progress.
-struct Open {
+struct ResponseInProgress {
     group: Arc<Group>,
     live: Arc<Live>,
     plugin: usize,
@@ -182,7 +182,7 @@ struct Open {
 
 /// Cancels an unfinished answer: the plugin is notified. If its process does not even accept that, it is restarted, since
 /// no later request with a deadline may follow.
-impl Drop for Open {
+impl Drop for ResponseInProgress {
     fn drop(&mut self) {
         if self.over || !self.heals {
             return;
@@ -203,7 +203,7 @@ impl Drop for Open {
     }
 }
 
-fn pieces(open: Open, body: FetchBody) -> FetchStream {
+fn pieces(open: ResponseInProgress, body: FetchBody) -> FetchStream {
     unfold(Some((open, body)), |state| async move {
         let (mut open, mut body) = state?;
         let live = Arc::clone(&open.live);

@@ -16,7 +16,7 @@ use outrigger_protocol::manifest::{Manifest, PluginKind};
 use super::facts;
 
 /// A candidate plus data that the admission rules do not use.
-pub(super) struct Known {
+pub(super) struct DiscoveredPlugin {
     pub(super) candidate: Candidate,
     pub(super) plugin: Option<PluginSpec>,
     pub(super) kind: PluginKind,
@@ -26,7 +26,7 @@ pub(super) struct Known {
 }
 
 /// Returns what OpenCode's own rules list, in their order.
-pub(super) fn listed(config: &Loaded) -> Vec<Known> {
+pub(super) fn listed(config: &Loaded) -> Vec<DiscoveredPlugin> {
     let loaded = config.tool_files.iter().chain(&config.plugins);
     let loaded = loaded.map(|plugin| (plugin, None));
     let skipped = config.skipped.iter();
@@ -63,7 +63,7 @@ fn said(skip: &SkipReason) -> Reason {
 }
 
 /// Returns an entry of the plugin list.
-fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
+fn entry(config: &Loaded, plugin: &PluginSpec) -> DiscoveredPlugin {
     let source = match (plugin.source, plugin.scope) {
         (PluginSource::Config, _) => Source::ConfigPath,
         (_, PluginScope::Local) => Source::WorkspaceRoot,
@@ -73,7 +73,7 @@ fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
     let mut it = Candidate::new(&label, source, &plugin.spec);
     it.has_own_id = false;
     it.of_project = plugin.scope == PluginScope::Local;
-    let mut known = Known {
+    let mut known = DiscoveredPlugin {
         plugin: Some(plugin.clone()),
         kind: PluginKind::Capability,
         version: None,
@@ -113,7 +113,7 @@ fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
 }
 
 /// Adds the data of the manifest, if there is one.
-fn describe(known: &mut Known, resolved: &ResolvedPlugin) {
+fn describe(known: &mut DiscoveredPlugin, resolved: &ResolvedPlugin) {
     known.version.clone_from(&resolved.version);
     known.candidate.id.clone_from(&resolved.id);
     if let Some(manifest) = &resolved.manifest {
@@ -135,7 +135,7 @@ fn asks(it: &mut Candidate, manifest: &Manifest) {
 }
 
 /// Returns the plugins below the roots.
-pub(super) fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<Known> {
+pub(super) fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<DiscoveredPlugin> {
     let roots = config.plugin_roots();
     let sources = [
         (Source::ConfigPath, roots.config, true),
@@ -167,7 +167,7 @@ pub(super) fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<Known> {
 }
 
 /// Reads a folder with a manifest.
-fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Known {
+fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> DiscoveredPlugin {
     let spec = PluginSpec {
         spec: file_url(folder),
         options: None,
@@ -191,7 +191,7 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
     if it.of_project && it.said.is_none() && !config.lets_plugin(root, folder) {
         it.said = Some(Reason::FolderNotTrusted);
     }
-    let mut known = Known {
+    let mut known = DiscoveredPlugin {
         kind: PluginKind::Capability,
         version: None,
         manifest: true,
@@ -229,7 +229,7 @@ fn excluded(config: &Loaded, spec: &PluginSpec) -> Option<Reason> {
 }
 
 /// Reads what it can of a broken plugin, so that `fail_closed` still finds it by name.
-fn describe_unresolved(known: &mut Known, spec: &str, folder: &Path) {
+fn describe_unresolved(known: &mut DiscoveredPlugin, spec: &str, folder: &Path) {
     if let Some(id) = manifest_file::named(folder) {
         known.candidate.id = id;
     }
@@ -254,7 +254,11 @@ fn denied(config: &Loaded, it: &mut Candidate) {
 }
 
 /// Returns the bundled plugins; `others` are the other candidates.
-pub(super) fn bundled(config: &Loaded, data: &Path, others: &[Known]) -> Vec<Known> {
+pub(super) fn bundled(
+    config: &Loaded,
+    data: &Path,
+    others: &[DiscoveredPlugin],
+) -> Vec<DiscoveredPlugin> {
     let mcp = mcp_user(config, others);
     let key = openrouter_key(config, data);
     let row = |row: &admission::Bundled| {
@@ -266,7 +270,7 @@ pub(super) fn bundled(config: &Loaded, data: &Path, others: &[Known]) -> Vec<Kno
         candidate.said = denies.map(|file| Reason::ForbiddenByManagedPolicy {
             file: file.path.display().to_string(),
         });
-        Known {
+        DiscoveredPlugin {
             candidate,
             plugin: None,
             kind: row.kind,
@@ -284,7 +288,7 @@ pub(super) fn bundled(config: &Loaded, data: &Path, others: &[Known]) -> Vec<Kno
 }
 
 /// Returns who uses MCP servers, as far as that is known before anything runs.
-fn mcp_user(config: &Loaded, others: &[Known]) -> Option<String> {
+fn mcp_user(config: &Loaded, others: &[DiscoveredPlugin]) -> Option<String> {
     let off = |server: &serde_json::Value| server.get("enabled") == Some(&false.into());
     let servers = config.config.mcp.values().filter(|it| !off(it)).count();
     if servers > 0 {
@@ -294,7 +298,7 @@ fn mcp_user(config: &Loaded, others: &[Known]) -> Option<String> {
     if of_claude > 0 {
         return Some(format!("the project's .mcp.json, which names {of_claude}"));
     }
-    let needs = |it: &&Known| {
+    let needs = |it: &&DiscoveredPlugin| {
         it.candidate.said.is_none() && it.candidate.depends_on.iter().any(|id| id == "mcp")
     };
     if let Some(plugin) = others.iter().find(needs) {

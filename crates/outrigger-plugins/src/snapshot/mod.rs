@@ -8,7 +8,7 @@ mod candidates;
 mod facts;
 mod untrusted;
 
-use candidates::{Known, bundled, found, listed};
+use candidates::{DiscoveredPlugin, bundled, found, listed};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -109,7 +109,7 @@ impl Snapshot {
     #[must_use]
     pub fn of(config: &Loaded, data: &Path) -> Self {
         let mut problems = Vec::new();
-        let mut known: Vec<Known> = listed(config);
+        let mut known: Vec<DiscoveredPlugin> = listed(config);
         known.extend(found(config, &mut problems));
         let own = bundled(config, data, &known);
         known.extend(own);
@@ -247,7 +247,7 @@ impl Snapshot {
 }
 
 /// Returns the project settings about plugins that have no effect.
-fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
+fn of_projects(config: &Loaded, known: &[DiscoveredPlugin]) -> BTreeSet<String> {
     let about = |it: &&ConfigProblem| {
         let key = it.pointer.as_deref();
         key.is_some_and(|key| key.starts_with("plugins."))
@@ -270,7 +270,7 @@ fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
 }
 
 /// Collects the switches of a candidate, by its path and by its id.
-fn switches(config: &Loaded, it: &mut Known, rules: &mut Rules) {
+fn switches(config: &Loaded, it: &mut DiscoveredPlugin, rules: &mut Rules) {
     let candidate = &it.candidate;
     let by_place = it.plugin.as_ref().and_then(|it| config.switch_by_place(it));
     let by_name = config.switch_by_name(&candidate.id, it.plugin.as_ref());
@@ -333,7 +333,7 @@ impl SnapshotEntry {
 }
 
 /// Returns the requirements of candidates that the machine meets.
-fn machine(config: &Loaded, known: &[Known]) -> Machine {
+fn machine(config: &Loaded, known: &[DiscoveredPlugin]) -> Machine {
     let env = config.env();
     let set = env.iter().filter(|(_, value)| !value.is_empty());
     let path: std::ffi::OsString = env.get("PATH").cloned().unwrap_or_default().into();
@@ -350,7 +350,7 @@ fn machine(config: &Loaded, known: &[Known]) -> Machine {
     }
 }
 
-fn shown(entry: Entry, known: Known) -> SnapshotEntry {
+fn shown(entry: Entry, known: DiscoveredPlugin) -> SnapshotEntry {
     let (layer, it) = (entry.layer(), entry.candidate);
     let enabled = entry.disabled.is_none();
     let optional = admission::bundled(&it.id).filter(|own| {

@@ -9,11 +9,11 @@ use outrigger_plugin_package::Source as Spec;
 use outrigger_plugin_package::{ResolvedPlugin, resolve_path};
 use outrigger_plugin_trust::{Before, Content, Gate, Store};
 
-use super::candidates::Known;
+use super::candidates::DiscoveredPlugin;
 
 /// Marks project candidates that have the id of a candidate from another source and are not trusted in their current
 /// state.
-pub(super) fn untrusted(config: &Loaded, data: &Path, known: &mut [Known]) {
+pub(super) fn untrusted(config: &Loaded, data: &Path, known: &mut [DiscoveredPlugin]) {
     let ours: Vec<String> = known
         .iter()
         .filter(|it| !it.candidate.of_project && it.candidate.has_own_id)

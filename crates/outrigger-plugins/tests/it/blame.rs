@@ -1,5 +1,6 @@
 //! Blame for what a process does: never the plugin whose call only waits.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::time::Duration;
 
 use outrigger_plugins::{Notice, Plugins};

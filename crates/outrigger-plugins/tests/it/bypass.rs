@@ -1,6 +1,7 @@
 //! Attempts to start a plugin that is not what the user trusted (trust by content). Each row is one attempt; all of them are
 //! refused, by a stable code.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! The lifecycle of plugins (C7): a suspended plugin stays suspended, and a reload uses the current files.
 
 use outrigger_plugin_supervisor::launch::short_digest;
+use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

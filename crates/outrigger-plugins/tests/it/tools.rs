@@ -1,3 +1,4 @@
+use outrigger_protocol::diagnose::Diagnose;
 use std::sync::{Arc, Mutex};
 
 use outrigger_plugins::PluginToolEntry;

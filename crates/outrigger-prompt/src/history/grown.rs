@@ -26,14 +26,14 @@ pub struct Grown {
     /// Number of plain messages.
     plain: usize,
     /// The open prompt after them.
-    asked: Asked,
+    asked: CurrentPrompt,
 }
 
 /// The prompt that answers belong to while the history is read as stored.
 #[derive(Clone, Debug, Default)]
-struct Asked(Option<MessageId>);
+struct CurrentPrompt(Option<MessageId>);
 
-impl Asked {
+impl CurrentPrompt {
     /// Returns whether a message is read as stored, after those before it.
     fn is_plain(&mut self, message: &HistoryMessage) -> bool {
         let Some(message) = message.stored() else {

@@ -166,7 +166,7 @@ struct Tree {
 }
 
 /// Folders to read, outer ones first.
-type Waiting = BinaryHeap<Reverse<(usize, Id)>>;
+type FolderQueue = BinaryHeap<Reverse<(usize, Id)>>;
 
 impl Tree {
     fn read(worktree: &Path) -> Result<Self, Unfit> {
@@ -200,7 +200,7 @@ impl Tree {
             max,
             reads: 0,
         };
-        let mut waiting = Waiting::new();
+        let mut waiting = FolderQueue::new();
         tree.add(ROOT, OsString::new(), &mut waiting)?;
         tree.read_all(waiting)?;
         Ok(tree)
@@ -236,7 +236,7 @@ impl Tree {
         changed.map(|(id, _)| *id).collect()
     }
 
-    fn read_all(&mut self, mut waiting: Waiting) -> Result<(), Unfit> {
+    fn read_all(&mut self, mut waiting: FolderQueue) -> Result<(), Unfit> {
         while let Some(Reverse((_, id))) = waiting.pop() {
             // It may have been removed with its parent.
             if self.folders.contains_key(&id) {
@@ -252,7 +252,7 @@ impl Tree {
         Ok(())
     }
 
-    fn read_one(&mut self, id: Id, waiting: &mut Waiting) -> Result<(), Unfit> {
+    fn read_one(&mut self, id: Id, waiting: &mut FolderQueue) -> Result<(), Unfit> {
         self.reads += 1;
         let began = SystemTime::now();
         let (open, mut listing, watch) = match self.open(id) {
@@ -292,7 +292,7 @@ impl Tree {
         mut known: HashMap<OsString, Id>,
         names: Vec<OsString>,
         open: &OwnedFd,
-        waiting: &mut Waiting,
+        waiting: &mut FolderQueue,
     ) -> Result<(), Unfit> {
         let mut kept = HashMap::with_capacity(names.len());
         let mut new = Vec::new();
@@ -345,7 +345,7 @@ impl Tree {
         }
     }
 
-    fn add(&mut self, parent: Id, name: OsString, waiting: &mut Waiting) -> Result<(), Unfit> {
+    fn add(&mut self, parent: Id, name: OsString, waiting: &mut FolderQueue) -> Result<(), Unfit> {
         let id = self.next;
         let around = self.folders.get(&parent);
         let reach = match around.map(|it| it.reach) {

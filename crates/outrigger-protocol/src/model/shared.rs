@@ -9,9 +9,9 @@ use super::ChatMessage;
 
 /// An immutable message. Its serialized form is cached, so the cost of a request depends on what is new, not on its length.
 #[derive(Clone)]
-pub struct SharedMessage(Arc<Kept>);
+pub struct SharedMessage(Arc<CachedMessage>);
 
-struct Kept {
+struct CachedMessage {
     message: ChatMessage,
     /// The last serialized form, and the text.
     written: Mutex<Option<(u64, Box<str>)>>,
@@ -53,7 +53,7 @@ impl Deref for SharedMessage {
 
 impl From<ChatMessage> for SharedMessage {
     fn from(message: ChatMessage) -> Self {
-        Self(Arc::new(Kept {
+        Self(Arc::new(CachedMessage {
             message,
             written: Mutex::default(),
         }))

@@ -56,12 +56,12 @@ pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
 
 /// The result of a walk and the way to repeat it: what was found may have been moved by the time a process starts.
 #[derive(Clone, Default)]
-pub struct Kept {
+pub struct CoverWalk {
     found: Covers,
     again: Option<CoversFn>,
 }
 
-impl Kept {
+impl CoverWalk {
     /// Keeps `found`, the result of an earlier call of `again`.
     #[must_use]
     pub fn new(found: Covers, again: CoversFn) -> Self {
@@ -87,19 +87,19 @@ impl Kept {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for CoverWalk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.found.fmt(f)
     }
 }
 
-impl PartialEq for Kept {
+impl PartialEq for CoverWalk {
     fn eq(&self, other: &Self) -> bool {
         self.found == other.found
     }
 }
 
-impl Eq for Kept {}
+impl Eq for CoverWalk {}
 
 /// Maximum number of files and folders in a walk.
 pub const MAX_ENTRIES: usize = 300_000;
@@ -364,6 +364,7 @@ fn entries(folder: &Path, is_root: bool) -> Result<Vec<Entry>, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::diagnose::Diagnose;
     use std::os::unix::fs::symlink;
 
     #[test]

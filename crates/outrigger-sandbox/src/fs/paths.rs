@@ -4,6 +4,7 @@
 //! to open, or refuses. Open the *result*, never the input: what was checked is what is opened. Where a hostile process could
 //! swap a folder for a link in between, open it with [`open_resolved`].
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -66,10 +67,8 @@ fn via(path: &Path, resolved: &Path) -> String {
     }
 }
 
-impl PathError {
-    /// Returns a stable code for logs, tests and clients.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for PathError {
+    fn code(&self) -> &'static str {
         match self {
             Self::Outside { .. } => "path.outside",
             Self::Relative { .. } => "path.relative",
@@ -79,9 +78,7 @@ impl PathError {
         }
     }
 
-    /// Returns what the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Outside { resolved, .. } => Some(format!(
                 "allow {} or a folder above it, or use a path inside the project",

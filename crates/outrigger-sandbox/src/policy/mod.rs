@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::fs::absent::Clear;
-use crate::fs::path_masks::Kept;
+use crate::fs::path_masks::CoverWalk;
 use crate::seccomp::calls::Calls;
 use crate::seccomp::connects::Loopback;
 
@@ -82,7 +82,7 @@ pub struct Policy {
     /// Files, folders and links that must not be moved, or others could replace them; their contents may be changed.
     pub held: Vec<PathBuf>,
     /// More paths to mask, found by a walk. If one of them no longer exists when the process starts, the walk is repeated.
-    pub kept: Kept,
+    pub kept: CoverWalk,
     /// Files and folders that do not exist and must not appear. One that the process creates is moved aside, under its
     /// name with [`crate::fs::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
     pub absent: Vec<PathBuf>,

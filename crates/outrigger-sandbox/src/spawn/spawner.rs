@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::error::SandboxError;
 use crate::fs::absent::Absent;
-use crate::fs::path_masks::{Covers, CoversFn, Kept, WALK_TIMEOUT};
+use crate::fs::path_masks::{CoverWalk, Covers, CoversFn, WALK_TIMEOUT};
 use crate::fs::stale_masks::Hidden;
 use crate::namespaces::support;
 use crate::policy::Policy;
@@ -452,7 +452,7 @@ impl DefaultSandbox {
         let covers = Arc::clone(&self.covers);
         let found = tokio::task::spawn_blocking(move || covers()).await;
         let found = found.map_err(|_| SandboxError::Stopped)??;
-        policy.kept = Kept::new(found, Arc::clone(&self.covers));
+        policy.kept = CoverWalk::new(found, Arc::clone(&self.covers));
         policy.ends_uncovered = true;
         if self.strict && policy.level() < Level::Full {
             return Err(SandboxError::Strict {

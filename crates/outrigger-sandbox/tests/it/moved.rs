@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outrigger_sandbox::path_masks::{self, Cover, Covers, Kept};
+use outrigger_sandbox::path_masks::{self, Cover, CoverWalk, Covers};
 use outrigger_sandbox::{CoversFn, Policy};
 
 use outrigger_test_support::skip::skip;
@@ -18,7 +18,7 @@ const SECRET: &str = "not-for-you";
 const STARTS: usize = 7;
 
 /// Returns `None` if the walk never finds a stable state.
-fn kept(root: &Path) -> Option<Kept> {
+fn kept(root: &Path) -> Option<CoverWalk> {
     let root = root.to_path_buf();
     let again: CoversFn = Arc::new(move || {
         path_masks::find(&root, |path, _| {
@@ -30,7 +30,7 @@ fn kept(root: &Path) -> Option<Kept> {
         })
     });
     let found = again().ok()?;
-    Some(Kept::new(found, again))
+    Some(CoverWalk::new(found, again))
 }
 
 /// Moves files and folders until it is dropped.
@@ -190,7 +190,7 @@ async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
         ("echo x > beside && rm beside", true),
     ] {
         let policy = Policy {
-            kept: Kept::new(found.clone(), Arc::clone(&again)),
+            kept: CoverWalk::new(found.clone(), Arc::clone(&again)),
             ..Policy::open()
         };
         let output = output(sh(script).cwd(&root).policy(policy)).await.unwrap();
@@ -221,7 +221,7 @@ async fn a_long_second_look_holds_up_nobody_else() {
         Ok(Covers::default())
     });
     let policy = Policy {
-        kept: Kept::new(found, again),
+        kept: CoverWalk::new(found, again),
         ..Policy::open()
     };
     let slow = tokio::spawn(output(sh("echo slow").policy(policy)));
@@ -287,7 +287,7 @@ async fn nothing_new_is_made_in_a_fixed_folder() {
         ("mv work/rc work/deep/rc", true),
     ] {
         let mut policy = Policy::system().write(root.join("home"));
-        policy.kept = Kept::new(found.clone(), Arc::new(|| Ok(Covers::default())));
+        policy.kept = CoverWalk::new(found.clone(), Arc::new(|| Ok(Covers::default())));
         let output = output(sh(script).cwd(root.join("home")).policy(policy));
         let output = output.await.unwrap();
         let err = String::from_utf8_lossy(&output.stderr);
@@ -309,7 +309,7 @@ async fn nothing_new_is_made_in_a_fixed_folder() {
     }
     // The user's own file, created later.
     let mut policy = Policy::system().write(root.join("home"));
-    policy.kept = Kept::new(found, Arc::new(|| Ok(Covers::default())));
+    policy.kept = CoverWalk::new(found, Arc::new(|| Ok(Covers::default())));
     let script = "touch work/begun; until [ -e .profile ]; do sleep 0.02; done; cat .profile; echo x > .profile";
     let running = tokio::spawn(output(sh(script).cwd(root.join("home")).policy(policy)));
     while !root.join("home/work/begun").exists() {
@@ -337,7 +337,7 @@ async fn what_comes_into_a_closed_folder_is_not_seen() {
         ..Covers::default()
     };
     let policy = Policy {
-        kept: Kept::new(found, Arc::new(|| Ok(Covers::default()))),
+        kept: CoverWalk::new(found, Arc::new(|| Ok(Covers::default()))),
         ..Policy::open()
     };
     let script = "touch data/theirs/begun; until [ -e data/theirs/over ]; do sleep 0.02; done; cat data/keys data/more; ls data";

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outrigger_sandbox::Policy;
-use outrigger_sandbox::path_masks::{Covers, Kept};
+use outrigger_sandbox::path_masks::{CoverWalk, Covers};
 use outrigger_test_support::process::alive;
 
 use super::{eventually, helper, output, sh, spawner};
@@ -45,7 +45,7 @@ async fn what_is_hidden_is_not_read_without_user_namespaces() {
     let policy = || Policy {
         read: vec!["/".into()],
         hide: hide.clone(),
-        kept: Kept::new(
+        kept: CoverWalk::new(
             Covers {
                 held: vec![home.join("data/shown")],
                 closed: vec![home.join("data")],
@@ -111,7 +111,7 @@ async fn what_is_kept_in_a_project(home: &Path) {
         read: vec!["/".into()],
         read_only: ["fixed", "back"].map(|it| project.join(it)).to_vec(),
         restored: vec![project.join("back")],
-        kept: Kept::new(kept.clone(), Arc::new(move || Ok(kept.clone()))),
+        kept: CoverWalk::new(kept.clone(), Arc::new(move || Ok(kept.clone()))),
         ..Policy::system().write(&project)
     };
     for (script, works) in [

@@ -1,5 +1,6 @@
 //! The start of a process: environment, descriptors, channel, limits, and the report of a failed start.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 

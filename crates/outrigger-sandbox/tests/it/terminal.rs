@@ -1,5 +1,6 @@
 //! Processes with a terminal.
 
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_sandbox::{Size, Spec, Terminal};
 
 use super::{PLENTY, sh, spawner, vanishes};

@@ -142,7 +142,7 @@ impl PluginStorage {
             return Err(ApiError::forbidden(refusal));
         }
         let bytes = size(agent, path, request.body.as_deref().unwrap_or_default())?;
-        let folder = agent.place().directory.display();
+        let folder = agent.location().directory.display();
         let key = format!("{KEY}/{folder}/{plugin}");
         let verdict = Arc::new(OnceLock::new());
         let decided = Arc::clone(&verdict);
@@ -231,7 +231,7 @@ fn size(agent: &Agent, path: &str, body: &str) -> Result<u64, ApiError> {
     if let (Some("fork"), Some(session)) = (action, &session) {
         bytes += written(&agent.store().messages(session)?);
     }
-    let folder = agent.place().directory.as_path();
+    let folder = agent.location().directory.as_path();
     Ok(bytes.saturating_add(attached(body, folder)))
 }
 

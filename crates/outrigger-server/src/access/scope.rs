@@ -42,7 +42,7 @@ impl Scope {
             directory,
             worktree,
             ..
-        } = agent.place().clone();
+        } = agent.location().clone();
         Self {
             directory,
             worktree,

@@ -62,7 +62,7 @@ pub(crate) async fn of_all(State(hub): State<Hub>, request: Request) -> Response
 }
 
 async fn of_agent(State(agent): State<Agent>, request: Request) -> Response {
-    let directory = agent.place().directory.clone();
+    let directory = agent.location().directory.clone();
     answer(Feed::of_agent(&agent, Some(directory), scope_of(&request)))
 }
 
@@ -130,7 +130,7 @@ impl Feed {
 
     fn of_agent(agent: &Agent, directory: Option<PathBuf>, scope: Option<Scope>) -> Self {
         let origin = Arc::new(Origin {
-            directory: agent.place().directory.clone(),
+            directory: agent.location().directory.clone(),
             project: OnceLock::from(agent.project().id.clone()),
         });
         Self::new(Source::Agent(agent.listen(), origin), directory, scope)

@@ -112,7 +112,7 @@ fn no_agent(agent: &Agent, name: String) -> AgentError {
 /// Returns the session of this folder that was used last, whichever project the folder belonged to then.
 async fn latest(State(agent): State<Agent>) -> JsonResult<Option<Session>> {
     let filter = SessionFilter {
-        directory: Some(agent.place().directory.to_string_lossy().into_owned()),
+        directory: Some(agent.location().directory.to_string_lossy().into_owned()),
         roots_only: true,
         limit: Some(1),
         ..SessionFilter::default()

@@ -104,7 +104,7 @@ async fn init_git(State(hub): State<Hub>, request: Request) -> Response {
     let from_plugin = request.extensions().get::<FromPlugin>().is_some();
     let answer = dispatch(State(hub.clone()), request).await;
     let stale = match hub.running(&directory).await {
-        Some(instance) => answer.status().is_success() && !instance.agent.place().git,
+        Some(instance) => answer.status().is_success() && !instance.agent.location().git,
         None => false,
     };
     if stale {

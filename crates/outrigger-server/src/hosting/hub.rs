@@ -162,14 +162,14 @@ impl Hub {
                 .entry(directory.to_path_buf())
                 .or_default(),
         );
-        let mut place = slot.lock_owned().await;
-        if let Some(instance) = &*place {
+        let mut occupant = slot.lock_owned().await;
+        if let Some(instance) = &*occupant {
             return Ok(instance.clone());
         }
         let (hub, directory) = (self.clone(), directory.to_path_buf());
         let task = tokio::spawn(async move {
             let instance = hub.start(directory).await?;
-            *place = Some(instance.clone());
+            *occupant = Some(instance.clone());
             Ok(instance)
         });
         task.await
@@ -214,7 +214,7 @@ impl Hub {
         let agent = Agent::boot(boot).await?;
         // The request was for a folder: a link in its place points to another one. Whether the link is still there does not
         // matter, because the agent stays in the folder that it was started in.
-        if agent.place().directory != origin.directory {
+        if agent.location().directory != origin.directory {
             agent.shutdown().await;
             return Err(AgentError::Moved(origin.directory.display().to_string()));
         }
@@ -291,7 +291,7 @@ impl Hub {
     pub(crate) fn knows(&self, directory: &Path) -> bool {
         let slots = lock(&self.inner.slots);
         let slot = slots.get(directory);
-        slot.is_some_and(|slot| slot.try_lock().map_or(true, |place| place.is_some()))
+        slot.is_some_and(|slot| slot.try_lock().map_or(true, |occupant| occupant.is_some()))
     }
 
     /// Returns whether a folder is the server's own, or has or had an agent.
@@ -313,11 +313,11 @@ impl Hub {
         let slot = lock(&self.inner.slots).get(directory).cloned()?;
         let hub = self.clone();
         let task = tokio::spawn(async move {
-            let mut place = slot.lock_owned().await;
-            if !place.as_ref().is_some_and(|it| fits(&it.agent)) {
+            let mut occupant = slot.lock_owned().await;
+            if !occupant.as_ref().is_some_and(|it| fits(&it.agent)) {
                 return None;
             }
-            let instance = place.take()?;
+            let instance = occupant.take()?;
             if renews {
                 let suspended = instance.agent.suspended_plugins();
                 lock(&hub.inner.suspended).insert(instance.origin.directory.clone(), suspended);

@@ -55,7 +55,7 @@ pub(crate) async fn move_session(
         return Err(refused("Destination directory belongs to another project"));
     }
     let from = ProjectLocation::find(Path::new(&session.directory)).worktree;
-    if wanted.move_changes && from != agent.place().worktree {
+    if wanted.move_changes && from != agent.location().worktree {
         return Err(refused(
             "Changes that are not committed are not moved to another worktree: commit or stash them, and move without them",
         ));

@@ -129,7 +129,7 @@ impl InProcess {
     /// Maps the sender's plugin id to its id in the target folder, where the same id may belong to another plugin with other
     /// grants.
     async fn sender_in(&self, hub: &Hub, target: Target, sender: Option<String>) -> Option<String> {
-        if target.directory == self.agent.place().directory {
+        if target.directory == self.agent.location().directory {
             return sender;
         }
         // If it cannot be started, the request is answered with the reason.

@@ -94,7 +94,7 @@ async fn sessions(
     let filter = SessionFilter {
         directory: wanted
             .directory
-            .map(|_| agent.place().directory.to_string_lossy().into_owned()),
+            .map(|_| agent.location().directory.to_string_lossy().into_owned()),
         roots_only: wanted.roots == Some(true),
         since: millis(wanted.start),
         before: millis(wanted.cursor),

@@ -67,8 +67,8 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         .values()
         .partition(|command| command.source.word() == "skill");
     others.sort_by_key(|command| {
-        let place = entries.iter().position(|entry| entry.name == command.name);
-        place.map_or(0, |place| place + 1)
+        let position = entries.iter().position(|entry| entry.name == command.name);
+        position.map_or(0, |position| position + 1)
     });
     let list = others.into_iter().map(|command| {
         let source = command.source.word();
@@ -137,11 +137,11 @@ async fn skills(State(agent): State<Agent>) -> Json<Value> {
 }
 
 async fn path(State(agent): State<Agent>) -> Json<Value> {
-    let place = agent.place();
+    let location = agent.location();
     let folders = agent.folders();
     Json(json!({
         "home": folders.home, "state": folders.data, "config": folders.config.join("opencode"),
-        "worktree": place.worktree, "directory": place.directory,
+        "worktree": location.worktree, "directory": location.directory,
     }))
 }
 

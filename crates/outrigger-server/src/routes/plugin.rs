@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, RequestExt as _, Router};
 use outrigger_agent::{Agent, PluginError};
+use outrigger_protocol::diagnose::Diagnose;
 
 use outrigger_protocol::message::NamedError;
 use serde::Deserialize;

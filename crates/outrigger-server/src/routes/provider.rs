@@ -1,5 +1,6 @@
 //! Routes for providers and their credentials. Keys are write-only: providers are shown without them.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 
 use axum::extract::{Path, Request, State};

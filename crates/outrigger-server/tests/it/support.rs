@@ -89,7 +89,7 @@ impl World {
     }
 
     pub(crate) fn project(&self) -> PathBuf {
-        self.agent.place().directory.clone()
+        self.agent.location().directory.clone()
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {

@@ -443,7 +443,7 @@ impl Store {
     /// Queues a job and waits for its answer.
     async fn ask<T>(
         &self,
-        job: impl FnOnce(crate::queue::Answer<T>) -> Job,
+        job: impl FnOnce(crate::queue::ReplySender<T>) -> Job,
     ) -> Result<T, StoreError> {
         let (answer, asked) = oneshot::channel();
         self.inner.writer.send(job(answer))?;

@@ -21,7 +21,7 @@ use crate::audit::{Retention, Sealer};
 use crate::chain;
 use crate::error::StoreError;
 use crate::open::beside;
-use crate::queue::{Answer, Batch, Done, Job, Queue, Update, Write};
+use crate::queue::{Batch, Done, Job, Queue, ReplySender, Update, Write};
 use crate::{fault, project};
 
 /// Number of audit records after which it is sealed, unless a flush to disk comes first.
@@ -291,7 +291,7 @@ impl Core {
         }
     }
 
-    fn answer_flushes(&mut self, flushes: Vec<(bool, Answer<()>)>) {
+    fn answer_flushes(&mut self, flushes: Vec<(bool, ReplySender<()>)>) {
         let synced = if flushes.iter().any(|(sync, _)| *sync) {
             self.sync()
         } else {

@@ -1,3 +1,4 @@
+use outrigger_protocol::diagnose::Diagnose;
 use std::path::Path;
 
 use outrigger_protocol::id::EventId;

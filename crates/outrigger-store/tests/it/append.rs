@@ -1,5 +1,6 @@
 //! Writing and reading back; several writers on one file.
 
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::{CallId, TurnId};
 use outrigger_protocol::log::{LogRecord, ToolRecord};

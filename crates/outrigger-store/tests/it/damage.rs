@@ -1,5 +1,6 @@
 //! Files that are damaged, foreign, or newer.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::fs;
 use std::path::{Path, PathBuf};
 

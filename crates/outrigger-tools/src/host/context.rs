@@ -132,7 +132,7 @@ impl ToolContext {
         let begun = Instant::now();
         self.shared.asking.fetch_add(1, Ordering::SeqCst);
         // The guard also counts down if the call is cancelled while the question is open.
-        let waiting = Waiting(&self.shared, begun);
+        let waiting = WaitTimer(&self.shared, begun);
         let answer = self.host.ask(ask).await;
         drop(waiting);
         let (decision, result) = match answer {
@@ -261,9 +261,9 @@ impl ToolContext {
     }
 }
 
-struct Waiting<'a>(&'a Shared, Instant);
+struct WaitTimer<'a>(&'a Shared, Instant);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitTimer<'_> {
     fn drop(&mut self) {
         let ms = u64::try_from(self.1.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.0.waited_ms.fetch_add(ms, Ordering::SeqCst);

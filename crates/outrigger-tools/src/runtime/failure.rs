@@ -3,6 +3,7 @@
 
 use outrigger_kernel::hooks::points::tool::on_error;
 use outrigger_kernel::hooks::{Context, HookInput};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_protocol::tool::ToolOutput;
 use serde_json::Value;
 

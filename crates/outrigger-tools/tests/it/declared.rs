@@ -1,5 +1,6 @@
 //! Declarations of tools, and how the runtime uses them (D6, D7); contracts and their providers (C11).
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,6 @@
 //! Order, validation, hooks, limits, deadlines.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

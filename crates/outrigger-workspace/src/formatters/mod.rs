@@ -85,14 +85,14 @@ impl Formatters {
     /// Reads the configuration; does not look for programs yet.
     pub fn new(
         config: Option<&Value>,
-        place: &ProjectLocation,
+        location: &ProjectLocation,
         spawner: &Spawner,
         env: Vec<(OsString, OsString)>,
     ) -> Self {
         Self {
             list: configured(config),
-            directory: place.directory.clone(),
-            worktree: place.worktree.clone(),
+            directory: location.directory.clone(),
+            worktree: location.worktree.clone(),
             env,
             spawner: spawner.clone(),
             programs: Programs::default(),

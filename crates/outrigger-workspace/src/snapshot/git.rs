@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_sandbox::{Policy, Spec};
 
 use super::{SnapshotError, Snapshots};
@@ -27,9 +27,9 @@ impl Snapshots {
     fn policy(&self, command: &str) -> Policy {
         // None of the user's files: their configuration is not used.
         let mut policy = git_policy::policy(
-            &self.place,
+            &self.location,
             Path::new("/nonexistent"),
-            Kept::default(),
+            CoverWalk::default(),
             command,
         );
         policy.write.push(self.store.clone());
@@ -41,7 +41,7 @@ impl Snapshots {
         args: &[&str],
         input: Option<Vec<u8>>,
     ) -> Result<Vec<u8>, SnapshotError> {
-        self.git_in(&self.place.worktree, args, input).await
+        self.git_in(&self.location.worktree, args, input).await
     }
 
     /// Returns the output as one line of text.
@@ -65,7 +65,7 @@ impl Snapshots {
         let Some(program) = &self.git else {
             return Err(SnapshotError::Run("there are no snapshots here".into()));
         };
-        if let Some(why) = git_policy::unfit(&self.place.worktree) {
+        if let Some(why) = git_policy::unfit(&self.location.worktree) {
             return Err(SnapshotError::Run(why));
         }
         let mut spec = Spec::new(program)
@@ -73,7 +73,7 @@ impl Snapshots {
             .arg("--git-dir")
             .arg(&self.store)
             .arg("--work-tree")
-            .arg(&self.place.worktree)
+            .arg(&self.location.worktree)
             .args(args)
             .cwd(folder)
             .vars(outrigger_sandbox::env::of_host(&[]))
@@ -85,7 +85,7 @@ impl Snapshots {
         spec.policy = self.withheld.as_ref().map(|_| self.policy(&what()));
         let run =
             outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MAX_OUTPUT);
-        let output = git_policy::watched(&self.place.worktree, run)
+        let output = git_policy::watched(&self.location.worktree, run)
             .await
             .map_err(SnapshotError::Run)?
             .map_err(|e| SnapshotError::Run(e.to_string()))?;

@@ -79,7 +79,7 @@ pub type WithheldFn = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// The state of the index from which a tree was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
+struct IndexState {
     index: (SystemTime, u64),
     tree: String,
 }
@@ -89,31 +89,31 @@ pub struct Snapshots {
     spawner: Spawner,
     /// The git program; `None` if there are no snapshots (no git project, no git, or disabled).
     git: Option<PathBuf>,
-    place: ProjectLocation,
+    location: ProjectLocation,
     /// The files excluded from snapshots. `None`: git is not sandboxed.
     withheld: Option<WithheldFn>,
     store: PathBuf,
     /// One at a time within this process; a lock file excludes other processes.
     order: tokio::sync::Mutex<()>,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<IndexState>>,
 }
 
 impl Snapshots {
     /// Creates the store of this project under the data folder. Writes nothing before the first snapshot.
     pub fn new(
-        place: &ProjectLocation,
+        location: &ProjectLocation,
         project: &str,
         data: &Path,
         spawner: &Spawner,
         wanted: bool,
         withheld: Option<WithheldFn>,
     ) -> Self {
-        let worktree = place.worktree.display().to_string();
+        let worktree = location.worktree.display().to_string();
         let name = outrigger_kernel::digest::fnv1a(worktree.as_bytes());
         Self {
             spawner: spawner.clone(),
-            git: (wanted && place.git).then(git::program).flatten(),
-            place: place.clone(),
+            git: (wanted && location.git).then(git::program).flatten(),
+            location: location.clone(),
             withheld,
             store: data
                 .join("snapshot")
@@ -131,7 +131,7 @@ impl Snapshots {
 
     /// Returns the absolute path of a file in a snapshot.
     pub fn absolute(&self, file: &str) -> PathBuf {
-        self.place.worktree.join(file)
+        self.location.worktree.join(file)
     }
 
     /// Returns the path of a file within snapshots. Reads the disk.
@@ -139,9 +139,9 @@ impl Snapshots {
     /// # Errors [`SnapshotError::Outside`], [`SnapshotError::Link`].
     pub fn relative(&self, file: &str) -> Result<String, SnapshotError> {
         let outside = || SnapshotError::Outside(file.to_owned());
-        let inner = outrigger_sandbox::paths::resolve(&self.place.worktree, Path::new(file));
+        let inner = outrigger_sandbox::paths::resolve(&self.location.worktree, Path::new(file));
         let relative = inner
-            .strip_prefix(&self.place.worktree)
+            .strip_prefix(&self.location.worktree)
             .map_err(|_| outside())?;
         let text = relative.to_str().ok_or_else(outside)?;
         let of_git = |part: &str| part.eq_ignore_ascii_case(".git");
@@ -161,7 +161,7 @@ impl Snapshots {
             path: self.absolute(file).display().to_string(),
             reason: error.to_string(),
         };
-        let root = self.place.worktree.canonicalize().map_err(failed)?;
+        let root = self.location.worktree.canonicalize().map_err(failed)?;
         let path = root.join(file);
         match Anchor::hold(path.parent().unwrap_or(&root)) {
             Ok(folder) => Ok(Some(folder)),
@@ -186,7 +186,7 @@ impl Snapshots {
     /// # Errors Those of git and of the store's folder.
     pub async fn track(&self) -> Result<String, SnapshotError> {
         let _order = self.order.lock().await;
-        let _lock = object_store::prepare(&self.store, &self.place.worktree).await?;
+        let _lock = object_store::prepare(&self.store, &self.location.worktree).await?;
         self.tree().await
     }
 
@@ -200,7 +200,7 @@ impl Snapshots {
         }
         let tree = self.text(&["write-tree"], None).await?;
         if let Some(index) = object_store::stamp(&self.store.join("index")) {
-            *lock(&self.known) = Some(Known {
+            *lock(&self.known) = Some(IndexState {
                 index,
                 tree: tree.clone(),
             });
@@ -212,7 +212,7 @@ impl Snapshots {
     async fn refresh(&self) -> Result<bool, SnapshotError> {
         let listed = self
             .git_in(
-                &self.place.directory,
+                &self.location.directory,
                 &[
                     "ls-files",
                     "-z",
@@ -228,7 +228,7 @@ impl Snapshots {
                 None,
             )
             .await?;
-        let (worktree, withheld) = (self.place.worktree.clone(), self.withheld.clone());
+        let (worktree, withheld) = (self.location.worktree.clone(), self.withheld.clone());
         let chosen = move || chosen(&listed, &worktree, withheld.as_ref());
         let names = tokio::task::spawn_blocking(chosen).await;
         let names = names.map_err(|error| SnapshotError::Run(error.to_string()))?;
@@ -296,7 +296,7 @@ impl Snapshots {
         checked(tree)?;
         let there = self.objects(&wanted).await?;
         let _order = self.order.lock().await;
-        let _lock = object_store::prepare(&self.store, &self.place.worktree).await?;
+        let _lock = object_store::prepare(&self.store, &self.location.worktree).await?;
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
         for pair in wanted {
             if there.contains_key(&pair) {

@@ -14,13 +14,15 @@ impl Vcs {
     /// # Errors [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`],
     /// [`VcsError::NotGranted`]; then nothing was changed.
     pub async fn apply(&self, patch: &str, by: &Actor) -> Result<(), VcsError> {
-        if !self.place().git {
+        if !self.location().git {
             return Err(VcsError::NotGit);
         }
         let named = self.named(patch).await?;
         for file in &named {
-            let file = paths::resolve(&self.place().worktree, file);
-            let file = file.strip_prefix(&self.place().worktree).unwrap_or(&file);
+            let file = paths::resolve(&self.location().worktree, file);
+            let file = file
+                .strip_prefix(&self.location().worktree)
+                .unwrap_or(&file);
             let file = file.to_string_lossy();
             for what in ["read", "edit"] {
                 if !self.may(what, &file) {
@@ -38,7 +40,11 @@ impl Vcs {
             return Err(VcsError::NotGranted(why));
         }
         let output = self
-            .run_in(&self.place().directory, &["apply", "-"], Some(patch.into()))
+            .run_in(
+                &self.location().directory,
+                &["apply", "-"],
+                Some(patch.into()),
+            )
             .await?;
         if output.exit.success() {
             return Ok(());
@@ -52,7 +58,7 @@ impl Vcs {
     async fn named(&self, patch: &str) -> Result<Vec<PathBuf>, VcsError> {
         let args = ["apply", "--numstat", "-z", "-"];
         let output = self
-            .run_in(&self.place().directory, &args, Some(patch.into()))
+            .run_in(&self.location().directory, &args, Some(patch.into()))
             .await?;
         if !output.exit.success() {
             let message = String::from_utf8_lossy(&output.stderr);
@@ -63,7 +69,10 @@ impl Vcs {
             .split('\0')
             .filter_map(|line| line.splitn(3, '\t').nth(2));
         let mut files: Vec<PathBuf> = names.map(PathBuf::from).collect();
-        let above = self.place().directory.strip_prefix(&self.place().worktree);
+        let above = self
+            .location()
+            .directory
+            .strip_prefix(&self.location().worktree);
         let above = above.unwrap_or(Path::new(""));
         for file in patch_names::files(patch) {
             files.push(above.join(&file));

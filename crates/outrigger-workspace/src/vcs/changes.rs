@@ -19,7 +19,7 @@ impl Vcs {
     ///
     /// # Errors If git fails.
     pub async fn status(&self) -> Result<Vec<FileChange>, VcsError> {
-        if !self.place().git {
+        if !self.location().git {
             return Ok(Vec::new());
         }
         let base = if self.has_head().await {
@@ -34,7 +34,7 @@ impl Vcs {
     ///
     /// # Errors If git fails.
     pub async fn diff(&self, against: Against, context: u32) -> Result<Vec<FileChange>, VcsError> {
-        if !self.place().git {
+        if !self.location().git {
             return Ok(Vec::new());
         }
         let base = match against {
@@ -79,7 +79,7 @@ impl Vcs {
     ///
     /// # Errors If git fails, or the patch is too large to be shown whole: half a patch is worse than none.
     pub async fn raw(&self) -> Result<String, VcsError> {
-        if !self.place().git {
+        if !self.location().git {
             return Ok(String::new());
         }
         let mut pieces = Vec::new();
@@ -212,7 +212,7 @@ impl Vcs {
         ];
         // The exit code signals a difference, which there is.
         let output = self
-            .run_in(&self.place().worktree, &args, None)
+            .run_in(&self.location().worktree, &args, None)
             .await
             .ok()?;
         (!output.truncated).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -221,7 +221,7 @@ impl Vcs {
     async fn count_untracked(&self, file: &str) -> Option<(u64, u64)> {
         let args = ["diff", "--no-index", "--numstat", "--", "/dev/null", file];
         let output = self
-            .run_in(&self.place().worktree, &args, None)
+            .run_in(&self.location().worktree, &args, None)
             .await
             .ok()?;
         count(&String::from_utf8_lossy(&output.stdout)).map(|(_, counts)| counts)

@@ -29,7 +29,7 @@ impl Vcs {
                 "--get-regexp",
                 "^filter\\.",
             ];
-            let directory = &self.place().directory;
+            let directory = &self.location().directory;
             let listed = self.run_with(directory, &args, None, &[]).await?;
             off(&String::from_utf8_lossy(&listed.stdout))
         });

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_protocol::provenance::Actor;
-use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::path_masks::CoverWalk;
 use outrigger_sandbox::{Output, Spawner, Spec};
 use serde::Serialize;
 use tokio::sync::OnceCell;
@@ -73,7 +73,7 @@ pub type VisibleFn = Box<dyn Fn(&Path) -> bool + Send + Sync>;
 /// What version control needs from the agent: its folder, and the permission rules.
 pub trait VcsHost: Send + Sync {
     /// Returns the folder.
-    fn place(&self) -> &ProjectLocation;
+    fn location(&self) -> &ProjectLocation;
 
     /// Returns the user's home folder, whose git settings are used.
     fn home(&self) -> &Path;
@@ -82,7 +82,7 @@ pub trait VcsHost: Send + Sync {
     fn spawner(&self) -> &Spawner;
 
     /// Returns what is masked from git; `None` if it is not sandboxed. An error says why git must not be started.
-    fn kept(&self) -> BoxFuture<'_, Result<Option<Kept>, String>>;
+    fn kept(&self) -> BoxFuture<'_, Result<Option<CoverWalk>, String>>;
 
     /// Returns whether the folder is trusted: filters of its repository are run.
     fn is_trusted(&self) -> bool;
@@ -106,7 +106,7 @@ pub trait VcsHost: Send + Sync {
 pub struct Vcs {
     host: Arc<dyn VcsHost>,
     /// What is masked from git: computed once, with the first process.
-    kept: OnceCell<Option<Kept>>,
+    kept: OnceCell<Option<CoverWalk>>,
     /// Settings that disable the repository's filters, if they must not run.
     filters_off: OnceCell<Vec<(String, String)>>,
 }
@@ -122,8 +122,8 @@ impl Vcs {
         }
     }
 
-    fn place(&self) -> &ProjectLocation {
-        self.host.place()
+    fn location(&self) -> &ProjectLocation {
+        self.host.location()
     }
 
     async fn run_in(
@@ -148,7 +148,7 @@ impl Vcs {
         input: Option<Vec<u8>>,
         settings: &[(String, String)],
     ) -> Result<Output, VcsError> {
-        if let Some(why) = git_policy::unfit(&self.place().worktree) {
+        if let Some(why) = git_policy::unfit(&self.location().worktree) {
             return Err(VcsError::Sandbox(why));
         }
         let env = outrigger_sandbox::env::of_host(&[]);
@@ -183,11 +183,11 @@ impl Vcs {
         let covers = covers.await.map_err(VcsError::Sandbox)?;
         let command = args.first().copied().unwrap_or_default();
         let sandbox =
-            |covers: &Kept| git_policy::policy(self.place(), home, covers.clone(), command);
+            |covers: &CoverWalk| git_policy::policy(self.location(), home, covers.clone(), command);
         spec.policy = covers.as_ref().map(sandbox);
         let spawner = self.host.spawner();
         let run = outrigger_sandbox::run_with_input(spawner, spec, input, DEADLINE, MAX_OUTPUT);
-        git_policy::watched(&self.place().worktree, run)
+        git_policy::watched(&self.location().worktree, run)
             .await
             .map_err(VcsError::Sandbox)?
             .map_err(|e| VcsError::Failed {
@@ -197,7 +197,7 @@ impl Vcs {
     }
 
     async fn run(&self, args: &[&str]) -> Result<Output, VcsError> {
-        self.run_in(&self.place().directory, args, None).await
+        self.run_in(&self.location().directory, args, None).await
     }
 
     /// Returns the output of a command that must succeed.
@@ -221,7 +221,7 @@ impl Vcs {
 
     /// Returns the current branch; `None` outside git and on no branch.
     pub async fn branch(&self) -> Option<String> {
-        self.place().git.then_some(())?;
+        self.location().git.then_some(())?;
         self.word(&["symbolic-ref", "--quiet", "--short", "HEAD"])
             .await
     }
@@ -229,7 +229,7 @@ impl Vcs {
     /// Returns the default branch: its name, and what to compare with. As in OpenCode: that of the remote, the one that git would
     /// create, or `main` or `master`.
     pub async fn default_branch(&self) -> Option<(String, String)> {
-        self.place().git.then_some(())?;
+        self.location().git.then_some(())?;
         let remotes = self.word(&["remote"]).await.unwrap_or_default();
         let remotes: Vec<&str> = remotes.lines().collect();
         let remote = match remotes.as_slice() {
@@ -269,7 +269,7 @@ impl Vcs {
     ///
     /// # Errors If git fails.
     pub async fn init(&self) -> Result<(), VcsError> {
-        if self.place().git {
+        if self.location().git {
             return Ok(());
         }
         self.text(&["init", "--quiet"]).await.map(drop)
@@ -280,12 +280,12 @@ impl Vcs {
     /// Every list and patch passes through here. Git runs without files that the rules deny to read, and so sees them as changed:
     /// such a file is not listed at all.
     fn visible(&self) -> impl Fn(&str) -> bool + Send + Sync + use<> {
-        let (visible, worktree) = (self.host.visible(), self.place().worktree.clone());
+        let (visible, worktree) = (self.host.visible(), self.location().worktree.clone());
         move |file| visible(&worktree.join(file))
     }
 
     /// Returns whether the rules allow an operation on a file that git has named relative to the root of the repository.
     fn may(&self, what: &str, file: &str) -> bool {
-        self.host.may(what, &self.place().worktree.join(file))
+        self.host.may(what, &self.location().worktree.join(file))
     }
 }

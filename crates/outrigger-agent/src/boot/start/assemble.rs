@@ -110,15 +110,15 @@ impl Bootstrap {
         let programs = command_sandbox::programs(&self.config);
         let outside = startup::Outside::new(folders, programs);
         let outside = outside.with_projects(self.kept_programs.clone());
-        Access::new(&self.place, &folders.home).with_startup(outside)
+        Access::new(&self.location, &folders.home).with_startup(outside)
     }
 
     /// Returns the project, with snapshots of the files that the model may read.
     fn project_context(&self) -> ProjectContext {
         let folders = &self.boot.folders;
-        let withheld = Withheld::of(&self.config, &self.place, folders);
+        let withheld = Withheld::of(&self.config, &self.location, folders);
         let snapshots = Snapshots::new(
-            &self.place,
+            &self.location,
             &self.project.id,
             &folders.data,
             &self.spawner,
@@ -126,8 +126,8 @@ impl Bootstrap {
             withheld.map(|it| -> WithheldFn { Arc::new(move |path| it.holds(path)) }),
         );
         ProjectContext {
-            location: self.place.clone(),
-            anchor: Anchor::hold(&self.place.directory).ok().map(Arc::new),
+            location: self.location.clone(),
+            anchor: Anchor::hold(&self.location.directory).ok().map(Arc::new),
             info: self.project.clone(),
             folders: folders.clone(),
             snapshots,

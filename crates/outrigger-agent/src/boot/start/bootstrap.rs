@@ -29,7 +29,7 @@ use outrigger_workspace::clock::now;
 /// The folder, its configuration, the store, the spawners, and the plugins that may run.
 pub(super) struct Bootstrap {
     pub(super) boot: Boot,
-    pub(super) place: ProjectLocation,
+    pub(super) location: ProjectLocation,
     pub(super) project: Project,
     /// As read from the files; from [`Self::run_config_hooks`] on, as changed by plugins.
     pub(super) config: Loaded,
@@ -61,8 +61,8 @@ impl Bootstrap {
     pub(super) async fn prepare(mut boot: Boot) -> Result<Self, AgentError> {
         // The thread that starts processes tries out what the kernel allows while the configuration is read.
         drop(Spawner::new()?);
-        let place = ProjectLocation::find(&boot.directory);
-        let mut config = load_config(&mut boot, &place).await?;
+        let location = ProjectLocation::find(&boot.directory);
+        let mut config = load_config(&mut boot, &location).await?;
         let Shared { store, spawner } = match boot.shared.take() {
             Some(shared) => shared,
             None => Shared::open(&boot.folders)?,
@@ -71,10 +71,10 @@ impl Bootstrap {
         reserved_paths::make(&boot.folders);
         outrigger_audit::prepare(&store, &config, &boot.env);
         let spawner = outrigger_audit::recorded(&store, spawner);
-        let spawner = DenyPolicy::of(&config, &place).kept_by(spawner);
-        let workspace_trust = WorkspaceTrust::begin(&boot, &config, &place).await?;
+        let spawner = DenyPolicy::of(&config, &location).kept_by(spawner);
+        let workspace_trust = WorkspaceTrust::begin(&boot, &config, &location).await?;
         let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
-        let project = PendingProject::find(&place, &spawner, &store, home);
+        let project = PendingProject::find(&location, &spawner, &store, home);
         let admitted = plugin_admission::decide(&store, &mut config, &boot.folders);
         let runs_plugins = !admitted.to_load(&config).0.is_empty();
         if let Some(trust) = workspace_trust.as_ref().filter(|_| runs_plugins) {
@@ -82,13 +82,13 @@ impl Bootstrap {
         }
         let hooks = FoundHooks::find(&boot, &config);
         let mut kept_programs = config.kept_programs(hooks.executed());
-        kept_programs.extend(command_sandbox::programs_of_project(&config, &place));
-        keep_programs(&place.worktree, kept_programs.clone());
+        kept_programs.extend(command_sandbox::programs_of_project(&config, &location));
+        keep_programs(&location.worktree, kept_programs.clone());
         let sandboxes = SandboxOverrides::default();
         home_files::check(&boot.folders, &config.settings.tools.secrets);
         let owner = Owner {
             config: &config,
-            place: &place,
+            location: &location,
             folders: &boot.folders,
             store: &store,
             trust: workspace_trust.as_ref(),
@@ -99,7 +99,7 @@ impl Bootstrap {
             commands_spawner: command_sandbox::network::spawner(&spawner, &config, &store),
             bridge: Arc::new(Bridge::default()),
             boot,
-            place,
+            location,
             project,
             config,
             store,
@@ -121,7 +121,7 @@ impl Bootstrap {
     pub(super) fn owner(&self) -> Owner<'_> {
         Owner {
             config: &self.config,
-            place: &self.place,
+            location: &self.location,
             folders: &self.boot.folders,
             store: &self.store,
             trust: self.workspace_trust.as_ref(),
@@ -140,18 +140,18 @@ impl Bootstrap {
 struct PendingProject(JoinSet<Project>);
 
 impl PendingProject {
-    /// Asks for the project that `place` is in. The sandbox is off without `home`.
+    /// Asks for the project that `location` is in. The sandbox is off without `home`.
     fn find(
-        place: &ProjectLocation,
+        location: &ProjectLocation,
         spawner: &Spawner,
         store: &Store,
         home: Option<&Path>,
     ) -> Self {
-        let (place, spawner, store) = (place.clone(), spawner.clone(), store.clone());
+        let (location, spawner, store) = (location.clone(), spawner.clone(), store.clone());
         let home = home.map(Path::to_path_buf);
         let mut task = JoinSet::new();
         task.spawn(async move {
-            let project = place
+            let project = location
                 .project(&spawner, &store, home.as_deref(), now())
                 .await;
             projects::remember(&store, project).await
@@ -167,11 +167,11 @@ impl PendingProject {
 }
 
 /// Loads the configuration with the project settings that the user trusts; logs its problems.
-async fn load_config(boot: &mut Boot, place: &ProjectLocation) -> Result<Loaded, AgentError> {
-    let config = boot.load(place)?;
+async fn load_config(boot: &mut Boot, location: &ProjectLocation) -> Result<Loaded, AgentError> {
+    let config = boot.load(location)?;
     let (ask, may_ask) = (boot.trust_folder.as_ref(), boot.consent.as_ref());
     let download = may_be_fetched(&config.settings, &boot.runtimes(), may_ask);
-    let (config, agreed) = folder_trust::settle(boot, ask, place, config, download).await?;
+    let (config, agreed) = folder_trust::settle(boot, ask, location, config, download).await?;
     boot.consent = answered(boot.consent.take(), agreed);
     if let Some(untrusted) = folder_trust::notice(&config) {
         tracing::warn!("[config] {untrusted}");

@@ -67,7 +67,7 @@ impl Bootstrap {
         let options = builtin::Options {
             shell: self.config.config.shell.as_ref().map(PathBuf::from),
             shell_timeout: Duration::from_millis(self.config.settings.tools.bash_timeout_ms),
-            tmux: Some(outrigger_plugins::tmux_dir(data, &self.place.directory)),
+            tmux: Some(outrigger_plugins::tmux_dir(data, &self.location.directory)),
             lsp: lsp::tool_is_on(&self.boot.env),
             search: self.search_service(),
             off: off.map(str::to_owned).collect(),
@@ -86,12 +86,12 @@ impl Bootstrap {
         let mut folders: Vec<&Path> = folders.collect();
         folders.extend(parts.skills.iter().map(|skill| skill.dir.as_path()));
         let project = [
-            self.place.directory.as_path(),
-            self.place.worktree.as_path(),
+            self.location.directory.as_path(),
+            self.location.worktree.as_path(),
         ];
         let shown = &self.config.settings.tools.secrets;
         let secrets = home_files::secrets_of_project(&self.boot.folders, shown, project);
-        let settings = home_files::settings_folders(&self.boot.folders, &self.place.directory);
+        let settings = home_files::settings_folders(&self.boot.folders, &self.location.directory);
         let places = agents::Places {
             allowed_folders: &folders,
             settings_folders: &settings,

@@ -41,7 +41,7 @@ impl Bootstrap {
         let given = self.config.redacted();
         let (mut value, records) = plugins.configure(given.clone()).await;
         hold_settings(plugins, &given, &mut value, || self.models_of_files());
-        sandbox_contributions(plugins, &given, &mut value, &self.place, &self.sandboxes).await;
+        sandbox_contributions(plugins, &given, &mut value, &self.location, &self.sandboxes).await;
         for pointer in self.config.restore(&mut value) {
             tracing::warn!(
                 "[config] a plugin changed what uses {pointer}, or copied it: the secret is omitted"

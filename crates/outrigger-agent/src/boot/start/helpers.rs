@@ -37,7 +37,7 @@ pub(crate) struct Helpers {
 /// The owner of helpers.
 pub(crate) struct Owner<'a> {
     pub(crate) config: &'a Loaded,
-    pub(crate) place: &'a ProjectLocation,
+    pub(crate) location: &'a ProjectLocation,
     pub(super) folders: &'a Folders,
     pub(crate) store: &'a Store,
     pub(super) trust: Option<&'a Arc<WorkspaceTrust>>,
@@ -48,17 +48,17 @@ impl Helpers {
     pub(super) fn new(owner: &Owner<'_>, spawner: &Spawner, overrides: &SandboxOverrides) -> Self {
         let Owner {
             config,
-            place,
+            location,
             folders,
             store,
             trust,
         } = *owner;
-        let spawner = sandbox_policy::spawner(spawner, config, place, folders, trust);
+        let spawner = sandbox_policy::spawner(spawner, config, location, folders, trust);
         let spawner = spawner.with_overrides(overrides.clone());
         let temporary = Arc::new(Temporary::default());
         let loopback = command_sandbox::loopback(config);
-        let sandbox = HelperSandbox::new(config, place, folders, &temporary, &loopback);
-        let programs = ProjectPrograms::new(config, place, folders);
+        let sandbox = HelperSandbox::new(config, location, folders, &temporary, &loopback);
+        let programs = ProjectPrograms::new(config, location, folders);
         let under = |profile| {
             let confined = sandbox.confine(&spawner, profile, Process::Plugin);
             network::spawner(&confined, config, store)
@@ -69,7 +69,8 @@ impl Helpers {
             open: spawner.clone(),
             sandbox: Arc::clone(&sandbox),
         };
-        let launcher = ServerLauncher::new(config, place, folders, Arc::clone(&programs), spawners);
+        let launcher =
+            ServerLauncher::new(config, location, folders, Arc::clone(&programs), spawners);
         Self {
             spawner,
             sandbox,
@@ -84,7 +85,7 @@ impl Helpers {
         let spawner = self.confined(owner, Process::Command);
         let configured = owner.config.config.formatter.as_ref();
         let programs = self.programs("formatter");
-        Formatters::new(configured, owner.place, &spawner, env).with_programs(programs)
+        Formatters::new(configured, owner.location, &spawner, env).with_programs(programs)
     }
 
     /// Returns the language servers; none is started yet.
@@ -93,8 +94,8 @@ impl Helpers {
             owner.config.config.lsp.as_ref(),
             outrigger_lsp::Options {
                 spawner: self.confined(owner, Process::Plugin),
-                directory: owner.place.directory.clone(),
-                worktree: owner.place.worktree.clone(),
+                directory: owner.location.directory.clone(),
+                worktree: owner.location.worktree.clone(),
                 env,
                 limits: outrigger_lsp::Limits::default(),
                 programs: self.programs("lsp"),

@@ -35,21 +35,21 @@ impl Bootstrap {
         let (boot, config) = (&self.boot, &self.config);
         let (plugins, skipped) = self.admitted.to_load(config);
         let progress = folder_trust::without_repeats(config, Arc::clone(&boot.progress));
-        let covers = sandbox_policy::plugin_covers(config, &self.place, &boot.folders);
+        let covers = sandbox_policy::plugin_covers(config, &self.location, &boot.folders);
         let strict = config.settings.sandbox == Sandbox::Strict;
         let installer_covers = sandbox_policy::installer_covers(Arc::clone(&covers), &boot.folders);
         let installers = command_sandbox::network::installers(&self.spawner, config, &self.store);
         LoadOptions {
             plugins,
             skipped,
-            admits: Some(plugin_admission::again(boot, &self.place)),
+            admits: Some(plugin_admission::again(boot, &self.location)),
             bundled: self.admitted.running_bundled(),
             settings: PluginSettings {
                 policies: config.policies.clone(),
                 ..PluginSettings::from(&config.settings)
             },
-            directory: self.place.directory.clone(),
-            worktree: worktree(&self.place),
+            directory: self.location.directory.clone(),
+            worktree: worktree(&self.location),
             project: json!(self.project),
             server_url: outrigger_plugins::SERVER_URL.to_owned(),
             installers: installers.with_covers(installer_covers, strict),
@@ -74,9 +74,9 @@ impl Bootstrap {
 }
 
 /// Returns the worktree as OpenCode reports it: `/` outside version control.
-pub(crate) fn worktree(place: &ProjectLocation) -> PathBuf {
-    if place.git {
-        place.worktree.clone()
+pub(crate) fn worktree(location: &ProjectLocation) -> PathBuf {
+    if location.git {
+        location.worktree.clone()
     } else {
         PathBuf::from("/")
     }

@@ -1,5 +1,6 @@
 //! Credentials of providers, and what plugins do with them.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Logins at providers, by methods of plugins or built-in ones: the implementation of `outrigger auth` and the routes under
 //! `/provider`.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -55,10 +56,8 @@ pub enum LoginError {
     Store(#[from] CredentialError),
 }
 
-impl LoginError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+impl Diagnose for LoginError {
+    fn code(&self) -> &'static str {
         match self {
             Self::NoMethod { .. } => "auth.no_method",
             Self::NotBegun(_) => "auth.not_begun",
@@ -70,9 +69,7 @@ impl LoginError {
         }
     }
 
-    /// What the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::NotBegun(provider) => Some(format!(
                 "start one with `outrigger auth login -p {provider}`"
@@ -81,7 +78,9 @@ impl LoginError {
             _ => None,
         }
     }
+}
 
+impl LoginError {
     /// Returns OpenCode's name for the error, used by routes.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -116,7 +116,7 @@ pub(crate) fn start(boot: &Boot, owner: &Owner<'_>, helpers: &Helpers) -> McpSer
         ..options(
             &boot.env,
             owner.config,
-            owner.place,
+            owner.location,
             &helpers.spawner,
             &boot.folders,
         )
@@ -127,7 +127,7 @@ pub(crate) fn start(boot: &Boot, owner: &Owner<'_>, helpers: &Helpers) -> McpSer
 fn options(
     env: &BTreeMap<String, String>,
     config: &Loaded,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     sandboxed: &Spawner,
     folders: &Folders,
 ) -> outrigger_mcp::Options {
@@ -136,7 +136,7 @@ fn options(
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     outrigger_mcp::Options {
         spawner: sandboxed.clone(),
-        directory: place.directory.clone(),
+        directory: location.directory.clone(),
         env: outrigger_sandbox::env::allow_list_of(env, &[]),
         call_timeout: call_timeout(config),
         launcher: None,

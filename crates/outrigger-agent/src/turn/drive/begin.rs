@@ -1,5 +1,6 @@
 //! Starts the effects: each runs in a separate task and reports back with a message.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::sync::Arc;
 
 use outrigger_kernel::hooks::points::{llm::before_request::Step, tool::on_error};

@@ -181,7 +181,7 @@ impl Demo {
             message: PROMPT.to_owned(),
             model: None,
             files: Vec::new(),
-            directory: Some(agent.place().directory.to_string_lossy().into_owned()),
+            directory: Some(agent.location().directory.to_string_lossy().into_owned()),
         };
         let code = prompt.run().await?;
         let Some(session) = session::latest(&connection).await? else {

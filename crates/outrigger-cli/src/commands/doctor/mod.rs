@@ -3,6 +3,7 @@
 mod costs;
 
 use outrigger_agent::{Agent, McpState, ProjectLocation};
+use outrigger_protocol::diagnose::Diagnose;
 use outrigger_sandbox::{Level, Spawner};
 use outrigger_store::Store;
 
@@ -43,16 +44,16 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     };
     let boot = crate::commands::plugin::listing::listing(global)?;
     lines.good("version", env!("CARGO_PKG_VERSION"));
-    let place = ProjectLocation::find(&boot.directory);
+    let location = ProjectLocation::find(&boot.directory);
     lines.good(
         "folder",
         format!(
             "{} (project {})",
-            place.directory.display(),
-            place.worktree.display()
+            location.directory.display(),
+            location.worktree.display()
         ),
     );
-    match boot.load(&place) {
+    match boot.load(&location) {
         Ok(config) => {
             let files: Vec<String> = config
                 .files
@@ -278,8 +279,8 @@ fn mcp_servers(lines: &mut Lines, agent: &Agent) {
             }
             (None, _) => lines.note("mcp", what),
         }
-        if let Some(place) = &status.placement {
-            let starts = crate::commands::mcp::starts(place);
+        if let Some(placement) = &status.placement {
+            let starts = crate::commands::mcp::starts(placement);
             lines.note("mcp", format!("{} starts {starts}", status.name));
         }
     }

@@ -46,7 +46,11 @@ impl AgentBackend {
     }
 
     fn folder(&self) -> String {
-        self.agent.place().directory.to_string_lossy().into_owned()
+        self.agent
+            .location()
+            .directory
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// Returns a session of this folder; the client may not access others.

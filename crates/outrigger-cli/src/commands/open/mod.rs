@@ -92,8 +92,8 @@ fn settings(global: &Global, is_elsewhere: bool) -> Result<Tui, Failure> {
         crate::boot::directory(global)?
     };
     let env = crate::boot::trusting(global, crate::boot::environment());
-    let (folders, place) = (Folders::from_env(&env), ProjectLocation::find(&folder));
-    let mut options = LoadOptions::new(place.directory, place.worktree, folders.home, env);
+    let (folders, location) = (Folders::from_env(&env), ProjectLocation::find(&folder));
+    let mut options = LoadOptions::new(location.directory, location.worktree, folders.home, env);
     options.xdg_config = folders.config;
     let settings = outrigger_config::load_settings(&options).map_err(AgentError::from)?;
     let settings = settings.tui;

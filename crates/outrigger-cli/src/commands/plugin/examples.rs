@@ -123,7 +123,7 @@ async fn answered(
     })?;
     let options = StreamOptions {
         session_id: "plugin-test".to_owned(),
-        directory: agent.place().directory.clone(),
+        directory: agent.location().directory.clone(),
         ..StreamOptions::default()
     };
     model.answers(&example.prompt, &options).await

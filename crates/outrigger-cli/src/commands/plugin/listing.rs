@@ -21,8 +21,8 @@ pub(crate) fn listing(global: &Global) -> Result<outrigger_agent::Boot, Failure>
 /// Opens the records without starting a plugin.
 pub(super) fn recorded(global: &Global) -> Result<(Store, ProjectLocation), Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
-    let place = ProjectLocation::find(&boot.directory);
-    Ok((stored::open(&boot)?, place))
+    let location = ProjectLocation::find(&boot.directory);
+    Ok((stored::open(&boot)?, location))
 }
 
 /// Formats one block per plugin: state, stage and cause.

@@ -19,6 +19,7 @@ use outrigger_agent::{Agent, AgentError};
 use outrigger_config::PolicyFile;
 use outrigger_plugins::Stage;
 use outrigger_plugins::matrix::{Feature, Matrix, Use};
+use outrigger_protocol::diagnose::Diagnose;
 
 use self::listing::{listing, recorded, table};
 use crate::args::{Global, PluginCommand};

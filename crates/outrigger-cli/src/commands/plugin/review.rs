@@ -30,7 +30,7 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
         }
         accept(&options, &found, args.pin, outrigger_agent::now())
             .await
-            .map_err(|error| Failure::new(error.code(), error.to_string(), error.hint()))?;
+            .map_err(|error| Failure::of(&error))?;
         found = review(&options, only).await;
     }
     out(&if args.json {

@@ -4,6 +4,7 @@ use outrigger_agent::{ProjectLocation, read_settings, write_settings};
 use outrigger_config::{quoted, set_in_toml};
 use outrigger_kernel::admission::{Reason, Source, bundled};
 use outrigger_plugins::SnapshotEntry;
+use outrigger_protocol::diagnose::Diagnose;
 use serde_json::json;
 
 use crate::args::{Global, LifeArgs};

@@ -17,9 +17,7 @@ pub(super) async fn update(global: &Global, wanted: Option<&str>) -> Result<u8, 
     let boot = crate::boot::boot(global, &Line::new())?;
     let cache = outrigger_plugins::cache_root(&boot.folders.cache);
     let listed = boot.load(&ProjectLocation::find(&boot.directory))?.plugins;
-    let failed = |error: outrigger_plugins::PackageError| {
-        Failure::new(error.code(), error.to_string(), error.hint())
-    };
+    let failed = |error: outrigger_plugins::PackageError| Failure::of(&error);
     let requests = npm_requests(&listed, wanted);
     if let (Some(wanted), true) = (wanted, requests.is_empty()) {
         return Err(Failure::new(

@@ -74,7 +74,7 @@ impl Run<'_> {
         let connection = Connection::Local(outrigger_server::serve_plugins(&agent));
         say_warnings(&agent);
         // `--dir` is the working directory, and the base of relative paths.
-        let folder = agent.place().directory.clone();
+        let folder = agent.location().directory.clone();
         let read = async |path: &Path| {
             let ask = async |why: &str| self.may_attach(&line, path, why).await;
             agent.attachment(folder.join(path), ask).await

@@ -27,12 +27,12 @@ pub(crate) fn export(global: &Global, args: ExportArgs) -> Result<u8, Failure> {
         ));
     }
     let boot = crate::boot::boot(global, &Line::new())?;
-    let place = ProjectLocation::find(&boot.directory);
+    let location = ProjectLocation::find(&boot.directory);
     let store = open(&boot)?;
-    let session = find(&store, &place, args.session)?;
+    let session = find(&store, &location, args.session)?;
     let mut sessions = select(&store, session, args.children)?;
     if args.redact {
-        redact(&boot, &place, &store, &mut sessions)?;
+        redact(&boot, &location, &store, &mut sessions)?;
     }
     let text = text(&store, sessions, args.format)?;
     if args.output == Path::new("-") {
@@ -61,11 +61,11 @@ fn text(store: &Store, mut sessions: Vec<Stored>, form: FileForm) -> Result<Stri
 /// Removes what is kept out of the audit: keys of the configuration, of the environment, and stored ones.
 fn redact(
     boot: &Boot,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     store: &Store,
     sessions: &mut [Stored],
 ) -> Result<(), Failure> {
-    let config = boot.load(place)?;
+    let config = boot.load(location)?;
     outrigger_audit::prepare(store, &config, &boot.env);
     let models = boot.models()?;
     let credentials = models.credentials();
@@ -103,10 +103,4 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
         _ => failed(error),
     })?;
     file.write_all(text.as_bytes()).map_err(failed)
-}
-
-impl From<ExportError> for Failure {
-    fn from(error: ExportError) -> Self {
-        Self::new(error.code(), error.to_string(), error.hint())
-    }
 }

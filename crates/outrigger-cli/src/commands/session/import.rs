@@ -6,8 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_agent::{Boot, ProjectLocation};
 use outrigger_import::{
-    Destination, ImportError, Outcome, Problem, Program, Source, StoredSession, accept, outlook,
-    write,
+    Destination, Outcome, Problem, Program, Source, StoredSession, accept, outlook, write,
 };
 use outrigger_protocol::id::SessionId;
 use outrigger_store::Store;
@@ -21,12 +20,12 @@ use crate::terminal::{err, name, out};
 /// Runs the command. Executes nothing of what it reads.
 pub(crate) async fn import(global: &Global, args: ImportArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
-    let place = ProjectLocation::find(&boot.directory);
+    let location = ProjectLocation::find(&boot.directory);
     let (program, path, ids) = wanted(&boot, &args)?;
     let is_named = program == Program::Outrigger || path.is_file() || !ids.is_empty();
     let mut problems = Vec::new();
     let source = Source::open(program, &path, &mut problems)?;
-    let here = (!is_named && !args.all).then(|| place.directory.to_string_lossy().into_owned());
+    let here = (!is_named && !args.all).then(|| location.directory.to_string_lossy().into_owned());
     let chosen = chosen(&source, &ids, here.as_deref())?;
     if args.list {
         list(&chosen, here.is_none());
@@ -34,7 +33,7 @@ pub(crate) async fn import(global: &Global, args: ImportArgs) -> Result<u8, Fail
         return Ok(0);
     }
     let store = Store::open(&boot.folders.store())?.0;
-    let to = destination(&store, &place)?;
+    let to = destination(&store, &location)?;
     let counts = all(&source, &chosen, &to, (&store, args.dry_run), &mut problems).await?;
     said(&problems);
     counts.report(&source, here.as_deref(), args.dry_run);
@@ -125,16 +124,16 @@ fn list(chosen: &[&StoredSession], with_folder: bool) {
     }
 }
 
-fn destination(store: &Store, place: &ProjectLocation) -> Result<Destination, Failure> {
-    let key = format!("project:{}", place.worktree.display());
-    let project = if place.git {
+fn destination(store: &Store, location: &ProjectLocation) -> Result<Destination, Failure> {
+    let key = format!("project:{}", location.worktree.display());
+    let project = if location.git {
         store.meta_get(&key)?
     } else {
         None
     };
     Ok(Destination {
-        directory: place.directory.to_string_lossy().into_owned(),
-        path: place.relative(),
+        directory: location.directory.to_string_lossy().into_owned(),
+        path: location.relative(),
         project_id: project.unwrap_or_else(|| "global".to_owned()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: now(),
@@ -225,8 +224,8 @@ async fn all(
             Ok(transcript) => transcript,
             Err(error) => {
                 counts.failed += 1;
-                let place = name(&one.id);
-                err(&format!("warning: {place}: {}\n", name(&error.to_string())));
+                let id = name(&one.id);
+                err(&format!("warning: {id}: {}\n", name(&error.to_string())));
                 continue;
             }
         };
@@ -274,13 +273,4 @@ fn now() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or_default()
-}
-
-impl From<ImportError> for Failure {
-    fn from(error: ImportError) -> Self {
-        match error {
-            ImportError::Store(error) => error.into(),
-            error => Self::new(error.code(), error.to_string(), error.hint()),
-        }
-    }
 }

@@ -28,25 +28,30 @@ pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<
         out(&format!("{report}\n"));
         return Ok(0);
     }
-    let place = ProjectLocation::find(&boot.directory);
+    let location = ProjectLocation::find(&boot.directory);
     let store = open(&boot)?;
     match command {
-        SessionCommand::List { all, json } => list(&store, &place, all, json),
+        SessionCommand::List { all, json } => list(&store, &location, all, json),
         SessionCommand::Show { id } => {
-            let config = boot.load(&place)?;
-            show(&store, &find(&store, &place, id)?, &config.settings)
+            let config = boot.load(&location)?;
+            show(&store, &find(&store, &location, id)?, &config.settings)
         }
         SessionCommand::Export { id } => {
-            let session = find(&store, &place, id)?;
+            let session = find(&store, &location, id)?;
             let messages = store.messages(&session.id)?;
             let stored = outrigger_export::Stored { session, messages };
             out(&outrigger_export::opencode(stored).map_err(outrigger_export::ExportError::from)?);
             Ok(0)
         }
         SessionCommand::Delete { id } => {
-            delete(&store, &boot.folders.data, &find(&store, &place, Some(id))?).await
+            delete(
+                &store,
+                &boot.folders.data,
+                &find(&store, &location, Some(id))?,
+            )
+            .await
         }
-        SessionCommand::Verify { id, all } => verify(&store, &place, id, all),
+        SessionCommand::Verify { id, all } => verify(&store, &location, id, all),
         SessionCommand::Salvage { .. } => Ok(0),
     }
 }
@@ -59,14 +64,19 @@ fn date(ms: u64) -> String {
         .to_string()
 }
 
-fn list(store: &Store, place: &ProjectLocation, all: bool, as_json: bool) -> Result<u8, Failure> {
+fn list(
+    store: &Store,
+    location: &ProjectLocation,
+    all: bool,
+    as_json: bool,
+) -> Result<u8, Failure> {
     let sessions = if all {
         store.sessions(&SessionFilter {
             roots_only: true,
             ..SessionFilter::default()
         })?
     } else {
-        of_place(store, place, None)?
+        of_place(store, location, None)?
     };
     if as_json {
         out(&format!(
@@ -114,17 +124,17 @@ async fn delete(store: &Store, data: &Path, session: &Session) -> Result<u8, Fai
 
 fn verify(
     store: &Store,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     id: Option<String>,
     all: bool,
 ) -> Result<u8, Failure> {
     let sessions = match id {
-        Some(id) => vec![find(store, place, Some(id))?],
+        Some(id) => vec![find(store, location, Some(id))?],
         None if all => store.sessions(&SessionFilter {
             roots_only: true,
             ..SessionFilter::default()
         })?,
-        None => of_place(store, place, None)?,
+        None => of_place(store, location, None)?,
     };
     let (mut turns, mut steps) = (0, 0);
     let mut queue = sessions;

@@ -24,10 +24,10 @@ pub(crate) fn open(boot: &Boot) -> Result<Store, Failure> {
 /// Returns the sessions of a folder, latest first.
 pub(super) fn of_place(
     store: &Store,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     limit: Option<usize>,
 ) -> Result<Vec<Session>, Failure> {
-    let directory = Some(place.directory.to_string_lossy().into_owned());
+    let directory = Some(location.directory.to_string_lossy().into_owned());
     Ok(store.sessions(&SessionFilter {
         directory,
         roots_only: true,
@@ -40,13 +40,13 @@ pub(super) fn of_place(
 /// the folder.
 pub(crate) fn find(
     store: &Store,
-    place: &ProjectLocation,
+    location: &ProjectLocation,
     id: Option<String>,
 ) -> Result<Session, Failure> {
     let Some(id) = id else {
-        let latest = of_place(store, place, Some(1))?.into_iter().next();
+        let latest = of_place(store, location, Some(1))?.into_iter().next();
         return latest.ok_or_else(|| {
-            let folder = place.directory.display();
+            let folder = location.directory.display();
             let message = format!("there is no session in {folder} yet");
             Failure::new("agent.no_session", message, None)
         });

@@ -106,6 +106,7 @@ fn dotted(pointer: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use outrigger_protocol::diagnose::Diagnose;
     use serde_json::json;
 
     use super::*;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::project::Asked;
+use crate::project::TrustRequest;
 use crate::project::command_words::{MAX_WORDS, Texts, has_wildcard, is_one_of, words};
 use crate::project::file_digest::held;
 use crate::project::patterns::matching;
@@ -25,7 +25,7 @@ use crate::{LoadOptions, paths};
 pub(super) use programs::{CODE, DATA, INTERPRETERS, PACKAGE_SCRIPTS};
 use programs::{ENDINGS, ENTRIES, NAMING, RECIPES};
 
-/// Kind of such a file among the [`Asked`].
+/// Kind of such a file among the [`TrustRequest`].
 pub const IS_RUN: &str = "is run";
 
 /// Maximum number of files and lookups: settings with more cannot be trusted by content.
@@ -35,7 +35,11 @@ const MAX_LOOKUPS: usize = 40_000;
 const MAX_BASES: usize = 24;
 
 /// Returns the files named by requests that need trust. A changed, added or removed one needs approval again.
-pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -> Vec<Asked> {
+pub(crate) fn of(
+    asks: &[TrustRequest],
+    options: &LoadOptions,
+    without_plugins: bool,
+) -> Vec<TrustRequest> {
     let mut search = Search::new(options.project_folder(), options);
     for ask in asks {
         if !runs(&ask.what) || (without_plugins && is_plugin(&ask.what)) {
@@ -108,7 +112,7 @@ pub(super) struct Search<'a> {
     pub(super) known: BTreeSet<PathBuf>,
     pub(super) lookups: usize,
     too_much: bool,
-    pub(super) found: Vec<Asked>,
+    pub(super) found: Vec<TrustRequest>,
 }
 
 impl<'a> Search<'a> {
@@ -225,7 +229,7 @@ impl<'a> Search<'a> {
             words(&line, all);
         }
         if self.known.insert(file.join("scripts")) {
-            let mut ask = Asked::new(file, IS_RUN, &Value::Object(scripts));
+            let mut ask = TrustRequest::new(file, IS_RUN, &Value::Object(scripts));
             ask.shown = format!("`scripts`, named in {by}");
             self.found.push(ask);
         }
@@ -296,7 +300,7 @@ impl<'a> Search<'a> {
             // The project determines the target of a link; the file there is not the project's.
             Ok(real) if !real.starts_with(&self.real) => {
                 let mut ask =
-                    Asked::new(path, IS_RUN, &json!({ "link": real.display().to_string() }));
+                    TrustRequest::new(path, IS_RUN, &json!({ "link": real.display().to_string() }));
                 ask.shown = shown(&format!("a link to {}", real.display()));
                 Some(ask)
             }
@@ -305,7 +309,7 @@ impl<'a> Search<'a> {
                 self.known.insert(real.clone());
                 held(real).map(|it| {
                     interpreter = it.interpreter;
-                    Asked {
+                    TrustRequest {
                         file: real.display().to_string(),
                         what: IS_RUN.to_owned(),
                         hash: it.hash,
@@ -314,7 +318,7 @@ impl<'a> Search<'a> {
                     }
                 })
             }
-            Err(_) => Some(Asked::new(
+            Err(_) => Some(TrustRequest::new(
                 path,
                 IS_RUN,
                 &json!("a link that leads nowhere"),
@@ -347,7 +351,7 @@ impl<'a> Search<'a> {
         if std::mem::replace(&mut self.too_much, true) {
             return;
         }
-        self.found.push(Asked {
+        self.found.push(TrustRequest {
             file: self.project.display().to_string(),
             what: IS_RUN.to_owned(),
             hash: crate::project::digest(b"more than are looked at"),

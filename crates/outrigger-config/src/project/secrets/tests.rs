@@ -147,13 +147,13 @@ fn what_goes_where_the_project_says_is_named() {
         ),
         ("/provider/mock", json!({ "models": { "m": {} } }), ""),
     ] {
-        let ask = Asked::new(Path::new("/p/opencode.json"), what, &value);
+        let ask = TrustRequest::new(Path::new("/p/opencode.json"), what, &value);
         let found = users().asked(&[ask], &Settings::default(), &env);
         let shown: Vec<&str> = found.iter().map(|it| it.shown.as_str()).collect();
         assert_eq!(shown.join("\n"), want, "{value}");
     }
     // A key that comes later is asked about, one that is set by chance is not.
-    let ask = [Asked::new(
+    let ask = [TrustRequest::new(
         Path::new("/p/opencode.json"),
         "/provider/mock",
         &json!({ "options": { "baseURL": url } }),

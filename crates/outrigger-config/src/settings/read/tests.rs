@@ -2,6 +2,7 @@ use super::environment::of_key;
 use super::*;
 use crate::settings::sections::PLUGIN_KEYS;
 use crate::settings::{ChatMessage, Isolation, JsRuntime, Sandbox};
+use outrigger_protocol::diagnose::Diagnose;
 
 struct TestFolder {
     dir: tempfile::TempDir,

@@ -23,7 +23,7 @@ use outrigger_protocol::{Millis, Object};
 use serde_json::Value;
 
 use super::effect::Effect;
-use super::{Open, Turn};
+use super::{OpenEffect, Turn};
 
 /// Name of the agent that writes summaries, and the mode of its messages.
 pub const AGENT: &str = "compaction";
@@ -298,7 +298,7 @@ impl Turn {
             .compacting
             .as_ref()
             .is_some_and(Compaction::is_overflow);
-        let effect = self.open(Open::Plan);
+        let effect = self.open(OpenEffect::Plan);
         out.push(Effect::PrepareCompaction {
             effect,
             message_id: self.user.id.clone(),
@@ -312,7 +312,7 @@ impl Turn {
         plan: Box<CompactionPlan>,
         out: &mut Vec<Effect>,
     ) {
-        if self.open.get(&effect) != Some(&Open::Plan) {
+        if self.open.get(&effect) != Some(&OpenEffect::Plan) {
             return;
         }
         self.open.remove(&effect);
@@ -344,7 +344,7 @@ impl Turn {
     }
 
     pub(in crate::turn) fn compaction_refused(&mut self, effect: EffectId, error: NamedError) {
-        if self.open.get(&effect) == Some(&Open::Plan) {
+        if self.open.get(&effect) == Some(&OpenEffect::Plan) {
             self.open.remove(&effect);
             if !self.stopping() {
                 self.failed = Some(error);

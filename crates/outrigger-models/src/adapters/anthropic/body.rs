@@ -107,7 +107,7 @@ fn thinking_option(option: &Value) -> Value {
 }
 
 /// Consecutive messages of one role: the API requires alternating roles, so they are merged.
-struct Said<'a> {
+struct RoleMessages<'a> {
     role: Role,
     messages: Vec<&'a SharedMessage>,
 }
@@ -169,8 +169,12 @@ fn role(message: &ChatMessage) -> Option<Role> {
 }
 
 /// Returns the last two messages, and the number of messages before.
-fn last_two<'a>(form: Form, model: &ModelInfo, messages: &'a Messages) -> (Vec<Said<'a>>, usize) {
-    let mut last: Vec<Said<'_>> = Vec::new();
+fn last_two<'a>(
+    form: Form,
+    model: &ModelInfo,
+    messages: &'a Messages,
+) -> (Vec<RoleMessages<'a>>, usize) {
+    let mut last: Vec<RoleMessages<'_>> = Vec::new();
     let mut rest = messages.len();
     for message in messages.iter().rev() {
         let is_empty = || form.read(message, |it| blocks(model, it), str::is_empty);
@@ -179,7 +183,7 @@ fn last_two<'a>(form: Form, model: &ModelInfo, messages: &'a Messages) -> (Vec<S
             match last.last_mut() {
                 Some(said) if said.role == role => said.messages.push(message),
                 _ if count == 2 => break,
-                _ => last.push(Said {
+                _ => last.push(RoleMessages {
                     role,
                     messages: vec![message],
                 }),
@@ -203,7 +207,7 @@ fn begin_message(role: Role, list: &mut String) {
 }
 
 /// Appends the last messages, which are marked and trimmed, so that their cached text cannot be used.
-fn append_marked(model: &ModelInfo, last: &[Said<'_>], list: &mut String) {
+fn append_marked(model: &ModelInfo, last: &[RoleMessages<'_>], list: &mut String) {
     let mut end = last.len();
     for said in last {
         let messages = said.messages.iter();

@@ -8,7 +8,7 @@ use outrigger_sse::Event as SseEvent;
 
 /// An open block.
 #[derive(Debug)]
-struct Open {
+struct OpenBlock {
     index: u32,
     is_thought: bool,
     signature: Option<Value>,
@@ -18,7 +18,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     blocks: u32,
-    open: Option<Open>,
+    open: Option<OpenBlock>,
     calls: u32,
     finish: Option<String>,
     usage: Usage,
@@ -162,7 +162,7 @@ impl Decoder {
         self.close(out);
         let index = self.blocks;
         self.blocks += 1;
-        self.open = Some(Open {
+        self.open = Some(OpenBlock {
             index,
             is_thought,
             signature: None,

@@ -24,7 +24,7 @@ struct Call {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenBlock {
     index: u32,
     details: Vec<Value>,
 }
@@ -34,7 +34,7 @@ struct Open {
 pub(crate) struct Decoder {
     blocks: u32,
     text: Option<u32>,
-    reasoning: Option<Open>,
+    reasoning: Option<OpenBlock>,
     calls: Vec<Call>,
     finish: Option<String>,
     usage: Usage,
@@ -167,7 +167,7 @@ impl Decoder {
                 return;
             }
             let index = self.next_block();
-            self.reasoning = Some(Open {
+            self.reasoning = Some(OpenBlock {
                 index,
                 details: Vec::new(),
             });

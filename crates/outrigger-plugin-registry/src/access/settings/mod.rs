@@ -5,6 +5,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

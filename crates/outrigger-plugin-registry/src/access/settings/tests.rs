@@ -1,5 +1,6 @@
 use outrigger_config::settings::Isolation;
 use outrigger_kernel::hooks::Deadline;
+use outrigger_protocol::diagnose::Diagnose;
 
 use super::*;
 

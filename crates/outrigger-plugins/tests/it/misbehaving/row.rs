@@ -1,5 +1,6 @@
 //! One row: a fault at a place, and its observed effects.
 
+use outrigger_protocol::diagnose::Diagnose;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};

@@ -9,11 +9,15 @@ use std::os::fd::OwnedFd;
 use rustix::net::{self, AddressFamily, sockopt};
 
 use super::address::{self, Target};
-use super::notify::{Asked, Caller, Listener, Reply};
+use super::notify::{Caller, Listener, PendingCall, Reply};
 use super::{Errno, errno_of, is_stream};
 
 /// Binds a TCP socket; other kinds are left to the caller and its other rules.
-pub(super) fn bind(ports: &[u16], listener: &Listener, asked: &Asked) -> Result<Reply, Errno> {
+pub(super) fn bind(
+    ports: &[u16],
+    listener: &Listener,
+    asked: &PendingCall,
+) -> Result<Reply, Errno> {
     let caller = Caller::of(listener, asked)?;
     let socket = caller.socket(asked)?;
     let family = sockopt::socket_domain(&socket).map_err(errno_of)?;
@@ -67,7 +71,7 @@ fn loopback(socket: &OwnedFd, family: AddressFamily) -> Result<IpAddr, Errno> {
 pub(super) fn listen(
     ports: &[u16],
     listener: &Listener,
-    asked: &Asked,
+    asked: &PendingCall,
     queue: libc::c_int,
 ) -> Result<(), Errno> {
     let caller = Caller::of(listener, asked)?;

@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex};
 use outrigger_files::sync::lock;
 
 use super::address::{self, Target};
-use super::notify::{Asked, Caller, Listener, Reply};
-use super::{Answer, Errno, Rules, connect_while, direct, errno_of, is_stream, unix_sockets};
+use super::notify::{Caller, Listener, PendingCall, Reply};
+use super::{
+    ConnectDecision, Errno, Rules, connect_while, direct, errno_of, is_stream, unix_sockets,
+};
 use crate::processes::socket_owners;
 
 /// Names are resolved at this port if the system has its own resolver.
@@ -56,7 +58,7 @@ impl Loopback {
     }
 
     /// Records a socket that one of its processes is about to listen on.
-    pub(super) fn listen(&self, listener: &Listener, asked: &Asked) -> Result<Reply, Errno> {
+    pub(super) fn listen(&self, listener: &Listener, asked: &PendingCall) -> Result<Reply, Errno> {
         let socket = Caller::of(listener, asked)?.socket(asked)?;
         let stat = rustix::fs::fstat(&socket).map_err(errno_of)?;
         let mut own = lock(&self.0.own);
@@ -70,8 +72,8 @@ impl Loopback {
         &self,
         rules: &Rules,
         listener: &Listener,
-        asked: &Asked,
-    ) -> Result<Answer, Errno> {
+        asked: &PendingCall,
+    ) -> Result<ConnectDecision, Errno> {
         let caller = Caller::of(listener, asked)?;
         let bytes = caller.address(asked)?;
         let socket = caller.socket(asked)?;
@@ -82,7 +84,7 @@ impl Loopback {
                 // Some clouds resolve names at the same address.
                 false if is_metadata(to.ip()) && to.port() != DNS => Err(libc::EACCES),
                 // Others may be slow.
-                false => Ok(Answer::Redirected(Box::new(move |waits| {
+                false => Ok(ConnectDecision::Redirected(Box::new(move |waits| {
                     connect_while(&socket, &bytes, waits)
                 }))),
             },
@@ -148,8 +150,8 @@ impl Rules {
         socket: OwnedFd,
         caller: Caller,
         listener: &Listener,
-        asked: &Asked,
-    ) -> Result<Answer, Errno> {
+        asked: &PendingCall,
+    ) -> Result<ConnectDecision, Errno> {
         use std::os::fd::AsRawFd as _;
         if !self.unix_sockets {
             let own = self.loopback.as_ref().ok_or(libc::EPERM)?.own();
@@ -160,7 +162,7 @@ impl Rules {
             return Err(libc::EPERM);
         }
         let view = caller.view(listener, asked)?;
-        Ok(Answer::Direct(Box::new(move |waits| {
+        Ok(ConnectDecision::Direct(Box::new(move |waits| {
             let found = view.find(&path)?;
             connect_while(&socket, &address::unix(found.as_raw_fd()), waits)
         })))

@@ -39,7 +39,7 @@ use outrigger_network_proxy::ProxyRedirect;
 
 use address::Target;
 pub use loopback::Loopback;
-use notify::{Asked, Call, Caller, Listener, Reply};
+use notify::{Call, Caller, Listener, PendingCall, Reply};
 pub(crate) use notify::{install, pair, receive};
 pub(crate) use probe::is_possible;
 use worker_pool::WorkerPool;
@@ -78,12 +78,12 @@ pub(crate) fn watch(listener: OwnedFd, rules: Rules) -> io::Result<()> {
     let answer_all = move || {
         while let Some(asked) = listener.next() {
             let (pool, work) = match rules.answer(&listener, &asked) {
-                Answer::Now(reply) => {
+                ConnectDecision::Now(reply) => {
                     listener.answer(&asked, reply);
                     continue;
                 }
-                Answer::Redirected(work) => (&redirected, work),
-                Answer::Direct(work) => (&direct, work),
+                ConnectDecision::Redirected(work) => (&redirected, work),
+                ConnectDecision::Direct(work) => (&direct, work),
             };
             let notified = Arc::clone(&listener);
             let turn = move || {
@@ -108,7 +108,7 @@ fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
 /// An error number, as returned by `connect`.
 type Errno = libc::c_int;
 
-enum Answer {
+enum ConnectDecision {
     Now(Reply),
     /// Through the proxy.
     Redirected(Work),
@@ -120,35 +120,42 @@ enum Answer {
 type Work = Box<dyn FnOnce(&dyn Fn() -> bool) -> Result<(), Errno> + Send>;
 
 impl Rules {
-    fn answer(&self, listener: &Listener, asked: &Asked) -> Answer {
+    fn answer(&self, listener: &Listener, asked: &PendingCall) -> ConnectDecision {
         let answer = match (asked.call, &self.connect, &self.bind) {
             (Call::Connect, Some(ports), _) => self.connect(ports, listener, asked),
-            (Call::Bind, _, Some(ports)) => bind::bind(ports, listener, asked).map(Answer::Now),
+            (Call::Bind, _, Some(ports)) => {
+                bind::bind(ports, listener, asked).map(ConnectDecision::Now)
+            }
             (Call::Listen(queue), _, Some(ports)) => {
                 let made = bind::listen(ports, listener, asked, queue);
-                Ok(Answer::Now(Reply::Made(made)))
+                Ok(ConnectDecision::Now(Reply::Made(made)))
             }
             (Call::Connect, None, _) => match &self.loopback {
                 Some(loopback) => loopback.connect(self, listener, asked),
-                None => Ok(Answer::Now(Reply::Unruled)),
+                None => Ok(ConnectDecision::Now(Reply::Unruled)),
             },
             (Call::Listen(_), _, None) => match &self.loopback {
-                Some(loopback) => loopback.listen(listener, asked).map(Answer::Now),
-                None => Ok(Answer::Now(Reply::Unruled)),
+                Some(loopback) => loopback.listen(listener, asked).map(ConnectDecision::Now),
+                None => Ok(ConnectDecision::Now(Reply::Unruled)),
             },
-            (Call::Bind, _, None) => Ok(Answer::Now(Reply::Unruled)),
+            (Call::Bind, _, None) => Ok(ConnectDecision::Now(Reply::Unruled)),
             (Call::Mode(call), _, _) => {
                 let made = setgid::set_mode(call, listener, asked);
-                Ok(Answer::Now(Reply::Made(made)))
+                Ok(ConnectDecision::Now(Reply::Made(made)))
             }
             (Call::Name(call), _, _) => {
-                reserved::answer(&self.reserved, call, listener, asked).map(Answer::Now)
+                reserved::answer(&self.reserved, call, listener, asked).map(ConnectDecision::Now)
             }
         };
-        answer.unwrap_or_else(|errno| Answer::Now(Reply::Made(Err(errno))))
+        answer.unwrap_or_else(|errno| ConnectDecision::Now(Reply::Made(Err(errno))))
     }
 
-    fn connect(&self, ports: &[u16], listener: &Listener, asked: &Asked) -> Result<Answer, Errno> {
+    fn connect(
+        &self,
+        ports: &[u16],
+        listener: &Listener,
+        asked: &PendingCall,
+    ) -> Result<ConnectDecision, Errno> {
         let caller = Caller::of(listener, asked)?;
         let bytes = caller.address(asked)?;
         let socket = caller.socket(asked)?;
@@ -163,7 +170,7 @@ impl Rules {
                 }
                 let proxy = self.proxy_redirect.clone().ok_or(libc::EACCES)?;
                 let v6 = family == AddressFamily::INET6;
-                Ok(Answer::Redirected(Box::new(move |_| {
+                Ok(ConnectDecision::Redirected(Box::new(move |_| {
                     redirect::tunnel(&proxy, &socket, v6, to)
                 })))
             }
@@ -192,8 +199,8 @@ fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
     }
 }
 
-fn direct(socket: OwnedFd, address: Vec<u8>) -> Answer {
-    Answer::Direct(Box::new(move |waits| {
+fn direct(socket: OwnedFd, address: Vec<u8>) -> ConnectDecision {
+    ConnectDecision::Direct(Box::new(move |waits| {
         connect_while(&socket, &address, waits)
     }))
 }

@@ -163,7 +163,7 @@ pub(super) enum Reply {
 
 /// A call that waits for its reply.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct PendingCall {
     pub(super) call: Call,
     id: u64,
     /// The thread's number, 0 if this host cannot see it.
@@ -184,7 +184,7 @@ impl Listener {
     }
 
     /// Waits for the next call; `None` if no process is left that could make one.
-    pub(super) fn next(&self) -> Option<Asked> {
+    pub(super) fn next(&self) -> Option<PendingCall> {
         loop {
             let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
             match poll(&mut fds, None) {
@@ -216,7 +216,7 @@ impl Listener {
     }
 
     #[expect(unsafe_code, reason = "ioctl has no wrapper for this")]
-    fn take(&self) -> Option<Asked> {
+    fn take(&self) -> Option<PendingCall> {
         let mut room = Room([0; 512]);
         // SAFETY: the room is zero, as the kernel asks, and larger than what it writes, whose layout is the kernel's.
         let asked = unsafe {
@@ -236,7 +236,7 @@ impl Listener {
             call @ (libc::SYS_fchmod | libc::SYS_fchmodat | FCHMODAT2) => Call::Mode(call),
             call => Call::Name(call),
         };
-        Some(Asked {
+        Some(PendingCall {
             call,
             id: asked.id,
             thread: i32::try_from(asked.pid).unwrap_or(0),
@@ -251,7 +251,7 @@ impl Listener {
     /// Returns whether the caller still waits. If so, whatever was opened by its number before this really is its own, and not another
     /// process's that got the number since.
     #[expect(unsafe_code, reason = "ioctl has no wrapper for this")]
-    pub(super) fn waits(&self, asked: &Asked) -> bool {
+    pub(super) fn waits(&self, asked: &PendingCall) -> bool {
         let id = asked.id;
         // SAFETY: the number is a local that the kernel reads.
         let answer = unsafe {
@@ -265,7 +265,7 @@ impl Listener {
     }
 
     #[expect(unsafe_code, reason = "ioctl has no wrapper for this")]
-    pub(super) fn answer(&self, asked: &Asked, reply: Reply) {
+    pub(super) fn answer(&self, asked: &PendingCall, reply: Reply) {
         let mut room = Room([0; 512]);
         let (error, flags) = match reply {
             Reply::Made(made) => (made.err().map_or(0, |errno| -errno), 0),
@@ -319,7 +319,7 @@ impl View {
 }
 
 impl Caller {
-    pub(super) fn of(listener: &Listener, asked: &Asked) -> Result<Self, Errno> {
+    pub(super) fn of(listener: &Listener, asked: &PendingCall) -> Result<Self, Errno> {
         let thread = Pid::from_raw(asked.thread).ok_or(libc::EPERM)?;
         let memory = File::open(format!("/proc/{}/mem", asked.thread)).map_err(denied)?;
         let status = fs::read_to_string(format!("/proc/{}/status", asked.thread));
@@ -346,7 +346,7 @@ impl Caller {
     }
 
     /// Returns its root and its working directory.
-    pub(super) fn view(&self, listener: &Listener, asked: &Asked) -> Result<View, Errno> {
+    pub(super) fn view(&self, listener: &Listener, asked: &PendingCall) -> Result<View, Errno> {
         self.view_from(libc::AT_FDCWD, listener, asked)
     }
 
@@ -355,7 +355,7 @@ impl Caller {
         &self,
         folder: RawFd,
         listener: &Listener,
-        asked: &Asked,
+        asked: &PendingCall,
     ) -> Result<View, Errno> {
         let of = |name: &str| format!("/proc/{}/{name}", self.pid);
         let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -373,7 +373,7 @@ impl Caller {
     }
 
     /// Reads the bytes of the address.
-    pub(super) fn address(&self, asked: &Asked) -> Result<Vec<u8>, Errno> {
+    pub(super) fn address(&self, asked: &PendingCall) -> Result<Vec<u8>, Errno> {
         let len = usize::try_from(asked.len)
             .ok()
             .filter(|len| *len <= MAX_ADDRESS_BYTES);
@@ -385,7 +385,7 @@ impl Caller {
     }
 
     /// Duplicates the socket into this process.
-    pub(super) fn socket(&self, asked: &Asked) -> Result<OwnedFd, Errno> {
+    pub(super) fn socket(&self, asked: &PendingCall) -> Result<OwnedFd, Errno> {
         self.open_file(asked.socket)
     }
 

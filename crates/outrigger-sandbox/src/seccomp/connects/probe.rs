@@ -26,19 +26,19 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// it). Not possible within our own sandbox. A probe blocks, for seconds in the worst case; if it is inconclusive, the
 /// next is made a minute later.
 pub(crate) fn is_possible() -> bool {
-    static KNOWN: Mutex<Known> = Mutex::new(Known::Not(None));
+    static KNOWN: Mutex<ProbeResult> = Mutex::new(ProbeResult::Not(None));
     let mut known = lock(&KNOWN);
     known.ask(Instant::now(), attempt)
 }
 
 /// The result of the probes so far.
-enum Known {
+enum ProbeResult {
     Answer(bool),
     /// Unknown; the time of the last probe.
     Not(Option<Instant>),
 }
 
-impl Known {
+impl ProbeResult {
     fn ask(&mut self, now: Instant, attempt: impl FnOnce() -> io::Result<()>) -> bool {
         let last = match self {
             Self::Answer(answer) => return *answer,
@@ -205,7 +205,7 @@ mod tests {
     fn a_try_that_says_nothing_is_not_repeated_at_each_start() {
         let begin = Instant::now();
         let failed = |errno| Err(io::Error::from_raw_os_error(errno));
-        let mut known = Known::Not(None);
+        let mut known = ProbeResult::Not(None);
         // Seconds since the first request, the result of a probe, whether one is made, and what is returned.
         for (at, would, tries, want) in [
             (0, failed(libc::EAGAIN), true, false),

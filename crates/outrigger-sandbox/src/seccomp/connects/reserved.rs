@@ -16,7 +16,7 @@ use outrigger_files::sync::lock;
 use rustix::fs::readlinkat;
 
 use super::Errno;
-use super::notify::{Asked, Caller, Listener, Reply, View};
+use super::notify::{Caller, Listener, PendingCall, Reply, View};
 
 /// Maximum number of links that lead from a name to the file that is made.
 const MAX_LINKS: usize = 40;
@@ -33,7 +33,7 @@ pub(super) fn answer(
     reserved: &[PathBuf],
     call: libc::c_long,
     listener: &Listener,
-    asked: &Asked,
+    asked: &PendingCall,
 ) -> Result<Reply, Errno> {
     let caller = Caller::of(listener, asked)?;
     let opens = opens(call);
@@ -74,7 +74,7 @@ fn opens(call: libc::c_long) -> bool {
 }
 
 /// Returns the names that a call gives.
-fn names(call: libc::c_long, asked: &Asked) -> Vec<Name> {
+fn names(call: libc::c_long, asked: &PendingCall) -> Vec<Name> {
     let [first, second, third, fourth, fifth, _] = asked.args;
     let at = |folder: u64, path: u64| (folder as RawFd, path);
     let here = |path: u64| (libc::AT_FDCWD, path);

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 
 use rustix::fs::{CWD, FileType, Mode, chmodat, fchmod, fstat};
 
-use super::notify::{Asked, Caller, Listener};
+use super::notify::{Caller, Listener, PendingCall};
 use super::{Errno, errno_of};
 use crate::seccomp::calls::setuid::FCHMODAT2;
 
@@ -18,7 +18,7 @@ const NOFOLLOW: u32 = libc::AT_SYMLINK_NOFOLLOW.unsigned_abs();
 pub(super) fn set_mode(
     call: libc::c_long,
     listener: &Listener,
-    asked: &Asked,
+    asked: &PendingCall,
 ) -> Result<(), Errno> {
     let caller = Caller::of(listener, asked)?;
     let [first, second, third, fourth, ..] = asked.args;
@@ -80,7 +80,7 @@ fn found(
     from: RawFd,
     path: u64,
     listener: &Listener,
-    asked: &Asked,
+    asked: &PendingCall,
 ) -> Result<Named, Errno> {
     let path = caller.path(path)?;
     let view = if path.is_absolute() {

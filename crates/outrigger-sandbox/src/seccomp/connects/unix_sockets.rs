@@ -12,8 +12,8 @@ use rustix::fs::{fstat, major, minor};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{netlink, recv, send, socket_with};
 
-use super::notify::{Asked, Caller, Listener};
-use super::{Answer, Errno, address, connect_while, errno_of};
+use super::notify::{Caller, Listener, PendingCall};
+use super::{ConnectDecision, Errno, address, connect_while, errno_of};
 
 /// `SOCK_DIAG_BY_FAMILY`.
 const BY_FAMILY: u16 = 20;
@@ -40,13 +40,13 @@ pub(super) fn connect(
     path: PathBuf,
     socket: OwnedFd,
     caller: &Caller,
-    (listener, asked): (&Listener, &Asked),
-) -> Result<Answer, Errno> {
+    (listener, asked): (&Listener, &PendingCall),
+) -> Result<ConnectDecision, Errno> {
     if caller.user != rustix::process::geteuid().as_raw() {
         return Err(libc::EPERM);
     }
     let view = caller.view(listener, asked)?;
-    Ok(Answer::Direct(Box::new(move |waits| {
+    Ok(ConnectDecision::Direct(Box::new(move |waits| {
         let found = view.find(&path)?;
         let listen = listening(&found)?;
         let own = own();

@@ -63,7 +63,7 @@ impl Searched {
     fn of(agent: &Agent) -> Result<Self, ApiError> {
         Ok(Self {
             held: agent.folder()?,
-            directory: agent.place().directory.clone(),
+            directory: agent.location().directory.clone(),
             view: agent.view(),
         })
     }
@@ -84,9 +84,9 @@ async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> Jso
     blocking(move || {
         let searched = Searched::of(&agent)?;
         let root = searched.root();
-        let place = (&*root, &*searched.directory);
+        let searched_in = (&*root, &*searched.directory);
         let rules = searched.view.into_search_rules();
-        let hits = search::lines(place, &query.pattern, MAX_LINES, &*rules)
+        let hits = search::lines(searched_in, &query.pattern, MAX_LINES, &*rules)
         .map_err(|e| ApiError::bad_request(format!("the pattern cannot be used: {e}")))?;
         let hits = hits.into_iter().map(|hit| {
             let spans = hit.spans.iter().map(|(start, end)| {
@@ -169,9 +169,9 @@ struct At {
 
 /// Resolves a path of a client: as named, and as it may be opened.
 fn locate(agent: &Agent, path: &str) -> Result<(PathBuf, PathBuf), ApiError> {
-    let place = agent.place();
-    let shown = paths::resolve(&place.directory, Path::new(path));
-    let real = Roots::found([&place.worktree])
+    let location = agent.location();
+    let shown = paths::resolve(&location.directory, Path::new(path));
+    let real = Roots::found([&location.worktree])
         .contains(&shown)
         .map_err(|e| ApiError::bad_request(e.to_string()))?;
     for path in [&shown, &real] {
@@ -196,8 +196,8 @@ fn unreadable(what: &Path, error: &std::io::Error) -> ApiError {
 async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult<Vec<Value>> {
     blocking(move || {
         let (shown, real) = locate(&agent, &at.path)?;
-        let place = agent.place();
-        let ignored = Ignored::of(&place.worktree);
+        let location = agent.location();
+        let ignored = Ignored::of(&location.worktree);
         let entries = Anchor::hold(&real).and_then(|it| it.entries());
         let entries = entries.map_err(|e| unreadable(&shown, &e))?;
         let view = agent.view();
@@ -215,7 +215,7 @@ async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult<Ve
         nodes.sort();
         let nodes = nodes.into_iter().map(|(file, name)| {
             let absolute = shown.join(&name);
-            let relative = relative(&place.directory, &absolute);
+            let relative = relative(&location.directory, &absolute);
             json!({
                 "name": name,
                 "path": if file { relative } else { format!("{relative}/") },

@@ -43,12 +43,12 @@ async fn current(State(agent): State<Agent>) -> JsonResult<Project> {
 /// since the project's identifier is the first commit, which does not exist yet.
 async fn init(State(agent): State<Agent>) -> JsonResult<Project> {
     let known = agent.current_project()?;
-    if agent.place().git {
+    if agent.location().git {
         return Ok(Json(known));
     }
     agent.vcs().init().await?;
     let project = Project {
-        worktree: agent.place().directory.to_string_lossy().into_owned(),
+        worktree: agent.location().directory.to_string_lossy().into_owned(),
         vcs: Some("git".into()),
         ..known
     };

@@ -70,7 +70,7 @@ async fn list(
     let own_folder = wanted.directory.is_some() && wanted.scope.is_none() && path.is_none();
     let filter = SessionFilter {
         project: Some(agent.project().id.clone()),
-        directory: own_folder.then(|| agent.place().directory.to_string_lossy().into_owned()),
+        directory: own_folder.then(|| agent.location().directory.to_string_lossy().into_owned()),
         path: path.filter(|path| !path.is_empty()),
         roots_only: wanted.roots == Some(true),
         since: crate::routes::experimental::millis(wanted.start),

@@ -24,14 +24,14 @@ pub(crate) fn routes() -> Router<Agent> {
 }
 
 /// Returns the folder of the request and its project.
-fn place(agent: &Agent) -> Value {
-    let place = agent.place();
-    let project = json!({ "id": agent.project().id, "directory": place.worktree });
-    json!({ "directory": place.directory, "project": project })
+fn location_of(agent: &Agent) -> Value {
+    let location = agent.location();
+    let project = json!({ "id": agent.project().id, "directory": location.worktree });
+    json!({ "directory": location.directory, "project": project })
 }
 
 pub(super) fn listed(agent: &Agent, data: Vec<Value>) -> Json<Value> {
-    Json(json!({ "location": place(agent), "data": data }))
+    Json(json!({ "location": location_of(agent), "data": data }))
 }
 
 /// Creates an object of these fields, omitting nulls.
@@ -46,7 +46,7 @@ fn nothing_more() -> Value {
 }
 
 async fn location(State(agent): State<Agent>) -> Json<Value> {
-    Json(place(&agent))
+    Json(location_of(&agent))
 }
 
 async fn agents(State(agent): State<Agent>) -> Json<Value> {

@@ -44,9 +44,9 @@ impl Found {
 }
 
 /// A filter of files in ripgrep's pattern language: `*.rs` at any depth, `src/*.rs` from the folder.
-struct Wanted(Override);
+struct FileFilter(Override);
 
-impl Wanted {
+impl FileFilter {
     fn new(root: &Path, pattern: Option<&str>) -> Result<Self, ToolError> {
         let mut builder = OverrideBuilder::new(root);
         if let Some(pattern) = pattern {
@@ -70,7 +70,7 @@ impl Wanted {
 /// reading.
 struct Walk<'a> {
     root: &'a Path,
-    wanted: Wanted,
+    wanted: FileFilter,
     rules: ReadRules,
     /// Returns whether files with such a rule may be shown.
     passes: fn(Action) -> bool,
@@ -80,7 +80,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(
         root: &'a Path,
-        wanted: Wanted,
+        wanted: FileFilter,
         passes: fn(Action) -> bool,
         ctx: &'a ToolContext,
     ) -> Self {

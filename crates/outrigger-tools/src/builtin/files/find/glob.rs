@@ -7,7 +7,7 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_sandbox::paths::stands;
 use serde_json::{Value, json};
 
-use super::{Found, MAX_RESULTS, Walk, Wanted, asks, root, shown};
+use super::{FileFilter, Found, MAX_RESULTS, Walk, asks, root, shown};
 use crate::builtin::{reading, spec, text};
 use crate::error::ToolError;
 use crate::files::Located;
@@ -82,7 +82,7 @@ fn find(
     } else {
         pattern.to_owned()
     };
-    let wanted = Wanted::new(&root.real, Some(&pattern))?;
+    let wanted = FileFilter::new(&root.real, Some(&pattern))?;
     let walk = Walk::new(&root.real, wanted, |_| true, ctx);
     let found = walk.run(Newest::default, |found, entry| {
         let meta = entry.metadata().ok();

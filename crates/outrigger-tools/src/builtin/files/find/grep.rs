@@ -12,7 +12,7 @@ use outrigger_sandbox::paths::open_resolved;
 use serde_json::{Value, json};
 
 use super::super::read::asks_read;
-use super::{Found, MAX_RESULTS, Walk, Wanted, asks, root, shown};
+use super::{FileFilter, Found, MAX_RESULTS, Walk, asks, root, shown};
 use crate::builtin::{reading, spec, text};
 use crate::error::ToolError;
 use crate::files::Located;
@@ -167,7 +167,7 @@ fn find(
         )));
     }
     let mut search = Search::new(pattern)?;
-    let wanted = Wanted::new(&root.real, include.filter(|_| root.real.is_dir()))?;
+    let wanted = FileFilter::new(&root.real, include.filter(|_| root.real.is_dir()))?;
     // Lines of a file that needs the user's approval are not shown without it.
     let walk = Walk::new(&root.real, wanted, |rule| rule == Action::Allow, ctx);
     let found = walk.run(
