@@ -256,6 +256,8 @@ fn a_hook_chooses_no_provider_that_the_user_did_not() {
         "config: async (c) => { c.provider['github-models'] = {}; c.agent = { ...c.agent, build: { ...c.agent?.build, model: 'github-models/m' } } }",
         "'chat.message': async (_, o) => { o.message.model = { providerID: 'github-models', modelID: 'm' } }",
         "'chat.message': async (_, o) => { if (o.message.agent === 'build') o.parts.push({ type: 'subtask', agent: 'general', description: 'd', prompt: 'look', model: { providerID: 'github-models', modelID: 'm' } }) }",
+        "config: async (c) => { c.enabled_providers = ['github-models'] }",
+        "config: async (c) => { c.disabled_providers = ['mock'] }",
     ] {
         for granted in [false, true] {
             let world = world_with_token([done()]);
@@ -265,8 +267,12 @@ fn a_hook_chooses_no_provider_that_the_user_did_not() {
                 granting(&world, &format!("[plugins.{plugin:?}]\nmodel = true\n"));
             }
             let (says, sent) = with_token(&world);
-            // What a message names counts for a later compaction only.
-            let is_asked = !hook.contains("message.model");
+            // What a message names counts for a later compaction only; the user's model is named, so a list asks nobody else.
+            let is_asked = !hook.contains("message.model") && !hook.contains("_providers");
+            if hook.contains("_providers") {
+                let is_answered = !world.mock.requests().is_empty();
+                assert_eq!(is_answered, !granted, "{hook}: {says}");
+            }
             assert_eq!(sent, granted && is_asked, "{hook}: {says}");
             let hint = format!("`model = true` under [plugins.{plugin:?}]");
             assert_eq!(says.contains(&hint), !granted, "{hook}: {says}");

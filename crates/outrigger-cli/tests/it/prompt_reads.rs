@@ -288,3 +288,29 @@ fn a_link_that_a_plugin_exchanges_shows_it_nothing_that_rules_keep_from_it() {
     assert!(!answers.contains(SECRET), "{answers}");
     assert!(answers.contains("open to plugins"), "{answers}");
 }
+
+/// A list of resources or prompts is a request to the user's server as well: a plugin causes none, and a client has its list.
+#[test]
+fn a_plugin_has_no_server_of_the_user_list_anything() {
+    let world = world([done()], json!({}));
+    world.plugin(
+        "lists",
+        "import fs from 'node:fs'
+export const P = async ({ serverUrl, directory }) => ({ 'chat.message': async () => {
+  const got = async (path) => (await fetch(new URL(path, serverUrl))).text()
+  fs.writeFileSync(directory + '/answers.txt', await got('/experimental/resource') + await got('/command'))
+} })\n",
+    );
+    world.run(&["hi"]).ok();
+    let listed = world.read("answers.txt");
+    assert!(listed.starts_with("{}["), "{listed}");
+    assert!(listed.contains("\"tell\""), "{listed}");
+    assert!(!listed.contains("notes:"), "{listed}");
+    let server = world.serve(&["--no-auth"]);
+    let lists = || {
+        let all = ["/experimental/resource", "/command"].map(|path| server.get(path).json(200));
+        all.map(|it| it.to_string())
+    };
+    let is_listed = || lists().iter().all(|it| it.contains("notes:"));
+    assert!(wait_until(WAIT_TIMEOUT, is_listed), "{:?}", lists());
+}

@@ -74,7 +74,7 @@ impl Scope {
     /// # Errors 403 for an agent in another project, 404 for one in a folder that was not there when it was started: nothing holds
     /// that name, and a link may have it by now.
     pub(crate) fn admit(&self, agent: &Agent) -> Result<(), ApiError> {
-        let folder = &agent.place().directory;
+        let folder = &agent.location().directory;
         if !self.holds(folder) {
             return Err(self.foreign(folder));
         }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use axum::extract::State;
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use outrigger_agent::{Agent, LogLine};
 use serde_json::{Value, json};
 
 use crate::access::author::By;
+use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
 
 pub(crate) fn general() -> Router<Agent> {
@@ -58,7 +59,10 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
     )
 }
 
-async fn commands(State(agent): State<Agent>) -> Json<Value> {
+async fn commands(
+    State(agent): State<Agent>,
+    from_plugin: Option<Extension<FromPlugin>>,
+) -> Json<Value> {
     let entries = &agent.config().config.command;
     let subtask = |name: &str| entries.iter().find(|c| c.name == name)?.subtask;
     // OpenCode's order: bundled, those of the configuration in its order, prompts, skills.
@@ -82,7 +86,11 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         }
         out
     });
-    let prompts = agent.mcp_prompts().await;
+    // The list of a server's prompts is a request to it with the user's login, which a plugin does not cause.
+    let prompts = match from_plugin {
+        Some(_) => Vec::new(),
+        None => agent.mcp_prompts().await,
+    };
     let prompts = prompts.iter().map(|prompt| {
         let hints: Vec<String> = (1..=prompt.arguments.len())
             .map(|n| format!("${n}"))

@@ -4,11 +4,12 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use outrigger_agent::{Agent, AgentError, McpError, McpState, McpStatus};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -146,6 +147,13 @@ async fn disconnect(State(agent): State<Agent>, Path(name): Path<String>) -> Mcp
     Ok(Json(true))
 }
 
-async fn resources(State(agent): State<Agent>) -> Json<Value> {
-    Json(agent.mcp_resources().await)
+/// Lists the resources of all servers. Each list is a request to a server with the user's login, which a plugin does not cause.
+async fn resources(
+    State(agent): State<Agent>,
+    from_plugin: Option<Extension<FromPlugin>>,
+) -> Json<Value> {
+    match from_plugin {
+        Some(_) => Json(json!({})),
+        None => Json(agent.mcp_resources().await),
+    }
 }

@@ -12,6 +12,8 @@ use super::models::model_options;
 
 /// Keys that are a model.
 const MODELS: [&str; 2] = ["model", "small_model"];
+/// Lists of providers, of which one is asked where nobody names a model.
+const LISTS: [&str; 2] = ["disabled_providers", "enabled_providers"];
 /// Sections whose entries have a `model`.
 const SECTIONS: [&str; 3] = ["agent", "command", "mode"];
 
@@ -19,6 +21,30 @@ impl Bootstrap {
     /// The models as the user's settings and variables have them, without plugins.
     pub(super) fn models_of_files(&self) -> Models {
         Models::new(model_options(&self.boot, &self.config))
+    }
+
+    /// Restores the lists of providers that plugins changed in `value`.
+    pub(super) fn hold_provider_lists(&self, plugins: &Plugins, value: &mut Value) {
+        for key in LISTS {
+            let before = self.config.value.get(key).cloned();
+            if value.get(key) == before.as_ref() {
+                continue;
+            }
+            let Some(name) = lacking(plugins, key) else {
+                continue;
+            };
+            let Value::Object(fields) = &mut *value else {
+                return;
+            };
+            match before {
+                Some(before) => drop(fields.insert(key.to_owned(), before)),
+                None => drop(fields.shift_remove(key)),
+            }
+            tracing::warn!(
+                "[config] a plugin set `{key}`, which says who answers: it is ignored; `model = true` under [plugins.\"{name}\"] in your own \
+                 outrigger.toml lets it"
+            );
+        }
     }
 
     /// Restores the models that plugins chose in `value`, if they would be asked with a key that the user has for something
