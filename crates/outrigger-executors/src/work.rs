@@ -14,6 +14,7 @@ use outrigger_protocol::merged::{AgentOutput, EXECUTOR};
 use outrigger_protocol::message::{
     AssistantMessage, MessageInfo, MessagePath, MessageWithParts, NamedError, Part, PartKind,
 };
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::{PartInput, SessionStatus};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::TurnOutcome;
@@ -57,6 +58,8 @@ pub struct PromptContext<'a> {
     pub agent: &'a str,
     /// Its prompt, with which a new session of the vendor starts.
     pub instructions: Option<&'a str>,
+    /// Who contributed the agent and the command of the prompt, if not the user.
+    pub contributed: Provenance,
     /// Its working directory and project.
     pub path: MessagePath,
     /// The conversation.
@@ -107,6 +110,8 @@ impl Work {
             MessageInfo::User(user) => Some(user.provenance.clone()),
             MessageInfo::Assistant(_) => None,
         });
+        let mut provenance = provenance.unwrap_or_default();
+        provenance.extend(asked.contributed);
         let task = Task {
             prompt: texts.join("\n\n"),
             images,
@@ -125,7 +130,7 @@ impl Work {
             path: asked.path,
             model_id: "default".to_owned(),
             provider_id: executor.to_string(),
-            provenance: provenance.unwrap_or_default(),
+            provenance,
             ..AssistantMessage::default()
         };
         Self {

@@ -14,7 +14,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, PluginId, SessionId, TurnId};
 use outrigger_protocol::merged::EXECUTOR;
 use outrigger_protocol::message::{ModelRef, Part};
-use outrigger_protocol::provenance::Deed;
+use outrigger_protocol::provenance::{Deed, Provenance};
 use outrigger_protocol::session::PromptInput;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, Input, TurnOutcome};
@@ -82,6 +82,9 @@ impl Agent {
             variant: None,
         });
         prompt.input.model = Some(model.clone());
+        let contributed = self
+            .state
+            .contributions(&agent.name, prompt.command.as_ref());
         let message = prompt
             .input
             .message_id
@@ -99,6 +102,7 @@ impl Agent {
             turn: ids::turn(),
             model,
             agent,
+            contributed,
             cancel: CancelFlag::new(),
         };
         let work = self.work(executor, id, &message, (&keeper, said)).await?;
@@ -242,6 +246,7 @@ impl Agent {
             prompt,
             agent: &agent.name,
             instructions: agent.prompt.as_deref(),
+            contributed: keeper.contributed.clone(),
             path: state.project.message_path(),
             messages: &messages,
         };
@@ -264,6 +269,8 @@ struct Keeping {
     turn: TurnId,
     model: ModelRef,
     agent: AgentInfo,
+    /// Who contributed the agent and the command, if not the user: a cause of every call.
+    contributed: Provenance,
     cancel: (watch::Sender<bool>, CancelFlag),
 }
 

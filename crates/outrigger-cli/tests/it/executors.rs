@@ -462,6 +462,12 @@ fn a_prompt_of_an_agent_that_a_plugin_wrote_goes_to_none_that_cannot_ask() {
         assert_eq!(sent, goes, "{executor} {grant}: {done:?}");
         let says = done.stderr.contains("wrote to this prompt");
         assert_eq!(says, !goes, "{done:?}");
+        if executor == "codex" {
+            let audit = world.cli(&["audit", "list", "--json", "-n", "1000"]).stdout;
+            let mut calls = audit.lines().filter(|it| it.contains("\"tool_intent\""));
+            let is_cause = |it: &str| it.contains("\"contributed\"") && it.contains("agent build");
+            assert!(calls.clone().count() > 0 && calls.all(is_cause), "{audit}");
+        }
     }
 }
 
