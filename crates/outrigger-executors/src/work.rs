@@ -106,11 +106,7 @@ impl Work {
             Vec::new()
         };
         let left_out = prompt.and_then(|it| left_out(&it.parts, images.len()));
-        let provenance = prompt.and_then(|it| match &it.info {
-            MessageInfo::User(user) => Some(user.provenance.clone()),
-            MessageInfo::Assistant(_) => None,
-        });
-        let mut provenance = provenance.unwrap_or_default();
+        let mut provenance = prompt.map(prompted_by).unwrap_or_default();
         provenance.extend(asked.contributed);
         let task = Task {
             prompt: texts.join("\n\n"),
@@ -327,6 +323,14 @@ impl Host for Worker {
                 Err(why) => Verdict::Deny(why),
             }
         })
+    }
+}
+
+/// Returns the causes of a prompt.
+fn prompted_by(prompt: &&MessageWithParts) -> Provenance {
+    match &prompt.info {
+        MessageInfo::User(user) => user.provenance.clone(),
+        MessageInfo::Assistant(_) => Provenance::default(),
     }
 }
 

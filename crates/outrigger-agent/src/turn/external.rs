@@ -76,11 +76,7 @@ impl Agent {
         let agent = self.choose_agent(prompt.input.agent.as_deref())?;
         self.is_no_plugins_agent(&executor, &agent.name)?;
         let model = self.choose_model(&session, &agent, prompt.input.model.clone());
-        let model = model.unwrap_or_else(|_| ModelRef {
-            provider_id: executor.to_string(),
-            model_id: "default".to_owned(),
-            variant: None,
-        });
+        let model = model.unwrap_or_else(|_| model_of(&executor));
         prompt.input.model = Some(model.clone());
         let contributed = self
             .state
@@ -272,6 +268,15 @@ struct Keeping {
     /// Who contributed the agent and the command, if not the user: a cause of every call.
     contributed: Provenance,
     cancel: (watch::Sender<bool>, CancelFlag),
+}
+
+/// Returns the model of an executor's prompt where no other can be asked.
+fn model_of(executor: &Executor) -> ModelRef {
+    ModelRef {
+        provider_id: executor.to_string(),
+        model_id: "default".to_owned(),
+        variant: None,
+    }
 }
 
 /// Returns the error for handing a plugin's text to an executor that needs no approval.
